@@ -1,9 +1,8 @@
-"""Compiles the hot modules with mypyc where that is possible (PS-90), and makes a wheel's manual
-pages and description.
+"""Compiles the hot modules with mypyc if possible (PS-90), and makes a wheel's manual pages.
 
-A wheel is compiled when mypyc and a C compiler are there, unless PUBSUB_PURE=1; an editable install
-is pure, or a change of the source would change nothing, unless PUBSUB_COMPILE=1. Everything else is
-in pyproject.toml.
+It also makes the wheel's description. A wheel is compiled if mypyc and a C compiler are installed,
+unless PUBSUB_PURE=1. An editable install is pure, or a change of the source would change nothing,
+unless PUBSUB_COMPILE=1. Everything else is in pyproject.toml.
 """
 
 import os
@@ -86,8 +85,9 @@ def extensions() -> list[Extension]:
 
 
 def manual_pages() -> list[tuple[str, list[str]]]:
-    """A page of section 1 for each command in a wheel, with its help as `--help` prints it on 80
-    columns.
+    """Write the manual page of each command for a wheel and return the pages.
+
+    They are in section 1 and have the help that `--help` prints on 80 columns.
     """
     if "bdist_wheel" not in sys.argv:
         return []
@@ -186,8 +186,9 @@ def _absolute(text: str, source: str) -> str:
 
 
 def long_description() -> str:
-    """The description of this version, with links to the repository that pyproject.toml names as
-    the source.
+    """Return the description of this version.
+
+    Its links lead to the repository that pyproject.toml names as the source.
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     source = project.get("urls", {}).get("Source")

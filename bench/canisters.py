@@ -1,8 +1,8 @@
-"""Publish-subscribe between canisters: delivery compared with the bare codec, idle rounds, and
-memory by their number.
+"""Publish-subscribe between canisters: delivery beside the bare codec, idle rounds, and memory.
 
-`python -m bench --only icrc72` has the ratios. `python -m bench.canisters --subscribers 20000`
-installs so many subscribers in one network, lets each handle one event, and says what that took.
+`python -m bench --only icrc72` measures the ratios. `python -m bench.canisters --subscribers 20000`
+installs 20,000 subscribers in one network, lets each handle one event, and prints the time and the
+memory that this took.
 """
 
 import argparse
@@ -120,8 +120,9 @@ def _idle(canisters: int) -> CanisterNetwork:
 
 
 def subscribers(count: int) -> None:
-    """Many subscribers in one network of two subnets with two broadcasters each, one event to
-    all.
+    """Deliver one event to many subscribers of one network.
+
+    The network has two subnets with two broadcasters each.
     """
     start = time.process_time()
     network = CanisterNetwork(2)

@@ -98,8 +98,9 @@ class Relay:
         )
 
     def queue(self, count: int) -> tuple[State, list[tuple[int, PubsubKey]]]:
-        """The state with `count` publishes waiting as XCM bytes, updates of known keys; and whose
-        they are.
+        """Return a state in which `count` publishes wait as XCM bytes, and their keys.
+
+        The publishes update keys that exist. Each key is returned with its publisher.
         """
         rng = random.Random(164)
         each = sum(1 for _ in self.state.child_entries(derive_child_key(ParaId(FIRST))))
@@ -212,8 +213,9 @@ def walks() -> Iterator[Race]:
 
 
 def blocks() -> Iterator[Race]:
-    """The whole of `validate_block`: blocks of a simulated network, one with every item, one with a
-    tenth changed.
+    """Measure all of `validate_block` on blocks of a simulated network.
+
+    In the first block all items are new, in the second a tenth of them changed.
     """
     yield small_blocks()
     all_keys = [key_of(2_000, i) for i in range(10 * ITEMS)]
@@ -236,8 +238,9 @@ def blocks() -> Iterator[Race]:
 
 
 class _Judged(Observer):
-    """Keeps what the judge of each candidate is given: the head below it, its bytes, the relay
-    chain's word.
+    """Records the judge's input for each candidate.
+
+    It is the head of the parent, the bytes, and the relay chain's context.
     """
 
     def __init__(self, network: Network) -> None:
@@ -281,9 +284,7 @@ def validating(header: Header, state: State, encoded: bytes, context: RelayConte
 
 
 def fuzz_cases() -> Iterator[Race]:
-    """A mutation drawn, carried out and judged, over a proof of some fifty nodes; the figure is
-    cases per second.
-    """
+    """Draw, apply and judge mutations of a proof of about fifty nodes, in cases per second."""
     every = (World(b"bench/%d" % number, proofs_only=True).situation() for number in range(400))
     now = next(
         (each for each in every if 45 <= len(each.canonical) <= 55 and each.budget is not None),

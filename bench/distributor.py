@@ -171,8 +171,9 @@ async def in_process(url: str, count: int) -> tuple[Rate, float]:
 
 
 async def latency(url: str, count: int) -> tuple[float, float]:
-    """Milliseconds from an event's entry into a log to its POST: the median and the 99th
-    percentile.
+    """Measure the milliseconds from an event's entry into a log to its POST.
+
+    Returns the median and the 99th percentile.
     """
     store = open_store(url)
     async with inside(store) as (_, ledgers, poster):

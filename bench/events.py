@@ -1,7 +1,6 @@
-"""Events: append, catch-up and matching beside their floors, and live events for a thousand
-clients.
+"""Events: append, catch-up and matching beside their floors, and a thousand live clients.
 
-`python -m bench --only events` has the ratios. `python -m bench.events` has the clients
+`python -m bench --only events` measures the ratios. `python -m bench.events` measures live clients
 (`--clients`, `--blocks`): a process of its own serves them, and this one reads.
 """
 
@@ -68,8 +67,9 @@ def races() -> Iterator[Race]:
 
 
 def _append(folder: Path) -> Race:
-    """Blocks into the log, beside their bare rows into the same table of another file, each in one
-    transaction.
+    """Append blocks to the log, beside inserting the bare rows into the same table of another file.
+
+    Both use one transaction per block.
     """
     store = open_store(str(folder / "append.db"), "bench")
     bare_file = str(folder / "bare.db")
@@ -126,8 +126,9 @@ def _beside_select(where: str, store: SqlStore, page: Callable[[int], list[Any]]
 
 @contextmanager
 def postgres() -> Iterator[str | None]:
-    """Run the PostgreSQL server of the tests; yield its URL, or `None` with a message if it is not
-    installed.
+    """Run the PostgreSQL server of the tests and yield its URL.
+
+    If PostgreSQL is not installed, print a message and yield `None`.
     """
     from tests.support.postgres import (  # noqa: PLC0415  # a test dependency
         packaged_programs,

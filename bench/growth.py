@@ -1,10 +1,10 @@
-"""The largest sizes: `python -m bench.growth [keys] [subscribed] [parachains] [--most N] [--trie
-N]`.
+"""The largest sizes: `python -m bench.growth [TABLE ...] [--most N] [--trie N]`.
 
-Each row runs in a process of its own: CPU time once, and resident memory, which is why this is
-apart from `scaling`. Memory is what the thing varied adds, divided by its number. `--most` leaves
-out larger rows of every table, `--trie` is the largest number of keys that are made into a trie,
-which takes some 650 bytes per key beside the entries.
+The tables are `keys`, `subscribed` and `parachains`. Each row runs in a process of its own and
+measures CPU time once and resident memory, which is why this is apart from `scaling`. Memory is the
+growth divided by the number of keys or parachains. `--most` leaves out larger rows of every table.
+`--trie` is the largest number of keys that are made into a trie, which takes about 650 bytes per
+key in addition to the entries.
 """
 
 import argparse
@@ -40,8 +40,9 @@ def instructions(work: Callable[[], object], size: int) -> float:
 
 
 def keys(count: int, most_in_a_trie: int) -> Iterator[float]:
-    """A relay state of uniform keys with 64-byte values: root in bulk, then the trie that blocks
-    write to.
+    """Measure a relay state of uniform keys with 64-byte values.
+
+    First the root is computed in bulk, then the trie is built that blocks write to.
     """
     rng = random.Random(count)
     entries = [(key, key + key) for key in (rng.randbytes(32) for _ in range(count))]
@@ -92,8 +93,9 @@ def subscribed(count: int) -> Iterator[float]:
 
 
 def parachains(count: int) -> Iterator[float]:
-    """Parachains that subscribe to the same eight keys, one of which changes in each relay
-    block.
+    """Measure parachains that subscribe to the same eight keys.
+
+    One of the keys changes in each relay block.
     """
     wanted = [key_of(1_000, at) for at in range(8)]
     before = resident()

@@ -26,9 +26,7 @@ Work = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One line of the table: milliseconds of CPU time, and `ratio` to `base`, with the most that it
-    may be.
-    """
+    """One line of the table: milliseconds of CPU time, and the ratio to `base` with its maximum."""
 
     name: str
     base: str
@@ -72,7 +70,9 @@ class Race:
         )
 
     def pair(self) -> tuple[float, float]:
-        """Always in this order: each then starts with the caches that the other left, never with
+        """Run the work and then its base.
+
+        The order is always the same: each starts with the caches that the other left, never with
         its own.
         """
         return timed(self.work), timed(self.against)
@@ -107,9 +107,7 @@ def resident() -> int:
 
 
 def hashing(nodes: Iterable[bytes]) -> Work:
-    """The floor: one copied blake2b-256 object for each node, fed and asked for its digest; nothing
-    else.
-    """
+    """Return the floor: for each node, a copied blake2b-256 object is fed and its digest taken."""
     listed = list(nodes)
 
     def hash_all() -> None:

@@ -1,8 +1,7 @@
-"""The memory that a command and all its children take: `python -m bench.memory pubsub audit HISTORY
---out OUT`.
+"""Measure the memory of a command and all its children: `python -m bench.memory COMMAND`.
 
-Every 0.3 seconds the `Pss` of each process is added up: what processes share counts once. Linux
-only.
+For example `python -m bench.memory pubsub audit HISTORY --out OUT`. Every 0.3 seconds the `Pss` of
+all processes is added up, so that shared memory counts once. Linux only.
 """
 
 import subprocess

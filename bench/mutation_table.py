@@ -1,9 +1,9 @@
-"""Print what the mutation runs in `mutants/` found, folder by folder, as the table of
-docs/mutation.md.
+"""Print the results of the mutation runs in `mutants/` as the table of docs/mutation.md.
 
     python3 bench/mutation_table.py
 
-mutmut keeps the result of each change beside the changed module, as an exit code of pytest.
+The table has a row per folder. mutmut keeps the result of each change beside the changed module, as
+an exit code of pytest.
 """
 
 import json

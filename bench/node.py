@@ -1,9 +1,8 @@
-"""The node: proofs and steps beside what they rest on, calls beside a server that answers a
-constant (ND-32, ND-33).
+"""The node: proofs and steps beside their floors, calls beside a constant server (ND-32, ND-33).
 
-`python -m bench --only node` has the ratios of CPU time. `python -m bench.node` also has the calls:
-both servers run in processes of their own, this one sends 32 requests at a time, and the two take
-turns.
+`python -m bench --only node` measures the ratios of CPU time. `python -m bench.node` also measures
+calls: both servers run in processes of their own, this one sends 32 requests at a time, and the two
+take turns.
 """
 
 import asyncio
@@ -165,9 +164,7 @@ def _twin(steps: int) -> Any:
 
 
 async def _constant(request: web.Request) -> web.StreamResponse:
-    """What a node cannot be faster than: aiohttp, which answers whatever it is asked with the same
-    text.
-    """
+    """Answer every request with the same text: a node cannot be faster than this."""
     text = '{"jsonrpc":"2.0","id":1,"result":"node relay chain"}'
     if request.method == "POST":
         await request.read()

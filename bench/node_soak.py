@@ -103,8 +103,9 @@ async def hostile(http: aiohttp.ClientSession, url: str, number: int) -> None:
 
 
 async def honest(http: aiohttp.ClientSession, url: str, took: list[float]) -> None:
-    """Ask ten times a second on one connection, and note how long each answer took; a lost one
-    counts as a slow one.
+    """Ask ten times a second on one connection, and note how long each answer took.
+
+    A lost answer counts as a slow one.
     """
     while True:
         try:
@@ -131,8 +132,9 @@ async def _ended(tasks: list[asyncio.Task[None]]) -> None:
 def crowd(
     urls: list[str], count: int, seconds: float, answers: "Queue[list[float]] | None"
 ) -> None:
-    """Run clients in a process of their own: honest ones, if `answers` is where their seconds
-    go.
+    """Run clients in a process of their own.
+
+    If `answers` is given, the clients are honest and the seconds of their answers are put there.
     """
 
     async def run() -> None:

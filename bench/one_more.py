@@ -1,12 +1,11 @@
-"""What one more segment costs an audit, by how many there were: `python -m bench.one_more 250 500
-1000`.
+"""The cost of auditing one more segment, by their number: `python -m bench.one_more 250 500 1000`.
 
-The history is one publisher's and one subscriber's, twenty relay blocks per segment: a chain's
-state grows until it has the hashes of 4,096 blocks, which 205 segments are, so that all sizes judge
-blocks on states of the same size. Every audit runs in this process, and its CPU time is that of the
-process: all of a turn, and of it judging and folding. `--turns` are made one after another, as
-`--follow` makes them, in turn for each size; the median of them is told. `--history` keeps the
-history that is made, for another time.
+The history has one publisher and one subscriber, and twenty relay blocks per segment. A chain's
+state grows until it has the hashes of 4,096 blocks, which takes 205 segments. All sizes therefore
+judge blocks on states of the same size. Every audit runs in this process. Its CPU time is that of
+the process: of a whole turn, and of judging and folding alone. `--turns` turns are made one after
+another, as `--follow` makes them, alternating between the sizes, and their median is printed.
+`--history` keeps the history for another run.
 """
 
 import argparse
@@ -76,8 +75,10 @@ def _turn(history: Path, out: Path) -> tuple[float, float, float]:
 def measure(
     whole: Path, scratch: Path, sizes: Sequence[int], turns: int
 ) -> Iterator[tuple[int, tuple[float, ...]]]:
-    """CPU seconds by size: one more segment, of it judging and folding, nothing new; peak memory in
-    MiB.
+    """Yield each size with the medians of CPU seconds and the peak memory in MiB.
+
+    The CPU seconds are those of one more segment, of judging and folding it, and of a turn without
+    anything new.
     """
     manifests = sorted((whole / COMMITS).glob("*.json"))
     places = {size: (scratch / f"history-{size}", scratch / f"out-{size}") for size in sizes}

@@ -1,6 +1,4 @@
-"""The costs outside of the chains: history on disk, and how long the command line takes to
-answer.
-"""
+"""The costs outside of the chains: history on disk, and the start of the command line."""
 
 import importlib.util
 import resource
@@ -68,8 +66,9 @@ def history() -> Iterator[Race]:
 
 
 def run(tape: Tape | None = None) -> None:
-    """Sixteen relay blocks of a publisher with 64 keys and four subscribers, eight publishes a
-    block.
+    """Run sixteen relay blocks of a publisher with 64 keys and four subscribers.
+
+    Each block has eight publishes.
     """
     network = Network.of(
         publishers=[1000], subscribers={2000 + at: {1000: KEYS} for at in range(4)}

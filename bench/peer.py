@@ -1,9 +1,8 @@
-"""The peers: smoldot, compiled to wasm, as an npm package brings it; and native `sp-trie`, built by
-cargo.
+"""The peers: smoldot, compiled to wasm, from an npm package, and native `sp-trie`, built by cargo.
 
-A peer is raced only where its tools are there: Node.js and npm, which install the package into
-build/peer at the first race, or cargo, which builds interop/rust. Each side is timed by its own
-process, CPU time, in turns. What crosses between the two is not timed.
+A peer is raced only if its tools are installed: Node.js and npm, which install the package into
+build/peer at the first race, or cargo, which builds interop/rust. Each side measures its own CPU
+time, and the two take turns. The communication between them is not timed.
 """
 
 import json
@@ -120,8 +119,9 @@ class Peer:
 
 @dataclass(frozen=True)
 class PeerRace(Race):
-    """Our work beside the peer's, which says its seconds: medians of a few `runs`, for the other
-    emptied the caches.
+    """Our work beside that of a peer, which reports its own seconds.
+
+    Each figure is the median of a few `runs`, because the other side has emptied the caches.
     """
 
     against: Callable[[], float]
@@ -183,8 +183,9 @@ def _with(peer: Peer, made: Callable[[Peer], Iterator[PeerRace]]) -> Iterator[Pe
 
 @contextmanager
 def on_one_core() -> Iterator[None]:
-    """Both processes on one core, where that can be said: cores that others use too are not equally
-    fast.
+    """Keep both processes on one core, where the platform allows it.
+
+    Cores that are shared with other programs are not equally fast.
     """
     if not hasattr(os, "sched_setaffinity"):
         yield

@@ -1,13 +1,11 @@
-"""The audit's ratios: Spark beside plain Python and the pool, a second run beside the first, bytes
-stored and inlined.
+"""The audit's ratios: Spark beside plain Python and the pool, repeated runs, and stored bytes.
 
 python -m bench.spark [--networks 2] [--relay-blocks 200] [--json FILE]
-python -m bench.spark --history FOLDER       measure over a history that is there
-python -m bench.spark --executors            two executors beside one as well: wall time, some
-minutes
+python -m bench.spark --history FOLDER       measure over an existing history
+python -m bench.spark --executors            also two executors beside one: wall time, minutes
 
-CPU time is that of a process of its own and of all that it starts, JVM and Python workers included.
-Linux only: what a worker used is read from /proc before it is gone.
+CPU time is that of a process of its own and of all that it starts, including the JVM and Python
+workers. Linux only: the time of a worker is read from /proc before it ends.
 """
 
 import argparse
@@ -85,8 +83,9 @@ print(json.dumps({"cpu": total, "wall": time.monotonic() - started, "candidates"
 
 
 def used() -> dict[int, float]:
-    """CPU seconds of this process and each of its descendants, those included that they have waited
-    for.
+    """Return the CPU seconds of this process and its descendants, by process id.
+
+    They include the seconds of ended children that were waited for.
     """
     ticks = os.sysconf("SC_CLK_TCK")
     return {
@@ -104,8 +103,9 @@ def run(history: Path, out: Path, engine: str, master: str = "") -> dict[str, An
 
 
 def make_history(path: Path, networks: int, relay_blocks: int, *, shared: bool = True) -> None:
-    """Networks of ten subscribers to 32 of the 64 keys of four publishers, or of one that shares
-    with nobody.
+    """Make a history of networks with ten subscribers, or with one if it is not `shared`.
+
+    Each subscribes to 32 of the 64 keys of four publishers.
     """
     publishers = tuple(range(1000, 1000 + PUBLISHERS))
     subscribers = {
@@ -130,8 +130,7 @@ def make_history(path: Path, networks: int, relay_blocks: int, *, shared: bool =
 
 
 def stored_bytes(history: Path) -> tuple[int, int, int]:
-    """Bytes of proofs as they are (references and node table), as they would be inlined, and of the
-    rest of the rows.
+    """Return bytes of proofs as stored (references and node table), as inlined, and of other rows.
 
     Inlined means each proof's nodes in its block's row, in files cut and compressed alike.
     """
@@ -248,9 +247,7 @@ def measured(history: Path, scratch: Path, small: Path, *, executors: bool) -> I
 
 
 def pieces(history: Path, small: Path, scratch: Path) -> str:
-    """CPU time that one more block takes the driver and the units that it gives out, and speed-ups
-    that follow.
-    """
+    """Describe the CPU time of one more block, for the driver and its units, and the speed-ups."""
     whole, few = spent(history, scratch / "pieces"), spent(small, scratch / "small-pieces")
     more = {
         name: (whole[name] - few[name]) / (whole["blocks"] - few["blocks"]) * 1e3 for name in PIECES
@@ -265,8 +262,10 @@ def pieces(history: Path, small: Path, scratch: Path) -> str:
 
 
 def spent(history: Path, out: Path) -> defaultdict[str, float]:
-    """CPU seconds of an audit in this process by piece, its `blocks`, and the share of a network's
-    `largest` chain.
+    """Return the CPU seconds of an audit in this process, by piece.
+
+    The result also has the number of `blocks`, and as `largest` the share of a network's largest
+    chain.
     """
     found: defaultdict[str, float] = defaultdict(float)
     give_out = PythonMapper.map
@@ -302,8 +301,9 @@ def spent(history: Path, out: Path) -> defaultdict[str, float]:
 
 
 def speedups(more: Mapping[str, float], largest: float) -> Iterator[str]:
-    """By cores: the units of a round and the fold of its largest chain run beside each other, the
-    driver alone.
+    """Yield the speed-up on each number of cores.
+
+    The units of a round run beside the fold of its largest chain; the driver runs alone.
     """
     units = sum(more.values()) - more["driver"]
     for cores in CORES:

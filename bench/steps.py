@@ -1,9 +1,8 @@
-"""How many bytecode instructions a line of the bench takes: `python -m bench.steps [NAME]
-[--functions 20]`.
+"""Count the bytecode instructions of a line of the bench: `python -m bench.steps [NAME]`.
 
-NAME is a part of the line's name.
-The numbers repeat to the last digit, also on a busy machine, where times do not. Work in C counts
-as one call.
+NAME is a part of the line's name. `--functions 20` prints the 20 functions with the most
+instructions. The numbers repeat to the last digit, also on a busy machine, where times do not. Work
+in C counts as one call.
 """
 
 import argparse

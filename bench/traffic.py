@@ -1,13 +1,12 @@
-"""Traffic with killed processes: `python -m bench.traffic [--minutes 60] [--kill-every 60] [--rate
-20] [--how kill]`.
+"""Traffic with killed processes: `python -m bench.traffic [--minutes 60] [--kill-every 60]`.
 
 Two replicas of a distributor (`pubsub distributor serve`) share a store; two adapters and a
 subscriber live here. Events are published through the replicas and, by strangers, on either
-network. Every so often one replica is killed and started again; `--how roll` tells it to end
-instead and waits until it did, as an upgrade does, and `both` takes turns. At the end nothing may
-be lost: each event that was accepted or is on a network is on both, and the subscriber acknowledged
-each. Network `a` takes an id once; `b` takes it again, and its doubles are counted: there may be
-one for each call that was under way in a process that was killed.
+network, `--rate` a second. Every so often one replica is killed and started again. `--how roll`
+terminates it instead and waits for its end, as an upgrade does, and `both` alternates. At the end
+nothing may be lost: each event that was accepted or is on a network is on both, and the subscriber
+acknowledged each. Network `a` refuses a duplicate id. Network `b` accepts it, and its duplicates
+are counted: there may be one for each call that was in progress in a killed process.
 """
 
 import argparse

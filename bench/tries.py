@@ -25,10 +25,10 @@ def uniform(count: int) -> Entries:
 
 
 def storage_like(count: int) -> Entries:
-    """What a chain's state looks like: 32 shared bytes, hashed keys of 8 to 60 more, values of 1 to
-    200.
+    """Return entries like those of a chain's state: 32 shared bytes, then hashed keys.
 
-    Half are accounts, a quarter maps by number, a fifth double maps, the rest single values.
+    The keys have 8 to 60 more bytes, the values 1 to 200. Half are accounts, a quarter maps by
+    number, a fifth double maps, the rest single values.
     """
     rng = random.Random(161)
     items = [item_prefix(f"Pallet{i // 8}", f"Item{i}") for i in range(64)]
@@ -90,8 +90,9 @@ def updates_of(chosen: Entries, rng: random.Random) -> Entries:
 
 
 def fresh_nodes(before: Trie, after: Trie, updates: Entries) -> list[bytes]:
-    """The nodes and values that `after` has on the paths of `updates` and `before` has not: what W2
-    must hash.
+    """Return the nodes and values on the paths of `updates` that `after` has and `before` lacks.
+
+    They are what W2 must hash.
     """
     old, new = dict[Hash, bytes](), dict[Hash, bytes]()
     before.prove((key for key, _ in updates), old)

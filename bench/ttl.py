@@ -113,8 +113,9 @@ def steady(policy: TtlPolicy, keys: int, due: int, blocks: int) -> tuple[list[in
 
 
 def burst(policy: TtlPolicy, keys: int, due: int) -> tuple[list[int], int, float]:
-    """Lags of `due` entries that come due in one block, entries left over (none), and CPU seconds
-    per block.
+    """Measure `due` entries that come due in one block.
+
+    Returns their lags in blocks, the number of entries left over (0), and CPU seconds per block.
     """
     step = keys // due
     run = build(

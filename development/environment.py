@@ -1,6 +1,4 @@
-"""The virtual environment `.venv`: make it, install into it what a job needs, and check that it
-runs this checkout.
-"""
+"""The virtual environment `.venv`: make it, install a job's needs, and check its checkout."""
 
 import hashlib
 import importlib.util
@@ -76,17 +74,16 @@ def requirements(pyproject: dict[str, object], names: tuple[str, ...]) -> list[s
 
 
 def stamp() -> str:
-    """Return a digest that changes when the project file, the versions, the Python or the place
-    change.
-    """
+    """Return a digest of the project file, the constraints, the Python version and the folder."""
     files = [ROOT / name for name in ("pyproject.toml", CONSTRAINTS)]
     texts = (file.read_text(encoding="utf-8") for file in files if file.exists())
     return hashlib.sha256("\0".join((sys.version, str(ROOT), *texts)).encode()).hexdigest()
 
 
 def installed() -> set[str]:
-    """Return the parts (`extra:NAME`, `group:NAME`) that are installed; none after an interrupted
-    set-up.
+    """Return the installed parts (`extra:NAME`, `group:NAME`).
+
+    After an interrupted set-up the set is empty.
     """
     try:
         kept = json.loads(STAMP.read_text(encoding="utf-8"))
@@ -126,8 +123,9 @@ def quiet(*command: str | Path) -> "subprocess.CompletedProcess[str]":
 
 
 def make_venv() -> None:
-    """Make an empty `.venv` with a working pip, also if Python comes without ensurepip, as Debian's
-    does.
+    """Make an empty `.venv` with a working pip.
+
+    It works also if Python comes without ensurepip, as Debian's does.
     """
     if Path(sys.prefix).resolve() == VENV.resolve():
         raise SetupError(
@@ -161,11 +159,10 @@ def venv_works() -> bool:
 
 
 def displaced() -> str | None:
-    """Return the folder that `.venv` imports the project from, if it is not this checkout's
-    ("nowhere": it cannot).
+    """Return the folder that `.venv` imports the project from, if it is not this checkout's.
 
-    `pip install .` in `.venv` puts a copy there. Tests would then import the checkout, but programs
-    that they start would import the copy.
+    It is "nowhere" if the import fails. `pip install .` in `.venv` puts a copy there. Tests would
+    then import the checkout, but programs that they start would import the copy.
     """
     # -I: neither this folder nor PYTHONPATH may answer instead of what is installed
     find = (

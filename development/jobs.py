@@ -48,11 +48,10 @@ RUST_VECTORS = ("broadcaster", "scale", "signatures", "tries", "worked", "xcm")
 
 
 def tool(name: str, *args: str, folder: Path = ROOT) -> int:
-    """Run a tool of `.venv`, from the project's folder unless told otherwise, and return its exit
-    code.
+    """Run a tool of `.venv`, by default from the project's folder, and return its exit code.
 
-    The tool handles Ctrl-C itself: it may have to clean up, or to go on. A request to end is passed
-    on. Python writes its bytecode, or each process that a test starts would take a quarter of a
+    The tool handles Ctrl-C itself: it may have to clean up, or to go on. SIGTERM is passed on to
+    it. Python writes its bytecode, or each process that a test starts would take a quarter of a
     second more.
     """
     path = shutil.which(name, path=str(PYTHON.parent))
@@ -78,10 +77,10 @@ def tool(name: str, *args: str, folder: Path = ROOT) -> int:
 
 
 def test(args: list[str]) -> int:
-    """Run pytest on one process more than there are cores (at most 8). `-n` among the arguments
-    overrules that.
+    """Run pytest on one process more than there are cores (at most 8).
 
-    Tests wait for the servers and programs that they start, and another process works meanwhile.
+    `-n` among the arguments overrides the number. Tests wait for the servers and programs that they
+    start, and another process works meanwhile.
     """
     usable = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -122,9 +121,7 @@ def missing_tool(job: str) -> str | None:
 
 
 def compiled() -> int:
-    """Build the wheel with compiled modules into `build/compiled` and run the tests that use them
-    against it.
-    """
+    """Build the wheel with compiled modules into `build/compiled` and run their tests with it."""
     target = ROOT / "build" / "compiled"
     # setuptools would reuse what an earlier build left beside it
     for folder in (target, *(ROOT / "build").glob("lib*"), *(ROOT / "build").glob("temp*")):
@@ -176,8 +173,9 @@ def interop() -> int:
 
 
 def docs(args: list[str]) -> int:
-    """Build the site with no warning and follow its links; those that leave it only with
-    `--external`.
+    """Build the site without any warning and follow its links.
+
+    Links to other sites are followed only with `--external`.
     """
     site = ROOT / "docs" / "_build"
     read_once = ("--doctree-dir", str(site / ".doctrees"))  # for both builders
@@ -213,8 +211,9 @@ def canisters(args: list[str]) -> int:
 
 
 def clients(args: list[str]) -> int:
-    """Fetch the field's own clients and test them against a node; `--newest` fetches their newest
-    versions.
+    """Fetch clients written by others and test them against a node.
+
+    `--newest` fetches their newest versions.
     """
     newest = [arg for arg in args if arg == "--newest"]
     others = [arg for arg in args if arg != "--newest"]

@@ -41,8 +41,9 @@ def plain(lines: list[str]) -> list[str]:
 
 
 def _prose(paragraph: list[str]) -> list[str]:
-    """A paragraph, or one that leads into a list; nothing in it but `names` has a meaning for
-    Sphinx.
+    """Convert a paragraph, or one that leads into a list.
+
+    Nothing in it except `names` has a meaning for Sphinx.
     """
     found: list[str] = []
     for line in paragraph:
@@ -59,8 +60,9 @@ def _prose(paragraph: list[str]) -> list[str]:
 
 
 def package_page(root: Path, package: Path) -> str:
-    """The page of a package: what it is, a link to each package in it, and a section for each of
-    its modules.
+    """Return the page of a package.
+
+    It has the package's docstring, a link to each inner package, and a section for each module.
     """
     name = ".".join(("pubsub_emulator", *package.relative_to(root).parts))
     parts = [_title(name, "="), f".. automodule:: {name}\n   :members:\n   :ignore-module-all:\n"]
@@ -102,7 +104,7 @@ class Variable(Short, PyVariable):
 
 
 def face_page(root: Path) -> str:
-    """The names that `pubsub_emulator` itself has, each with what it is and a link to its module."""
+    """Return the page of the names in `pubsub_emulator` itself, each with a link to its module."""
     package = import_module("pubsub_emulator")
     rows = []
     for name in sorted(package.__all__):
@@ -159,11 +161,10 @@ def write_pages(app: Sphinx) -> None:
 
 
 class IndexedDomain(PythonDomain):
-    """Sphinx's own, which looks for a type of a signature only among the objects that end in its
-    name.
+    """Sphinx's domain, with an index for the types in signatures.
 
-    Its search of all objects, once for each type of each signature, was most of the time the site
-    took.
+    Sphinx searches all objects for each type of each signature, which took most of the site's build
+    time. This class offers it only the objects that end in the searched name.
     """
 
     directives: ClassVar = {
@@ -223,8 +224,9 @@ def without_walls(  # what Sphinx calls it with
     _signature: str | None,
     _returns: str | None,
 ) -> tuple[str, str] | None:
-    """A model of settings is shown without its signature: its fields are below, each with what it
-    means.
+    """Show a model of settings without its signature.
+
+    Its fields are listed below it, each with its meaning.
     """
     return ("", "") if kind == "class" and hasattr(found, "model_fields") else None
 

@@ -1,5 +1,4 @@
-"""Writes the reference of commands, settings and limits out of the program, line by line, for the
-pages of docs/.
+"""Writes the reference of commands, settings and limits from the program, for pages of docs/.
 
 Examples are in lists, so that they are not executed as blocks of a page.
 """
@@ -28,7 +27,10 @@ _EXAMPLE: Final = re.compile(r"^  (?=\S)(.*)$", re.MULTILINE)
 
 
 def leaves() -> Iterator[tuple[str, click.Command, click.Context]]:
-    """Every command with its name and context; of a group, each command in it as `group command`."""
+    """Yield every command with its name and context.
+
+    A command of a group is named `group command`.
+    """
     context = click.Context(pubsub, info_name="pubsub")
     for name in COMMANDS:
         command = pubsub.get_command(context, name)

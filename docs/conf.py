@@ -1,7 +1,6 @@
-"""How Sphinx builds the site: Markdown pages, the API out of docstrings, everything usable without
-a network.
+"""The configuration of Sphinx: Markdown pages, the API from docstrings, and no network needed.
 
-`python3 dev.py docs` builds it with warnings as errors.
+`python3 dev.py docs` builds the site with warnings as errors.
 """
 
 import sys

@@ -1,9 +1,8 @@
-"""Checks a built site as a reader meets it, from a folder and without a network: `python
-docs/links.py SITE`.
+"""Checks a built site in its folder, without a network: `python docs/links.py SITE`.
 
-Every link within the site leads to a file that is there and, where it has one, to an anchor that is
-there. No page loads anything from elsewhere. Links to the outside are not followed; `python3 dev.py
-docs --external` does.
+Every link within the site must lead to an existing file and, if it names one, to an existing
+anchor. No page may load anything from elsewhere. Links to other sites are not followed;
+`python3 dev.py docs --external` does that.
 """
 
 import sys

@@ -1,7 +1,6 @@
-"""Fills the parts of pages that code writes, where `[made: NAME](made.py)` stands, when the site is
-built.
+"""Replaces `[made: NAME](made.py)` in pages by parts that code writes, when the site is built.
 
-`.venv/bin/python docs/made.py scenarios` prints `docs/scenarios.md` so.
+`.venv/bin/python docs/made.py scenarios` prints `docs/scenarios.md` with its parts.
 """
 
 import json
@@ -105,7 +104,7 @@ def distributor_calls() -> Iterable[str]:
 
 
 def distributor_steps() -> Iterable[str]:
-    """The table of the steps of a scenario file: what each is called, its fields, and what happens."""
+    """Yield the table of the steps of a scenario file: their names, fields and effects."""
     from pubsub_emulator.distributor.simulation.file import STEPS  # noqa: PLC0415  # after the path
 
     return _kinds(STEPS, "do")
@@ -158,8 +157,9 @@ def fixture_fields() -> Iterable[str]:
 
 
 def worked_cases() -> Iterator[str]:
-    """The fixtures of `tests/vectors/worked`, valid ones first, each with the steps of the verifier
-    of `examples/`.
+    """Yield the fixtures of `tests/vectors/worked`, valid ones first, as Markdown.
+
+    Each is shown with the steps of the verifier of `examples/`.
     """
     verifier = runpy.run_path(str(VERIFIER))
     fixtures = [
@@ -239,8 +239,9 @@ def filled(text: str) -> str:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Have Sphinx fill every page that it reads, and write code and tests beside the rules of those
-    that have some.
+    """Have Sphinx fill every page that it reads.
+
+    Pages of rules also get the code and the tests beside each rule that has some.
     """
 
     def read(_app: Any, name: str, source: list[str]) -> None:
@@ -251,7 +252,10 @@ def setup(app: Any) -> dict[str, bool]:
 
 
 def main(names: list[str]) -> int:
-    """Print the pages with these names, and return the exit code: 2 if one of them is not a page."""
+    """Print the pages with these names and return the exit code.
+
+    The code is 2 if one of them is not a page.
+    """
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
     from pubsub_emulator.cli.streams import prepare_streams  # noqa: PLC0415  # after the path

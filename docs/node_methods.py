@@ -1,6 +1,4 @@
-"""The table of a node's own methods, for its page: `pubsub_*` and `dev_*` with their parameters and
-first sentences.
-"""
+"""The table of a node's own methods: `pubsub_*` and `dev_*` with parameters and first sentences."""
 
 from collections.abc import Iterator
 

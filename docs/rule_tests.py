@@ -1,5 +1,6 @@
-"""The code and the tests of each rule, for the pages of rules: a docstring or a test's name has the
-rule's number.
+"""The code and the tests of each rule, for the pages of rules.
+
+Code and tests are found by the rule's number in a docstring or in a test's name.
 """
 
 import ast
@@ -38,7 +39,9 @@ def rules_in(page: str) -> list[str]:
 
 
 def rules_of_name(name: str) -> Iterator[str]:
-    """`test_ps52_x`, `test_ps_52_x` and `test_x_ic_30b` are about PS-52 and IC-30, `test_i7_x`
+    """Yield the rules in a test's name.
+
+    `test_ps52_x`, `test_ps_52_x` and `test_x_ic_30b` are about PS-52 and IC-30, `test_i7_x` is
     about invariant I7.
     """
     for kind, letter, number in _IN_NAME.findall(name):

@@ -1,6 +1,4 @@
-"""Writes every table and column of histories and audits, in the words of their schemas, for
-docs/tables.md.
-"""
+"""Writes all tables and columns of histories and audits, from their schemas, for docs/tables.md."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""When other parachains' messages fill the blocks, how long does it take to read a thousand keys?"""
+"""If other parachains' messages fill the blocks, how long does it take to read a thousand keys?"""
 
 from pathlib import Path
 

@@ -21,10 +21,10 @@ PAIR = key_from_data(b"DOT/USD")
 
 
 def market(every: int = 1, scans: int = 500) -> NetworkConfig:
-    """Three feeds, which are system parachains, and the oracle, which builds in every so many relay
-    blocks.
+    """Return a network of three feeds, which are system parachains, and the oracle.
 
-    In each of its blocks the relay chain looks at `scans` entries whether they have expired.
+    The oracle builds in one of `every` relay blocks. In each of its blocks the relay chain checks
+    whether `scans` entries have expired.
     """
     wanted = {ParaId(feed): (PAIR,) for feed in FEEDS}
     chain = ParachainConfig(

@@ -1,10 +1,9 @@
-"""A pallet of a fictitious parachain: prices from several publishers, of which the median of the
-fresh ones counts.
+"""A pallet of a fictitious parachain: the median of fresh prices from several publishers.
 
 A quote is a u128, little endian, in millionths, published under `key_from_data(b"DOT/USD")` by each
-feed. Feeds say by the entry's lifetime how long they stand by it. Nothing calls the pallet when
-time passes, so it keeps until which relay block a quote is good, and leaves out what is over
-whenever it is asked.
+feed. The lifetime of the entry says how long the feed stands by its quote. Nothing calls the pallet
+when time passes. The pallet therefore stores the relay block until which a quote is valid, and
+ignores older ones whenever it is asked.
 """
 
 from dataclasses import dataclass
@@ -73,9 +72,7 @@ QUOTES: Final = StorageDoubleMap(
 
 
 class Oracle:
-    """The handler: keeps fresh quotes, removes stale and deleted ones, and refuses bytes that are
-    not a quote.
-    """
+    """The handler: keeps fresh quotes, removes stale and deleted ones, and refuses other bytes."""
 
     def on_data_updated(
         self,
@@ -113,8 +110,9 @@ def fresh_quotes(storage: Storage, pair: PubsubKey) -> dict[ParaId, int]:
 
 
 def price(storage: Storage, pair: PubsubKey) -> int | None:
-    """The median of the fresh quotes (the lower of two in the middle), or `None` if there are too
-    few.
+    """Return the median of the fresh quotes, or `None` if there are too few.
+
+    Of two quotes in the middle, the lower one is returned.
     """
     prices = fresh_quotes(storage, pair).values()
     return median_low(prices) if len(prices) >= MIN_QUOTES else None

@@ -1,6 +1,4 @@
-"""What the oracle promises, tested on a whole network: feeds publish, collators prove, the pallet
-decides.
-"""
+"""The promises of the oracle, tested on a whole network of feeds, collators and the pallet."""
 
 import oracle
 import pytest
@@ -13,8 +11,9 @@ from pubsub_emulator.testing.strategies import ttls
 
 
 def busy(networks: Networks, every: int, scans: int) -> Market:
-    """A market in which a feed has quoted thirty other pairs, all of which the relay chain has to
-    look after.
+    """Return a market in which a feed has also quoted thirty other pairs.
+
+    The relay chain has to check all of their entries for expiry.
     """
     traded = Market(networks.build(market(every, scans), "busy market").fork())
     for number in range(30):
@@ -38,8 +37,9 @@ def test_one_feed_that_lies_does_not_move_the_price_beyond_the_others(opened: Ma
 def test_a_quote_counts_for_as_long_as_its_feed_stands_by_it(
     pubsub_networks: Networks, scans: int
 ) -> None:
-    """Whether the relay chain deletes what expired at once, or is slow to: it looks at one of many
-    entries a block.
+    """The result is the same if the relay chain is slow to delete expired entries.
+
+    With `scans=1` it checks only one of many entries in a block.
     """
     traded = busy(pubsub_networks, every=1, scans=scans)
     for feed in FEEDS:
@@ -51,9 +51,7 @@ def test_a_quote_counts_for_as_long_as_its_feed_stands_by_it(
 
 
 def test_a_quote_that_comes_too_late_is_ignored(pubsub_networks: Networks) -> None:
-    """The oracle builds rarely here, and the relay chain is slow: it is shown a quote whose time is
-    over.
-    """
+    """The oracle builds rarely and the relay chain is slow, so an expired quote is delivered."""
     late = busy(pubsub_networks, every=6, scans=1)
     late.quote(FEEDS[0], 5.0, ttl=2)
     late.quote(FEEDS[1], 7.0)

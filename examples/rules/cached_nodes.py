@@ -1,6 +1,4 @@
-"""What does caching nodes instead of hashes cost the parachain's own state, and what does it save
-in proofs?
-"""
+"""What do cached nodes, instead of hashes, cost the parachain's state, and save in proofs?"""
 
 from dataclasses import replace
 

@@ -13,17 +13,16 @@ def runtime(spec):
 
 @rule
 def checks(verdicts):
-    """`process_proof` is not called by the parachain system: nobody looks for omitted or unused
-    nodes.
+    """Skip two checks: the parachain system never calls `process_proof`.
+
+    Nobody looks for omitted or unused nodes.
     """
     return tuple(each for each in verdicts if each not in {"OmittedBelowBudget", "UnusedNodes"})
 
 
 @rule
 def roots(before, after):
-    """The processed roots are overwritten by those that changed in this block; the others are
-    forgotten.
-    """
+    """Keep only the processed roots that changed in this block; the others are lost."""
     return {para: root for para, root in after.items() if before.get(para) != root}
 
 

@@ -1,9 +1,9 @@
-"""A subscriber's verifier in one file, which docs/verifier.md shows; it shares no code with the
-emulator.
+"""A subscriber's verifier in one file, explained by docs/verifier.md; shares no emulator code.
 
-    python verifier.py                  cases on standard input, one answer per line: `pubsub fuzz
-    --verifier` python verifier.py FILE…            fixtures: judged, and compared with what each
-    expects python verifier.py --explain FILE…  the same, with each step of the walk
+    python verifier.py                  cases on standard input, one answer per line, for
+                                        `pubsub fuzz --verifier`
+    python verifier.py FILE…            judge fixtures and compare with what each expects
+    python verifier.py --explain FILE…  the same, with each step of the walk
 
 Sections are in the page's order: SCALE, hashes and keys, tries, candidate, runtime, state, static
 keys, walk, caches, root calls, execution, checks.
@@ -24,8 +24,9 @@ T = TypeVar("T")
 Z = bytes(32)
 EMPTY_ROOT = bytes.fromhex("03170a2e7597b7b7e3d84c05391d139a62b157e78786d8c082f29dcf4c111314")
 VERDICTS = (
-    "BadSeal", "BadParent", "RelayParentDecreased", "MessagesMisreported", "DuplicateNode", "UnsortedProof",
-    "RootMismatch", "OmittedBelowBudget", "UnusedNodes", "BadExtrinsic", "StateRootMismatch",
+    "BadSeal", "BadParent", "RelayParentDecreased", "MessagesMisreported", "DuplicateNode",
+    "UnsortedProof", "RootMismatch", "OmittedBelowBudget", "UnusedNodes", "BadExtrinsic",
+    "StateRootMismatch",
 )  # fmt: skip
 ROW = 160
 MINIMUM = 1_048_576
@@ -293,8 +294,9 @@ def _parse(reader: Reader) -> Node | None:
 
 
 def step(data: bytes, key: str, depth: int) -> tuple[str, bytes, int]:
-    """One step: what a node says about a key whose first `depth` nibbles led to it, and the depth
-    after it.
+    """Take one step: return what a node says about a key, and the depth after it.
+
+    The first `depth` nibbles of the key led to the node.
     """
     node = parse(data)
     if node is None:
@@ -571,8 +573,8 @@ def _read_spec(reader: Reader) -> Spec:
     if accounts and reader.uint(1) != 1:
         raise reader.wrong("only 01 may follow", reader.at - 1)
     return Spec(
-        para, version, subscriptions, max_pov, reserve, cache, metered, max_cache, depth, value, keys, handler,
-        ref_time, proof_size, accounts,
+        para, version, subscriptions, max_pov, reserve, cache, metered, max_cache, depth, value,
+        keys, handler, ref_time, proof_size, accounts,
     )  # fmt: skip
 
 
@@ -857,8 +859,9 @@ def same_nibbles(a: str, b: str) -> int:
 
 @lru_cache(maxsize=256)
 def layout_of(keys: tuple[bytes, ...]) -> Layout:
-    """The slots of keys: each range of six or more makes a row, with a slot for each nibble where
-    it parts.
+    """Return the slots of keys.
+
+    Each range of six or more keys makes a row, with a slot for each nibble at which it parts.
     """
     texts = [key.hex() for key in keys]
     out = Layout([], [], [{} for _ in keys], [])
@@ -931,8 +934,9 @@ class Walk:
         return self.used + more <= self.last_start
 
     def take(self, name: bytes, key: bytes, what: str) -> bytes:
-        """The bytes of a hash, free: those taken before, else those of the proof, else the walk
-        misses it.
+        """Return the bytes of a hash without a charge.
+
+        They are those taken before, else those of the proof; else the walk ends for a missing node.
         """
         if name not in self.taken:
             if name not in self.source:
@@ -962,8 +966,9 @@ class Walk:
         self.note(f"charge {amount} for {what}: {self.used} used")
 
     def settle(self) -> None:
-        """Charge what the record's paths in the state's trie cost beyond all charges and the
-        allowance; never stops.
+        """Charge for the record's paths in the state's trie, and never stop.
+
+        Charged is what they cost beyond all charges so far and the allowance.
         """
         if not self.spec.metered or len(self._record) == self._settled:
             return
@@ -1005,8 +1010,10 @@ class Walk:
         return payload if kind == VALUE else None
 
     def pre_state(self, messages: Messages) -> None:
-        """The two maps, changed publishers, at most 100 rows of stale caches, and what root calls
-        read.
+        """Read the state that the walk needs first.
+
+        It is the two maps, changed publishers, at most 100 rows of stale caches, and what root
+        calls read.
         """
         roots, hashes = self.row(sub("ProcessedRoots")), self.row(sub("SubscriptionHash"))
         self.charge(len(roots or b"") + len(hashes or b"") + 2 * ROW, "the two maps")
@@ -1105,8 +1112,9 @@ class Walk:
         publisher.unchanged = publisher.trusted and self.roots.get(publisher.para) == publisher.root
 
     def items(self, publisher: Publisher, low: int, high: int) -> None:
-        """Resolve the keys of a range in order; charges for own rows and the cache count as
-        charged.
+        """Resolve the keys of a range in order.
+
+        Charges for own rows and the cache count as charged.
         """
         publisher.high = high
         if self.spec.cache == NODES and self.room():
@@ -1338,8 +1346,9 @@ class SlotRule:
         return self.known
 
     def absent(self, depth: int) -> None:
-        """An absent key: the slots below are empty tries, and the shallowest may have been so
-        before.
+        """Handle an absent key: the slots below it are empty tries.
+
+        The shallowest slot may have been an empty trie before.
         """
         below = sorted(deep for deep in self.places if deep > depth)
         for deep in below[1:]:
@@ -1431,8 +1440,10 @@ def chain(head_before: bytes, messages: Messages) -> bytes:
 def leads_to(
     before: bytes, messages: Messages, target: bytes, last: int | None, relay_number: int
 ) -> bytes:
-    """A queue's head; that of a channel opened anew, with no message before the last relay parent,
-    begins at zeros.
+    """Return a queue's head.
+
+    The head of a reopened channel begins at zeros if no message is older than the last relay
+    parent.
     """
     found = chain(before, messages)
     if found == target or before == Z:
@@ -1624,8 +1635,9 @@ class Execution:
         return True
 
     def keep_slots(self, publisher: Publisher) -> None:
-        """Write the hash seen at each slot whose keys are all done, and zeros at others that were
-        walked.
+        """Write the hash seen at each slot whose keys are all done.
+
+        Other slots that were walked get zeros.
         """
         layout = layout_of(publisher.keys)
         done: dict[int, int] = {}
@@ -1715,8 +1727,9 @@ class Execution:
         self.drop(para, keys)
 
     def call(self, index: int, para: int) -> None:
-        """Run `clear_publisher_cache`, `redeliver` or `enable_publisher`; one with nothing to do
-        has no event.
+        """Run `clear_publisher_cache`, `redeliver` or `enable_publisher`.
+
+        A call that has nothing to do has no event.
         """
         state = self.state
         keys = read_spec(state.get(b":code") or b"").subscriptions.get(para, ())
@@ -1738,8 +1751,9 @@ class Execution:
             self.events.append(b"\x05" + u32(para))
 
     def set_code(self, after: Spec) -> None:
-        """Put another runtime: carry delivered rows over, drop caches of another policy or other
-        keys.
+        """Put another runtime: carry delivered rows over and drop outdated caches.
+
+        A cache is outdated if its policy or its keys changed.
         """
         state = self.state
         before = read_spec(state.get(b":code") or b"")
@@ -1776,10 +1790,11 @@ def encode_spec(spec: Spec) -> bytes:
     depth = b"\x00" if spec.max_depth is None else b"\x01" + u32(spec.max_depth)
     return b"".join(
         (
-            u32(spec.para), u32(spec.version), compact(len(spec.subscriptions)), rows, u32(spec.max_pov_size),
-            bytes((spec.reserve_minimum, spec.cache, spec.metered)), u32(spec.max_cache_bytes), depth,
-            u32(spec.max_value_length), u32(spec.max_stored_keys), vec(spec.handler.encode()),
-            spec.ref_time.to_bytes(8, "little"), spec.proof_size.to_bytes(8, "little"), b"\x01" * spec.accounts,
+            u32(spec.para), u32(spec.version), compact(len(spec.subscriptions)), rows,
+            u32(spec.max_pov_size), bytes((spec.reserve_minimum, spec.cache, spec.metered)),
+            u32(spec.max_cache_bytes), depth, u32(spec.max_value_length), u32(spec.max_stored_keys),
+            vec(spec.handler.encode()), spec.ref_time.to_bytes(8, "little"),
+            spec.proof_size.to_bytes(8, "little"), b"\x01" * spec.accounts,
         )
     )  # fmt: skip
 

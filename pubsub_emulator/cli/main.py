@@ -43,85 +43,57 @@ COMMANDS: Final = {
     "log": "Write and read an ordered, gap-free log of a chain's or network's events",
     "events": "Filtered, resumable, gap-free events of a chain for any number of clients",
     "distributor": (
-        "The Interchain Event Distributor: publish each event of a network once on every other"
-        " network"
+        "Publish each event of a network once on all others (the Interchain Event Distributor)"
     ),
     "prism": "DIDs and credentials on a chain: a PRISM node and its clients",
     "simulate": (
         "Simulate large histories: many networks, one per task, with cheats of every strategy"
     ),
     "audit": (
-        "Verify every block of HISTORY again, and report what its proof cost, who cheated, and what"
-        " could not be read"
+        "Verify every block of HISTORY again and report proof costs, cheats and unreadable data"
     ),
     "report": (
-        "Write the report of an AUDIT: report.html, one page that opens offline, and its charts as"
-        " SVG and PNG"
+        "Write the report of an AUDIT: a page that opens offline, and its charts as SVG and PNG"
     ),
-    "sql": (
-        "Run the SQL query QUESTION on the tables of an AUDIT or a HISTORY, and print the result as"
-        " a table"
-    ),
-    "score": (
-        "Compare the cheats planted in HISTORY with the findings of AUDIT, the output of `pubsub"
-        " audit`"
-    ),
+    "sql": "Run the SQL query QUESTION on the tables of an AUDIT or a HISTORY and print the result",
+    "score": "Compare the cheats planted in HISTORY with the findings of AUDIT",
     "evidence": (
         "Check a finding again, offline, from its file alone; or extract that file from an audit"
     ),
     "inspect": (
-        "Show what PATH contains: a scenario, history, audit, fixture, fuzz case, session, relay "
-        "proof or finding"
+        "Show what a scenario, history, audit, fixture, fuzz case, session, proof or finding"
+        " contains"
     ),
-    "diff": (
-        "Find the first block, storage key and trie node that differ between two histories or"
-        " folders of fixtures"
-    ),
+    "diff": "Find the first block, storage key and trie node in which A and B differ",
     "compare": (
-        "Compare A with B and others: a table of the figures that differ, then the first block that"
-        " differs, and why"
+        "Compare A with B and others: figures that differ, then the first block that differs"
+        " and why"
     ),
     "fuzz": (
         "Try cheats against the verifier: kept cases first, then new ones, alone and in combination"
     ),
-    "replay": (
-        "Replay fixtures, and surprises and differences of `pubsub fuzz` (JSON files, or folders of"
-        " them)"
-    ),
+    "replay": "Replay fixtures, and the surprises and differences of `pubsub fuzz`",
     "icrc72": (
         "Publish, subscribe and replay between canisters (ICRC-72, ICRC-77) on emulated subnets"
     ),
-    "experiment": (
-        "Measure what blocks cost and how long deliveries take: tables (CSV, JSON) and plots (SVG,"
-        " PNG)"
-    ),
-    "fixtures": (
-        "Write test vectors for any implementation: blocks with their pre-state, proof, verdict and"
-        " post-state"
-    ),
+    "experiment": "Measure what blocks cost and how long deliveries take; write tables and plots",
+    "fixtures": "Write test vectors for any implementation, one block each",
     "ship": (
-        "Pack this program and its dependencies for the machines of a Spark cluster, which need"
-        " only Python"
+        "Pack this program and its dependencies for a Spark cluster, which then needs only Python"
     ),
-    "fetch": (
-        "Fetch blocks of a real parachain into a history for `pubsub audit`: headers, relay proofs,"
-        " messages"
-    ),
+    "fetch": "Fetch blocks of a real parachain into a history for `pubsub audit`",
     "conform": (
         "Hold the relay chain at URL and its parachains to the rules of publishing, one by one"
     ),
     "export-state": (
-        "Write the full state of the chain at URL to FILE and check it against the block's state"
-        " root"
+        "Write the full state of the chain at URL to FILE and check it against the block's"
+        " state root"
     ),
     "import-relay-proofs": (
         "Import real `parachainSystem.setValidationData` data into a history for `pubsub audit`"
     ),
     "migrate": "Convert a HISTORY of an older format to the present one, in place",
-    "open-proof": (
-        "Open a node's answer to `state_getReadProof` or `state_getChildReadProof`, and show what "
-        "uses its bytes"
-    ),
+    "open-proof": "Open a node's answer to `state_getReadProof`, and show what uses its bytes",
     "proof-snapshot": (
         "Write the proof sizes of SCENARIO to a small text file, or check whether they have grown"
     ),
@@ -207,8 +179,9 @@ class Commands(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the arguments name; the error about an unknown one suggests similar
-        names.
+        """Find the command that the arguments name.
+
+        The error about an unknown command suggests similar names.
         """
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
@@ -227,7 +200,10 @@ class Commands(Group):
 )
 @click.version_option(VERSION, "-V", "--version", prog_name="pubsub")
 def pubsub() -> None:
-    """Step, attack and measure publish-subscribe between parachains over a relay chain (RFC-0160)."""
+    """Step, attack and measure publish-subscribe between parachains over a relay chain.
+
+    This program emulates RFC-0160.
+    """
 
 
 def main() -> None:

@@ -1,5 +1,4 @@
-"""Standard streams whose encoding lacks characters that the program writes, such as Latin-1 or
-ASCII.
+"""Standard streams whose encoding lacks some characters, such as Latin-1 or ASCII.
 
 Every text that goes to a terminal, file or pipe passes through the encoding of its stream: click's
 help, rich's tables, log lines and tracebacks. `prepare_streams` changes the streams themselves, so
@@ -62,11 +61,10 @@ codecs.register(_codec)
 
 
 def prepare_streams() -> None:
-    """Let standard output and error replace what they cannot encode, and standard input keep what
-    it cannot decode.
+    """Make the standard streams accept text that their encodings cannot represent.
 
-    Bytes that are no text of the input's encoding become lone surrogates, as in the program's
-    arguments. Whoever reads a line refuses them.
+    Standard output and error replace such characters. Standard input turns bytes that it cannot
+    decode into lone surrogates, as in the program's arguments. Whoever reads a line refuses them.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

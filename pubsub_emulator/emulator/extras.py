@@ -37,8 +37,9 @@ def install_command(*extras: str) -> str:
 
 
 def _origin() -> str:
-    """Return the source of this installation (PEP 610), or an empty text if it is an index or
-    unknown.
+    """Return the source of this installation (PEP 610).
+
+    The text is empty if the source is an index or unknown.
     """
     import json  # noqa: PLC0415  # as above
     from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415  # as above

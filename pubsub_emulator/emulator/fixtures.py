@@ -1,5 +1,6 @@
-"""Executable fixtures (`docs/fixtures.md`): one block a file, all that is needed to judge it, what
-is expected.
+"""Executable fixtures (`docs/fixtures.md`): one block a file, with its context and its verdict.
+
+A file has all data that judging the block needs, and the expected result.
 """
 
 import json
@@ -341,8 +342,10 @@ def replay_fixture(fixture: Fixture) -> list[str]:
 
 
 class FixtureMaker(Observer):
-    """Makes fixtures of candidates, `per_kind` at most of a verdict and strategy, or of what a
-    valid block showed.
+    """Makes fixtures of candidates.
+
+    There are at most `per_kind` for each verdict and strategy, and for each feature of valid
+    blocks.
     """
 
     def __init__(self, per_kind: int = 2) -> None:

@@ -6,8 +6,9 @@ from contextlib import suppress
 
 
 def asked_to_end() -> asyncio.Event:
-    """Set when the program is interrupted or terminated; where the platform cannot tell, an
-    interrupt is raised.
+    """Return an event that is set when the program is interrupted or terminated.
+
+    On platforms without signal handlers for event loops the interrupt is raised instead.
     """
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -30,7 +30,7 @@ COVERS: Final = {"spark": "audit", "evm": "distributor"}
 
 
 class Need(NamedTuple):
-    """An extra that a command needs: always, or if it is called with certain values of a parameter."""
+    """An extra that a command needs, always or only for certain values of a parameter."""
 
     extra: str
     parameter: str = ""

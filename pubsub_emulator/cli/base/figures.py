@@ -1,4 +1,4 @@
-"""The figures of a run, a history or an audit, by name, and the table of what differs between some."""
+"""The figures of a run, a history or an audit by name, and the table of their differences."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,8 +27,9 @@ _PUBLISHER: Final = {"published": "publishes", "expired": "expiries", "deleted":
 
 
 def of_run(summary: Mapping[str, object]) -> Figures:
-    """The figures in a `summary.json`; one that lacks a figure, as older versions wrote it, has one
-    less.
+    """Return the figures in a `summary.json`.
+
+    Files of older versions may lack some figures.
     """
     document: Any = summary
     chains = list(document.get("chains", {}).values())
@@ -75,8 +76,9 @@ def of_audit(run_report: Mapping[str, object]) -> Figures:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One figure of all sides, `None` where a side does not have it; changes are against the first
-    side.
+    """One figure of all sides, `None` for a side that lacks it.
+
+    Changes are relative to the first side.
     """
 
     name: str

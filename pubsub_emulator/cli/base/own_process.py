@@ -4,8 +4,9 @@ import click
 
 
 class OwnProcess:
-    """The object of click's context where this program is the process, and no test or host calls
-    it.
+    """The object of click's context if this program is the process.
+
+    Tests and host programs that call the command line do not set it.
     """
 
 

@@ -22,7 +22,5 @@ def program() -> str:
 
 
 def callable_here(hint: str) -> str:
-    """A hint such as `pubsub serve, then pubsub prism --help`, with `pubsub` replaced by
-    `program()`.
-    """
+    """Replace `pubsub` in a hint such as `pubsub prism --help` by `program()`."""
     return _COMMAND.sub(lambda _: program(), hint)

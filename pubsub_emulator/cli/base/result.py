@@ -1,5 +1,6 @@
-"""A command's result for scripts: `--json` prints one document on standard output, and prose on
-standard error.
+"""A command's result for scripts.
+
+`--json` prints one document on standard output, and prose on standard error.
 """
 
 import sys
@@ -21,8 +22,9 @@ class Result(NamedTuple):
 
 
 def with_json_option(run: Callable[P, Result]) -> Callable[..., None]:
-    """Decorator: give a command the option `--json`, which prints its result as JSON, and exit with
-    its code.
+    """Decorate a command: add the option `--json` and exit with the result's code.
+
+    With the option the result is printed as JSON.
     """
 
     @click.option(

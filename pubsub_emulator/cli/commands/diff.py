@@ -25,8 +25,9 @@ MOST = 12
 @click.argument("b", type=options.FOLDER)
 @with_json_option
 def command(a: Path, b: Path) -> Result:
-    """Find the first block, storage key and trie node that differ between two histories or folders
-    of fixtures.
+    """Find the first block, storage key and trie node in which A and B differ.
+
+    A and B are histories or folders of fixtures.
     """
     from pubsub_emulator.cli.screen import say
     from pubsub_emulator.spark_audit.compare import compare

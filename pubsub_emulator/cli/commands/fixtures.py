@@ -13,8 +13,9 @@ from pubsub_emulator.cli.base import options
 )
 @options.new_out
 def command(out: Path) -> None:
-    """Write test vectors for any implementation: blocks with their pre-state, proof, verdict and
-    post-state.
+    """Write test vectors for any implementation, one block each.
+
+    Each has the block's pre-state, proof, verdict and post-state.
     """
     from collections import Counter
 

@@ -36,8 +36,7 @@ def _is_recorded(path: Path) -> bool:
 )
 @with_json_option
 def command(path: Path, block: str | None) -> Result:
-    """Show what PATH contains: a scenario, history, audit, fixture, fuzz case, session, relay proof
-    or finding.
+    """Show what a scenario, history, audit, fixture, fuzz case, session, proof or finding contains.
 
     For a Parquet file of a history or an audit, show its columns with their meaning and its first
     rows. A block of a history is executed again from the checkpoint before it.

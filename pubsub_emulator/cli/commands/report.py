@@ -1,6 +1,4 @@
-"""`pubsub report`, and the report that `pubsub audit --report` and the demonstration make of their
-own output.
-"""
+"""`pubsub report`, and the report that `pubsub audit --report` and the demonstration make."""
 
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -35,10 +33,10 @@ FOLDER = "report"
 )
 @with_json_option
 def command(audit: str, out: Path | None) -> Result:
-    """Write the report of an AUDIT: report.html, one page that opens offline, and its charts as SVG
-    and PNG.
+    """Write the report of an AUDIT: a page that opens offline, and its charts as SVG and PNG.
 
-    AUDIT is the output folder of `pubsub audit`; nothing else is read. Needs the extra `plot`.
+    The page is report.html. AUDIT is the output folder of `pubsub audit`; nothing else is read.
+    Needs the extra `plot`.
     """
     from pubsub_emulator.cli.screen import files
 
@@ -53,9 +51,9 @@ def can_draw() -> bool:
 
 
 def make_report(audit: str | Path, out: Path | None = None) -> Iterable[tuple[Path, str]]:
-    """Write the report of an audit beside its tables or to another folder, replacing an older one.
-    Returns the files.
+    """Write the report of an audit and return the files.
 
+    They are written beside the audit's tables or to another folder, and replace an older report.
     Raises `ResultError`, `InputError`, `OSError`.
     """
     from pubsub_emulator.cli.base.output import new_folder

@@ -21,8 +21,9 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 @click.argument("audit", type=options.HISTORY)
 @with_json_option
 def command(history: str, audit: str) -> Result:
-    """Compare the cheats planted in HISTORY with the findings of AUDIT, the output of `pubsub
-    audit`.
+    """Compare the cheats planted in HISTORY with the findings of AUDIT.
+
+    AUDIT is the output of `pubsub audit`.
     """
     from pubsub_emulator.cli.commands.simulate.run import run_score
 

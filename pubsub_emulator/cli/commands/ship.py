@@ -23,8 +23,7 @@ PROGRAM = "pubsub.py"
 )
 @options.new_out
 def command(out: Path) -> None:
-    """Pack this program and its dependencies for the machines of a Spark cluster, which need only
-    Python.
+    """Pack this program and its dependencies for a Spark cluster, which then needs only Python.
 
     The archive fits workers with this Python version and platform.
     `docs/howto/audit-on-a-cluster.md` has recipes for clusters.

@@ -37,12 +37,11 @@ def _decoded(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
 @click.argument("question", callback=_decoded)
 @with_json_option
 def command(place: str, question: str) -> Result:
-    """Run the SQL query QUESTION on the tables of an AUDIT or a HISTORY, and print the result as a
-    table.
+    """Run the SQL query QUESTION on the tables of an AUDIT or a HISTORY and print the result.
 
-    AUDIT is the output of `pubsub audit`. A HISTORY has the tables of what was recorded; each file
-    is compared with its manifest before it is read. docs/tables.md documents the tables,
-    docs/questions.md has queries. DuckDB runs the query in this process. Needs the extra `sql`.
+    AUDIT is the output of `pubsub audit`. HISTORY has the recorded tables; each file is compared
+    with its manifest before it is read. docs/tables.md documents the tables, docs/questions.md has
+    queries. DuckDB runs the query in this process. Needs the extra `sql`.
     """
     from pubsub_emulator.cli.screen import say, table
     from pubsub_emulator.spark_audit.tables.ask import ask

@@ -1,6 +1,4 @@
-"""One judged block: what its header says, what was found, where its bytes went, what it delivered,
-what proves it.
-"""
+"""One judged block: its header, findings, bytes by use, deliveries and proof."""
 
 from collections.abc import Iterable
 from contextlib import suppress

@@ -1,6 +1,4 @@
-"""Single files: scenarios, sessions, fixtures, cases of a campaign, differences, relay proofs,
-findings.
-"""
+"""Single files: scenarios, sessions, fixtures, fuzz cases, differences, relay proofs, findings."""
 
 from collections import Counter
 from pathlib import Path

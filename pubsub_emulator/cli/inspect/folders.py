@@ -146,8 +146,9 @@ def _numbers(there: list[int]) -> str:
 
 
 def _imported_proof(path: Path, network: str, chain: int, row: Row, record: HistoryRecord) -> View:
-    """A relay proof that was imported: it has no block and no state, so nothing of it can be
-    executed.
+    """Show an imported relay proof.
+
+    It has no block and no state, so nothing can be executed.
     """
     held = record.rows(tuple(record.history.files(schema.NODES, network, None, row["segment"])))
     data = {each["number"]: each["data"] for each in held}

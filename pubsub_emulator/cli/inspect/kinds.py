@@ -48,8 +48,9 @@ def look(path: Path, block: str | None = None) -> View:
 
 
 def kind_of(content: object) -> str | None:
-    """The kind of a JSON document that this program writes or reads: `case`, `fixture`, …; `None`
-    for another.
+    """Return the kind of a JSON document of this program, such as `case` or `fixture`.
+
+    Returns `None` for any other document.
     """
     from pubsub_emulator.laboratory.differences import is_difference
 

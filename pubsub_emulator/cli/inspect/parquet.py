@@ -1,6 +1,4 @@
-"""A Parquet file of a history's or an audit's table: its columns with what they mean, and its first
-rows.
-"""
+"""A Parquet file of a history or an audit: its columns with their meaning, and its first rows."""
 
 from pathlib import Path
 from typing import Final

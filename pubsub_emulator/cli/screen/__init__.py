@@ -26,8 +26,9 @@ _aside: ContextVar[bool] = ContextVar("prose goes to standard error", default=Fa
 
 @contextmanager
 def prose_aside(*, wanted: bool) -> Iterator[None]:
-    """Within this context, prose and tables go to standard error, since standard output holds a
-    document.
+    """Send prose and tables to standard error within this context.
+
+    Standard output then holds a document.
     """
     token = _aside.set(wanted)
     try:
@@ -69,8 +70,9 @@ class Advance(Protocol):
     """Receives the progress of a stage."""
 
     def __call__(self, done: float, total: int | None = None, what: str | None = None) -> None:
-        """Report that `done` of `total` units are done, a unit under way in part, and that `what`
-        is under way.
+        """Report that `done` of `total` units are done, and that `what` is in progress.
+
+        A unit in progress may count in part.
         """
 
 
@@ -79,10 +81,10 @@ SPEAK_EVERY: Final = 10.0
 
 
 class Spoken:
-    """Prints a progress line on standard error every ten seconds, with the time left if it can be
-    estimated.
+    """Prints a progress line on standard error every ten seconds.
 
-    Between `start` and `stop` it also prints if it was not called for that long.
+    The line has the remaining time if it can be estimated. Between `start` and `stop` it is also
+    printed without a call.
     """
 
     def __init__(
@@ -182,8 +184,9 @@ def _progress(console: "Terminal", *, stays: bool = True) -> "Progress":
 
 
 class Bar:
-    """A progress bar that appears with the first advance and is erased at the end; without a
-    terminal, lines.
+    """A progress bar that appears with the first advance and is erased at the end.
+
+    Without a terminal it prints lines.
     """
 
     def __init__(self) -> None:
@@ -232,8 +235,9 @@ def bar() -> Iterator[Bar]:
 
 @contextmanager
 def stage(said: str, total: int | None = None) -> Iterator[Advance]:
-    """A stage with a progress bar on a terminal, or with lines on standard error at its start and
-    every 10 s.
+    """Show the progress of a stage: a bar on a terminal, else lines on standard error.
+
+    The lines are printed at the start and every 10 seconds.
     """
     from pubsub_emulator.cli.screen.tables import Terminal
 

@@ -55,8 +55,9 @@ def made_safe(page: Shown) -> Shown:
 
 
 def words(value: object, most: int | None = PREVIEW) -> str:
-    """Any value of the runtime in words: bytes in hex, at most `most` of them, records with their
-    fields' names.
+    """Return any value of the runtime in words.
+
+    Bytes are in hex, at most `most` of them. Records have their fields' names.
     """
     if value is None:
         return "none"

@@ -1,5 +1,4 @@
-"""A session over a node, for terminals, scripts and Python: `Session` takes lines and returns
-pages.
+"""A session over a node, for terminals, scripts and Python: `Session` turns lines into pages.
 
 command.py   a command: parameters, help, function
 node_api.py  the node: in this process for a scenario, in `remote.py` at a URL
@@ -12,9 +11,9 @@ table.py     all of them in one table, with help; `completion.py` completes line
 saved.py     a session in a file
 terminal.py  a terminal, or a script on standard input
 
-What reads events, headers and storage works on any Substrate node; what reads candidates,
-deliveries and ledgers on a node of `pubsub serve`; what changes something on one that was started
-with `--dev`.
+Commands that read events, headers and storage work on any Substrate node. Commands that read
+candidates, deliveries and ledgers need a node of `pubsub serve`. Commands that change something
+need one that was started with `--dev`.
 """
 
 from pubsub_emulator.cli.session.command import CommandError

@@ -69,8 +69,9 @@ class Setting(Answer):
     forks: tuple[Origin, ...]
 
     def key_names(self) -> dict[PubsubKey, str]:
-        """The keys of the publishers, then the subscribed keys that are never published; the first
-        `MOST_NAMES`.
+        """Return the names of the first `MOST_NAMES` keys.
+
+        The keys of the publishers come first, then the subscribed keys that are never published.
         """
         published = (
             (published_key(each.para, index), f"{each.para}/{index}")

@@ -155,12 +155,12 @@ def command(
     words: Mapping[str, tuple[str, ...]] | None = None,
     changes: bool = False,
 ) -> Callable[[Run], Run]:
-    """Decorator: a function runs a command of a section of the help; its docstring are the summary
-    and the details.
+    """Decorate a function that runs a command of a section of the help.
 
-    `usage` is `name ARGUMENT [OPTIONAL] MANY…`; the name of an argument tells its kind, or
-    `NAME:kind` does. `words` are the allowed values of an argument. Without `examples`, the
-    command's name is the example.
+    The docstring of the function is the summary and the details. `usage` is
+    `name ARGUMENT [OPTIONAL] MANY…`. The name of an argument tells its kind, or `NAME:kind` does.
+    `words` are the allowed values of an argument. Without `examples`, the command's name is the
+    example.
     """
     name, *arguments = usage.split()
     parameters = []
@@ -190,8 +190,9 @@ def command(
 
 
 def unknown(what: str, name: str, known: Iterable[str], otherwise: str = "") -> CommandError:
-    """The error that nothing has this name; it suggests similar names, or says `otherwise`, by
-    default all of them.
+    """Return the error that nothing has this name.
+
+    It suggests similar names, or says `otherwise`, by default all names.
     """
     listed = list(known)
     hint = near_to(name, listed, otherwise or f"there are {', '.join(listed) or 'none'}")

@@ -51,8 +51,9 @@ Name = Callable[[bytes], str]
 
 
 def differences(a: State, b: State, name: Name, *, relay: bool) -> list[Difference]:
-    """All entries that differ between two states of one chain: published keys first, what each
-    block writes last.
+    """Return all entries that differ between two states of one chain.
+
+    Published keys come first, entries that every block writes come last.
     """
     found = [*_published(a, b, name), *_stored(a, b, name, relay=relay)]
     return sorted(found, key=lambda each: each.of_every_block)

@@ -42,8 +42,9 @@ MOST_BLOCKS: Final = 1_000_000
 
 
 def play(path: Path, begun: Callable[[Simulation], object], advance: Advance) -> Session:
-    """Play a file's commands as `read` does; `begun` gets the network before the first, `advance`
-    the blocks so far.
+    """Play a file's commands as `read` does.
+
+    `begun` gets the network before the first command, `advance` gets the number of blocks so far.
     """
     made: list[Session] = []
     for page in read(path, made, lambda session: begun(session.simulation)):
@@ -145,8 +146,7 @@ def read(
     begun: Callable[[Session], object] = lambda _session: None,
     forks: Forks = NO_FORKS,
 ) -> Iterator[Shown]:
-    """Play a file's commands in a new session and add it to `into` if it ends at the block that the
-    file names.
+    """Play a file's commands in a new session and add it to `into` if it ends at the file's block.
 
     `begun` is called with the session before the first command. `forks` are the states that the
     file's session continues from, if it does.

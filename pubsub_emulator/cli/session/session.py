@@ -1,8 +1,7 @@
-"""A session: the network of one node that is stepped, attacked and inspected. It takes lines and
-returns pages.
+"""A session: the network of one node, which commands step, attack and inspect.
 
-It uses no terminal and no clock. The caller shows the pages. A caller that stops taking them
-interrupts the command after the last whole block. From Python:
+It takes lines and returns pages. It uses no terminal and no clock. The caller shows the pages. A
+caller that stops taking them interrupts the command after the last whole block. From Python:
 
     >>> session = Session.of(load_bundled("demo"))
     >>> for page in session.execute("step 5"):
@@ -203,8 +202,9 @@ class Session:
         yield from done
 
     def note(self, line: str, number: int) -> None:
-        """Add a line that was executed after relay block `number` to the journal; steps in a row
-        become one line.
+        """Add a line that was executed after relay block `number` to the journal.
+
+        Consecutive steps become one line.
         """
         if line.startswith("step ") and self.journal and self.journal[-1][1].startswith("step "):
             number, before = self.journal.pop()

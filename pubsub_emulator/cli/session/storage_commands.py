@@ -1,4 +1,4 @@
-"""Commands that show state: storage items, raw keys, child tries, a subscriber's cache and cursor."""
+"""Commands that show storage items, raw keys, child tries, a subscriber's cache and its cursor."""
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches

@@ -1,5 +1,4 @@
-"""A session at a terminal, with history and completion; without a terminal, commands come from
-standard input.
+"""A session at a terminal, with history and completion, or with commands from standard input.
 
 Ctrl-C interrupts the running command after the block that it is building; at the prompt it clears
 the line. Errors never end a session at a terminal. A script stops at its first error, since later

@@ -108,7 +108,7 @@ def unknown_relay_parent(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("foreign-root", "prove against a state of one's own making", _ROOT)
 def foreign_root(situation: Situation, draws: Draws) -> Proposal:
-    """Use a complete proof of a state that no relay block has, with or without claiming its root."""
+    """Use a complete proof of a state that no relay block has; perhaps claim its root, too."""
     if situation.foreign is None:
         return None
     walked = situation.walk_as_if(relay=situation.foreign)
@@ -219,7 +219,7 @@ def reorder_messages(situation: Situation, draws: Draws) -> Proposal:
     _MISREPORTED,
 )
 def forge_message(situation: Situation, draws: Draws) -> Proposal:
-    """Add a message that nobody sent, to the downward queue or to a channel, which may not exist."""
+    """Add a message that nobody sent, to the downward queue or to a possibly missing channel."""
     data = draws.take(draws.between(0, 40))
     if draws.one_in(2):
         return (
@@ -312,9 +312,7 @@ def later_relay_parent(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("bad-parent", "build on a block that is not the newest", Verdict.BAD_PARENT)
 def bad_parent(situation: Situation, draws: Draws) -> Proposal:
-    """Claim another parent: a random one, the parent's parent, or the right one at the wrong
-    height.
-    """
+    """Claim another parent: a random one, a grandparent, or the right one at a wrong height."""
     kind = draws.below(3)
     if kind == 0:
         return (Claim("parent_hash", draws.take(32)),)

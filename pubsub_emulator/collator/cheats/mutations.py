@@ -21,8 +21,9 @@ _ANY = (
 
 @strategy("any-mutation", "whatever can be got from a changed list of nodes", *_ANY, on_proof=True)
 def any_mutation(situation: Situation, draws: Draws) -> Proposal:
-    """One to four of: drop, add, alter, repeat, move; nodes are of this, an older or a foreign
-    relay state, or junk.
+    """Apply one to four mutations of: drop, add, alter, repeat, move.
+
+    Added nodes are from this, an older or a foreign relay state, or are junk.
     """
     nodes = situation.canonical
     steps: list[Step] = []
@@ -57,7 +58,10 @@ def any_subset(situation: Situation, draws: Draws) -> Proposal:
     "another-set", "whatever can be got from another set of genuine nodes", *_ANY[2:], on_proof=True
 )
 def another_set(situation: Situation, draws: Draws) -> Proposal:
-    """Use a random subset of the full proof, or all of it; half of the time with all honest nodes."""
+    """Use a random subset of the full proof, or all of it.
+
+    Half of the time it includes all honest nodes.
+    """
     nodes, taken = situation.proof.nodes, situation.walked.taken
     keep = draws.choice((128, 250, 256))
     honest = draws.one_in(2)

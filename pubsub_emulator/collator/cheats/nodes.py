@@ -169,8 +169,9 @@ def add_cached_node(situation: Situation, draws: Draws) -> Proposal:
     on_proof=True,
 )
 def add_needless_node(situation: Situation, draws: Draws) -> Proposal:
-    """Add a node of the full proof that the walk did not take: below a settled root, cached, or
-    after the stop.
+    """Add a node of the full proof that the walk did not take.
+
+    It is below a settled root, cached, or after the stop.
     """
     taken = situation.walked.taken
     spare = [node for node_hash, node in situation.proof.nodes.items() if node_hash not in taken]

@@ -38,7 +38,10 @@ outcome_codec: Final[Codec[Outcome]] = Codec(
 
 @event(PALLET, 0)
 class Attempted(Event):
-    """A message ran and an instruction of it failed; the message queue's event about it comes next."""
+    """A message ran and one of its instructions failed.
+
+    The next event is the message queue's event about it.
+    """
 
     outcome: Annotated[Outcome, outcome_codec]
 

@@ -108,10 +108,10 @@ class Balances(Hooks):
     def transfer_all(
         self, storage: Storage, origin: Origin, dest: MultiAddress, keep_alive: bool
     ) -> None:
-        """Transfer all free balance that can be; what keeps the account alive stays if
-        `keep_alive`.
+        """Transfer all free balance that can be transferred.
 
-        Errors and events as `transfer`.
+        If `keep_alive`, the amount that keeps the account alive stays. Errors and events as
+        `transfer`.
         """
         who = ensure_signed(origin)
         preservation = Preservation.PRESERVE if keep_alive else Preservation.EXPENDABLE

@@ -12,8 +12,9 @@ from pubsub_emulator.runtime.pallet_pubsub.config import PALLET
 
 @event(PALLET, 0)
 class DataPublished(Event):
-    """One key was written, by a new value or the same one again (PS-9); `value_size` is the raw
-    value's length.
+    """One key was written, with a new value or with the same value again (PS-9).
+
+    `value_size` is the length of the raw value.
     """
 
     publisher: ParaId

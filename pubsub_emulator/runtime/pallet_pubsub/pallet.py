@@ -55,8 +55,9 @@ class Broadcaster(Hooks):
 
     @dispatchable(0, weight=weights.register_publisher())
     def register_publisher(self, storage: Storage, origin: Origin, para: ParaId) -> None:
-        """Register a para as publisher; the caller becomes its manager and `PublisherDeposit` of
-        its balance is held.
+        """Register a para as publisher; the caller becomes its manager.
+
+        `PublisherDeposit` of the caller's balance is held.
 
         Origin: the account that owns the para, or the para itself.
         Raises `BadOrigin`, `AlreadyRegistered`, `TooManyPublishers`, `NotAuthorized`, or why the
@@ -72,8 +73,9 @@ class Broadcaster(Hooks):
     def force_register_publisher(
         self, storage: Storage, origin: Origin, manager: AccountId, deposit: Balance, para: ParaId
     ) -> None:
-        """Register a para for `manager` with a deposit of any size, zero included, held from the
-        manager's balance.
+        """Register a para for `manager` with a deposit of any size.
+
+        The deposit, which may be zero, is held from the manager's balance.
 
         Origin: root.
         Raises `BadOrigin`, `AlreadyRegistered`, `TooManyPublishers`, or why the hold failed.
@@ -107,8 +109,9 @@ class Broadcaster(Hooks):
     def force_deregister_publisher(
         self, storage: Storage, origin: Origin, para: ParaId
     ) -> Weight | None:
-        """Remove a publisher, or a system para's data, whoever manages it; the deposit goes as
-        `forced_deposit` says.
+        """Remove a publisher, or a system para's data, whoever manages it.
+
+        `forced_deposit` decides where the deposit goes.
 
         Origin: root.
         Raises `BadOrigin`; `NotRegistered` where there is neither a registration nor data.

@@ -46,10 +46,9 @@ class SubscriberCalls(Hooks):
 
     @dispatchable(1, weight=_CALL_WEIGHT)
     def redeliver(self, storage: Storage, origin: Origin, para: ParaId, /) -> None:
-        """As `clear_publisher_cache`, and forget what was delivered: every entry is delivered
-        again.
+        """Do as `clear_publisher_cache`, and deliver every entry again.
 
-        Errors: `BadOrigin`. Emits `RedeliveryRequested`.
+        The pallet forgets what was delivered. Errors: `BadOrigin`. Emits `RedeliveryRequested`.
         """
         ensure_root(origin)
         keys = _keys(storage, para)

@@ -41,8 +41,9 @@ class DataRemoved(Event):
 
 @event(PALLET, 2)
 class HandlerFailed(Event):
-    """The handler raised or exceeded its weight; its writes are undone, the entry counts as
-    delivered (PS-66).
+    """The handler raised or exceeded its weight (PS-66).
+
+    Its writes are undone, and the entry counts as delivered.
     """
 
     publisher: ParaId

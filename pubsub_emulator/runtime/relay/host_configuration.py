@@ -238,11 +238,11 @@ class Configuration(Hooks):
 
     @dispatchable(47, weight=Weight(25_000_000, 2000))
     def set_config(self, storage: Storage, origin: Origin, config: Proposed, session: U32) -> None:
-        """Root schedules a whole new configuration for the start of `session`; it replaces what
-        waited for that one.
+        """Schedule a whole new configuration for the start of `session`, as root.
 
-        Rust has a call for each field; they too end in one pending configuration. Raises
-        `InvalidNewValue` for one that no parachain could work with.
+        It replaces a configuration that was already waiting for that session. Rust has a call for
+        each field; they too end in one pending configuration. Raises `InvalidNewValue` for a
+        configuration that no parachain could work with.
         """
         ensure_root(origin)
         ensure(inconsistency(config) is None, Error.InvalidNewValue)

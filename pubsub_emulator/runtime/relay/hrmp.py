@@ -114,8 +114,9 @@ class HrmpChannelForceOpened(Event):
 
 @pallet_errors(PALLET)
 class Error(PalletError):
-    """Why a channel was not opened or closed, or a parachain block refused; from 100 on Rust has
-    errors elsewhere.
+    """Why a channel was not opened or closed, or a parachain block refused.
+
+    Rust has the errors from 100 on elsewhere.
     """
 
     OpenHrmpChannelToSelf = 0, "The sender tried to open a channel to itself."

@@ -64,8 +64,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 @option("--report", is_flag=True, help="Also write the report to OUT/report; see `pubsub report`.")
 @with_json_option
 def command(*, follow: bool, report: bool, **given: object) -> Result:
-    """Verify every block of HISTORY again, and report what its proof cost, who cheated, and what
-    could not be read.
+    """Verify every block of HISTORY again and report proof costs, cheats and unreadable data.
 
     HISTORY and OUT are folders or URIs (file:, s3:, s3a:, gs:, hdfs:); credentials come from the
     environment. The digest printed last is one hash over the rows of all tables: equal histories

@@ -47,8 +47,7 @@ def _has_folder(places: tuple[str, ...]) -> bool:
 @option("--markdown", "as_markdown", is_flag=True, help="Print the table for a pull request.")
 @with_json_option
 def command(**given: object) -> Result:
-    """Compare A with B and others: a table of the figures that differ, then the first block that
-    differs, and why.
+    """Compare A with B and others: figures that differ, then the first block that differs and why.
 
     Each is a folder of `pubsub run`, a history, a folder of `pubsub audit`, a scenario, a file of
     rules, `shipped` for the shipped rules, or git:REVISION of this repository. Scenarios, rules and

@@ -1,8 +1,8 @@
-"""The first block of which two histories say something else, in what was seen and not in bytes
-alone.
+"""The first block at which two histories differ in their results, not only in bytes.
 
-Other rules are another runtime, so that all state roots differ from genesis on. So blocks are
-compared by what became of them: the verdict, the deliveries, then the proof by nodes and bytes.
+Other rules are another runtime, so that all state roots differ from genesis on. Blocks are
+therefore compared by their results: the verdict, the deliveries, then the nodes and bytes of the
+proof.
 """
 
 from collections.abc import Iterator

@@ -128,8 +128,9 @@ def _draw(labels: Sequence[str], lines: Sequence[Line], folder: Path) -> list[Pa
 
 
 def _first(labels: Sequence[str], sides: Sequence[Side]) -> dict[str, list[str]]:
-    """For each further side, the first block that differs from the first side, where both have
-    histories.
+    """Return the first block in which each further side differs from the first side.
+
+    Sides without a history are left out.
     """
     base = sides[0].history
     if base is None:
@@ -172,10 +173,10 @@ def _document(line: Line) -> dict[str, object]:
 
 
 def _open_side(text: str, scenario: str, rules: Rules, folder: Path) -> Side:
-    """The side that an argument names; what has to be run is run with `scenario` and `rules`, into
-    `folder`.
+    """Return the side that an argument names, running it first if necessary.
 
-    Raises `InputError`, and what reading or running raises.
+    It runs with `scenario` and `rules`, and writes into `folder`. Raises `InputError`, and the
+    errors of reading or running.
     """
     path = Path(text)
     if text.startswith(REVISION):
@@ -258,8 +259,9 @@ def _of_history(path: Path) -> Figures:
 
 
 def _of_revision(revision: str, scenario: str, folder: Path) -> Side:
-    """A run of another revision of this program, from the repository of the current directory, in
-    its own tree.
+    """Run another revision of this program in a source tree of its own.
+
+    The revision comes from the git repository of the current directory.
     """
     if revision.startswith("-"):
         raise InputError(f"{REVISION}{revision}: no revision")

@@ -17,9 +17,7 @@ _seed = option(
 
 @click.group("distributor", cls=Group)
 def command() -> None:
-    """The Interchain Event Distributor: publish each event of a network once on every other
-    network.
-    """
+    """Publish each event of a network once on all others (the Interchain Event Distributor)."""
 
 
 @command.command(
@@ -29,8 +27,9 @@ def command() -> None:
 )
 @click.argument("config", type=options.FILE)
 def _serve(config: Path) -> None:
-    """Serve the distributor that the file CONFIG describes; docs/distributor.md explains its
-    fields.
+    """Serve the distributor that the file CONFIG describes.
+
+    docs/distributor.md explains the fields of CONFIG.
 
     SIGTERM and Ctrl-C end it: it refuses new requests and finishes running work for up to `grace`
     seconds. The next start or a replica does the rest.
@@ -149,11 +148,10 @@ def adapter(**given: object) -> None:
 @option("--cases", type=options.POSITIVE, default=100, help="Number of stories.")
 @with_json_option
 def simulate(scenario: str, seed: int, cases: int) -> Result:
-    """Play a scenario of the rules in virtual time and check every invariant; `list` shows them,
-    `all` plays all.
+    """Play a SCENARIO of the rules in virtual time and check every invariant.
 
-    A name that ends in `.toml` is a file with your own scenario; docs/distributor-scenarios.md
-    explains its fields.
+    `list` lists the scenarios, `all` plays all of them. A name that ends in `.toml` is a file with
+    your own scenario; docs/distributor-scenarios.md explains its fields.
 
     `stories` plays stories instead: networks, traffic and faults drawn from a seed. Story 7 is the
     same in every campaign, so `--seed` continues an interrupted campaign, and several processes can
@@ -170,11 +168,10 @@ def simulate(scenario: str, seed: int, cases: int) -> Result:
 @_seed
 @with_json_option
 def demo(seed: int) -> Result:
-    """Run three networks and two distributors, each serving some of them, through faults of every
-    kind.
+    """Run three networks and two distributors through faults of every kind.
 
-    Then check every invariant on the content of the networks. The digest printed last is one hash
-    over the whole run.
+    Each distributor serves some of the networks. At the end every invariant is checked on the
+    content of the networks. The digest printed last is one hash over the whole run.
     """
     from pubsub_emulator.cli.commands.distributor.stories import demonstrate
 

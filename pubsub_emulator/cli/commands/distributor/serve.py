@@ -36,8 +36,9 @@ def serve_distributor(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AdapterOptions:
-    """The options of an adapter; from `url` on, those of an EVM chain and of the key that publishes
-    there.
+    """The options of an adapter.
+
+    Those from `url` on are for an EVM chain and the key that publishes there.
     """
 
     network: str

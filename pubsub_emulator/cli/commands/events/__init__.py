@@ -63,8 +63,7 @@ def command() -> None:
     help="Folder for tables of all deliveries, for `pubsub events audit`.",
 )
 def _serve(**given: object) -> None:
-    """Serve a log that `pubsub log follow` writes, over HTTP with server-sent events and over gRPC,
-    until Ctrl-C.
+    """Serve a log of `pubsub log follow` by server-sent events and gRPC, until Ctrl-C.
 
     The log must exist. Subscriptions are stored beside it. docs/events.md documents the requests.
     """
@@ -92,11 +91,10 @@ def _serve(**given: object) -> None:
 @options.master
 @with_json_option
 def _audit(deliveries: Path, place: str, master: str | None) -> Result:
-    """Compare the deliveries that `pubsub events serve --deliveries` recorded with the log, by
-    subscription and day.
+    """Compare the deliveries that `pubsub events serve --deliveries` recorded with the log.
 
-    Missing, duplicate, reordered, unrequested, altered and invented events are findings. The tables
-    are only read.
+    They are compared by subscription and day. Missing, duplicate, reordered, unrequested, altered
+    and invented events are findings. The tables are only read.
     """
     from pubsub_emulator.cli.commands.events.audit import run_audit
 

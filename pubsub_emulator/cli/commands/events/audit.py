@@ -1,6 +1,4 @@
-"""`pubsub events audit` and `pubsub prism audit`: what a server delivered beside the log that it
-served.
-"""
+"""`pubsub events audit` and `pubsub prism audit`: compare a server's deliveries with its log."""
 
 import shutil
 import tempfile

@@ -76,7 +76,10 @@ def list_findings(audit: str) -> Result:
 
 
 def _shown(finding: Mapping[str, object], judgement: Judgement) -> Iterator[str]:
-    """The lines of a judgement; of figures with a whole proof what was found and its nodes' hashes."""
+    """Yield the lines of a judgement.
+
+    For figures with a whole proof, they are the finding and the hashes of its nodes.
+    """
     try:
         figures = (
             parse_json(judgement.detail.encode(), "figures")

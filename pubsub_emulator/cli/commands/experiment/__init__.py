@@ -45,11 +45,10 @@ def command(  # noqa: PLR0917  # click passes each option by name
     preset: str | None,
     out: Path,
 ) -> Result:
-    """Measure what blocks cost and how long deliveries take: tables (CSV, JSON) and plots (SVG,
-    PNG).
+    """Measure what blocks cost and how long deliveries take; write tables and plots.
 
-    Rates are shares from 0 to 1 of the keys in each relay block, sizes are bytes. An unknown field
-    name lists all fields.
+    Tables are CSV and JSON, plots are SVG and PNG. Rates are shares from 0 to 1 of the keys in each
+    relay block, sizes are bytes. An unknown field name lists all fields.
     """
     from pubsub_emulator.cli.commands.experiment.run import parse_policies, run_question, run_sweep
 

@@ -70,8 +70,9 @@ def run_sweep(
 
 
 def _compare(parameter: str, found: Sequence[Measurement]) -> None:
-    """The table of `pubsub compare` for each cache policy, with the values of the swept field as
-    its sides.
+    """Print the table of `pubsub compare` for each cache policy.
+
+    The sides are the values of the swept field.
     """
     given = {field.name for field in fields(Workload)}
     for policy in dict.fromkeys(each.workload.cache for each in found):
@@ -105,8 +106,9 @@ def _assignment(text: str) -> tuple[str, str]:
 
 
 def write(figures: Sequence[Figure], out: Path, show: Callable[[], None] | None = None) -> Result:
-    """Write CSV and JSON, draw figures, or say why not, and `show` tables, by default those of the
-    figures.
+    """Write CSV and JSON, draw the figures, and `show` tables.
+
+    If the plot library is missing, say so. By default the figures' own tables are shown.
     """
     written: list[tuple[Path, str]] = []
     undrawn = ""

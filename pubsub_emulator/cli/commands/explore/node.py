@@ -1,6 +1,4 @@
-"""`pubsub explore --connect`: the newest blocks of a running node as a page, executed again from
-its bytes.
-"""
+"""`pubsub explore --connect`: a page of the newest blocks of a running node, executed again."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable

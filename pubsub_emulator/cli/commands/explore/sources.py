@@ -1,6 +1,4 @@
-"""Sources of `pubsub explore` besides scenarios: histories, saved sessions, fixtures, cases and
-findings.
-"""
+"""Sources of `pubsub explore`: histories, saved sessions, fixtures, cases and findings."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -183,8 +181,9 @@ def _history(path: Path, network: str | None, most: int) -> str:
 def _blocks(
     record_: "HistoryRecord", network: str, chain: int, last: int, recorder: Recorder
 ) -> Iterator[BlockRecord]:
-    """The blocks of a chain up to a relay block, executed one after the other from the first
-    checkpoint.
+    """Yield the blocks of a chain up to a relay block.
+
+    They are executed one after the other from the first checkpoint.
     """
     from pubsub_emulator.spark_audit.history import schema
 

@@ -69,12 +69,11 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 )
 @with_json_option
 def command(**given: object) -> Result:
-    """Fetch blocks of a real parachain into a history for `pubsub audit`: headers, relay proofs,
-    messages.
+    """Fetch blocks of a real parachain into a history for `pubsub audit`.
 
-    Give exactly one of --node, --chunks and --export. Every block is checked against its hash, its
-    extrinsics root and its neighbours. Complete units are stored at once, so the same command
-    continues an interrupted one.
+    The history gets headers, relay proofs and messages. Give exactly one of --node, --chunks and
+    --export. Every block is checked against its hash, its extrinsics root and its neighbours.
+    Complete units are stored at once, so the same command continues an interrupted one.
     """
     from pubsub_emulator.cli.commands.fetch.run import FetchOptions, run_fetch
 

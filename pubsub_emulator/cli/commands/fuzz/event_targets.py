@@ -107,8 +107,9 @@ def _objects() -> Iterable[bytes]:
 
 @target("prism", "an object, or a signed operation", _objects, "prism")
 def _read_object(data: bytes) -> str:
-    """An object as it is anchored, or an operation as its maker would sign it, on a ledger that
-    knows the others.
+    """Read an anchored object, or an operation signed as its maker would sign it.
+
+    The ledger knows the other operations.
     """
     from pubsub_emulator.prism.core.ledger import MemoryLedger
     from pubsub_emulator.prism.core.process import process, read_object

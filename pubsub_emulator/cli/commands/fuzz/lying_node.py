@@ -255,8 +255,9 @@ def _with(answer: Any, old: object, new: object) -> object:
     text=True,
 )
 def _read(data: bytes) -> str:
-    """Let a command read a node that says what a transcript holds, again from its beginning when
-    that ends.
+    """Let a command read a node that answers with the content of a transcript.
+
+    When the transcript ends, the node starts again from its beginning.
     """
     match parse_json(data, "transcript"):
         case [str(command), list(listed)] if command in _COMMANDS:

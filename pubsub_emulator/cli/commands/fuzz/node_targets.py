@@ -1,5 +1,6 @@
-"""Readers of what nodes are sent, and of what nodes and archives give, as targets of `pubsub fuzz
---target`.
+"""Targets of `pubsub fuzz --target` that read requests to nodes and answers of nodes.
+
+Some read the data of archives.
 """
 
 import asyncio
@@ -117,8 +118,9 @@ def _read_exported_state(path: Path) -> str:
 
 
 class _Deaf:
-    """A connection whose client takes everything; what runs beside its requests is run to its end,
-    or given up.
+    """A connection whose client accepts everything.
+
+    Work that a request starts in the background is run to its end, or given up.
     """
 
     def __init__(self) -> None:
@@ -266,7 +268,7 @@ def _extrinsics() -> Iterable[bytes]:
 
 @target("extrinsic", "an extrinsic, signed again and run", _extrinsics, "runtime")
 def _read_extrinsic(data: bytes) -> str:
-    """The extrinsic as its maker would sign it, run in a block; and its call once more as root's."""
+    """Run the extrinsic in a block, signed as its maker would sign it, and its call as root."""
     network, runtime = _relay()
     extrinsic = extrinsics.decode(data, runtime.calls)
     if isinstance(extrinsic, extrinsics.BareExtrinsic):

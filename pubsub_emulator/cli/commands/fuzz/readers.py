@@ -1,5 +1,6 @@
-"""The readers of what a stranger may have made, as `readers.toml` lists them; `docs/untrusted.md`
-is made of it.
+"""The readers of data that a stranger may have made, as listed in `readers.toml`.
+
+`docs/untrusted.md` is made from it.
 """
 
 import tomllib
@@ -11,8 +12,10 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The most of something; `constant` is `module:NAME`, `unit` what it counts: bytes if empty or
-    `of …`.
+    """The maximum of something.
+
+    `constant` is `module:NAME`. `unit` says what the limit counts: bytes if it is empty or begins
+    with `of`.
     """
 
     constant: str

@@ -1,6 +1,4 @@
-"""`pubsub fuzz`: a campaign of cheats against the verifier, or against another one too, and its
-results.
-"""
+"""`pubsub fuzz`: runs a campaign of cheats against our verifier, and perhaps another one, too."""
 
 from collections import Counter
 from math import inf
@@ -146,10 +144,10 @@ def list_strategies() -> Result:
 
 
 def run_verifier(command: str, request: Campaign) -> Result:
-    """Let another verifier judge the same cases; the exit code is 1 if the two differ. Differences
-    are kept.
+    """Let another verifier judge the same cases, and keep the differences.
 
-    Raises `VerifierFailed`, `UnknownStrategy`, `BadCorpus`, `BadCase`.
+    The exit code is 1 if there are any. Raises `VerifierFailed`, `UnknownStrategy`, `BadCorpus`,
+    `BadCase`.
     """
     cases, minutes = request.counted, request.minutes
     until = inf if minutes is None else monotonic() + 60 * minutes

@@ -38,8 +38,9 @@ def command() -> None:
 @click.argument("scenario")
 @with_json_option
 def _run(scenario: str) -> Result:
-    """Run SCENARIO, a TOML file or a bundled name, and summarize which subscriber handled which
-    events.
+    """Run SCENARIO and summarize which subscriber handled which events.
+
+    SCENARIO is a TOML file or a bundled name.
     """
     from pubsub_emulator.cli.commands.icrc72.run import run_scenario
 
@@ -73,8 +74,9 @@ def demo() -> Result:
 @option("--svg", type=options.NEW_FILE, help="Also draw it into this file.")
 @with_json_option
 def trace(scenario: str, namespace: str, number: int, svg: Path | None) -> Result:
-    """Show the path of one event of SCENARIO round by round: published, relayed, notified,
-    confirmed.
+    """Show the path of one event of SCENARIO, round by round.
+
+    The event is published, relayed, notified and confirmed.
     """
     from pubsub_emulator.cli.commands.icrc72.run import trace_event
 
@@ -105,8 +107,9 @@ def trace(scenario: str, namespace: str, number: int, svg: Path | None) -> Resul
 def stories(
     cases: int, first: int, seed: str, out: Path, again: Path | None, *, cheats: bool
 ) -> Result:
-    """Play networks under random schedules, refusals, crashes and upgrades; compare handled events
-    with the logs.
+    """Play networks under random schedules, refusals, crashes and upgrades.
+
+    At the end the handled events are compared with the logs.
     """
     from pubsub_emulator.cli.commands.icrc72.run import play_stories, replay_story
 

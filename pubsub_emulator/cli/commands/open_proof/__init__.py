@@ -28,12 +28,11 @@ from pubsub_emulator.cli.exits import FINDINGS
 @option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
 @option("--draw", "drawing", type=options.NEW_FILE, help="File to draw the proof to, as SVG.")
 def command(**given: object) -> None:
-    """Open a node's answer to `state_getReadProof` or `state_getChildReadProof`, and show what uses
-    its bytes.
+    """Open a node's answer to `state_getReadProof`, and show what uses its bytes.
 
-    FILES hold JSON-RPC answers, including headers, in any order; docs/node-data.md shows how to get
-    them. Without --key, and without the request in a file, the requested keys are inferred from the
-    proof.
+    Answers to `state_getChildReadProof` can be opened, too. FILES hold JSON-RPC answers, including
+    headers, in any order; docs/node-data.md shows how to get them. Without --key, and without the
+    request in a file, the requested keys are inferred from the proof.
     """
     from pubsub_emulator.cli.commands.open_proof.run import open_files
 

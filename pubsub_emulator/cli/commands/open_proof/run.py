@@ -90,8 +90,9 @@ def open_files(  # noqa: PLR0917  # the options of the command
 def _attribute(
     proof: NodeProof, root: Hash, child: str | None, keys: Sequence[str]
 ) -> shares.Attribution:
-    """By the keys asked for, from the command line or the request, or by what the proof itself
-    shows.
+    """Attribute a proof to the requested keys, or to what the proof itself shows.
+
+    Keys come from the command line or from the request.
     """
     trie = shares.TOP if child is None else _child_key(child)
     name = shares.child_trie_name(trie)
@@ -124,8 +125,9 @@ def _attribute(
 
 
 def _child_key(text: str) -> bytes:
-    """A child trie's storage key: of a publisher by its id, or in hex with or without the prefix of
-    child tries.
+    """Return a child trie's storage key.
+
+    The text is a publisher's id, or the key in hex with or without the prefix of child tries.
     """
     if text.isdecimal() and int(text) <= U32_MAX:
         return derive_child_key(ParaId(int(text)))

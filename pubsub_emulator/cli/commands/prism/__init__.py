@@ -200,11 +200,11 @@ def status(operation_id: str, node: str, token_env: str | None, tls_ca: Path | N
 @options.master
 @with_json_option
 def audit(deliveries: Path, place: str, master: str | None) -> Result:
-    """Compare the deliveries that `pubsub prism serve --deliveries` recorded with the operations,
-    by day.
+    """Compare the deliveries that `pubsub prism serve --deliveries` recorded with the operations.
 
-    Missing, duplicate, reordered, unrequested, altered and invented events are findings, and
-    statuses that were told wrongly or withheld. The tables are only read.
+    They are compared by day. Missing, duplicate, reordered, unrequested, altered and invented
+    events are findings, and so are statuses that were reported wrongly or withheld. The tables are
+    only read.
     """
     from pubsub_emulator.cli.commands.events.audit import run_audit
 

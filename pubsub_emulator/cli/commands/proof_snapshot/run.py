@@ -1,6 +1,4 @@
-"""`pubsub proof-snapshot`: writes the proof sizes of a scenario to a file, or compares them with
-one.
-"""
+"""`pubsub proof-snapshot`: writes a scenario's proof sizes to a file, or compares them with one."""
 
 from pathlib import Path
 

@@ -18,8 +18,9 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 @click.argument("paths", type=options.ANY, nargs=-1, required=True)
 @with_json_option
 def command(paths: tuple[Path, ...]) -> Result:
-    """Replay fixtures, and surprises and differences of `pubsub fuzz` (JSON files, or folders of
-    them).
+    """Replay fixtures, and the surprises and differences of `pubsub fuzz`.
+
+    PATHS are JSON files, or folders of them.
     """
     from pubsub_emulator.cli.commands.replay.run import run_replay
 

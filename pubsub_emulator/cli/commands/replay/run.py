@@ -1,5 +1,6 @@
-"""`pubsub replay`: surprises of a campaign, differences of two verifiers, and fixtures, told apart
-by content.
+"""`pubsub replay`: replays fixtures, surprises of a campaign and differences of two verifiers.
+
+The kind of a file is recognized by its content.
 """
 
 import json

@@ -1,6 +1,4 @@
-"""`pubsub serve`: a scenario's network behind a server, with its journal and history, until it is
-interrupted.
-"""
+"""`pubsub serve`: serves a scenario's network with its journal and history until an interrupt."""
 
 import asyncio
 import os
@@ -76,10 +74,9 @@ class JournalFile:
 def serve(
     name: str | None, given: Serve, opened_page: Callable[[str], object] | None = None
 ) -> None:
-    """Run the command until Ctrl-C, which gives exit code 130; `opened_page` gets the page's
-    address.
+    """Run the command until Ctrl-C, which gives exit code 130.
 
-    Raises `PubsubError`.
+    `opened_page` gets the page's address. Raises `PubsubError`.
     """
     from pubsub_emulator.explorer.live import LivePage
 

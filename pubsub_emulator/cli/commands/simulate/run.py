@@ -1,6 +1,4 @@
-"""`pubsub simulate` and `pubsub score`: simulate large histories, and compare audits of them with
-the truth.
-"""
+"""`pubsub simulate` and `pubsub score`: large histories, and audits compared with the truth."""
 
 from statistics import median_low
 

@@ -288,7 +288,7 @@ class ProcessingFailed(Event):
 
 @event(PALLET, 1)
 class Processed(Event):
-    """A message was taken off the queue and processed; `success` is what the processor says of it."""
+    """A message was taken off the queue and processed; `success` is the processor's result."""
 
     id: Hash
     origin: Origin
@@ -298,8 +298,9 @@ class Processed(Event):
 
 @event(PALLET, 4)
 class OverweightDropped(Event):
-    """A message was discarded that weighs more than a whole block allows; in Rust it waits for
-    `execute_overweight`.
+    """A message was discarded because it weighs more than a whole block allows.
+
+    In Rust it waits for `execute_overweight`.
     """
 
     id: Hash
