@@ -95,7 +95,7 @@ def manual_pages() -> list[tuple[str, list[str]]]:
 
     sys.path.insert(0, str(ROOT))
     from pubsub_emulator.cli.main import pubsub  # noqa: PLC0415
-    from pubsub_emulator.primitives.version import VERSION  # noqa: PLC0415
+    from pubsub_emulator.version import VERSION  # noqa: PLC0415
 
     folder = ROOT / "build" / "man"
     folder.mkdir(parents=True, exist_ok=True)

@@ -17,8 +17,8 @@ from pubsub_emulator.cli.main import COMMANDS, pubsub
 from pubsub_emulator.cli.session.table import SECTIONS
 from pubsub_emulator.distributor.service.config import Config
 from pubsub_emulator.emulator.scenario.model import Scenario
-from pubsub_emulator.emulator.settings import Model
-from pubsub_emulator.emulator.settings.fields import described
+from pubsub_emulator.files.settings import Model
+from pubsub_emulator.files.settings.fields import described
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.keys import LISTS, Key
 from pubsub_emulator.icrc72.scenario_file import ScenarioModel

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
 
-from pubsub_emulator.primitives.version import VERSION  # noqa: E402  # found by the line above
+from pubsub_emulator.version import VERSION  # noqa: E402  # found by the line above
 
 project = "pubsub-emulator"
 author = "the pubsub-emulator authors"

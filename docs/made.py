@@ -259,7 +259,7 @@ def main(names: list[str]) -> int:
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
     from pubsub_emulator.cli.streams import prepare_streams  # noqa: PLC0415  # after the path
-    from pubsub_emulator.primitives.near import near_to  # noqa: PLC0415  # as above
+    from pubsub_emulator.files.near import near_to  # noqa: PLC0415  # as above
 
     prepare_streams()
     folder = ROOT / "docs"

@@ -8,8 +8,10 @@ first used, so a program pays only for the rooms it needs. `client`, `events`, `
 `testing` offer names of their own in the same way.
 """
 
-from pubsub_emulator.primitives.face import face
-from pubsub_emulator.primitives.version import VERSION
+from pubsub_emulator import moved
+from pubsub_emulator.lazy import face
+from pubsub_emulator.version import VERSION
 
 __version__ = VERSION
+moved.install()
 __getattr__, __dir__ = face(__name__)

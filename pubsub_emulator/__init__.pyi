@@ -11,7 +11,6 @@ from .collator.cheats.steps import Add as Add
 from .collator.cheats.steps import Drop as Drop
 from .collator.cheats.strategy import Proposal as Proposal
 from .collator.cheats.strategy import strategy as strategy
-from .collator.draws import Draws as Draws
 from .emulator.network import Network as Network
 from .emulator.network import NetworkConfig as NetworkConfig
 from .emulator.network import ParachainConfig as ParachainConfig
@@ -27,6 +26,7 @@ from .emulator.scenario.simulation import Simulation as Simulation
 from .explorer.cards import picture_of_proof as picture_of_proof
 from .explorer.page import page_html as page_html
 from .explorer.recorder import Recorder as Recorder
+from .primitives.draws import Draws as Draws
 from .primitives.errors import PubsubError as PubsubError
 from .primitives.header import Header as Header
 from .primitives.hexadecimal import hexed as hexed

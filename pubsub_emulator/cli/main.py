@@ -25,9 +25,9 @@ from pubsub_emulator.cli.exits import (
     USAGE,
 )
 from pubsub_emulator.cli.streams import prepare_streams
+from pubsub_emulator.files.shown import safe
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.shown import safe
-from pubsub_emulator.primitives.version import VERSION
+from pubsub_emulator.version import VERSION
 
 COMMANDS: Final = {
     "demo": "Run the demonstration network, then audit its history and real relay proofs",

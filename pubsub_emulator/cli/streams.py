@@ -10,7 +10,7 @@ import sys
 from io import TextIOWrapper
 from typing import IO, Final
 
-from pubsub_emulator.primitives.shown import escaped
+from pubsub_emulator.files.shown import escaped
 
 PROSE: Final = "pubsub-prose"
 """The error handler that writes ASCII for the project's own typography, and escapes other

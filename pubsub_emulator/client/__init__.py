@@ -15,6 +15,6 @@ fork       states of nodes or files that a network can continue from
 conform    tests whether a chain follows the rules of publishing
 """
 
-from pubsub_emulator.primitives.face import face
+from pubsub_emulator.lazy import face
 
 __getattr__, __dir__ = face(__name__)

@@ -17,13 +17,13 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from pubsub_emulator.client.errors import BadAnswer
+from pubsub_emulator.files.shown import safe
 from pubsub_emulator.primitives import types
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header, read_digest_item
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.scale import Reader, encode_compact
-from pubsub_emulator.primitives.shown import safe
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, ParaId
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from typing import Final
 
 from pubsub_emulator.client.live_state import live_state
 from pubsub_emulator.client.state_file import read_state
-from pubsub_emulator.emulator.fork import BadFork, Fork
+from pubsub_emulator.runtime.framework.fork import BadFork, Fork
 
 _AT: Final = re.compile(r"(.+://.+)@(0x[0-9a-fA-F]{64}|[0-9]+)")
 """A URL and the block after it."""

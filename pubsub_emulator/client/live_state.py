@@ -23,11 +23,11 @@ from pubsub_emulator.client.errors import (
     UnknownBlock,
 )
 from pubsub_emulator.client.rpc import Rpc, connect
-from pubsub_emulator.emulator.fork import Fork
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 from pubsub_emulator.primitives.storage_keys import child_root_key
 from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.framework.fork import Fork
 from pubsub_emulator.runtime.framework.lazy_state import lazy_state
 from pubsub_emulator.trie.decoded import DecodedNode
 from pubsub_emulator.trie.errors import BadNode

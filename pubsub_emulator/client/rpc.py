@@ -24,7 +24,7 @@ from typing import Any, Final, Self
 import aiohttp
 
 from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused, NodeUnavailable
-from pubsub_emulator.emulator.untrusted import parse_json
+from pubsub_emulator.files.untrusted import parse_json
 
 ANSWER_SECONDS: Final = 60.0
 """The default time that a node has to answer, in seconds."""

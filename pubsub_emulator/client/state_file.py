@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, TextIO
 
-from pubsub_emulator.emulator.files import whole_file
-from pubsub_emulator.emulator.fork import BadFork, Fork, state_number
-from pubsub_emulator.emulator.untrusted import read_json
+from pubsub_emulator.files.atomic import whole_file
+from pubsub_emulator.files.untrusted import read_json
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
 from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.framework.fork import BadFork, Fork, state_number
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.trie.partial import MAX_KEY
 

@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal, NamedTuple, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord, Observer
-from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
+from pubsub_emulator.files.untrusted import parse_json, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex

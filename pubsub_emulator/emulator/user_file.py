@@ -5,7 +5,7 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-from pubsub_emulator.emulator.untrusted import MOST_TEXT, read_bytes
+from pubsub_emulator.files.untrusted import MOST_TEXT, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.runtime.rules import MARK, Rules, RulesError, make_rules

@@ -8,6 +8,6 @@
 - `cheats`: a broadcaster that does not deliver what it should.
 """
 
-from pubsub_emulator.primitives.face import face
+from pubsub_emulator.lazy import face
 
 __getattr__, __dir__ = face(__name__)

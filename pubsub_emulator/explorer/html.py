@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from html import escape
 
-from pubsub_emulator.primitives.shown import safe
+from pubsub_emulator.files.shown import safe
 
 
 class Html(str):

@@ -20,9 +20,9 @@ from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.explorer.recorder import Recorder, as_json
 from pubsub_emulator.explorer.svg import asset, glyphs, legend
 from pubsub_emulator.explorer.words import VERDICTS, scenario_names
-from pubsub_emulator.primitives.shown import safe
+from pubsub_emulator.files.shown import safe
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.primitives.version import VERSION
+from pubsub_emulator.version import VERSION
 
 DETAILS: Final = 48
 """Candidates in one part."""

@@ -15,7 +15,7 @@ from typing import Final
 
 from pubsub_emulator.explorer.tree import Drawn, Fate, Shape
 from pubsub_emulator.explorer.words import short
-from pubsub_emulator.primitives.shown import safe
+from pubsub_emulator.files.shown import safe
 
 COLUMN: Final = 36
 """The width of a column in pixels."""

@@ -4,6 +4,6 @@ The roles of orchestrator, broadcaster, publisher and subscriber run on an emula
 Computer. The names of the package are listed in `__init__.pyi`.
 """
 
-from pubsub_emulator.primitives.face import face
+from pubsub_emulator.lazy import face
 
 __getattr__, __dir__ = face(__name__)

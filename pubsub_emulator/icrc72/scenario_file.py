@@ -11,8 +11,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from pubsub_emulator.emulator.settings import Bundle, Location, Misplaced, Model, read
-from pubsub_emulator.emulator.settings import parse as parse_settings
+from pubsub_emulator.files.settings import Bundle, Location, Misplaced, Model, read
+from pubsub_emulator.files.settings import parse as parse_settings
 from pubsub_emulator.icrc72.errors import FilterError, NamespaceError
 from pubsub_emulator.icrc72.filters import parse as parse_filter
 from pubsub_emulator.icrc72.ic.errors import PrincipalError

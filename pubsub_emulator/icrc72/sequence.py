@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import NamedTuple
 
+from pubsub_emulator.files.shown import safe
 from pubsub_emulator.icrc72.ic.errors import CandidError, shown
 from pubsub_emulator.icrc72.ic.messaging import Happening
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.methods import CONFIRM, HANDLE, HANDLE_TRUSTED, PUBLISH
-from pubsub_emulator.primitives.shown import safe
 
 
 class Arrow(NamedTuple):

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.client import App, Config, EventNotification
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
@@ -27,6 +26,7 @@ from pubsub_emulator.icrc72.methods import UPDATE_SUBSCRIPTION
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.icrc72.subscriber.core import Subscriber
 from pubsub_emulator.icrc72.values import of
+from pubsub_emulator.primitives.draws import Draws
 
 NAMESPACES: Final = ("story.p", "story.q")
 """The namespaces of the two publishers."""

@@ -11,10 +11,10 @@ from statistics import median
 from typing import Final
 
 from pubsub_emulator.collator.cheats import STRATEGIES, Situation, attempt, for_any_chain
-from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.emulator.network import CollatorConfig, Network, NetworkConfig, ParachainConfig
 from pubsub_emulator.laboratory.cases import JudgingContext
 from pubsub_emulator.laboratory.worlds import World
+from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.pubsub import key_from_data, node_cost
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished

@@ -23,7 +23,6 @@ from pubsub_emulator.collator import cheats
 from pubsub_emulator.collator.cheats import STRATEGIES, Situation, Strategy
 from pubsub_emulator.collator.cheats.mutations import MUTATIONS
 from pubsub_emulator.collator.cheats.steps import Step, apply_to_proof, shrink
-from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.laboratory.cases import Case, Found, JudgingContext, read_case
 from pubsub_emulator.laboratory.mutation import NO_LINES
 from pubsub_emulator.laboratory.novelty import (
@@ -36,6 +35,7 @@ from pubsub_emulator.laboratory.novelty import (
 )
 from pubsub_emulator.laboratory.surprises import Surprises
 from pubsub_emulator.laboratory.worlds import World, fresh_state
+from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.runtime.pallet_subscriber.plan import plan

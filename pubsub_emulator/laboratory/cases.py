@@ -51,7 +51,7 @@ from pubsub_emulator.emulator.fixtures import (
     decoded,
     state_entries,
 )
-from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
+from pubsub_emulator.files.untrusted import parse_json, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header

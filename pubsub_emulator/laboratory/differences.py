@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeGuard
 from pydantic import BaseModel
 
 from pubsub_emulator.emulator.fixtures import U32, U64, HashHex, Hex, checked
-from pubsub_emulator.emulator.untrusted import read_json
+from pubsub_emulator.files.untrusted import read_json
 from pubsub_emulator.laboratory.cases import BadCase, Found, JudgingContext, judging_context
 from pubsub_emulator.primitives.hexadecimal import unhex
 

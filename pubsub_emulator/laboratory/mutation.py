@@ -21,7 +21,7 @@ from time import monotonic
 from types import FrameType
 from typing import Any, Final, TypeAlias
 
-from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 

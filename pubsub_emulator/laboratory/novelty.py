@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from pubsub_emulator.collator.cheats.steps import Step
-from pubsub_emulator.collator.draws import Draws
-from pubsub_emulator.emulator.files import write_whole
-from pubsub_emulator.emulator.untrusted import read_json
+from pubsub_emulator.files.atomic import write_whole
+from pubsub_emulator.files.untrusted import read_json
 from pubsub_emulator.laboratory.cases import Case, Found, read_case, write_case
 from pubsub_emulator.laboratory.mutation import Lines
+from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 

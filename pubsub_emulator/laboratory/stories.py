@@ -16,9 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.emulator.network import Network, NetworkConfig, Pace, ParachainConfig, Step
 from pubsub_emulator.emulator.relay.runtime import RelayConfig
+from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, PubsubKey

@@ -26,12 +26,12 @@ from typing import Final, Self
 
 from pubsub_emulator.collator.cheats import STRATEGIES, Situation, carry_out, propose
 from pubsub_emulator.collator.cheats.steps import Step, shrink, to_json
-from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.laboratory.campaign import BLOCKS_A_WORLD, named
 from pubsub_emulator.laboratory.cases import Case, JudgingContext
 from pubsub_emulator.laboratory.differences import in_words
 from pubsub_emulator.laboratory.mutation import mutate_bytes
 from pubsub_emulator.laboratory.worlds import PARA, World
+from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed

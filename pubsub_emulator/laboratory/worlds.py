@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from pubsub_emulator.collator.author import RelayAccess, build
 from pubsub_emulator.collator.cheats.situation import Situation
-from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.primitives import storage_keys
+from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import turn_of

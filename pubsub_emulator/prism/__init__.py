@@ -10,6 +10,6 @@
 - `vectors`: the test vectors.
 """
 
-from pubsub_emulator.primitives.face import face
+from pubsub_emulator.lazy import face
 
 __getattr__, __dir__ = face(__name__)

@@ -7,7 +7,7 @@ installed.
 import os
 from typing import Final
 
-from pubsub_emulator.emulator.extras import brings
+from pubsub_emulator.files.extras import brings
 from pubsub_emulator.spark_audit.engine.engine import EngineLost, Mapper, PythonMapper, usable_cores
 
 PACKAGES: Final = frozenset({"pandas", "py4j", "pyspark"})

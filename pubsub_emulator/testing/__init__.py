@@ -13,6 +13,6 @@ proof_sizes.py     sizes of a run's proofs, and their files; the fixture `proof_
 `docs/testing.md` shows how to use them.
 """
 
-from pubsub_emulator.primitives.face import face
+from pubsub_emulator.lazy import face
 
 __getattr__, __dir__ = face(__name__)

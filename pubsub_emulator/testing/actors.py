@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pubsub_emulator.collator.cheats import STRATEGIES, attempt
-from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.emulator.network.parachain import Collator
+from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.network.records import (
     BlockRecord,
     Observer,
@@ -36,6 +35,7 @@ from pubsub_emulator.emulator.network.records import (
 )
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.files.atomic import write_whole
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed

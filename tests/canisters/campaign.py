@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.icrc72 import CanisterNetwork, RoleCanister, WasmCanister
 from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
@@ -25,6 +24,7 @@ from pubsub_emulator.icrc72.keys import REPLAY
 from pubsub_emulator.icrc72.services import Codec
 from pubsub_emulator.icrc72.settings import Settings
 from pubsub_emulator.icrc72.stories import Maker, Surprise, Witness, begin, drawn, finish, step
+from pubsub_emulator.primitives.draws import Draws
 
 BUILT = Path(__file__).resolve().parents[2] / "build" / "canisters"
 COLLECTED = BUILT.parent / "collected"

@@ -16,7 +16,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from support.processes import python
 
-from development import environment, jobs, main
+from development import biome, environment, jobs, main
 from development.environment import PYTHON, VENV
 from development.report import SetupError
 
@@ -186,6 +186,64 @@ def test_a_job_whose_tool_is_missing_says_so_and_fails_only_in_ci(
     monkeypatch.setattr(main, "set_up", lambda *_args: pytest.fail("it was set up"))
     assert main.main() == (1 if where else 0)
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("script.js", "var count = 1;\nexport { count };\n"),
+        ("script.mjs", "export const names = ['a']\n"),
+        ("style.css", "a {\n  color: red;\n  color: blue;\n}\n"),
+        ("script.ts", f"// {'x' * 98}\n"),
+    ],
+    ids=["a rule", "the format", "a style", "a long line"],
+)
+def test_lint_finds_badly_written_scripts_and_styles(name: str, text: str, tmp_path: Path) -> None:
+    try:
+        biome.fetch()
+    except SetupError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+    for file in ("biome.jsonc", ".gitignore"):
+        shutil.copy(ROOT / file, tmp_path / file)
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)  # noqa: S607
+    (tmp_path / "vendor").mkdir()
+    (tmp_path / "vendor" / name).write_text(text)
+    (tmp_path / "good.js").write_text("export const count = 1;\n")
+    assert jobs.scripts(tmp_path) == 0
+    (tmp_path / name).write_text(text)
+    assert jobs.scripts(tmp_path) == 1
+
+
+@pytest.mark.parametrize("where", ["", "true"], ids=["at a desk", "in CI"])
+def test_lint_without_a_registry_says_so_in_one_line_and_fails_only_in_ci(
+    where: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setattr(biome, "program", lambda: tmp_path / "bin" / "biome")
+    monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9/")
+    monkeypatch.setenv("npm_config_fetch_retries", "0")
+    monkeypatch.setenv("CI", where)
+    assert jobs.scripts(tmp_path) == (1 if where else 0)
+    fetching, reason = capsys.readouterr().err.splitlines()
+    assert fetching == f"dev.py: fetching Biome {biome.VERSION}"
+    assert re.search("npm cannot fetch @biomejs.*: JavaScript and CSS are not checked", reason)
+
+
+def test_another_package_than_the_pinned_biome_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "another.tgz").write_bytes(b"another")
+    monkeypatch.setattr(biome, "program", lambda: tmp_path / "bin" / "biome")
+    monkeypatch.setattr(biome, "_pack", lambda _package, _folder: tmp_path / "another.tgz")
+    with pytest.raises(SetupError, match="is not the pinned package"):
+        biome.fetch()
+    assert not biome.program().exists()
 
 
 _PRINT_SITE = "import sysconfig; print(sysconfig.get_path('purelib'))"

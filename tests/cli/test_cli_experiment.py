@@ -11,7 +11,7 @@ from support.processes import python
 
 from pubsub_emulator.cli.commands.experiment import plot
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.emulator.extras import brings
+from pubsub_emulator.files.extras import brings
 from pubsub_emulator.laboratory.experiments import presets as questions
 from pubsub_emulator.laboratory.experiments.experiment import (
     UnknownParameter,

@@ -12,9 +12,9 @@ from support.command import TINY, pubsub
 from support.processes import environment, python
 
 from pubsub_emulator.cli.commands.run import run
-from pubsub_emulator.primitives.version import VERSION
 from pubsub_emulator.spark_audit.history import storage
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
+from pubsub_emulator.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -18,8 +18,8 @@ from pubsub_emulator.cli.session import Session
 from pubsub_emulator.cli.session.command import CommandError
 from pubsub_emulator.cli.session.saved import read
 from pubsub_emulator.emulator.scenario.file import load_bundled, parse_scenario
-from pubsub_emulator.emulator.settings import SettingsError
-from pubsub_emulator.emulator.untrusted import (
+from pubsub_emulator.files.settings import SettingsError
+from pubsub_emulator.files.untrusted import (
     MOST_DEPTH,
     Unreadable,
     parse_json,

@@ -9,7 +9,7 @@ from support.scenarios import scenario
 
 from pubsub_emulator.cli.commands.icrc72 import command
 from pubsub_emulator.cli.commands.icrc72.modules import read_module
-from pubsub_emulator.emulator.settings import SettingsError
+from pubsub_emulator.files.settings import SettingsError
 from pubsub_emulator.icrc72.campaign import written
 from pubsub_emulator.icrc72.errors import Icrc72Error
 from pubsub_emulator.icrc72.scenario import Run

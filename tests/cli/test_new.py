@@ -15,7 +15,7 @@ from pubsub_emulator.cli.commands.new.run import TEMPLATE
 from pubsub_emulator.cli.main import SCENARIOS
 from pubsub_emulator.emulator.scenario.file import BUNDLE, load_scenario, scenario_schema
 from pubsub_emulator.emulator.scenario.model import RelaySettings, Scenario
-from pubsub_emulator.emulator.settings import SettingsError
+from pubsub_emulator.files.settings import SettingsError
 
 
 def test_a_new_scenario_runs_and_is_called_as_its_file(tmp_path: Path) -> None:

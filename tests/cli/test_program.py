@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pubsub_emulator.cli.base.program import callable_here, program
-from pubsub_emulator.emulator import extras
+from pubsub_emulator.files import extras
 
 
 @pytest.fixture

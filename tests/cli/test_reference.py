@@ -20,7 +20,7 @@ from pubsub_emulator.cli.session.table import COMMANDS as SESSION
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.scenario.file import BUNDLE
 from pubsub_emulator.emulator.scenario.model import Scenario
-from pubsub_emulator.emulator.settings.fields import described
+from pubsub_emulator.files.settings.fields import described
 
 DOCS = ROOT / "docs"
 reference = import_module("command_reference")  # beside the pages

@@ -25,7 +25,7 @@ from pubsub_emulator.client.metadata import Metadata, parse_metadata
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.model import RelaySettings, published_key
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.emulator.settings import SettingsError
+from pubsub_emulator.files.settings import SettingsError
 from pubsub_emulator.node.server.options import Build
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.pubsub import derive_child_key

@@ -22,7 +22,6 @@ from pubsub_emulator.client.fork import open_fork
 from pubsub_emulator.client.live_state import live_state, state_of
 from pubsub_emulator.client.state_file import read_state, write_state
 from pubsub_emulator.distributor.service.serve import served
-from pubsub_emulator.emulator.fork import BadFork, Fork
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.node.rpc.encode import header_json
@@ -35,6 +34,7 @@ from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.storage_keys import child_root_key, item_prefix
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.accounts.endowed import ACCOUNTS, ENDOWMENT
+from pubsub_emulator.runtime.framework.fork import BadFork, Fork
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.framework.system import account
 from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers

@@ -38,12 +38,12 @@ from pubsub_emulator.collator.cheats.steps import (
 )
 from pubsub_emulator.collator.cheats.strategy import Proposal
 from pubsub_emulator.collator.cheats.strategy import strategy as cheat
-from pubsub_emulator.collator.draws import Draws, draw
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.emulator.scenario.model import CollatorSettings
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.laboratory.cases import JudgingContext
 from pubsub_emulator.laboratory.worlds import World, fresh_state
+from pubsub_emulator.primitives.draws import Draws, draw
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import turn_of

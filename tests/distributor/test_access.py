@@ -26,7 +26,7 @@ from pubsub_emulator.distributor.service.config import AccessConfig, make_access
 from pubsub_emulator.distributor.service.poster import Poster, signature
 from pubsub_emulator.distributor.service.serve import served
 from pubsub_emulator.distributor.simulation.stories import event_of
-from pubsub_emulator.emulator.settings import SettingsError
+from pubsub_emulator.files.settings import SettingsError
 
 ID, EVENT = event_of(1)
 EVERYWHERE = "0.0.0.0"  # noqa: S104  # what is tested

@@ -6,7 +6,7 @@ import pytest
 
 from pubsub_emulator.distributor.simulation.file import parse_scenario, read_scenario
 from pubsub_emulator.distributor.simulation.script import play_file
-from pubsub_emulator.emulator.settings import SettingsError
+from pubsub_emulator.files.settings import SettingsError
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "distributor"
 HEAD = 'title = "x"\n[networks.a]\n[networks.b]\n[subscriptions.s]\n'

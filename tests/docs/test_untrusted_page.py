@@ -141,7 +141,7 @@ OWN = {
         " spark_audit/audit/ spark_audit/engine/ spark_audit/judge/task.py"
         " spark_audit/judge/units.py spark_audit/judge/results.py spark_audit/simulate/"
         " spark_audit/spark/ spark_audit/tables/ spark_audit/deliveries/ node/local.py"
-        " emulator/extras.py explorer/live.py laboratory/mutation.py laboratory/targets.py"
+        " files/extras.py explorer/live.py laboratory/mutation.py laboratory/targets.py"
         " cli/commands/fuzz/ testing/proof_sizes.py"
     ),
     "the state of a chain, whose root was checked": (
@@ -149,7 +149,7 @@ OWN = {
         "spark_audit/judge/imported.py cli/commands/explore/node.py"
     ),
     "the parsers themselves, and what they are made of": (
-        "emulator/untrusted.py primitives/ trie/decoded.py"
+        "files/untrusted.py primitives/ trie/decoded.py"
     ),
     "a row's reader, called by its name, or bytes that such a reader bounded": (
         "cli/commands/evidence/run.py cli/commands/explore/sources.py cli/commands/icrc72/run.py"

@@ -6,7 +6,6 @@ from collections.abc import Callable
 import pytest
 
 from pubsub_emulator.collator.author import Authored, author
-from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, Snapshot, Step
 from pubsub_emulator.emulator.network.records import RelayRecord
 from pubsub_emulator.emulator.observers.summary import Summary
@@ -17,6 +16,7 @@ from pubsub_emulator.emulator.scenario.model import (
     SubscriptionSettings,
 )
 from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import Storage

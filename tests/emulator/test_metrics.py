@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
 from pubsub_emulator.emulator.observers.metrics import Metrics
+from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec

@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import pytest
 
-from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, Step
 from pubsub_emulator.emulator.network.parachain import Pace, pack
 from pubsub_emulator.emulator.network.records import (
@@ -14,6 +13,7 @@ from pubsub_emulator.emulator.network.records import (
 )
 from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.emulator.relay.xcm_messages import PUBLISHES_PER_MESSAGE
+from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.pubsub import ValidFor, derive_child_key, key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.origin import Root

@@ -22,7 +22,7 @@ from pubsub_emulator.emulator.scenario.model import (
     published_key,
 )
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.emulator.settings import SettingsError
+from pubsub_emulator.files.settings import SettingsError
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished

@@ -13,7 +13,7 @@ from support.command import TINY
 from support.packaging import run
 
 from pubsub_emulator.cli.main import COMMANDS
-from pubsub_emulator.primitives.version import VERSION
+from pubsub_emulator.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED_LATER = {".pyc", ".md"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import pubsub_emulator
-from pubsub_emulator.primitives.face import homes
+from pubsub_emulator.lazy import homes
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = Path(pubsub_emulator.__file__).parent

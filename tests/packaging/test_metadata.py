@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 from markdown_it import MarkdownIt
 
-from pubsub_emulator.primitives.version import VERSION
+from pubsub_emulator.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 WHOLE = (".ci", "bench", "changes", "development", "docs", "examples", "interop", "tests")

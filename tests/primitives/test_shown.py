@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.primitives.shown import MOST_SHOWN, cell, marked, safe, whole
+from pubsub_emulator.files.shown import MOST_SHOWN, cell, marked, safe, whole
 from pubsub_emulator.primitives.ss58 import BadAddress, decode_address, encode_address
 
 ODD = st.text(st.characters(categories=("Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Lu", "Nd", "So")))

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.laboratory.experiments.experiment import Workload, measure
+from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.pubsub import ValidFor, derive_child_key
 from pubsub_emulator.primitives.types import ParaId

@@ -42,12 +42,12 @@ from pubsub_emulator.distributor.service.serve import served
 from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
 from pubsub_emulator.emulator.scenario.file import load_bundled, load_scenario, parse_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.emulator.untrusted import parse_json, read_bytes, read_json
 from pubsub_emulator.events.filters.algebra import ANY
 from pubsub_emulator.events.filters.codec import parse_filters
 from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.events.subscriptions.registry import SqlRegistry
 from pubsub_emulator.events.subscriptions.streams import Limits, Streams
+from pubsub_emulator.files.untrusted import parse_json, read_bytes, read_json
 from pubsub_emulator.icrc72.ic.candid.decode import Decoder
 from pubsub_emulator.icrc72.ic.candid.did import parse_types
 from pubsub_emulator.icrc72.ic.candid.encode import leb128
@@ -354,16 +354,10 @@ _COMPUTE: Final = 2000
 """Bytes of memory a byte where an input is small and what it names is not."""
 
 PROBES: Final[dict[str, Probe]] = {
-    "emulator.untrusted:MOST_DEPTH": Probe(lambda size: b"[" * size + b"]" * size, _parsed),
-    "emulator.untrusted:MOST_VALUES": Probe(
-        lambda size: b"[" + b"1," * (size - 1) + b"1]", _parsed
-    ),
-    "emulator.untrusted:MOST_BYTES": Probe(
-        lambda size: _stuffed(b'{"a":1}', size), _file(read_json)
-    ),
-    "emulator.untrusted:MOST_TEXT": Probe(
-        lambda size: _padded(TINY, size), _file(load_scenario), 40
-    ),
+    "files.untrusted:MOST_DEPTH": Probe(lambda size: b"[" * size + b"]" * size, _parsed),
+    "files.untrusted:MOST_VALUES": Probe(lambda size: b"[" + b"1," * (size - 1) + b"1]", _parsed),
+    "files.untrusted:MOST_BYTES": Probe(lambda size: _stuffed(b'{"a":1}', size), _file(read_json)),
+    "files.untrusted:MOST_TEXT": Probe(lambda size: _padded(TINY, size), _file(load_scenario), 40),
     "client.state_file:MOST_BYTES": Probe(
         lambda size: _stuffed(_exported(), size), _file(read_state)
     ),

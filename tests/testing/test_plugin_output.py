@@ -285,8 +285,8 @@ def test_a_run_that_uses_no_fixture_loads_nothing_of_the_emulator(
         def test_nothing_is_loaded():
             assert "hypothesis" not in sys.modules
             assert sorted(name for name in sys.modules if name.startswith("pubsub_emulator")) == [
-                "pubsub_emulator", "pubsub_emulator.primitives", "pubsub_emulator.primitives.face",
-                "pubsub_emulator.primitives.version", "pubsub_emulator.testing",
+                "pubsub_emulator", "pubsub_emulator.primitives", "pubsub_emulator.lazy",
+                "pubsub_emulator.version", "pubsub_emulator.testing",
                 "pubsub_emulator.testing.plugin",
             ]
         """)

@@ -80,7 +80,7 @@ class Command(click.Command):
             package = (error.name or "").partition(".")[0]
             if package not in PACKAGES:
                 raise
-            from pubsub_emulator.emulator.extras import brings
+            from pubsub_emulator.files.extras import brings
 
             extras = self.extras(ctx) or (PACKAGES[package],)
             raise ExtraNotInstalled(f"this needs {package}, {brings(*extras)}") from error

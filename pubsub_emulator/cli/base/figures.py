@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pubsub_emulator.cli.screen import say, table
-from pubsub_emulator.primitives.shown import marked
+from pubsub_emulator.files.shown import marked
 
 Figures = dict[str, float]
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.inspect.view import View
-from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
+from pubsub_emulator.files.untrusted import parse_json, read_bytes
 
 NO_TOML: Final = "no TOML by its name, and"
 _KNOWN: Final = (

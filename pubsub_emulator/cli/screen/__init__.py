@@ -13,7 +13,7 @@ import click
 
 from pubsub_emulator.cli.screen.pages import Doing, Grid, Line, Shown
 from pubsub_emulator.cli.streams import DOCUMENT, shown_on
-from pubsub_emulator.primitives.shown import safe, whole
+from pubsub_emulator.files.shown import safe, whole
 
 if TYPE_CHECKING:
     from rich.progress import Progress

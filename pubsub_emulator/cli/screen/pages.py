@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Final
 
-from pubsub_emulator.primitives.shown import safe
+from pubsub_emulator.files.shown import safe
 from pubsub_emulator.runtime.framework.pallet import Event
 
 PREVIEW: Final = 32

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pubsub_emulator.cli.streams import shown_on
-from pubsub_emulator.primitives.shown import safe
+from pubsub_emulator.files.shown import safe
 
 PLAIN_WIDTH: Final = 140
 """The width of a table in a file or pipe."""

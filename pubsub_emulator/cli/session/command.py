@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from pubsub_emulator.cli.screen.pages import Shown
-from pubsub_emulator.emulator.files import write_whole
+from pubsub_emulator.files.atomic import write_whole
+from pubsub_emulator.files.near import near_to
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.near import near_to
 
 
 class CommandError(PubsubError):

@@ -13,7 +13,7 @@ from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import SOME, Session
 from pubsub_emulator.client.answers import HEAD, TEXT
 from pubsub_emulator.collator.cheats import STRATEGIES
-from pubsub_emulator.collator.draws import MILLION
+from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId
 

@@ -20,8 +20,8 @@ from pubsub_emulator.cli.session.command import (
 )
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.collator.cheats import STRATEGIES
-from pubsub_emulator.collator.draws import MILLION
-from pubsub_emulator.emulator.untrusted import parse_json
+from pubsub_emulator.files.untrusted import parse_json
+from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import (

@@ -8,8 +8,8 @@ from pubsub_emulator.cli.session.node_api import RELAY, Deposited, NodeApi
 from pubsub_emulator.client.chain import BlockingChain
 from pubsub_emulator.client.errors import BadAnswer, NodeUnavailable
 from pubsub_emulator.client.live_state import state_of
+from pubsub_emulator.files.shown import safe
 from pubsub_emulator.primitives.hexadecimal import hexed
-from pubsub_emulator.primitives.shown import safe
 from pubsub_emulator.runtime.framework.storage import State
 
 T = TypeVar("T")

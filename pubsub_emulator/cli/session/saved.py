@@ -30,7 +30,7 @@ from pubsub_emulator.cli.session.session import Checkpoint, Session
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.scenario.file import parse_document
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.emulator.untrusted import read_json
+from pubsub_emulator.files.untrusted import read_json
 from pubsub_emulator.node.chain.lines import FORMAT, document
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import U32_MAX

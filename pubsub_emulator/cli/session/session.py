@@ -38,13 +38,13 @@ from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.files.near import near_to
+from pubsub_emulator.files.shown import safe
 from pubsub_emulator.node.local import HISTORY
 from pubsub_emulator.node.rpc.errors import DEVELOPMENT, INVALID_PARAMS, METHOD_NOT_FOUND
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hexadecimal import hexed
-from pubsub_emulator.primitives.near import near_to
 from pubsub_emulator.primitives.pubsub import KEY_LENGTH, key_from_data
-from pubsub_emulator.primitives.shown import safe
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.framework.system import EVENTS, ExtrinsicFailed

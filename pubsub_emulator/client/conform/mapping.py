@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from pubsub_emulator.emulator.settings import StrictModel, read
+from pubsub_emulator.files.settings import StrictModel, read
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.types import U32_MAX
 

@@ -25,8 +25,8 @@ from pubsub_emulator.collator.cheats.strategy import Strategy as Strategy
 from pubsub_emulator.collator.cheats.strategy import attempt as attempt
 from pubsub_emulator.collator.cheats.strategy import carry_out as carry_out
 from pubsub_emulator.collator.cheats.strategy import propose as propose
+from pubsub_emulator.files.near import near_to
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.near import near_to
 
 
 def _strategies(*modules: ModuleType) -> dict[str, Strategy]:

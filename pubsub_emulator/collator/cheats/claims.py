@@ -19,7 +19,7 @@ from pubsub_emulator.collator.cheats.steps import (
     difference,
 )
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
-from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.types import RelayBlockNumber
 from pubsub_emulator.runtime.pallet_subscriber.plan import plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT

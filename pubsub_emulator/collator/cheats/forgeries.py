@@ -8,7 +8,7 @@ from typing import Final
 from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.collator.cheats.steps import AddExtrinsic
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
-from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.signatures import Scheme
 from pubsub_emulator.primitives.types import AccountId

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.collator.cheats.steps import Add, Drop, Insert, Step, Swap, difference
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
-from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.parachain.block import Verdict

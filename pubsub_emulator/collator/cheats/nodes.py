@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pubsub_emulator.collator.cheats.situation import Situation, without_publisher
 from pubsub_emulator.collator.cheats.steps import Add, Clear, Drop, Insert, Step, Swap
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
-from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, node_cost
 from pubsub_emulator.primitives.storage_keys import child_root_key

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pubsub_emulator.collator.cheats.situation import Situation, without_publisher
 from pubsub_emulator.collator.cheats.steps import Add, Claim, Step, difference
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
-from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered

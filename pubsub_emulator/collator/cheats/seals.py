@@ -6,7 +6,7 @@ from typing import Final
 from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.collator.cheats.steps import Claim, Number, Seal, SignWith, Unseal
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
-from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.ed25519 import public_key, sign, verify
 from pubsub_emulator.primitives.header import Header, aura_pre_digest, turn_of
 from pubsub_emulator.primitives.types import U64_MAX, Slot

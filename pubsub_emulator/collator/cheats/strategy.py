@@ -12,7 +12,7 @@ from typing import cast
 from pubsub_emulator.collator.cheats.expectation import expected
 from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.collator.cheats.steps import BadStep, Draft, Step, check_step
-from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from pubsub_emulator.distributor.core.rules import START, Rules
 from pubsub_emulator.distributor.service.access import RIGHTS, Access, AccessError, Keys, Verifier
 from pubsub_emulator.distributor.service.problems import parse_json
-from pubsub_emulator.emulator.settings import Problem, SettingsError, StrictModel, parse, read
+from pubsub_emulator.files.settings import Problem, SettingsError, StrictModel, parse, read
 from pubsub_emulator.serving.guard import Names, is_loopback
 
 MOST_NETWORKS: Final = 64

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any, Final
 
 from pubsub_emulator.distributor.event import MOST_NUMBER
-from pubsub_emulator.primitives.version import VERSION
+from pubsub_emulator.version import VERSION
 
 Json = dict[str, Any]
 

@@ -23,7 +23,7 @@ from pubsub_emulator.distributor.service.engine import Engine, Settings
 from pubsub_emulator.distributor.service.http import DistributorHttp
 from pubsub_emulator.distributor.service.poster import Poster
 from pubsub_emulator.distributor.service.public import PublicAdapter
-from pubsub_emulator.primitives.shown import whole
+from pubsub_emulator.files.shown import whole
 from pubsub_emulator.serving.listening import listening
 
 SHUTDOWN_SECONDS: Final = 5.0

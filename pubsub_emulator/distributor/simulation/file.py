@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, get_args
 from pydantic import Field
 
 from pubsub_emulator.distributor.simulation.scenery import Faults
-from pubsub_emulator.emulator.settings import Location, Misplaced, StrictModel, parse, read
+from pubsub_emulator.files.settings import Location, Misplaced, StrictModel, parse, read
 
 MOST_STEPS: Final = 1_000
 """The greatest number of steps."""

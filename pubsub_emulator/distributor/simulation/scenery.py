@@ -11,7 +11,7 @@ from pydantic import Field
 
 from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.simulation.network import SimulatedNetwork, Subscriber
-from pubsub_emulator.emulator.settings import StrictModel
+from pubsub_emulator.files.settings import StrictModel
 from pubsub_emulator.primitives.hashing import new_blake2_256
 
 BEGIN: Final = 1_700_000_000_000

@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pubsub_emulator.collator.cheats import STRATEGIES, no_strategy
-from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network import actions
 from pubsub_emulator.emulator.network.arguments import refuse
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.network.parachain import Parachain
 from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.origin import Root
 from pubsub_emulator.runtime.pallet_subscriber.config import (

@@ -5,8 +5,8 @@ from typing import Annotated, Final, Literal
 
 import pydantic
 
-from pubsub_emulator.collator.draws import MILLION
-from pubsub_emulator.emulator.settings import Model
+from pubsub_emulator.files.settings import Model
+from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 from pubsub_emulator.primitives.pubsub import KEY_LENGTH, key_from_data
 from pubsub_emulator.primitives.types import U32_MAX, U128_MAX

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, field, replace
 
-from pubsub_emulator.emulator.fork import Fork, Forks
+from pubsub_emulator.emulator.fork import Forks
 from pubsub_emulator.emulator.network.arguments import refuse
 from pubsub_emulator.emulator.network.parachain import HONEST, CollatorConfig, Pace
 from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.framework.fork import Fork
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 
 

@@ -19,8 +19,7 @@ from copy import copy
 from typing import Any
 
 from pubsub_emulator.collator.cheats import Situation
-from pubsub_emulator.collator.draws import secret
-from pubsub_emulator.emulator.fork import Fork, Forks
+from pubsub_emulator.emulator.fork import Forks
 from pubsub_emulator.emulator.network import arguments
 from pubsub_emulator.emulator.network.block_time import relay_time
 from pubsub_emulator.emulator.network.config import NetworkConfig, ParachainConfig, with_forks
@@ -35,6 +34,7 @@ from pubsub_emulator.emulator.network.round import ATTEMPTS, Round, Schedule, su
 from pubsub_emulator.emulator.network.step import Snapshot, Step, unknown_parachain
 from pubsub_emulator.emulator.relay.chain import Genesis, RelayChain
 from pubsub_emulator.emulator.relay.runtime import RelayConfig
+from pubsub_emulator.primitives.draws import secret
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import (
     AccountId,
@@ -46,6 +46,7 @@ from pubsub_emulator.primitives.types import (
 from pubsub_emulator.runtime.accounts.endowed import ALICE
 from pubsub_emulator.runtime.framework.dispatch import Call, CallInfo
 from pubsub_emulator.runtime.framework.executive import Block, Extrinsic
+from pubsub_emulator.runtime.framework.fork import Fork
 from pubsub_emulator.runtime.framework.message_chains import OutboundHrmpMessage
 from pubsub_emulator.runtime.framework.origin import Origin, Root, Signed
 from pubsub_emulator.runtime.pallet_pubsub.config import Config as PubsubConfig

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from pubsub_emulator.collator.draws import MILLION, secret
-from pubsub_emulator.emulator.fork import Fork, base
+from pubsub_emulator.emulator.fork import base
 from pubsub_emulator.emulator.relay.xcm_messages import PUBLISHES_PER_MESSAGE
+from pubsub_emulator.primitives.draws import MILLION, secret
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header, turn_of
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.framework.fork import Fork
 from pubsub_emulator.runtime.framework.message_chains import OutboundHrmpMessage
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber.config import (

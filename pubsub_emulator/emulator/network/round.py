@@ -12,10 +12,10 @@ from typing import Final
 
 from pubsub_emulator.collator.author import CannotAuthor, RelayBlock, author, ensure_room
 from pubsub_emulator.collator.cheats import STRATEGIES, Situation, attempt, equivocates, expected
-from pubsub_emulator.collator.draws import Draws, secret
 from pubsub_emulator.emulator.network.parachain import Parachain, encoded
 from pubsub_emulator.emulator.network.records import BlockRecord, SubscriptionRecord
 from pubsub_emulator.emulator.relay.chain import RelayChain
+from pubsub_emulator.primitives.draws import Draws, secret
 from pubsub_emulator.primitives.types import ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.runtime.accounts.publisher import Sent

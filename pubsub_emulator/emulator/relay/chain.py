@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pubsub_emulator.collator.author import RelayBlock
-from pubsub_emulator.emulator.fork import Fork, base
+from pubsub_emulator.emulator.fork import base
 from pubsub_emulator.emulator.relay.message_outcomes import MessageExecution, executions
 from pubsub_emulator.emulator.relay.pallets import RELAY
 from pubsub_emulator.emulator.relay.runtime import RelayConfig, RelayRuntime
@@ -15,6 +15,7 @@ from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, RelayBlock
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchError
 from pubsub_emulator.runtime.framework.executive import Block, Extrinsic
+from pubsub_emulator.runtime.framework.fork import Fork
 from pubsub_emulator.runtime.framework.message_chains import NO_MESSAGES, InboundMessages
 from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.framework.storage import State, Storage

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pubsub_emulator.emulator.fork import BadFork
 from pubsub_emulator.emulator.relay.pallets import ACCOUNTS, RELAY
 from pubsub_emulator.emulator.relay.xcm_messages import XcmMessages
 from pubsub_emulator.emulator.relay.xcm_pallet import XcmPallet
@@ -24,6 +23,7 @@ from pubsub_emulator.runtime.framework.calls import CallTable
 from pubsub_emulator.runtime.framework.definitions import RuntimeDefinition, RuntimeVersion
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchOutcome, dispatch
 from pubsub_emulator.runtime.framework.executive import BlockWeights, Executive, NormalRoom
+from pubsub_emulator.runtime.framework.fork import BadFork
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.message_chains import MessageBounds
 from pubsub_emulator.runtime.framework.origin import Signed

@@ -14,7 +14,7 @@ from pubsub_emulator.emulator.network.step import unknown_parachain
 from pubsub_emulator.emulator.relay.chain import KEPT_BLOCKS
 from pubsub_emulator.emulator.relay.runtime import RelayRuntime
 from pubsub_emulator.emulator.scenario import model, network
-from pubsub_emulator.emulator.settings import Location, Misplaced
+from pubsub_emulator.files.settings import Location, Misplaced
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec

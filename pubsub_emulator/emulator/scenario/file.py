@@ -6,11 +6,11 @@ Files are TOML. Errors name file, line and field. Editors use the schema for com
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.scenario.check import check
 from pubsub_emulator.emulator.scenario.model import Scenario
-from pubsub_emulator.emulator.settings import Bundle, parse, read, validated
-from pubsub_emulator.emulator.settings.fields import add_meanings
+from pubsub_emulator.files.settings import Bundle, parse, read, validated
+from pubsub_emulator.files.settings.fields import add_meanings
+from pubsub_emulator.primitives.draws import MILLION
 
 BUNDLE: Final = Bundle("pubsub_emulator.emulator")
 """The scenarios that are part of the package."""

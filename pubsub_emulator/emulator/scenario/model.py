@@ -19,9 +19,9 @@ from pydantic import (
 )
 
 from pubsub_emulator.collator.cheats import STRATEGIES, no_strategy
-from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network.actions import Act
-from pubsub_emulator.emulator.settings import Model
+from pubsub_emulator.files.settings import Model
+from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
 
-from pubsub_emulator.collator.draws import MILLION, Draws
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.network import Network, Step
 from pubsub_emulator.emulator.network.acting import act
@@ -15,7 +14,8 @@ from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT
 from pubsub_emulator.emulator.scenario.check import check
 from pubsub_emulator.emulator.scenario.model import PublisherGroup, Scenario, published_key
 from pubsub_emulator.emulator.scenario.network import network_config, subscriber_spec, with_accounts
-from pubsub_emulator.emulator.settings import Problem, SettingsError
+from pubsub_emulator.files.settings import Problem, SettingsError
+from pubsub_emulator.primitives.draws import MILLION, Draws
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.origin import Root

@@ -25,7 +25,6 @@ from typing import Final
 from aiohttp import web
 
 from pubsub_emulator.database.errors import StoreError, StoreUnavailable
-from pubsub_emulator.emulator.untrusted import parse_json
 from pubsub_emulator.events.errors import (
     BadCursor,
     BadFilter,
@@ -42,6 +41,7 @@ from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.events.subscriptions.hub import Message
 from pubsub_emulator.events.subscriptions.service import EventService
 from pubsub_emulator.events.subscriptions.streams import Ended
+from pubsub_emulator.files.untrusted import parse_json
 from pubsub_emulator.serving.body import read_body
 from pubsub_emulator.serving.guard import Names, guard
 from pubsub_emulator.serving.listening import listening

@@ -8,7 +8,6 @@ import heapq
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from pubsub_emulator.collator.draws import draw
 from pubsub_emulator.icrc72.ic.canister import (
     GUARANTEED,
     SYS_TRANSIENT,
@@ -19,6 +18,7 @@ from pubsub_emulator.icrc72.ic.canister import (
     Key,
 )
 from pubsub_emulator.icrc72.ic.principal import Principal, subnet_of
+from pubsub_emulator.primitives.draws import draw
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from statistics import median
 from typing import Final, TypeVar
 
 from pubsub_emulator.collator.author import RelayBlock, author
-from pubsub_emulator.collator.draws import MILLION, Draws, secret
+from pubsub_emulator.files.near import near_to
+from pubsub_emulator.primitives.draws import MILLION, Draws, secret
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.near import near_to
 from pubsub_emulator.primitives.pubsub import PublishedEntry, key_from_data
 from pubsub_emulator.primitives.storage_keys import dmq_mqc_head
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber, Slot

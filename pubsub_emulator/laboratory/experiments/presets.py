@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
-from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.laboratory.attacker import cheat_gains, delays
 from pubsub_emulator.laboratory.experiments.experiment import Measurement, Workload, measure
+from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import (
     MIN_BUDGET,

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from pubsub_emulator.emulator.network.actions import LAST_SLOT, Action, action_adapter
 from pubsub_emulator.emulator.scenario.model import Scenario
-from pubsub_emulator.emulator.untrusted import MEBIBYTE, parse_json
+from pubsub_emulator.files.untrusted import MEBIBYTE, parse_json
 from pubsub_emulator.node.chain.block import Moment
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex

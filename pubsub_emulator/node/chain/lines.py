@@ -8,7 +8,6 @@ import json
 import shlex
 from typing import Final
 
-from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network import actions
 from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT
 from pubsub_emulator.emulator.scenario.check import check
@@ -16,6 +15,7 @@ from pubsub_emulator.emulator.scenario.model import Acts as ScenarioActs
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.node.chain.block import Acts, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork
+from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import RelayBlockNumber

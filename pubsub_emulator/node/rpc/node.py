@@ -16,7 +16,7 @@ from pubsub_emulator.node.rpc.method import Method
 from pubsub_emulator.node.rpc.session import Session
 from pubsub_emulator.node.rpc.transactions import Watches
 from pubsub_emulator.primitives.types import PubsubKey
-from pubsub_emulator.primitives.version import VERSION
+from pubsub_emulator.version import VERSION
 
 T = TypeVar("T")
 

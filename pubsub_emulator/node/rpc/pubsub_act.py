@@ -5,7 +5,6 @@ Requests that cannot be fulfilled are errors with code 1.
 
 from typing import Final
 
-from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network import actions
 from pubsub_emulator.node.rpc.call import Call, attempt
 from pubsub_emulator.node.rpc.errors import invalid_params
@@ -22,6 +21,7 @@ from pubsub_emulator.node.rpc.params import (
     u32,
 )
 from pubsub_emulator.node.rpc.pubsub_read import KEY, PARA
+from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.parachain.governance import SUBSCRIBER_CALLS, subscriber_call, transact
 

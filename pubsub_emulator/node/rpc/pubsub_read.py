@@ -6,7 +6,6 @@ They concern the whole network, so that the path of the call does not matter.
 from collections.abc import Iterator
 from typing import Final
 
-from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment
 from pubsub_emulator.node.chain.timeline import Advance
@@ -25,6 +24,7 @@ from pubsub_emulator.node.rpc.params import (
 )
 from pubsub_emulator.node.rpc.session import compact
 from pubsub_emulator.node.types.values import camel
+from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.pubsub import Infinite, TtlState, ValidFor, node_cost, ttl_state

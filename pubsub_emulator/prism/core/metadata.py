@@ -8,7 +8,7 @@ objects. Everything here is pure.
 
 from typing import Final, TypeAlias
 
-from pubsub_emulator.emulator.untrusted import MOST_DEPTH, Unreadable, parse_json
+from pubsub_emulator.files.untrusted import MOST_DEPTH, Unreadable, parse_json
 from pubsub_emulator.runtime.pallet_prism.pallet import MOST_OBJECT
 
 LABEL: Final = 21325

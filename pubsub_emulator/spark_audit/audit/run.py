@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.storage_keys import CODE
-from pubsub_emulator.primitives.version import VERSION
 from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
 from pubsub_emulator.runtime.rules import RulesError, chosen
 from pubsub_emulator.spark_audit.audit.completeness import judge_chain
@@ -52,6 +51,7 @@ from pubsub_emulator.spark_audit.judge.findings import Severity, Thresholds
 from pubsub_emulator.spark_audit.judge.results import ResultError, Results, Rows, write_report
 from pubsub_emulator.spark_audit.tables.delta import DeltaError
 from pubsub_emulator.spark_audit.tables.parts import RETAIN
+from pubsub_emulator.version import VERSION
 
 CLEAN: Final = 0
 """Exit code: no findings, and every chain is verified."""

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Final, TypeVar
 
-from pubsub_emulator.emulator.untrusted import parse_json
+from pubsub_emulator.files.untrusted import parse_json
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX

@@ -10,8 +10,8 @@ from typing import Final
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.primitives.version import VERSION
 from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.version import VERSION
 
 REJECTED_VALID: Final = "RejectedValid"
 """The chain refused a valid candidate."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeGuard
 
-from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
+from pubsub_emulator.files.untrusted import parse_json, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import Hash

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pubsub_emulator.collator.cheats import BUILT_IN
-from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.emulator.network import CollatorConfig, Network, NetworkConfig, ParachainConfig
 from pubsub_emulator.emulator.network.parachain import HONEST
+from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.pallet_subscriber.config import (

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from pubsub_emulator.collator.draws import MILLION
+from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.version import VERSION
 from pubsub_emulator.spark_audit.engine.engine import Answer, Mapper
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, canonical_json
@@ -21,6 +20,7 @@ from pubsub_emulator.spark_audit.simulate.unit import (
     receipt_path,
     simulate_unit,
 )
+from pubsub_emulator.version import VERSION
 
 PLAN: Final = "plan.json"
 """The file with the settings of the simulation in a folder."""

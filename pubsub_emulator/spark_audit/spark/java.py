@@ -18,7 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.emulator.extras import brings
+from pubsub_emulator.files.extras import brings
 from pubsub_emulator.spark_audit.engine.engine import EngineLost
 
 SUPPORTED: Final = (17, 21, 25)

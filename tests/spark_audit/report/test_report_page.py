@@ -15,7 +15,7 @@ from support.audits import drop_a_node, write_history
 from support.forged_report import HOSTILE, Reported, block, chain, forge, unread
 
 from pubsub_emulator.cli.commands.evidence import run as evidence
-from pubsub_emulator.emulator.extras import brings
+from pubsub_emulator.files.extras import brings
 from pubsub_emulator.spark_audit.audit.run import audit as run_audit
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.judge.finding_file import check_finding

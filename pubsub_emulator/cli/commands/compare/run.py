@@ -31,9 +31,9 @@ from pubsub_emulator.cli.commands.run.run import HISTORY, find_scenario, simulat
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.screen import files, say, say_document
 from pubsub_emulator.emulator.scenario.file import BUNDLE
-from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.emulator.user_file import read_rules
-from pubsub_emulator.primitives.shown import marked, safe
+from pubsub_emulator.files.shown import marked, safe
+from pubsub_emulator.files.untrusted import read_json
 from pubsub_emulator.runtime.rules import SHIPPED, Rules, chosen, using
 
 SHIPPED_NAME: Final = "shipped"

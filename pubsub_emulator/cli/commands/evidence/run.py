@@ -7,7 +7,7 @@ from typing import Any
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import INCOMPLETE
 from pubsub_emulator.cli.screen import files, say
-from pubsub_emulator.emulator.untrusted import Unreadable, parse_json
+from pubsub_emulator.files.untrusted import Unreadable, parse_json
 from pubsub_emulator.spark_audit.judge.evidence import Judgement
 from pubsub_emulator.spark_audit.judge.finding_file import FindingError, check_finding, finding_text
 
@@ -48,7 +48,7 @@ def check(path: Path) -> Result:
 
 def write(audit: str, finding: str, out: Path) -> Result:
     """Write one finding of an audit. Raises `FindingError`, `ResultError`, `OSError`."""
-    from pubsub_emulator.emulator.files import write_whole
+    from pubsub_emulator.files.atomic import write_whole
 
     start = finding.removeprefix("0x").lower()
     found = [row for row in _findings(audit) if row["id"].hex().startswith(start)]

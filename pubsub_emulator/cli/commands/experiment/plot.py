@@ -6,7 +6,7 @@ The plotting library is the extra `plot`. It is imported only when a chart is dr
 from pathlib import Path
 from typing import Any, Final
 
-from pubsub_emulator.emulator.extras import brings
+from pubsub_emulator.files.extras import brings
 from pubsub_emulator.laboratory.experiments.presets import Figure
 from pubsub_emulator.primitives.errors import PubsubError
 

@@ -12,6 +12,7 @@ from pubsub_emulator.cli.base.output import new_folder
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.experiment.plot import NoPlotLibrary, draw
 from pubsub_emulator.cli.screen import files, say, stage, table
+from pubsub_emulator.files.shown import cell
 from pubsub_emulator.laboratory.experiments.experiment import (
     Measurement,
     UnknownParameter,
@@ -20,7 +21,6 @@ from pubsub_emulator.laboratory.experiments.experiment import (
     with_field,
 )
 from pubsub_emulator.laboratory.experiments.presets import QUESTIONS, Figure, sweep_figure
-from pubsub_emulator.primitives.shown import cell
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 
 

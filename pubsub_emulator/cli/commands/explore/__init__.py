@@ -61,7 +61,7 @@ def command(
     if (source is None) == (url is None):
         raise click.UsageError("give a SOURCE or --connect URL")
     from pubsub_emulator.cli.screen import files, stage
-    from pubsub_emulator.emulator.files import write_whole
+    from pubsub_emulator.files.atomic import write_whole
 
     out.parent.mkdir(parents=True, exist_ok=True)
     path = Path(source or "")

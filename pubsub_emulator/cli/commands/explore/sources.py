@@ -17,12 +17,12 @@ from pubsub_emulator.emulator.network.records import (
     CheckpointRecord,
     RelayRecord,
 )
-from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.explorer.cards import Picture
 from pubsub_emulator.explorer.judged import block_card, cards_page, judge_again
 from pubsub_emulator.explorer.page import page_html, page_of, record
 from pubsub_emulator.explorer.recorder import Recorder
 from pubsub_emulator.explorer.tree import draw_trie
+from pubsub_emulator.files.untrusted import parse_json, read_bytes
 from pubsub_emulator.laboratory.cases import Case, read_case
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header

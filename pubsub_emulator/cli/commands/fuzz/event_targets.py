@@ -11,10 +11,10 @@ from pubsub_emulator.distributor.event import (
     parse_publication,
     parse_row,
 )
-from pubsub_emulator.emulator.untrusted import parse_json
 from pubsub_emulator.events.filters.codec import from_json, to_json
 from pubsub_emulator.events.filters.normal import normalize
 from pubsub_emulator.events.subscriptions.cursor import Cursor, decode_cursor, encode_cursor
+from pubsub_emulator.files.untrusted import parse_json
 from pubsub_emulator.laboratory.mutation import target
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.prism.core.messages import AddKey, Usage

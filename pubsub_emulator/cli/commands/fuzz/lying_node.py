@@ -20,7 +20,7 @@ from pubsub_emulator.client.errors import NodeRefused
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.emulator.untrusted import parse_json
+from pubsub_emulator.files.untrusted import parse_json
 from pubsub_emulator.laboratory.mutation import target
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.primitives.types import ParaId, PubsubKey

@@ -13,12 +13,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from pubsub_emulator.cli.commands.fuzz.files import from_file, temporary_folder
-from pubsub_emulator.emulator.fork import Fork
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, actions
 from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.emulator.untrusted import parse_json
+from pubsub_emulator.files.untrusted import parse_json
 from pubsub_emulator.laboratory.mutation import target
 from pubsub_emulator.node.chain import journal
 from pubsub_emulator.primitives import ed25519
@@ -30,6 +29,7 @@ from pubsub_emulator.primitives.types import AccountId, Hash, ParaId
 from pubsub_emulator.runtime.accounts import extrinsic as extrinsics
 from pubsub_emulator.runtime.accounts.chain import ChainRuntime, NextBlock, begin
 from pubsub_emulator.runtime.framework import events, system
+from pubsub_emulator.runtime.framework.fork import Fork
 from pubsub_emulator.runtime.framework.lazy_state import lazy_state
 from pubsub_emulator.runtime.framework.origin import Root, Signed
 from pubsub_emulator.runtime.framework.storage import State

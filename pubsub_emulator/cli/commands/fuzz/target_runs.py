@@ -10,10 +10,10 @@ from pubsub_emulator.cli.commands.fuzz.campaigns import Campaign
 from pubsub_emulator.cli.commands.fuzz.targets import ALL
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.screen import files, say, stage, table
+from pubsub_emulator.files.near import near_to
 from pubsub_emulator.laboratory.mutation import Mutated, mutate_target
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.near import near_to
 
 MOST_OUTCOMES: Final = 12
 

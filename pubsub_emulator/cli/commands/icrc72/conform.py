@@ -8,7 +8,7 @@ from typing import cast
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.icrc72.modules import canister_of, read_module
 from pubsub_emulator.cli.screen import say
-from pubsub_emulator.emulator.files import write_whole
+from pubsub_emulator.files.atomic import write_whole
 from pubsub_emulator.icrc72.conformance.members import try_publisher, try_subscriber
 from pubsub_emulator.icrc72.conformance.probes import Verdict
 from pubsub_emulator.icrc72.conformance.remote import visit

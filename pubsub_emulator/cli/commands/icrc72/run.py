@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import say
-from pubsub_emulator.emulator.files import write_whole
-from pubsub_emulator.emulator.untrusted import read_json
+from pubsub_emulator.files.atomic import write_whole
+from pubsub_emulator.files.untrusted import read_json
 from pubsub_emulator.icrc72.campaign import campaign, play_cheat, play_plan, read, shrink, written
 from pubsub_emulator.icrc72.cheats.catalogue import CHEATS
 from pubsub_emulator.icrc72.errors import Icrc72Error

@@ -7,13 +7,13 @@ from typing import Final
 from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.program import program
 from pubsub_emulator.cli.screen import files, say, table
-from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.scenario.file import (
     BUNDLE,
     load_bundled,
     parse_scenario,
     scenario_schema,
 )
+from pubsub_emulator.files.atomic import write_whole
 
 TEMPLATE: Final = Path(__file__).with_name("scenario_template.toml")
 SCHEMA: Final = "scenario.schema.json"

@@ -10,9 +10,9 @@ import click
 
 from pubsub_emulator.cli.screen import say, say_document, table
 from pubsub_emulator.cli.screen.pages import words
-from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.explorer.svg import arrange, render
 from pubsub_emulator.explorer.tree import Below, Drawn, Fate, Sources, TreeQuery, draw
+from pubsub_emulator.files.atomic import write_whole
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed

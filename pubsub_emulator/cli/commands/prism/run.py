@@ -17,11 +17,11 @@ from pubsub_emulator.cli.base.ending import asked_to_end
 from pubsub_emulator.cli.exits import INTERRUPTED
 from pubsub_emulator.cli.screen import log_lines, say, say_document
 from pubsub_emulator.client.extrinsics import development_seed
-from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.events.log.sql_store import SqlStore, open_store
 from pubsub_emulator.events.subscriptions.callers import Callers, check_reach, read_callers
 from pubsub_emulator.events.subscriptions.grpc_server import Tls
 from pubsub_emulator.events.subscriptions.service import Recorder
+from pubsub_emulator.files.atomic import write_whole
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.prism.client import ClientSubscription, PrismClient, TakenBack
 from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType

@@ -16,7 +16,6 @@ from pubsub_emulator.cli.base.figures import lines_of, of_run, show_differences
 from pubsub_emulator.cli.base.output import MARKER, new_folder
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
-from pubsub_emulator.emulator.extras import brings
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.emulator.observers.summary import Summary
@@ -28,8 +27,9 @@ from pubsub_emulator.emulator.scenario.file import (
 )
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.emulator.untrusted import Unreadable, read_json
 from pubsub_emulator.emulator.user_file import read_rules
+from pubsub_emulator.files.extras import brings
+from pubsub_emulator.files.untrusted import Unreadable, read_json
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash

@@ -21,7 +21,7 @@ from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.emulator.untrusted import read_bytes
+from pubsub_emulator.files.untrusted import read_bytes
 from pubsub_emulator.node.chain import journal
 from pubsub_emulator.node.chain.block import RELAY, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork, Observers

@@ -77,7 +77,7 @@ def command(  # noqa: PLR0917  # click passes each option by name
     only on the seed. Complete networks are not simulated again.
     """
     from pubsub_emulator.cli.commands.simulate.run import run_simulate
-    from pubsub_emulator.collator.draws import MILLION
+    from pubsub_emulator.primitives.draws import MILLION
     from pubsub_emulator.spark_audit.simulate.run import Simulation
 
     wanted = Simulation(networks, blocks, seed, round(cheat_rate * MILLION), unjudged)

@@ -16,10 +16,10 @@ from typing import Final
 
 import wasmtime
 
+from pubsub_emulator.files.shown import safe
 from pubsub_emulator.icrc72.ic.candid.encode import leb128
 from pubsub_emulator.icrc72.ic.candid.wire import Reader
 from pubsub_emulator.icrc72.ic.errors import CandidError, IcError
-from pubsub_emulator.primitives.shown import safe
 
 OURS: Final = "pubsub:"
 """The beginning of the names of added exports."""

@@ -24,12 +24,12 @@ from typing import Final, Protocol
 
 import wasmtime
 
+from pubsub_emulator.files.shown import safe
 from pubsub_emulator.icrc72.ic.canister import BOUNDED, GUARANTEED, Answer, Context
 from pubsub_emulator.icrc72.ic.errors import PrincipalError, Trap
 from pubsub_emulator.icrc72.ic.principal import LONGEST, Principal
 from pubsub_emulator.icrc72.ic.wasm.module import Module, ModuleError, engine
 from pubsub_emulator.icrc72.ic.wasm.stable_memory import PAGE, StableMemory
-from pubsub_emulator.primitives.shown import safe
 
 _ANY: Final = "GIPUHQFYRC"
 """All kinds of executions."""

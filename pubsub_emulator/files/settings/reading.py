@@ -10,10 +10,10 @@ from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
-from pubsub_emulator.emulator.settings.fields import Location, Misplaced, Model, faults
-from pubsub_emulator.emulator.untrusted import MOST_TEXT, Unreadable, parse_toml, read_bytes
+from pubsub_emulator.files.near import near_to
+from pubsub_emulator.files.settings.fields import Location, Misplaced, Model, faults
+from pubsub_emulator.files.untrusted import MOST_TEXT, Unreadable, parse_toml, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.near import near_to
 
 M = TypeVar("M", bound=Model)
 

@@ -3,8 +3,8 @@
 Errors name file, line and field.
 """
 
-from pubsub_emulator.emulator.settings.fields import Location, Misplaced, Model, StrictModel
-from pubsub_emulator.emulator.settings.reading import (
+from pubsub_emulator.files.settings.fields import Location, Misplaced, Model, StrictModel
+from pubsub_emulator.files.settings.reading import (
     Bundle,
     Problem,
     SettingsError,

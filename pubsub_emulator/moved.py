@@ -1,0 +1,82 @@
+"""The old import paths of modules that have moved. They work until the next release but one.
+
+Importing an old path returns the module from its new place and raises a `DeprecationWarning`.
+"""
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Final
+
+MOVED: Final = {
+    "pubsub_emulator.collator.draws": "pubsub_emulator.primitives.draws",
+    "pubsub_emulator.emulator.extras": "pubsub_emulator.files.extras",
+    "pubsub_emulator.emulator.files": "pubsub_emulator.files.atomic",
+    "pubsub_emulator.emulator.settings": "pubsub_emulator.files.settings",
+    "pubsub_emulator.emulator.untrusted": "pubsub_emulator.files.untrusted",
+    "pubsub_emulator.primitives.face": "pubsub_emulator.lazy",
+    "pubsub_emulator.primitives.near": "pubsub_emulator.files.near",
+    "pubsub_emulator.primitives.shown": "pubsub_emulator.files.shown",
+    "pubsub_emulator.primitives.version": "pubsub_emulator.version",
+}
+"""The new path of each moved module or package by its old path. Modules within a package moved with
+it.
+"""
+
+
+def new_path(name: str) -> str | None:
+    """Return the new path of a module, or `None` if it has not moved."""
+    parts = name.split(".")
+    for length in range(len(parts), 1, -1):
+        moved = MOVED.get(".".join(parts[:length]))
+        if moved is not None:
+            return ".".join((moved, *parts[length:]))
+    return None
+
+
+class MovedModules(MetaPathFinder, Loader):
+    """Finds modules by their old paths."""
+
+    def __init__(self) -> None:
+        self._specs: dict[str, ModuleSpec | None] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return a spec for an old path."""
+        del path, target
+        return None if new_path(fullname) is None else ModuleSpec(fullname, self)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Import the module from its new place and warn."""
+        place = new_path(spec.name)
+        assert place is not None  # noqa: S101  # `find_spec` has checked it
+        warnings.warn(
+            f"{spec.name} is now {place}; the old path works in this release only",
+            DeprecationWarning,
+            stacklevel=2,  # the frames of importlib do not count
+        )
+        module = import_module(place)
+        self._specs[spec.name] = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module its own spec again; it was executed when it was imported by its new path.
+
+        The import system has just replaced the spec by the one of the old path.
+        """
+        spec = module.__spec__
+        assert spec is not None  # noqa: S101  # as said
+        module.__spec__ = self._specs.pop(spec.name)
+
+
+def install() -> None:
+    """Let old paths be imported. A second call does nothing."""
+    if not any(isinstance(finder, MovedModules) for finder in sys.meta_path):
+        # First of all: other finders find a module of a moved package below its old path, too,
+        # and make a second module of the same file.
+        sys.meta_path.insert(0, MovedModules())
