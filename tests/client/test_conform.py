@@ -455,8 +455,8 @@ MUTANTS: dict[Callable[..., Any], str] = {
     """
     ),
 }
-"""What to replace in a function of the node by what, and the rule that it then breaks: `rule | what
-| old -> new`.
+"""What to replace in a function of the node by what, and the rule that it then breaks:
+`rule | what | old -> new`. A line with a deeper indent continues the one before it.
 """
 
 

@@ -4,8 +4,10 @@ nothing lost or doubled.
     PYTHONPATH=tests python tests/worlds/five_networks.py
 
     alastria   a public adapter in front of its own chain, profile `legacy`: its model, or a real
-    one with `--public` hashnet    a Substrate chain with pallet `DomeEvents`, behind a node fabric
-    the same in the process of its adapter besu       an EVM chain whose transactions are free
+               one with `--public`
+    hashnet    a Substrate chain with pallet `DomeEvents`, behind a node
+    fabric     the same in the process of its adapter
+    besu       an EVM chain whose transactions are free
     polygon    an EVM chain with a market of fees and a block a second, by WebSocket
 
 Somebody publishes at each network, and a client at the distributor. Each event must come to every

@@ -1,9 +1,10 @@
 """200 relay blocks of mixed activity, each with its state root: printed as JSON, one trace for each
 TTL policy.
 
-    python tests/support/relay_chain/golden_trace.py scan --checked  the trace, all state checked
-    after every block python tests/support/relay_chain/golden_trace.py --write         both fixtures
-    anew: see their README first
+    # the trace, all state checked after every block
+    python tests/support/relay_chain/golden_trace.py scan --checked
+    # both fixtures anew: see their README first
+    python tests/support/relay_chain/golden_trace.py --write
 
 What happens in a block depends on its number, on draws from a hash of its number, and on the state
 before it.
