@@ -2,12 +2,13 @@
 //
 //   {"entries": [[key, value], …]}            kept for "root"
 //   {"root_hash": …, "nodes": […]}            kept for "read"
-//   {"run": "root" | "read"}               -> {"ms": CPU time of this process, "answer": the root, or how many keys}
+//   {"run": "root" | "read"}               -> {"ms": CPU time of this process, "answer": the root,
+//                                              or how many keys}
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
-const require = createRequire(pathToFileURL(process.argv[2] + "/"));
+const require = createRequire(pathToFileURL(`${process.argv[2]}/`));
 const { calculate_state_root, decode_proof } = require("@acala-network/chopsticks-executor");
 
 const kept = {};

@@ -1,6 +1,8 @@
-// Compiles an actor: node build.mjs <folder of npm's modules> <Actor.mo> <out.wasm> <flags of its memory> ...
-import { createRequire } from "node:module";
+// Compiles an actor: node build.mjs <folder of npm's modules> <Actor.mo> <out.wasm> <flags of its
+// memory> ...
+
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
 
 const [modules, source, out, ...flags] = process.argv.slice(2);

@@ -24,7 +24,21 @@ from pubsub_emulator.primitives.types import ParaBlockNumber, ParaId, Slot
 
 DRAWN: Final = 200
 """The maximum number of relay blocks on a page. They are the newest ones."""
-_SHARED: Final = ("data.js", "trie.js", "ledger.js", "detail.js", "trie.css", "page.css")
+_SHARED: Final = (
+    "data.js",
+    "parts.js",
+    "paint.js",
+    "trie.js",
+    "ledger.js",
+    "detail.js",
+    "trie.css",
+    "colours.css",
+    "page.css",
+    "timeline.css",
+    "view.css",
+    "tables.css",
+    "proof.css",
+)
 """The files that the page of a run contains, too."""
 _TYPES: Final = {".js": "text/javascript", ".css": "text/css"}
 """Media types by the ends of file names."""

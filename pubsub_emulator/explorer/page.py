@@ -30,13 +30,27 @@ RELAY_DETAILS: Final = 64
 """Relay blocks in one part."""
 NODES: Final = 1024
 """Nodes in one part."""
+_STYLES: Final = (
+    "trie.css",
+    "colours.css",
+    "page.css",
+    "timeline.css",
+    "view.css",
+    "tables.css",
+    "proof.css",
+)
+"""The styles of the page, in their order."""
 _SCRIPTS: Final = (
     "data.js",
+    "parts.js",
+    "paint.js",
     "trie.js",
     "timeline.js",
     "ledger.js",
     "detail.js",
+    "relay.js",
     "search.js",
+    "results.js",
     "main.js",
 )
 """The scripts of the page, in their order."""
@@ -50,7 +64,7 @@ def page_html(recorder: Recorder, title: str, description: str = "") -> str:
     )
     pieces = {
         "title": escape(safe(title)),
-        "style": asset("trie.css") + asset("page.css"),
+        "style": "".join(asset(name) for name in _STYLES),
         "legend": legend(),
         "parts": parts,
         "script": "".join(asset(name) for name in _SCRIPTS),

@@ -1,4 +1,5 @@
-// node agent.mjs <folder of npm's modules> <url> <canisters as JSON>: calls them as each kind of user, prints JSON
+// node agent.mjs <folder of npm's modules> <url> <canisters as JSON>: calls them as each kind of
+// user, prints JSON
 import { createRequire } from "node:module";
 import { join } from "node:path";
 

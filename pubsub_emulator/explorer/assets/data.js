@@ -90,9 +90,24 @@ class Run {
     return { para, key, name: name || short(key) };
   }
 
+  // Whether there is such a block: `c` and a candidate's place in the run, or `r` and a relay
+  // block's number.
+  has(name) {
+    const number = Number(name.slice(1));
+    if (/^c\d+$/.test(name)) {
+      return number < this.candidates.length;
+    }
+    return /^r\d+$/.test(name) && this.relayAt.has(number);
+  }
+
+  // The candidate with that name; `null` if it is a relay block's.
+  candidate(name) {
+    return name?.[0] === "c" ? this.candidates[Number(name.slice(1))] : null;
+  }
+
   chainName(id) {
     const chain = this.chainOf.get(id);
-    return chain && chain.name ? `${id} ${chain.name}` : String(id);
+    return chain?.name ? `${id} ${chain.name}` : String(id);
   }
 }
 

@@ -1,7 +1,4 @@
-// What is shown of the block that was chosen.
-
-const MOST_ROWS = 200;
-const FEW_KEYS = 12;
+// What is shown of a candidate that was chosen.
 
 async function candidateView(run, block, go) {
   const detail = await run.detail(block);
@@ -14,12 +11,7 @@ async function candidateView(run, block, go) {
     "div",
     { class: "title" },
     element("h2", {}, `${run.chainName(chain.id)} · block ${block.number} `, verdict),
-    element(
-      "div",
-      { class: "steps" },
-      stepButton(run, block, -1, go),
-      stepButton(run, block, 1, go),
-    ),
+    element("div", { class: "steps" }, stepButton(block, -1, go), stepButton(block, 1, go)),
   );
   const relay = run.relayAt.get(block.relay);
   const about = facts([
@@ -32,7 +24,8 @@ async function candidateView(run, block, go) {
     ["relay parent", `block ${block.parent}, storage root ${short(detail.relayRoot)}`],
     [
       "slot",
-      `${block.slot}, turn of collator ${block.author + 1} of ${chain.collators.length}, ${short(chain.collators[block.author] || "")}`,
+      `${block.slot}, turn of collator ${block.author + 1} of ${chain.collators.length},` +
+        ` ${short(chain.collators[block.author] || "")}`,
     ],
     ["hash", `0x${block.hash}`],
     ["parent", `0x${parent}`],
@@ -55,7 +48,7 @@ async function candidateView(run, block, go) {
   parts.push(
     section("Where its bytes went", ledgerView(run, detail.ledger, Boolean(block.verdict))),
   );
-  if (detail.deliveries && detail.deliveries.length) {
+  if (detail.deliveries?.length) {
     parts.push(
       section(
         `Deliveries: ${detail.deliveries.length.toLocaleString("en")}`,
@@ -66,53 +59,11 @@ async function candidateView(run, block, go) {
   if (detail.changes) {
     parts.push(section("What it wrote", changes(detail.changes)));
   }
-  if (detail.events && detail.events.length) {
+  if (detail.events?.length) {
     parts.push(section(`Events: ${detail.events.length}`, lines(detail.events)));
   }
   parts.push(section("The block", about));
   return element("article", { "data-block": `c${block.at}` }, ...parts);
-}
-
-async function relayView(run, number, go) {
-  const block = run.relayAt.get(number);
-  const detail = await run.relayDetail(block);
-  const judged = run.candidates.filter((each) => each.relay === number);
-  const names = block.keys.map((each) => run.keyName(each).name);
-  const many = names.length > FEW_KEYS;
-  const list = element("ul", { class: "links" });
-  for (const each of judged) {
-    list.append(
-      element(
-        "li",
-        {},
-        link(`${run.chainName(each.chain.id)} · block ${each.number}`, () => go(`c${each.at}`)),
-        each.verdict
-          ? element("span", { class: "badge refused" }, each.verdict)
-          : each.keys.length
-            ? ` ${plural(each.keys.length, "delivery", "deliveries")}`
-            : null,
-      ),
-    );
-  }
-  return element(
-    "article",
-    { "data-block": `r${number}` },
-    element("div", { class: "title" }, element("h2", {}, `Relay block ${number}`)),
-    facts([
-      ["hash", `0x${block.hash}`],
-      ["state root", `0x${block.root}`],
-      ["published", many ? plural(names.length, "key") : names.join(", ") || "nothing"],
-    ]),
-    many ? section(`Published: ${plural(names.length, "key")}`, lines(names)) : null,
-    section(
-      `Candidates: ${judged.length}`,
-      judged.length ? list : element("p", { class: "hint" }, "None was judged in this block."),
-    ),
-    detail.messages.length
-      ? section(`Upward messages: ${detail.messages.length}`, lines(detail.messages))
-      : null,
-    detail.events.length ? section(`Events: ${detail.events.length}`, lines(detail.events)) : null,
-  );
 }
 
 // The hash of the newest valid block before this one, which may be from before the record starts.
@@ -166,15 +117,11 @@ function evidence(run, block, detail) {
 function deliveries(run, rows) {
   const shown = rows.slice(0, MOST_ROWS).map(([key, size, value, ttl, failed]) => {
     const { para, name } = run.keyName(key);
-    const what = size === null ? "removed" : failed ? "updated, handler failed" : "updated";
-    return [
-      run.chainName(para),
-      name,
-      what,
-      size === null ? "" : value,
-      size === null ? "" : bytes(size),
-      ttl,
-    ];
+    if (size === null) {
+      return [run.chainName(para), name, "removed", "", "", ttl];
+    }
+    const what = failed ? "updated, handler failed" : "updated";
+    return [run.chainName(para), name, what, value, bytes(size), ttl];
   });
   return more(rows.length, table(["publisher", "key", "", "value", "size", "lifetime"], shown));
 }
@@ -200,58 +147,4 @@ function changes(rows) {
       ? fold(`Bookkeeping of every block (${kept.length})`, table(head, cells(kept)), false)
       : null,
   );
-}
-
-function lines(texts) {
-  const list = element("ul", { class: "lines" });
-  for (const text of texts.slice(0, MOST_ROWS)) {
-    list.append(element("li", {}, text));
-  }
-  return more(texts.length, element("div", { class: "scroll tall", tabindex: "0" }, list));
-}
-
-function more(count, shown) {
-  return count > MOST_ROWS
-    ? element(
-        "div",
-        {},
-        shown,
-        element(
-          "p",
-          { class: "hint" },
-          `${(count - MOST_ROWS).toLocaleString("en")} more are not shown.`,
-        ),
-      )
-    : shown;
-}
-
-function section(title, ...content) {
-  return element("section", { class: "card" }, element("h3", {}, title), ...content);
-}
-
-function note(text) {
-  return element("p", { class: "note" }, text);
-}
-
-function link(text, act) {
-  return element("button", { type: "button", class: "link", onclick: act }, text);
-}
-
-function stepButton(run, block, by, go) {
-  const other = block.chain.blocks[block.place + by];
-  const attributes = {
-    type: "button",
-    "aria-label": by < 0 ? "Block before" : "Block after",
-    onclick: () => other && go(`c${other.at}`),
-  };
-  if (!other) {
-    attributes.disabled = "";
-  }
-  return element("button", attributes, icon(by < 0 ? "M10 3 5 8l5 5" : "M6 3l5 5-5 5"));
-}
-
-function icon(path) {
-  const made = element("span", { class: "icon" });
-  made.innerHTML = `<svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true"><path d="${path}" fill="none" stroke="currentColor" stroke-width="1.8"/></svg>`;
-  return made;
 }

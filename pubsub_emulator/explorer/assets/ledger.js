@@ -61,9 +61,6 @@ function ledgerView(run, ledger, refused) {
       ),
     );
   }
-  const unchanged = ledger.publishers.filter((row) => row[1] === "unchanged");
-  const unread = unchanged.reduce((total, row) => total + Math.max(row[8] - row[2], 0), 0);
-  const cached = ledger.publishers.reduce((total, row) => total + row[7], 0);
   return element(
     "div",
     {},
@@ -76,38 +73,54 @@ function ledgerView(run, ledger, refused) {
       : null,
     bar,
     key,
-    facts([
-      [
-        "budget",
-        `${bytes(ledger.used)} used of ${bytes(ledger.budget)} (${percent(ledger.used, ledger.budget)}), ${bytes(Math.max(ledger.budget - ledger.used, 0))} unused; messages take ${bytes(ledger.messages)} beside it`,
-      ],
-      [
-        "proof",
-        `${plural(ledger.nodes, "node")}, ${bytes(ledger.proof)}; the full proof of all subscribed keys: ${bytes(ledger.full)}${refused ? "" : `, so pruning saves ${percent(ledger.full - ledger.proof, ledger.full)}`}`,
-      ],
-      [
-        "unchanged roots",
-        unchanged.length
-          ? `${plural(unchanged.length, "publisher")} unread, ${bytes(unread)} saved`
-          : "none",
-      ],
-      [
-        "cache",
-        cached ? `${bytes(cached)} of nodes came from the cache` : "no nodes came from the cache",
-      ],
-      [
-        "own state read",
-        `${bytes(ledger.ownState)} added to the parachain's storage proof, ${bytes(ledger.cacheState)} of it by the cache`,
-      ],
-      [
-        "weight",
-        refused
-          ? null
-          : `${(ledger.weight[0] / 1e6).toFixed(1)} µs of ref_time, ${bytes(ledger.weight[1])} of proof_size`,
-      ],
-    ]),
+    facts(figures(ledger, refused)),
     ledger.publishers.length ? publishersTable(run, ledger) : null,
   );
+}
+
+// The rows of figures below the bar.
+function figures(ledger, refused) {
+  const unchanged = ledger.publishers.filter((row) => row[1] === "unchanged");
+  const unread = unchanged.reduce((total, row) => total + Math.max(row[8] - row[2], 0), 0);
+  const cached = ledger.publishers.reduce((total, row) => total + row[7], 0);
+  const used = `${bytes(ledger.used)} used of ${bytes(ledger.budget)}`;
+  const left = bytes(Math.max(ledger.budget - ledger.used, 0));
+  const saved = percent(ledger.full - ledger.proof, ledger.full);
+  return [
+    [
+      "budget",
+      `${used} (${percent(ledger.used, ledger.budget)}), ${left} unused;` +
+        ` messages take ${bytes(ledger.messages)} beside it`,
+    ],
+    [
+      "proof",
+      `${plural(ledger.nodes, "node")}, ${bytes(ledger.proof)};` +
+        ` the full proof of all subscribed keys: ${bytes(ledger.full)}` +
+        (refused ? "" : `, so pruning saves ${saved}`),
+    ],
+    [
+      "unchanged roots",
+      unchanged.length
+        ? `${plural(unchanged.length, "publisher")} unread, ${bytes(unread)} saved`
+        : "none",
+    ],
+    [
+      "cache",
+      cached ? `${bytes(cached)} of nodes came from the cache` : "no nodes came from the cache",
+    ],
+    [
+      "own state read",
+      `${bytes(ledger.ownState)} added to the parachain's storage proof,` +
+        ` ${bytes(ledger.cacheState)} of it by the cache`,
+    ],
+    [
+      "weight",
+      refused
+        ? null
+        : `${(ledger.weight[0] / 1e6).toFixed(1)} µs of ref_time,` +
+          ` ${bytes(ledger.weight[1])} of proof_size`,
+    ],
+  ];
 }
 
 function publishersTable(run, ledger) {
@@ -128,39 +141,4 @@ function publishersTable(run, ledger) {
     ...figures.map((each) => (each ? bytes(each) : "·")),
   ]);
   return fold(`By publisher (${rows.length})`, table(head, rows, 2), rows.length <= 8);
-}
-
-function facts(rows) {
-  const list = element("dl", { class: "facts" });
-  for (const [name, value] of rows) {
-    if (value !== null && value !== undefined) {
-      list.append(element("dt", {}, name), element("dd", {}, value));
-    }
-  }
-  return list;
-}
-
-function table(head, rows, figuresFrom = head.length) {
-  const side = (at) => (at >= figuresFrom ? "figure" : null);
-  const body = element("tbody");
-  for (const row of rows) {
-    const line = element("tr");
-    row.forEach((cell, at) =>
-      line.append(element("td", { class: side(at), "data-label": head[at] }, cell)),
-    );
-    body.append(line);
-  }
-  const top = element("tr");
-  head.forEach((cell, at) => top.append(element("th", { class: side(at), scope: "col" }, cell)));
-  return element(
-    "div",
-    { class: "scroll", tabindex: "0" },
-    element("table", {}, element("thead", {}, top), body),
-  );
-}
-
-function fold(title, content, open = true) {
-  const made = element("details", {}, element("summary", {}, title), content);
-  made.open = open;
-  return made;
 }

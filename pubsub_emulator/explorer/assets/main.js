@@ -4,22 +4,21 @@
   const run = new Run(await part("index"));
   const box = (id) => document.getElementById(id);
   let here = null;
-  let lineAt = -1;
 
   document.querySelector("h1").textContent = run.title;
   const refused = run.candidates.filter((block) => block.verdict);
+  const delivered = run.candidates.reduce((sum, block) => sum + block.keys.length, 0);
   box("figures").textContent = [
     run.description,
-    `${plural(run.built, "relay block")}, ${plural(run.candidates.length, "candidate")}, ${refused.length.toLocaleString("en")} refused, ${plural(
-      run.candidates.reduce((sum, block) => sum + block.keys.length, 0),
-      "delivery",
-      "deliveries",
-    )}.`,
+    `${plural(run.built, "relay block")}, ${plural(run.candidates.length, "candidate")},` +
+      ` ${refused.length.toLocaleString("en")} refused,` +
+      ` ${plural(delivered, "delivery", "deliveries")}.`,
   ]
     .filter(Boolean)
     .join(" ");
 
   const timeline = new Timeline(run, box("timeline"), go);
+  const results = new Results(box("results"), choose);
   const groups = [
     ["subscribers", run.chains.filter((chain) => chain.subscribes)],
     ["publishers", run.chains.filter((chain) => !chain.subscribes)],
@@ -34,7 +33,7 @@
   box("chain").addEventListener("change", () => {
     const chains = shownChains();
     timeline.show(chains);
-    const block = here && here[0] === "c" ? run.candidates[Number(here.slice(1))] : null;
+    const block = run.candidate(here);
     if (block && !chains.includes(block.chain)) {
       go(nearest(chains[0], block.relay));
     } else {
@@ -55,18 +54,18 @@
   document.addEventListener("keydown", key);
   window.addEventListener("hashchange", () => go(location.hash.slice(1)));
   document.documentElement.dataset.ready = "yes";
-  const first =
-    run.candidates.find((block) => block.chain.subscribes && block.keys.length) ||
-    run.candidates[0];
-  go(
-    known(location.hash.slice(1))
-      ? location.hash.slice(1)
-      : first
-        ? `c${first.at}`
-        : run.relay.length
-          ? `r${run.relay[0].number}`
-          : "",
-  );
+  const named = location.hash.slice(1);
+  go(run.has(named) ? named : start());
+
+  // The block that is shown first: a delivery, if there is one.
+  function start() {
+    const [first] = run.candidates;
+    const news = run.candidates.find((block) => block.chain.subscribes && block.keys.length);
+    if (first) {
+      return `c${(news || first).at}`;
+    }
+    return run.relay.length ? `r${run.relay[0].number}` : "";
+  }
 
   function shownChains() {
     const value = box("chain").value;
@@ -74,19 +73,13 @@
     return group ? group[1] : run.chains.filter((chain) => String(chain.id) === value);
   }
 
-  function known(name) {
-    return /^c\d+$/.test(name)
-      ? Number(name.slice(1)) < run.candidates.length
-      : /^r\d+$/.test(name) && run.relayAt.has(Number(name.slice(1)));
-  }
-
-  // Shows a block: `c` and a candidate's place in the run, or `r` and a relay block's number.
+  // Shows a block by its name.
   async function go(name) {
-    if (!known(name) || name === here) {
+    if (!run.has(name) || name === here) {
       return;
     }
     here = name;
-    const block = name[0] === "c" ? run.candidates[Number(name.slice(1))] : null;
+    const block = run.candidate(name);
     if (block && !timeline.chains.includes(block.chain)) {
       box("chain").value = groups.find(([, chains]) => chains.includes(block.chain))[0];
       timeline.show(shownChains());
@@ -104,19 +97,9 @@
     box("said").textContent = view.querySelector("h2").textContent;
   }
 
-  function nearest(chain, relay) {
-    let best = null;
-    for (const block of chain.blocks) {
-      if (!best || Math.abs(block.relay - relay) < Math.abs(best.relay - relay)) {
-        best = block;
-      }
-    }
-    return best ? `c${best.at}` : here;
-  }
-
   function nextRefused() {
     const shown = timeline.chains;
-    const from = here && here[0] === "c" ? Number(here.slice(1)) : -1;
+    const from = run.candidate(here)?.at ?? -1;
     const next = refused.filter((block) => shown.includes(block.chain));
     const found = next.find((block) => block.at > from) || next[0];
     if (found) {
@@ -133,7 +116,7 @@
     ) {
       return;
     }
-    const block = here && here[0] === "c" ? run.candidates[Number(here.slice(1))] : null;
+    const block = run.candidate(here);
     const inStrip = event.target === timeline.strip;
     const act = {
       "/": () => box("search").focus(),
@@ -169,52 +152,22 @@
 
   function lit() {
     const found = search(run, box("search").value);
-    return found && found.lit.length ? found.lit : null;
+    return found?.lit.length ? found.lit : null;
   }
 
   async function find() {
     const text = box("search").value;
     const found = search(run, text);
-    timeline.light(found && found.lit.length ? found.lit : null);
-    if (!found) {
-      return results(null);
-    }
-    results(found.lines);
-    if (found.lines.length) {
-      return undefined;
+    timeline.light(found?.lit.length ? found.lit : null);
+    results.show(found ? found.lines : null);
+    if (!found || found.lines.length) {
+      return;
     }
     const deep = await searchNodes(run, text, () => box("search").value === text);
-    if (box("search").value !== text || !deep.length) {
-      return undefined;
+    if (box("search").value === text && deep.length) {
+      timeline.light(deep.map((line) => line.name));
+      results.show(deep);
     }
-    timeline.light(deep.map((line) => line.name));
-    return results(deep);
-  }
-
-  function results(lines) {
-    const host = box("results");
-    lineAt = -1;
-    host.hidden = lines === null;
-    if (lines === null) {
-      return host.replaceChildren();
-    }
-    const shown = lines
-      .slice(0, MOST_FOUND)
-      .map((line) =>
-        element(
-          "button",
-          { type: "button", onclick: () => choose(line) },
-          element("b", {}, line.label),
-          line.note ? ` ${line.note}` : "",
-        ),
-      );
-    const count =
-      lines.length > MOST_FOUND
-        ? `${MOST_FOUND} of ${lines.length.toLocaleString("en")} found; all are lit above`
-        : lines.length
-          ? `${lines.length} found`
-          : "Nothing found.";
-    return host.replaceChildren(element("p", { class: "hint", role: "status" }, count), ...shown);
   }
 
   function choose(line) {
@@ -222,30 +175,22 @@
       box("chain").value = String(line.chain);
       timeline.show(shownChains());
     }
-    box("results").hidden = true;
+    results.hide();
     if (line.name) {
       go(line.name);
     }
   }
 
   function searchKey(event) {
-    const buttons = [...box("results").querySelectorAll("button")];
     if (event.key === "Escape") {
       box("search").value = "";
       find();
       box("search").blur();
     } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
-      lineAt = Math.max(
-        0,
-        Math.min(buttons.length - 1, lineAt + (event.key === "ArrowDown" ? 1 : -1)),
-      );
-      buttons.forEach((button, at) => button.classList.toggle("at", at === lineAt));
-      if (buttons[lineAt]) {
-        buttons[lineAt].scrollIntoView({ block: "nearest" });
-      }
-    } else if (event.key === "Enter" && buttons.length) {
-      buttons[Math.max(lineAt, 0)].click();
+      results.move(event.key === "ArrowDown" ? 1 : -1);
+    } else if (event.key === "Enter") {
+      results.open();
     }
   }
 })();

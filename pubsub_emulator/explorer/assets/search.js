@@ -1,7 +1,5 @@
 // Search: by block number, chain, publisher, key, hash, collator, verdict, strategy.
 
-const MOST_FOUND = 40;
-
 // What a query finds: lines to choose from, and the names of all squares that it lights.
 function search(run, text) {
   const query = text.trim().toLowerCase();
@@ -26,7 +24,7 @@ function search(run, text) {
     }
   }
   for (const chain of run.chains) {
-    if (number === chain.id || (chain.name && chain.name.toLowerCase().includes(query))) {
+    if (number === chain.id || chain.name?.toLowerCase().includes(query)) {
       lines.push({
         name: chain.blocks.length ? `c${chain.blocks[0].at}` : null,
         chain: chain.id,
@@ -91,8 +89,14 @@ function search(run, text) {
     }
   }
   for (const block of run.candidates) {
-    const words =
-      `${block.verdict || "valid"} ${block.strategy || ""} ${block.verdict ? "refused" : ""} ${block.stopped ? "stopped" : ""}`.toLowerCase();
+    const words = [
+      block.verdict || "valid",
+      block.strategy || "",
+      block.verdict ? "refused" : "",
+      block.stopped ? "stopped" : "",
+    ]
+      .join(" ")
+      .toLowerCase();
     if (query.length > 2 && number === null && words.includes(query)) {
       candidate(block, block.strategy ? `by ${block.strategy}` : "");
     }
@@ -134,9 +138,11 @@ async function searchNodes(run, text, stillWanted) {
     if (!stillWanted()) {
       return [];
     }
-    rows.forEach(
-      ([hash], at) => hash.startsWith(hex) && found.set(shard * run.parts.nodes + at, hash),
-    );
+    for (const [at, [hash]] of rows.entries()) {
+      if (hash.startsWith(hex)) {
+        found.set(shard * run.parts.nodes + at, hash);
+      }
+    }
   }
   const lines = [];
   if (!found.size) {

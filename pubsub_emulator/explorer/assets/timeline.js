@@ -1,4 +1,5 @@
-// Blocks along time: a column for each relay block, a row for each chain, a square for each candidate.
+// Blocks along time: a column for each relay block, a row for each chain, a square for each
+// candidate.
 
 const CELL = 12;
 const SIDE = 9;
@@ -34,7 +35,11 @@ class Timeline {
       ["relay news", "relay block that publishes"],
     ]) {
       const entry = element("span");
-      entry.innerHTML = `<svg width="12" height="12"><g class="${kind}"><rect class="${kind}" x="1" y="1" width="${SIDE}" height="${SIDE}" rx="2"/>${kind === "refused" ? this.cross(1, 1) : ""}</g></svg>`;
+      const cross = kind === "refused" ? this.cross(1, 1) : "";
+      entry.innerHTML =
+        `<svg width="12" height="12"><g class="${kind}">` +
+        `<rect class="${kind}" x="1" y="1" width="${SIDE}" height="${SIDE}" rx="2"/>` +
+        `${cross}</g></svg>`;
       entry.append(words);
       made.append(entry);
     }
@@ -54,7 +59,10 @@ class Timeline {
     let labels = "";
     for (const number of run.relayAt.keys()) {
       const x = (number - first) * CELL;
-      marks += `<rect class="relay${run.relayAt.get(number).keys.length ? " news" : ""}" data-r="${number}" x="${x + 1}" y="${TOP}" width="${SIDE}" height="${SIDE}" rx="2"><title>relay block ${number}</title></rect>`;
+      const kind = run.relayAt.get(number).keys.length ? "relay news" : "relay";
+      marks +=
+        `<rect class="${kind}" data-r="${number}" x="${x + 1}" y="${TOP}"` +
+        ` width="${SIDE}" height="${SIDE}" rx="2"><title>relay block ${number}</title></rect>`;
       if (number % 10 === 0) {
         marks += `<text x="${x + 5}" y="${TOP + 18}" text-anchor="middle">${number}</text>`;
       }
@@ -77,7 +85,9 @@ class Timeline {
     const width = run.relay.length * CELL + 4;
     this.names.innerHTML = labels;
     this.names.style.minHeight = `${y + 6}px`;
-    this.strip.innerHTML = `<svg width="${width}" height="${y + 6}" role="img" aria-label="${plural(run.candidates.length, "candidate")}">${marks}</svg>`;
+    this.strip.innerHTML =
+      `<svg width="${width}" height="${y + 6}" role="img"` +
+      ` aria-label="${plural(run.candidates.length, "candidate")}">${marks}</svg>`;
     this.squares = new Map();
     for (const mark of this.strip.querySelectorAll("[data-c],[data-r]")) {
       this.squares.set(
@@ -88,24 +98,30 @@ class Timeline {
   }
 
   square(block, x, y) {
-    const kind = block.verdict
-      ? "refused"
-      : block.stopped
-        ? "stopped"
-        : block.keys.length
-          ? "delivers"
-          : "quiet";
-    const words = `${this.run.chainName(block.chain.id)}, block ${block.number}: ${block.verdict || (block.keys.length ? plural(block.keys.length, "delivery", "deliveries") : "nothing new")}`;
+    const count = block.keys.length;
+    const delivered = count ? plural(count, "delivery", "deliveries") : "nothing new";
+    const chain = this.run.chainName(block.chain.id);
+    const words = `${chain}, block ${block.number}: ${block.verdict || delivered}`;
     const body = `<rect x="${x}" y="${y}" width="${SIDE}" height="${SIDE}" rx="2"/>`;
     const cross = block.verdict ? this.cross(x, y) : "";
-    return `<g class="${kind}" data-c="${block.at}"><title>${escaped(words)}</title>${body}${cross}</g>`;
+    const title = `<title>${escaped(words)}</title>`;
+    return `<g class="${this.kind(block)}" data-c="${block.at}">${title}${body}${cross}</g>`;
+  }
+
+  kind(block) {
+    if (block.verdict) {
+      return "refused";
+    }
+    if (block.stopped) {
+      return "stopped";
+    }
+    return block.keys.length ? "delivers" : "quiet";
   }
 
   select(name) {
-    if (this.selected) {
-      this.selected.classList.remove("here");
-    }
-    const mark = (this.selected = this.squares.get(name));
+    this.selected?.classList.remove("here");
+    const mark = this.squares.get(name);
+    this.selected = mark;
     if (!mark) {
       return;
     }
@@ -129,4 +145,15 @@ class Timeline {
       }
     }
   }
+}
+
+// The name of a chain's block that is nearest in time; empty if the chain has none.
+function nearest(chain, relay) {
+  let best = null;
+  for (const block of chain.blocks) {
+    if (!best || Math.abs(block.relay - relay) < Math.abs(best.relay - relay)) {
+      best = block;
+    }
+  }
+  return best ? `c${best.at}` : "";
 }

@@ -1,5 +1,6 @@
 "use strict";
-// One chain at a time: the others are there, out of sight. Without this script all of them are shown.
+// One chain at a time: the others are there, out of sight. Without this script all of them are
+// shown.
 (() => {
   const chains = [...document.querySelectorAll(".chain")];
   const picker = document.querySelector("#pick");

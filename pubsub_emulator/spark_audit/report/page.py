@@ -42,6 +42,8 @@ MOST_ROWS: Final = 200
 """Rows of the page's table of chains. The audit's own table has all."""
 
 _HERE: Final = Path(__file__).parent
+_STYLES: Final = ("page.css", "page_tables.css", "page_charts.css")
+"""The styles of the page, in their order."""
 EVIDENCE: Final = "evidence"
 """The folder with evidence beside the page."""
 _MOST_EVIDENCE: Final = 1_048_576
@@ -252,9 +254,10 @@ def _rendered(context: dict[str, object]) -> str:
     environment.filters.update(size=size, counted=counted)
     environment.globals.update(percent=percent, total=_total, verdict=_verdict)
     script = (_HERE / "page.js").read_text(encoding="utf-8")
+    styles = "".join((_HERE / name).read_text(encoding="utf-8") for name in _STYLES)
     text = environment.get_template("page.html").render(
         **context,
-        style=Markup(_variables() + (_HERE / "page.css").read_text(encoding="utf-8")),  # noqa: S704  # of this folder
+        style=Markup(_variables() + styles),  # noqa: S704  # of this folder
         script=Markup(script),  # noqa: S704  # of this folder
         # The page's policy allows only the script with this hash.
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),

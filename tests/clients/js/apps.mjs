@@ -1,5 +1,6 @@
-// Scenario 34, in a browser: what polkadot-js Apps ask of a node when they open it, show the explorer, a block, the node, its
-// state and the accounts, and send a transfer. Library, keyring, types and origin are those of Apps; the pages are not.
+// Scenario 34, in a browser: what polkadot-js Apps ask of a node when they open it, show the
+// explorer, a block, the node, its state and the accounts, and send a transfer. Library, keyring,
+// types and origin are those of Apps; the pages are not.
 import { ApiPromise, WsProvider } from "@polkadot/api";
 import { TypeRegistry } from "@polkadot/types";
 import { keyring } from "@polkadot/ui-keyring";
@@ -104,7 +105,7 @@ async function explorer({ api }, build) {
     heads,
     events,
     target: period.toNumber(),
-    epoch: session && session.sessionLength.toNumber(),
+    epoch: session?.sessionLength.toNumber() ?? null,
   };
 }
 
@@ -136,7 +137,8 @@ async function node({ api }) {
   return { health: health.toJSON(), peers: peers.length, pending: pending.length };
 }
 
-// The page of the chain's state: every value that needs no key, and every constant, as a person reads them.
+// The page of the chain's state: every value that needs no key, and every constant, as a person
+// reads them.
 async function state({ api }) {
   const plain = Object.values(api.query)
     .flatMap((items) => Object.values(items))

@@ -1,5 +1,6 @@
-// Scenario 20: every header, extrinsic and event of a chain as the observer of the network had it. `node demo.mjs CLIENT URL
-// FILE`; the file has a row a block: { number, hash, extrinsics, events, names }.
+// Scenario 20: every header, extrinsic and event of a chain as the observer of the network had it.
+// `node demo.mjs CLIENT URL FILE`; the file has a row a block: { number, hash, extrinsics, events,
+// names }.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 

@@ -1,9 +1,9 @@
 // Scenarios of polkadot-api against a node in `instant` mode with --dev.
 import assert from "node:assert/strict";
+import { Keyring } from "@polkadot/api";
 import { Binary, createClient } from "polkadot-api";
 import { getPolkadotSigner } from "polkadot-api/signer";
 import { getWsProvider } from "polkadot-api/ws-provider/node";
-import { Keyring } from "@polkadot/api";
 import { run } from "./run.mjs";
 
 const ALICE = "5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY";
@@ -46,7 +46,7 @@ export const scenarios = {
 
   // 9: entries, defaults, absent keys
   async storage(url) {
-    await eachChain(url, async (client, api) => {
+    await eachChain(url, async (_client, api) => {
       const entries = await api.query.System.Account.getEntries();
       assert.ok(entries.length > 10);
       const nobody = keyring.addFromUri("//Nobody at all").address;
@@ -59,7 +59,7 @@ export const scenarios = {
 
   // 12: a transfer to finality, its events and sums
   async transfer(url) {
-    await eachChain(url, async (client, api) => {
+    await eachChain(url, async (_client, api) => {
       const before = (await api.query.System.Account.getValue(bob.address)).data.free;
       const tx = api.tx.Balances.transfer_keep_alive({
         dest: { type: "Id", value: bob.address },
@@ -96,7 +96,8 @@ export const scenarios = {
       const nonce = (
         await api.query.System.Account.getValue(keyring.addFromUri("//Charlie").address)
       ).nonce;
-      await refused(remark("0x02").signAndSubmit(charlie, { nonce: nonce - 1 }), "Stale"); // the library takes 0 for none given
+      // not 0, which the library takes for none given
+      await refused(remark("0x02").signAndSubmit(charlie, { nonce: nonce - 1 }), "Stale");
       await refused(remark("0x02").signAndSubmit(signer("//Nobody")), "Payment");
       const pair = keyring.addFromUri("//Charlie");
       const forger = getPolkadotSigner(pair.publicKey, "Sr25519", (bytes) =>
@@ -108,19 +109,21 @@ export const scenarios = {
         remark("0x03").sign(charlie, { at: hash, nonce, mortality: { mortal: true, period } });
       const [old, kept] = [await mortal(4), await mortal(64)];
       await client._request("dev_newBlock", [{ count: 6 }]);
-      await refused(client.submit(old), "BadProof"); // its era names another birth block now, on any chain
+      // its era names another birth block now, on any chain
+      await refused(client.submit(old), "BadProof");
       const birth = number - (number % 64);
       const key = await api.query.System.BlockHash.getKey(birth);
       const known = await client._request("state_getStorage", [key]);
       await client._request("dev_setStorage", [[[key, null]]]);
       await refused(client.submit(kept), "AncientBirthBlock");
-      await client._request("dev_setStorage", [[[key, known]]]); // what comes next is born in the same block
+      // what comes next is born in the same block
+      await client._request("dev_setStorage", [[[key, known]]]);
     });
   },
 
   // 15: a call that fails is said to
   async failures(url) {
-    await eachChain(url, async (client, api) => {
+    await eachChain(url, async (_client, api) => {
       const tx = api.tx.Balances.transfer_keep_alive({
         dest: { type: "Id", value: bob.address },
         value: 10n ** 30n,
@@ -137,7 +140,7 @@ export const scenarios = {
     const key = await onChain(url, "/", (client) =>
       client._request("pubsub_subscriptions", [2000]),
     ).then((found) => found.items[0].keys[1].key);
-    await onChain(url, "/1000", async (client, api) => {
+    await onChain(url, "/1000", async (_client, api) => {
       const entries = [[Binary.fromHex(key), Binary.fromHex("0x0102"), 0]];
       const done = await api.tx.Publisher.publish({
         entries,

@@ -6,9 +6,9 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { createClient as createSubstrateClient } from "@polkadot-api/substrate-client";
 import { createClient } from "polkadot-api";
 import { getWsProvider } from "polkadot-api/ws-provider/node";
-import { createClient as createSubstrateClient } from "@polkadot-api/substrate-client";
 import { proxy, until } from "./proxy.mjs";
 import { run } from "./run.mjs";
 
@@ -24,10 +24,14 @@ import { getWsProvider } from 'polkadot-api/ws-provider/node';
 declare const process: { argv: string[] };
 const client = createClient(getWsProvider(process.argv[2]!));
 const api = client.getTypedApi(relay);
-const account = await api.query.System.Account.getValue('5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY');
+const alice = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY';
+const account = await api.query.System.Account.getValue(alice);
 const free: bigint = account.data.free;
 const prefix: number = await api.constants.System.SS58Prefix();
-const tx = api.tx.Balances.transfer_keep_alive({ dest: { type: 'Id', value: '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY' }, value: 1n });
+const tx = api.tx.Balances.transfer_keep_alive({
+  dest: { type: 'Id', value: alice },
+  value: 1n,
+});
 console.log(JSON.stringify([free > 0n, prefix, (await tx.getEncodedData()).asHex().slice(0, 6)]));
 client.destroy();
 `;

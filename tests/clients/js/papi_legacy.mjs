@@ -1,10 +1,11 @@
-// polkadot-api by the old methods alone, against a node in `instant` mode with --dev and --finality 2.
+// polkadot-api by the old methods alone, against a node in `instant` mode with --dev and --finality
+// 2.
 import assert from "node:assert/strict";
+import { Keyring } from "@polkadot/api";
+import { withLegacy } from "@polkadot-api/legacy-provider";
 import { createClient } from "polkadot-api";
 import { getPolkadotSigner } from "polkadot-api/signer";
 import { getWsProvider } from "polkadot-api/ws-provider/node";
-import { withLegacy } from "@polkadot-api/legacy-provider";
-import { Keyring } from "@polkadot/api";
 import { until } from "./proxy.mjs";
 import { run } from "./run.mjs";
 

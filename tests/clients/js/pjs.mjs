@@ -193,11 +193,7 @@ export const scenarios = {
         const who = new Keyring({ type }).addFromUri("//Alice");
         const before = await api.query.system.account(who.address);
         const to = (await api.query.system.account(bob().address)).data.free.toBigInt();
-        const result = await send(
-          api,
-          api.tx.balances.transferKeepAlive(bob().address, 12_345),
-          who,
-        );
+        const result = await send(api.tx.balances.transferKeepAlive(bob().address, 12_345), who);
         assert.deepEqual(names(result), [
           "balances.Withdraw",
           "balances.Transfer",
@@ -218,7 +214,8 @@ export const scenarios = {
     });
   },
 
-  // 13: twenty transfers with mortality, tips and nonces from the pool, then one with the state's nonce
+  // 13: twenty transfers with mortality, tips and nonces from the pool, then one with the state's
+  // nonce
   async twenty(url) {
     const api = await connect(url, "/");
     const who = keyring.addFromUri("//Charlie");
@@ -239,7 +236,7 @@ export const scenarios = {
       hashes,
     );
     assert.equal(body.at(-1).tip.toNumber(), 7);
-    await send(api, api.tx.system.remark("0x00"), who);
+    await send(api.tx.system.remark("0x00"), who);
   },
 
   // 14: what is wrong is said
@@ -253,7 +250,7 @@ export const scenarios = {
           (error) => error.code === 1010 && words.test(error.data ?? error.message),
         );
       };
-      await send(api, api.tx.system.remark("0x01"), who);
+      await send(api.tx.system.remark("0x01"), who);
       await refused(await api.tx.system.remark("0x02").signAsync(who, { nonce: 0 }), /outdated/);
       await refused(
         await api.tx.system.remark("0x02").signAsync(poor, { nonce: 0 }),
@@ -262,8 +259,9 @@ export const scenarios = {
       const bad = await api.tx.system.remark("0x02").signAsync(who, { nonce: 1 });
       const bytes = bad.toU8a();
       bytes[60] ^= 1;
-      await refused("0x" + Buffer.from(bytes).toString("hex"), /^Transaction has a bad signature$/);
-      // An era that is over names another birth block, so that on any node the signature does not fit.
+      await refused(`0x${Buffer.from(bytes).toString("hex")}`, /^Transaction has a bad signature$/);
+      // An era that is over names another birth block, so that on any node the signature does not
+      // fit.
       const header = await api.rpc.chain.getHeader();
       const era = (period) => ({
         nonce: 1,
@@ -285,11 +283,7 @@ export const scenarios = {
   async failures(url) {
     await eachChain(url, async (api) => {
       const who = keyring.addFromUri("//Eve");
-      const result = await send(
-        api,
-        api.tx.balances.transferKeepAlive(bob().address, 10n ** 30n),
-        who,
-      );
+      const result = await send(api.tx.balances.transferKeepAlive(bob().address, 10n ** 30n), who);
       assert.ok(result.dispatchError);
       const said = result.dispatchError.isModule
         ? api.registry.findMetaError(result.dispatchError.asModule)
@@ -298,7 +292,6 @@ export const scenarios = {
       assert.ok(result.dispatchError.isToken || said !== null);
       const before = await api.query.system.account(who.address);
       const batch = await send(
-        api,
         api.tx.utility.batchAll([
           api.tx.balances.transferKeepAlive(bob().address, 1000),
           api.tx.balances.transferKeepAlive(bob().address, 10n ** 30n),
@@ -319,7 +312,6 @@ export const scenarios = {
   async sudo(url) {
     const relay = await connect(url, "/");
     const done = await send(
-      relay,
       relay.tx.sudo.sudo(relay.tx.hrmp.forceOpenHrmpChannel(1000, 2000, 8, 1024)),
       alice(),
     );
@@ -353,7 +345,7 @@ export const scenarios = {
       [{ para: 2000 }],
       (_, event) => deliveries.push(event),
     );
-    await send(relay, relay.tx.sudo.sudo(relay.tx.xcmPallet.send(destination, message)), alice());
+    await send(relay.tx.sudo.sudo(relay.tx.xcmPallet.send(destination, message)), alice());
     await raw(relay, "dev_newBlock", { count: 3 });
     await provider.unsubscribe("pubsub_delivery", "pubsub_unsubscribeDeliveries", stop);
     assert.ok(deliveries.length >= 4, `${deliveries.length} deliveries`);
@@ -373,7 +365,7 @@ export const scenarios = {
       [{ key: keys[0].key }],
       (_, event) => deliveries.push(event),
     );
-    await send(publisher, publisher.tx.publisher.publish([[keys[0].key, "0x2a2a2a", 0]]), alice());
+    await send(publisher.tx.publisher.publish([[keys[0].key, "0x2a2a2a", 0]]), alice());
     await raw(relay, "dev_newBlock", { count: 2 });
     const found = deliveries.find((event) => event.value === "0x2a2a2a");
     assert.ok(found, JSON.stringify(deliveries));
@@ -390,7 +382,7 @@ export const scenarios = {
       const who = keyring.addFromUri("//Ferdie");
       const tx = api.tx.balances.transferKeepAlive(bob().address, 4242);
       const { partialFee } = await tx.paymentInfo(who);
-      const result = await send(api, tx, who);
+      const result = await send(tx, who);
       const paid = result.events
         .find(({ event }) => event.method === "TransactionFeePaid")
         .event.data[1].toBigInt();
@@ -446,7 +438,7 @@ export const scenarios = {
     let first = 0;
     const later = [];
     for (let at = 0; at < 999; at += 1) {
-      const key = "0x" + at.toString(16).padStart(8, "0");
+      const key = `0x${at.toString(16).padStart(8, "0")}`;
       let started = false;
       await provider.subscribe("state_storage", "state_subscribeStorage", [[key]], () => {
         if (started) {

@@ -14,13 +14,14 @@ const childOf = (para) => {
 };
 
 export const scenarios = {
-  // 18: a publisher registers and deletes its keys: the hold, the events, and no child root any more
+  // 18: a publisher registers and deletes its keys: the hold, the events, and no child root any
+  // more
   async publisherLeavesNothing(url) {
     const relay = await connect(url, "/");
     const held = async () =>
       (await relay.query.system.account(alice().address)).data.reserved.toBigInt();
     const before = await held();
-    const done = await send(relay, relay.tx.broadcaster.registerPublisher(2000), alice());
+    const done = await send(relay.tx.broadcaster.registerPublisher(2000), alice());
     assert.ok(names(done).includes("broadcaster.PublisherRegistered"), names(done).join());
     assert.ok(names(done).includes("balances.Held"), names(done).join());
     const deposit = relay.consts.broadcaster.publisherDeposit.toBigInt();
@@ -32,7 +33,7 @@ export const scenarios = {
     );
     assert.equal(keys.length, 1);
     assert.notEqual(await raw(relay, "state_getStorage", childOf(2000)), null);
-    const gone = await send(relay, relay.tx.broadcaster.deleteKeys(2000, keys), alice());
+    const gone = await send(relay.tx.broadcaster.deleteKeys(2000, keys), alice());
     assert.equal(gone.dispatchError, undefined);
     assert.ok(
       names(gone).some((name) => name.startsWith("broadcaster.")),
@@ -42,7 +43,8 @@ export const scenarios = {
     assert.equal((await relay.rpc.childstate.getKeys(childOf(2000), "0x")).length, 0);
   },
 
-  // 21: a child read proof, opened by another implementation: from the state root to the child root to the entry
+  // 21: a child read proof, opened by another implementation: from the state root to the child root
+  // to the entry
   async childProof(url) {
     const relay = await connect(url, "/");
     await raw(relay, "dev_newBlock", { count: 3 });
@@ -99,11 +101,9 @@ export const scenarios = {
     const relay = await connect(url, "/");
     const good = (await relay.rpc.chain.getHeader()).number.toNumber();
     const key = relay.query.session.currentIndex.key();
-    await send(
-      relay,
-      relay.tx.sudo.sudo(relay.tx.system.setStorage([[key, "0xff"]])),
-      alice(),
-    ).catch(() => null);
+    await send(relay.tx.sudo.sudo(relay.tx.system.setStorage([[key, "0xff"]])), alice()).catch(
+      () => null,
+    );
     await assert.rejects(raw(relay, "dev_newBlock", { count: 60 }), (error) =>
       [1, -32_603].includes(error.code),
     );

@@ -1,5 +1,5 @@
-// What a session leaves behind: signed extrinsics on both chains, development calls, a rewind, a cheat. Writes the hashes
-// of the newest blocks as one line of JSON.
+// What a session leaves behind: signed extrinsics on both chains, development calls, a rewind, a
+// cheat. Writes the hashes of the newest blocks as one line of JSON.
 import assert from "node:assert/strict";
 import { alice, bob, connect, raw, send } from "./pjs_support.mjs";
 
@@ -7,7 +7,7 @@ const [url, kind] = process.argv.slice(2);
 const relay = await connect(url, "/");
 const para = await connect(url, "/2000");
 const pay = async (api, amount) => {
-  const done = await send(api, api.tx.balances.transferKeepAlive(bob().address, amount), alice());
+  const done = await send(api.tx.balances.transferKeepAlive(bob().address, amount), alice());
   assert.equal(done.dispatchError, undefined);
 };
 

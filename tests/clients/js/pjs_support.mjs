@@ -19,7 +19,7 @@ export const alice = () => keyring.addFromUri("//Alice");
 export const bob = () => keyring.addFromUri("//Bob");
 
 // Submits and resolves when final, with the events of the extrinsic.
-export function send(api, tx, signer, options = {}) {
+export function send(tx, signer, options = {}) {
   return new Promise((done, fail) => {
     tx.signAndSend(signer, { nonce: -1, ...options }, (result) => {
       if (result.status.isFinalized) {

@@ -10,7 +10,7 @@ export async function proxy(url) {
     opened += 1;
     for (const each of [socket, onward]) {
       sockets.add(each);
-      each.on("error", () => {});
+      each.on("error", () => null); // "close" follows
       each.on("close", () => {
         sockets.delete(each);
         socket.destroy();

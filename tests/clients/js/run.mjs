@@ -1,6 +1,7 @@
-// Runs scenarios one after the other and writes what became of each as one line of JSON: { scenario, ok, ms, detail }.
-// Scenarios are the exports of a module, called with the node's URL; a name may be left out by `only`.
-// A client that is left while it still asks for something throws where nobody can catch it; the scenario has ended then.
+// Runs scenarios one after the other and writes what became of each as one line of JSON:
+// { scenario, ok, ms, detail }. Scenarios are the exports of a module, called with the node's URL;
+// a name may be left out by `only`. A client that is left while it still asks for something throws
+// where nobody can catch it; the scenario has ended then.
 process.on("uncaughtException", (error) => console.error(String(error)));
 
 const PATIENCE = 180_000;

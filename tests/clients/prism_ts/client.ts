@@ -1,11 +1,12 @@
-// A PRISM client over @grpc/grpc-js and stubs generated from prism.proto: node client.js ADDRESS CA TOKEN REQUESTS.
-// REQUESTS is a JSON file: filters to subscribe with, operations to schedule. Prints what each scenario saw, a JSON line each.
+// A PRISM client over @grpc/grpc-js and stubs generated from prism.proto: node client.js ADDRESS CA
+// TOKEN REQUESTS. REQUESTS is a JSON file: filters to subscribe with, operations to schedule.
+// Prints what each scenario saw, a JSON line each.
 import { readFileSync } from "node:fs";
 import {
   type ClientReadableStream,
+  credentials,
   Metadata,
   type ServiceError,
-  credentials,
   status,
 } from "@grpc/grpc-js";
 import {
@@ -13,12 +14,12 @@ import {
   type NewSubscriptionRequest,
   type NewSubscriptionResponse,
   type OperationStatusUpdate,
+  operationStatusToJSON,
   PrismNodeClient,
   type ScheduleOperationsRequest,
   type ScheduleOperationsResponse,
-  SubscriptionEvents,
+  type SubscriptionEvents,
   SubscriptionFilter,
-  operationStatusToJSON,
 } from "./prism.js";
 
 const [address, ca, token, requests] = process.argv.slice(2) as [string, string, string, string];
@@ -103,7 +104,7 @@ const whole = await read({ subscriptionToken: all });
 tell("all filters", whole.ids);
 tell(
   "resumes by id",
-  (await read({ subscriptionToken: all, eventsAfter: Buffer.from(whole.ids[1]!, "hex") })).ids,
+  (await read({ subscriptionToken: all, eventsAfter: Buffer.from(whole.ids[1] ?? "", "hex") })).ids,
 );
 tell("resumes by cursor", (await read({ subscriptionToken: all, cursor: whole.first })).ids);
 tell(
@@ -139,7 +140,10 @@ const scheduled = await called<ScheduleOperationsRequest, ScheduleOperationsResp
   client.scheduleOperations,
   { signedOperations: [Buffer.from(wanted.schedule, "hex")] },
 );
-const operationId = scheduled.operationIds[0]!;
+const [operationId] = scheduled.operationIds;
+if (operationId === undefined) {
+  throw new Error("no operation was scheduled");
+}
 const before = await code(called(client.cancelOperation, { operationId, cancelToken: "another" }));
 tell("schedules and cancels", [
   operationId.toString("hex"),

@@ -1,8 +1,9 @@
-// Compiles the Solidity source on standard input and writes its ABI and bytecode to standard output.
+// Compiles the Solidity source on standard input and writes its ABI and bytecode to standard
+// output.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
-const solc = createRequire(process.argv[2] + "/")("solc");
+const solc = createRequire(`${process.argv[2]}/`)("solc");
 const source = readFileSync(0, "utf8");
 const settings = {
   evmVersion: "istanbul",
@@ -28,6 +29,6 @@ console.log(
   JSON.stringify({
     compiler: solc.version(),
     abi: made.abi,
-    bytecode: "0x" + made.evm.bytecode.object,
+    bytecode: `0x${made.evm.bytecode.object}`,
   }),
 );

@@ -1,143 +1,15 @@
-// Acts on the network: a form each, tried on a copy before it is sent, with the call and the line of `pubsub step`.
+// Acts on the network: a form each, tried on a copy before it is sent, with the call and the line
+// of `pubsub step`.
+
 import { signal } from "../vendor/signals.js";
-import { Copied, html, Term, useEffect, useState } from "./words.js";
-import { chains, names, say, setting, tab, version } from "./store.js";
+import { ACTS } from "./actions.js";
+import { choices, entry, strategies } from "./fields.js";
 import { act, asCall, call } from "./rpc.js";
+import { names, say, tab, version } from "./state.js";
 import { attempt, busy, lastLine, running } from "./steps.js";
+import { Copied, html, Term, useEffect, useState } from "./words.js";
 
-export const strategies = signal([]);
 const opened = signal({ name: "publish", form: {}, turn: 0 });
-
-const number = (text) => (/^\d{1,15}$/.test(text.trim()) ? Number(text) : text);
-const listed = (text) => text.split(/[\s,]+/).filter(Boolean);
-
-const PUBLISHER = { name: "publisher", label: "Publisher", kind: "publisher" };
-const PARA = { name: "para", label: "Chain", kind: "chain" };
-const SUBSCRIBER = { name: "para", label: "Subscriber", kind: "subscriber" };
-const KEYS = {
-  name: "keys",
-  label: "Keys",
-  kind: "text",
-  start: "price",
-  hint: "names or 0x…, with commas",
-};
-
-const ACTS = {
-  publish: [
-    "Publish a value",
-    [
-      { ...PUBLISHER, name: "para" },
-      {
-        name: "key",
-        label: "Key",
-        kind: "text",
-        start: "price",
-        hint: "a name, or 0x and 64 digits",
-      },
-      { name: "value", label: "Value", kind: "text", start: "7.42" },
-      { name: "ttl", label: "Lifetime in blocks, 0 forever", kind: "number", start: "0" },
-    ],
-    (form) => ({
-      kind: "publish",
-      para: form.para,
-      key: form.key,
-      value: form.value,
-      ttl: number(form.ttl),
-    }),
-  ],
-  delete: [
-    "Delete keys",
-    [{ ...PUBLISHER, name: "para" }, KEYS],
-    (form) => ({ kind: "delete", para: form.para, keys: listed(form.keys) }),
-  ],
-  subscribe: [
-    "Subscribe to keys",
-    [SUBSCRIBER, PUBLISHER, KEYS],
-    (form) => ({
-      kind: "add_keys",
-      para: form.para,
-      publisher: form.publisher,
-      keys: listed(form.keys),
-    }),
-  ],
-  unsubscribe: [
-    "Unsubscribe from keys",
-    [SUBSCRIBER, PUBLISHER, { ...KEYS, start: "", hint: "none: all of them" }],
-    (form) => ({
-      kind: "drop_keys",
-      para: form.para,
-      publisher: form.publisher,
-      keys: listed(form.keys),
-    }),
-  ],
-  register: [
-    "Register a publisher",
-    [
-      { name: "para", label: "Parachain", kind: "number", start: "2001" },
-      {
-        name: "deposit",
-        label: "Deposit in plancks, empty: the usual one",
-        kind: "number",
-        start: "",
-      },
-    ],
-    (form) => ({
-      kind: "register",
-      para: number(form.para),
-      ...(form.deposit === "" ? {} : { deposit: number(form.deposit) }),
-    }),
-  ],
-  deregister: [
-    "Remove a publisher",
-    [{ name: "para", label: "Parachain", kind: "number", start: "2001" }],
-    (form) => ({ kind: "deregister", para: number(form.para) }),
-  ],
-  limit: [
-    "Change a limit",
-    [
-      SUBSCRIBER,
-      {
-        name: "name",
-        label: "Limit",
-        kind: "choice",
-        choices: ["max_pov_size", "max_cache_bytes", "max_trie_depth"],
-      },
-      { name: "value", label: "Value", kind: "number", start: "8388608" },
-    ],
-    (form) => ({
-      kind: "limit",
-      para: form.para,
-      name: form.name,
-      value: number(form.value),
-    }),
-  ],
-  cheat: [
-    "Give a collator a cheat",
-    [
-      SUBSCRIBER,
-      { name: "strategy", label: "Cheat", kind: "strategy" },
-      {
-        name: "collator",
-        label: "Collator, empty: whose turn is next",
-        kind: "number",
-        start: "",
-      },
-    ],
-    (form) => ({
-      kind: "cheat",
-      para: form.para,
-      strategies: [form.strategy],
-      ...(form.collator === "" ? {} : { collator: number(form.collator) }),
-    }),
-  ],
-  honest: ["Make collators honest", [PARA], (form) => ({ kind: "honest", para: form.para })],
-  offline: ["Take a chain offline", [PARA], (form) => ({ kind: "offline", para: form.para })],
-  online: [
-    "Bring a chain back",
-    [PARA],
-    (form) => ({ kind: "offline", para: form.para, offline: false }),
-  ],
-};
 
 // Does an action and tells the line of `pubsub step` that does the same; `null` where it fails.
 async function ask(title, action) {
@@ -196,24 +68,6 @@ export function Acts() {
   `;
 }
 
-function choices(field) {
-  const known = setting.value;
-  const all = chains.value.map((chain) => chain.para);
-  if (field.kind === "publisher") {
-    return known ? [...new Set([...known.publishers.map((each) => each.para), ...all])] : [];
-  }
-  if (field.kind === "subscriber") {
-    return known ? known.parachains.filter((each) => !each.onDemand).map((each) => each.para) : [];
-  }
-  if (field.kind === "chain") {
-    return all;
-  }
-  if (field.kind === "strategy") {
-    return strategies.value.map((each) => each.name);
-  }
-  return field.choices;
-}
-
 function Form({ name, start }) {
   const [title, fields, make] = ACTS[name];
   const [given, setGiven] = useState(start);
@@ -235,7 +89,7 @@ function Form({ name, start }) {
         (found) => {
           strategies.value = found;
         },
-        () => {},
+        () => null, // a node that is away has no strategies yet
       );
     }
   }, []);
@@ -264,47 +118,20 @@ function Form({ name, start }) {
     }
     await ask(title, action);
   };
-  const cheat = strategies.value.find((each) => each.name === form.strategy);
+  const put = (field) => (value) => setGiven({ ...given, [field.name]: value });
   return html`
     <form onSubmit=${send} aria-label=${title}>
       ${fields.map(
         (field) => html`
           <label class="field-row">
             <span>${field.label}</span>
-            ${entry(field, form[field.name], (value) => setGiven({ ...given, [field.name]: value }))}
+            ${entry(field, form[field.name], put(field))}
           </label>
         `,
       )}
-      ${
-        cheat && name === "cheat"
-          ? html`
-            <p class="hint">
-              It seeks to: ${cheat.gain}.${" "}
-              ${
-                cheat.meets.length
-                  ? html`
-                    It must meet <b>${cheat.meets.join(" or ")}</b>.
-                  `
-                  : "No check meets it: the block is valid."
-              }
-            </p>
-          `
-          : null
-      }
+      ${name === "cheat" ? html`<${Gain} strategy=${form.strategy} />` : null}
       <p class=${`tried ${tried?.refused ? "no" : "yes"}`} role="status">
-        ${
-          running.value
-            ? "Tried when the network is paused."
-            : !ready
-              ? html`
-                <${Term} word="dry run">Trying</${Term}> …
-              `
-              : tried.refused
-                ? `It would fail: ${tried.refused}`
-                : tried.verdicts.length
-                  ? `It would work; refused then: ${tried.verdicts.join(", ")}`
-                  : "It would work."
-        }
+        ${running.value ? "Tried when the network is paused." : trial(ready, tried)}
       </p>
       <button
         type="submit"
@@ -319,29 +146,35 @@ function Form({ name, start }) {
   `;
 }
 
-function entry(field, value, put) {
-  const options = choices(field);
-  const told = (event) => put(event.target.value);
-  if (options) {
-    return html`
-      <select name=${field.name} value=${String(value)} onChange=${told}>
-        ${options.map(
-          (each) => html`
-            <option value=${String(each)}>${each}</option>
-          `,
-        )}
-      </select>
-    `;
+// What a cheat is for, and what meets it.
+function Gain({ strategy }) {
+  const cheat = strategies.value.find((each) => each.name === strategy);
+  if (!cheat) {
+    return null;
   }
   return html`
-    <input
-      name=${field.name}
-      value=${value}
-      inputmode=${field.kind === "number" ? "numeric" : "text"}
-      autocomplete="off"
-      spellcheck="false"
-      placeholder=${field.hint || ""}
-      onInput=${told}
-    />
+    <p class="hint">
+      It seeks to: ${cheat.gain}.${" "}
+      ${
+        cheat.meets.length
+          ? html`
+            It must meet <b>${cheat.meets.join(" or ")}</b>.
+          `
+          : "No check meets it: the block is valid."
+      }
+    </p>
   `;
+}
+
+// The words on how the act went on a copy of the network.
+function trial(ready, tried) {
+  if (!ready) {
+    return html`<${Term} word="dry run">Trying</${Term}> …`;
+  }
+  if (tried.refused) {
+    return `It would fail: ${tried.refused}`;
+  }
+  return tried.verdicts.length
+    ? `It would work; refused then: ${tried.verdicts.join(", ")}`
+    : "It would work.";
 }

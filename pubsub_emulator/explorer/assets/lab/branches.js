@@ -1,9 +1,10 @@
 // Back to a block, a fork from it, and two branches beside each other.
+
 import { signal } from "../vendor/signals.js";
-import { html, many, Term, useState } from "./words.js";
-import { best, chosen, first, say } from "./store.js";
 import { act, call } from "./rpc.js";
+import { best, chosen, first, say } from "./state.js";
 import { attempt, busy, lastLine } from "./steps.js";
+import { html, many, Term, useState } from "./words.js";
 
 const branch = signal("main");
 const others = signal([]); // { name, id, number, hash }
@@ -125,13 +126,6 @@ export function Branches() {
 }
 
 function Compared({ name, rows }) {
-  const told = (column) =>
-    column
-      ? `${column.hash.slice(0, 10)}… ${many(column.deliveredCount, "delivery", "deliveries")}${column.candidates
-          .filter((each) => each.verdict)
-          .map((each) => `, refused ${each.para}: ${each.verdict}`)
-          .join("")}`
-      : "–";
   return html`
     <div class="scroll" tabindex="0" role="region" aria-label="Compared branches">
       <table class="compared">
@@ -163,4 +157,16 @@ function Compared({ name, rows }) {
       </table>
     </div>
   `;
+}
+
+// A relay block in one line; a dash where a branch has none at that height.
+function told(column) {
+  if (!column) {
+    return "–";
+  }
+  const delivered = many(column.deliveredCount, "delivery", "deliveries");
+  const refused = column.candidates
+    .filter((each) => each.verdict)
+    .map((each) => `, refused ${each.para}: ${each.verdict}`);
+  return `${column.hash.slice(0, 10)}… ${delivered}${refused.join("")}`;
 }

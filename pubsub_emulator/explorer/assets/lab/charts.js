@@ -1,99 +1,21 @@
-// Figures along blocks: small charts that move with the blocks; the pointer or the arrow keys read them.
-import { html, size, useEffect, useRef, useState } from "./words.js";
-import uPlot from "../vendor/uplot.js"; // after `words`, which mends the browser's language
-import { best, columns, first, version } from "./store.js";
+// Figures along blocks: small charts that move with the blocks; the pointer or the arrow keys read
+// them.
+
+// after `words.js`, which mends the browser's language
+import uPlot from "../vendor/uplot.js";
+import { CHARTS } from "./figures.js";
+import { best, columns, first, version } from "./state.js";
+import { html, useEffect, useRef, useState } from "./words.js";
 
 const SHOWN = 120;
 const COLOURS = ["--k-top", "--k-value", "--k-rows", "--k-maps", "--k-static", "--k-cache"];
 
-const sum = (list, of) => list.reduce((total, each) => total + (of(each) || 0), 0);
-const included = (column) => column.candidates.filter((each) => !each.verdict);
-
-// Each chart: its title, what it says, how a figure is written, and its lines from the columns in sight.
-const CHARTS = [
-  [
-    "Proof bytes by publisher",
-    "What accepted blocks carry to prove each publisher's keys; the five with most.",
-    size,
-    (shown) => {
-      const totals = new Map();
-      for (const column of shown) {
-        for (const each of included(column)) {
-          for (const [para, bytes] of each.publishers) {
-            totals.set(para, (totals.get(para) || 0) + bytes);
-          }
-        }
-      }
-      const top = [...totals]
-        .sort((a, b) => b[1] - a[1])
-        .slice(0, 5)
-        .map(([para]) => para);
-      return top.map((para) => [
-        String(para),
-        (column) =>
-          sum(included(column), (each) =>
-            sum(each.publishers, ([who, bytes]) => (who === para ? bytes : 0)),
-          ),
-      ]);
-    },
-  ],
-  [
-    "Pruned beside unpruned",
-    "The proofs of accepted blocks, and what full proofs of all that is subscribed would weigh.",
-    size,
-    () => [
-      ["pruned", (column) => sum(included(column), (each) => each.proofBytes)],
-      [
-        "unpruned",
-        (column) => sum(included(column), (each) => each.unprunedBytes ?? each.proofBytes),
-      ],
-    ],
-  ],
-  [
-    "Saved by caches",
-    "Nodes that a parachain has in its own cache, so that no proof carries them.",
-    size,
-    () => [["from the cache", (column) => sum(included(column), (each) => each.cachedBytes)]],
-  ],
-  [
-    "Latency in blocks",
-    "Relay blocks from an entry's write to its delivery, the mean of a block's deliveries.",
-    (value) => value.toFixed(1),
-    () => [
-      [
-        "from written to delivered",
-        (column) => {
-          const ages = column.deliveries
-            .map((each) => each.blocksSincePublished)
-            .filter((age) => age !== null);
-          return ages.length ? sum(ages, (age) => age) / ages.length : null;
-        },
-      ],
-    ],
-  ],
-  [
-    "Weight: time",
-    "The first dimension of the relay blocks' weight.",
-    (value) => `${value.toFixed(1)} ms`,
-    () => [["ref_time", (column) => column.weight[0] / 1e9]],
-  ],
-  [
-    "Weight: bytes",
-    "The second dimension, and beside it the bytes of the candidates' proofs.",
-    size,
-    () => [
-      ["proof_size", (column) => column.weight[1]],
-      ["proofs of candidates", (column) => sum(column.candidates, (each) => each.proofBytes)],
-    ],
-  ],
-  [
-    "Messages in the relay's queues",
-    "Upward messages that wait to be executed.",
-    String,
-    () => [["waiting", (column) => column.queuedMessages]],
-  ],
-  ["Bytes in the relay's queues", "", size, () => [["waiting", (column) => column.queuedBytes]]],
-];
+const STEPS = {
+  ArrowLeft: -1,
+  ArrowRight: 1,
+  Home: Number.NEGATIVE_INFINITY,
+  End: Number.POSITIVE_INFINITY,
+};
 
 export function Charts() {
   const told = version.value;
@@ -131,8 +53,13 @@ function Chart({ title, says, written, numbers, lines }) {
     ...lines.map(([, figure]) => numbers.map((at) => figure(columns.get(at)))),
   ];
   const named = lines.map(([name]) => name).join();
-  const words = (at) =>
-    `relay block ${numbers[at]}: ${lines.map(([name], line) => `${name} ${data[line + 1][at] === null ? "none" : written(data[line + 1][at])}`).join(", ")}`;
+  const words = (at) => {
+    const figures = lines.map(([name], line) => {
+      const figure = data[line + 1][at];
+      return `${name} ${figure === null ? "none" : written(figure)}`;
+    });
+    return `relay block ${numbers[at]}: ${figures.join(", ")}`;
+  };
   const telling = useRef(null);
   telling.current = words;
   useEffect(() => {
@@ -152,7 +79,7 @@ function Chart({ title, says, written, numbers, lines }) {
         cursor: { y: false, drag: { x: false, y: false } },
         scales: {
           x: { time: false },
-          y: { range: (_, low, high) => [0, Math.max(high, 1) * 1.1] },
+          y: { range: (_plot, _low, high) => [0, Math.max(high, 1) * 1.1] },
         },
         hooks: {
           setCursor: [
@@ -166,7 +93,7 @@ function Chart({ title, says, written, numbers, lines }) {
         },
         axes: [
           { ...axis, size: 22 },
-          { ...axis, size: 58, values: (_, all) => all.map((each) => written(each)) },
+          { ...axis, size: 58, values: (_plot, all) => all.map((each) => written(each)) },
         ],
         series: [
           {},
@@ -195,7 +122,7 @@ function Chart({ title, says, written, numbers, lines }) {
     plot.current?.setData(data);
   });
   const key = (event) => {
-    const by = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
+    const by = STEPS[event.key];
     if (by === undefined || !numbers.length) {
       return;
     }

@@ -1,7 +1,11 @@
-// One key on its way: sent, queued, in the child trie, proven and delivered, expired; each with its block and age.
-import { html, many, Term, useEffect, useState } from "./words.js";
-import { best, choose, columns, cut, followed, keyName, version } from "./store.js";
+// One key on its way: sent, queued, in the child trie, proven and delivered, expired; each with its
+// block and age.
+
+import { choose } from "./choice.js";
 import { call } from "./rpc.js";
+import { best, columns, followed, version } from "./state.js";
+import { cut, keyName } from "./texts.js";
+import { html, many, Term, useEffect, useState } from "./words.js";
 
 export function Follow() {
   const at = followed.value;
@@ -14,7 +18,7 @@ export function Follow() {
     let gone = false;
     call("pubsub_entry", at.publisher, at.key).then(
       (found) => gone || setEntry(found),
-      () => {},
+      () => null, // asked again with the next block
     );
     return () => {
       gone = true;
@@ -100,7 +104,8 @@ function Lifetime({ entry, now }) {
 
 let kept = {};
 
-// The steps of a key within the columns that are here, ascending; found once for each change of these.
+// The steps of a key within the columns that are here, ascending; found once for each change of
+// these.
 export function journey(at) {
   if (kept.at !== at || kept.version !== version.value) {
     kept = { at, version: version.value, steps: found(at) };
@@ -120,7 +125,9 @@ function found({ publisher, key }) {
           number: sent.number,
           hash: sent.hash,
           para: publisher,
-          words: `sent with block ${sent.height} of ${publisher}, then ${many(number - sent.number, "block")} in the relay's queue`,
+          words:
+            `sent with block ${sent.height} of ${publisher},` +
+            ` then ${many(number - sent.number, "block")} in the relay's queue`,
         });
       }
       steps.push({ kind: "written", number, words: "executed: in the child trie" });
@@ -151,7 +158,8 @@ function found({ publisher, key }) {
   return steps;
 }
 
-// The publisher's block that carried the message: its newest one before the relay block that executed it.
+// The publisher's block that carried the message: its newest one before the relay block that
+// executed it.
 function sender(publisher, executed) {
   for (let number = executed - 1; number > executed - 64; number -= 1) {
     const found = columns

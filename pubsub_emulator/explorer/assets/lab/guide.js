@@ -1,26 +1,36 @@
 // First steps for who sees the page for the first time: acts that end with a cheat that is caught.
+
 import { signal } from "../vendor/signals.js";
-import { html, useRef } from "./words.js";
+import { fill } from "./acts.js";
 import {
   best,
   columns,
   dev,
   first,
   followed,
-  onColumn,
   publishesOnly,
   setting,
   undos,
   version,
-} from "./store.js";
-import { fill } from "./acts.js";
+} from "./state.js";
 import { busy, HAPPENINGS, running, until } from "./steps.js";
+import { onColumn } from "./store.js";
+import { html, useRef } from "./words.js";
 
 const KEY = "price";
 const MOST_BLOCKS = 40;
-const marks = signal([]); // of each step that was done: the relay block that has it, its hash once it is built, its undo
+// Of each step that was done: the relay block that has it, its hash once it is built, its undo.
+const marks = signal([]);
 
-// Each step: its title, what it does in this network, its button, and the work, which returns whether it is done.
+const BEFORE =
+  "Nothing is built until you ask. Each step is an act that you can change and repeat in the" +
+  " forms below; Undo takes the last one back.";
+const AFTER =
+  "Now try another cheat, fork from a block before it under Branches and compare, or save all of" +
+  " it under Session.";
+
+// Each step: its title, what it does in this network, its button, and the work, which returns
+// whether it is done.
 const STEPS = [
   [
     "Publish",
@@ -39,7 +49,8 @@ const STEPS = [
   [
     "Deliver",
     ({ subscriber }) =>
-      `Blocks are built until ${subscriber} has the value, with a proof. The orange line in the time line is its way.`,
+      `Blocks are built until ${subscriber} has the value, with a proof.` +
+      " The orange line in the time line is its way.",
     "Build blocks",
     ({ publisher }) => {
       followed.value = { publisher, key: known };
@@ -64,7 +75,8 @@ const STEPS = [
   [
     "Caught",
     () =>
-      "Blocks are built until one is refused. Below it stand the check that failed and the proof, with the missing node in red.",
+      "Blocks are built until one is refused." +
+      " Below it stand the check that failed and the proof, with the missing node in red.",
     "Build blocks",
     () => until(HAPPENINGS.refusal, MOST_BLOCKS),
   ],
@@ -77,7 +89,8 @@ const remembered = (answer) => {
   return answer;
 };
 
-// Whether a step is part of the branch that the network is on: in a block of it, or waiting for the next one.
+// Whether a step is part of the branch that the network is on: in a block of it, or waiting for the
+// next one.
 function holds({ number, hash, undo }) {
   if (!hash) {
     return number === best.value + 1 && undos.value.some((each) => each.id === undo);
@@ -127,7 +140,7 @@ export function Guide() {
       <ol>
         ${STEPS.map(
           ([title, words, button], at) => html`
-            <li class=${at < done ? "did" : at === done ? "now" : ""}>
+            <li class=${placed(at, done)}>
               <h3>
                 ${at + 1}. ${title}
                 ${at < done ? ", done" : ""}
@@ -146,12 +159,16 @@ export function Guide() {
         )}
       </ol>
       <p class="hint">
-        ${
-          done < STEPS.length
-            ? "Nothing is built until you ask. Each step is an act that you can change and repeat in the forms below; Undo takes the last one back."
-            : "Now try another cheat, fork from a block before it under Branches and compare, or save all of it under Session."
-        }
+        ${done < STEPS.length ? BEFORE : AFTER}
       </p>
     </details>
   `;
+}
+
+// The class of a step.
+function placed(at, done) {
+  if (at < done) {
+    return "did";
+  }
+  return at === done ? "now" : "";
 }

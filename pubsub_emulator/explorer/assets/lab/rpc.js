@@ -1,4 +1,5 @@
-// The node's JSON-RPC by one WebSocket that opens again by itself; every call is kept to be shown and copied.
+// The node's JSON-RPC by one WebSocket that opens again by itself; every call is kept to be shown
+// and copied.
 import { signal } from "../vendor/signals.js";
 
 export const link = signal({ state: "connecting", since: Date.now() });

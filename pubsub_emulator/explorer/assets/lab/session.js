@@ -1,7 +1,10 @@
-// All acts so far as a session: a file for `pubsub step`, a scenario, Python, and one HTML file to share.
-import { Copied, html, useEffect, useState } from "./words.js";
-import { best, names, say, valueWords, version } from "./store.js";
+// All acts so far as a session: a file for `pubsub step`, a scenario, Python, and one HTML file to
+// share.
+
 import { call } from "./rpc.js";
+import { best, names, say, version } from "./state.js";
+import { valueWords } from "./texts.js";
+import { Copied, html, useEffect, useState } from "./words.js";
 
 export function Session() {
   const [held, setHeld] = useState(null);
@@ -86,7 +89,8 @@ function asPython(session) {
     "",
     `SESSION = json.loads(${JSON.stringify(JSON.stringify(session))})`,
     "",
-    'session = Session.of(parse_document(SESSION["scenario"], "the lab"), accounts=SESSION.get("accounts", False))',
+    'scenario = parse_document(SESSION["scenario"], "the lab")',
+    'session = Session.of(scenario, accounts=SESSION.get("accounts", False))',
     'for line in SESSION["commands"]:',
     "    show_all(session.execute(line))",
     'assert f"0x{session.newest(\'relay\').hex()}" == SESSION["hash"], "another block"',
@@ -94,13 +98,14 @@ function asPython(session) {
   ].join("\n");
 }
 
-// TOML, a line each publisher, subscriber and block with acts; what no scenario has a field for is in comments.
+// TOML, a line each publisher, subscriber and block with acts; what no scenario has a field for is
+// in comments.
 async function asScenario() {
   const [scenario, said] = await call("pubsub_sessionScenario");
-  const lines = Object.entries(scenario).map(
-    ([name, value]) =>
-      `${name} = ${Array.isArray(value) ? `[\n${value.map((each) => `  ${toml(each)},\n`).join("")}]` : toml(value)}`,
-  );
+  const lines = Object.entries(scenario).map(([name, value]) => {
+    const rows = Array.isArray(value) && value.map((each) => `  ${toml(each)},\n`).join("");
+    return `${name} = ${Array.isArray(value) ? `[\n${rows}]` : toml(value)}`;
+  });
   return [...said.map((each) => `# ${each}`), ...lines, ""].join("\n");
 }
 
@@ -116,13 +121,19 @@ function toml(value, name) {
       .map(([key, each]) => `${key} = ${toml(each, key)}`)
       .join(", ")} }`;
   }
-  const known =
-    name === "key" || name === "keys"
-      ? (names.get(value) ?? "")
-      : name === "value" && typeof value === "string"
-        ? valueWords(value).replace(/^"(.*)"$/, "$1")
-        : "";
+  const known = legible(value, name);
   return JSON.stringify(/^(?!0x)[ -~]+$/.test(known) ? known : value);
+}
+
+// A key's name, or a value's text; empty for other fields.
+function legible(value, field) {
+  if (field === "key" || field === "keys") {
+    return names.get(value) ?? "";
+  }
+  if (field === "value" && typeof value === "string") {
+    return valueWords(value).replace(/^"(.*)"$/, "$1");
+  }
+  return "";
 }
 
 // The page of a run, with the session's file inside.
@@ -132,7 +143,8 @@ async function asPage(session) {
   const told = session.commands
     .map((line) => line.replace(/[&<>]/g, (each) => `&#${each.charCodeAt(0)};`))
     .join("\n");
-  const fold = `<details><summary>The session that led here: ${session.commands.length} lines of pubsub step</summary><pre class="bytes">${told}</pre></details>`;
+  const title = `The session that led here: ${session.commands.length} lines of pubsub step`;
+  const fold = `<details><summary>${title}</summary><pre class="bytes">${told}</pre></details>`;
   return page.replace(
     "<footer>",
     () => `${fold}<script type="application/json" id="session">${inside}</script><footer>`,

@@ -1,18 +1,20 @@
 // Blocks on request: one, ten, until something happens, at a pace; and back again.
+
 import { signal } from "../vendor/signals.js";
-import { html, useEffect } from "./words.js";
-import { best, choose, dev, onColumn, readUndos, say, undos } from "./store.js";
+import { choose } from "./choice.js";
 import { act, call } from "./rpc.js";
+import { best, say, undos } from "./state.js";
+import { onColumn, readUndos } from "./store.js";
 
 export const running = signal(false);
 export const busy = signal(false);
 export const lastLine = signal("");
-const pace = signal(500);
-const wanted = signal("delivery");
+export const pace = signal(500);
 let queue = Promise.resolve();
 const MOST_WAITED = 1000;
 
-// What can be waited for: its words, the candidate (or `true` for the relay block) where a column has it, the line.
+// What can be waited for: its words, the candidate (or `true` for the relay block) where a column
+// has it, the line.
 export const HAPPENINGS = {
   delivery: [
     "a delivery",
@@ -63,7 +65,7 @@ export async function undo() {
   running.value = false;
   try {
     await readUndos();
-    const kept = undos.value[undos.value.length - 1];
+    const kept = undos.value.at(-1);
     if (!kept) {
       return;
     }
@@ -87,8 +89,9 @@ export function step(count) {
   });
 }
 
-// Builds blocks until something happens, and chooses the block where it did. Returns whether it happened.
-export async function until([words, happened, line], most = MOST_WAITED) {
+// Builds blocks until something happens, and chooses the block where it did. Returns whether it
+// happened.
+export function until([words, happened, line], most = MOST_WAITED) {
   lastLine.value = line;
   return attempt(`until ${words}`, async () => {
     let found = false;
@@ -125,13 +128,13 @@ export async function until([words, happened, line], most = MOST_WAITED) {
   });
 }
 
-async function run() {
+export async function run() {
   if (running.value) {
     running.value = false;
     return;
   }
   running.value = true;
-  await remember("run").catch(() => {});
+  await remember("run").catch(() => null); // without it, Undo goes back further
   lastLine.value = "step 1";
   try {
     while (running.value) {
@@ -142,98 +145,4 @@ async function run() {
     running.value = false;
     say(`paused: ${error.message}`);
   }
-}
-
-export function Steps() {
-  const off = busy.value || running.value;
-  useEffect(() => {
-    const key = (event) => {
-      if (
-        !dev.value ||
-        event.altKey ||
-        event.ctrlKey ||
-        event.metaKey ||
-        /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)
-      ) {
-        return;
-      }
-      const todo = { n: () => step(1), t: () => step(10), r: run, u: undo }[event.key];
-      if (todo && (event.key === "r" || !busy.value)) {
-        todo();
-      }
-    };
-    document.addEventListener("keydown", key);
-    return () => document.removeEventListener("keydown", key);
-  }, []);
-  if (!dev.value) {
-    return html`
-      <p class="hint">
-        This node takes no acts; start it with --dev, or <code>pubsub lab</code>.
-      </p>
-    `;
-  }
-  return html`
-    <div class="steps-bar" role="toolbar" aria-label="Build blocks">
-      <button
-        type="button"
-        class="primary"
-        disabled=${off}
-        onClick=${() => step(1)}
-        aria-keyshortcuts="n"
-      >
-        Step
-      </button>
-      <button type="button" disabled=${off} onClick=${() => step(10)} aria-keyshortcuts="t">
-        Step 10
-      </button>
-      <span class="joined">
-        <button type="button" disabled=${off} onClick=${() => until(HAPPENINGS[wanted.value])}>
-          Until
-        </button>
-        <select
-          aria-label="Until what happens"
-          value=${wanted.value}
-          onChange=${(event) => {
-            wanted.value = event.target.value;
-          }}
-        >
-          ${Object.entries(HAPPENINGS).map(
-            ([name, [words]]) => html`
-              <option value=${name}>${words}</option>
-            `,
-          )}
-        </select>
-      </span>
-      <span class="joined">
-        <button
-          type="button"
-          aria-pressed=${running.value}
-          disabled=${busy.value && !running.value}
-          onClick=${run}
-          aria-keyshortcuts="r"
-        >
-          ${running.value ? "Pause" : "Run"}
-        </button>
-        <select
-          aria-label="Pace"
-          value=${String(pace.value)}
-          onChange=${(event) => {
-            pace.value = Number(event.target.value);
-          }}
-        >
-          <option value="2000">every 2 s</option>
-          <option value="500">every 0.5 s</option>
-          <option value="100">every 0.1 s</option>
-        </select>
-      </span>
-      <button
-        type="button"
-        disabled=${off || !undos.value.length}
-        onClick=${undo}
-        aria-keyshortcuts="u"
-      >
-        Undo${undos.value.length ? ` ${undos.value[undos.value.length - 1].what}` : ""}
-      </button>
-    </div>
-  `;
 }

@@ -1,20 +1,21 @@
-// What the page knows of the network: columns by relay block, asked for when they are looked at.
-import { batch, signal } from "../vendor/signals.js";
-import { call, connect, subscribe } from "./rpc.js";
+// Columns by relay block, asked for when they are looked at, and kept up to date.
 
-export const best = signal(0);
-export const first = signal(1);
-export const version = signal(0); // grows with every change of `columns`
-export const chains = signal([]);
-export const setting = signal(null);
-export const dev = signal(false);
-export const undos = signal([]); // { id, what, at }, the oldest first
-export const chosen = signal(null); // { number, hash } of a candidate, or { number } of a relay block; `newest` if it followed
-export const followed = signal(null); // { publisher, key }
-export const said = signal("");
-export const tab = signal("acts");
-export const columns = new Map();
-export const names = new Map();
+import { batch } from "../vendor/signals.js";
+import { chooseFirst, follow, rewind } from "./choice.js";
+import { call, connect, subscribe } from "./rpc.js";
+import {
+  best,
+  chains,
+  chosen,
+  columns,
+  dev,
+  first,
+  names,
+  publishesOnly,
+  setting,
+  undos,
+  version,
+} from "./state.js";
 
 const MOST_AT_ONCE = 128;
 const MOST_KEPT = 4096;
@@ -38,7 +39,8 @@ export function start() {
       names.set(key, name);
     }
     await subscribe("pubsub_subscribeColumns", advanced);
-    const at = Number((await call("chain_getHeader")).number); // what is announced after this answer is newer
+    // what is announced after this answer is newer
+    const at = Number((await call("chain_getHeader")).number);
     batch(() => {
       setting.value = found;
       dev.value = methods.methods.includes("pubsub_act");
@@ -52,19 +54,13 @@ export function start() {
     }
     asked.clear();
     await need(Math.max(first.value, best.value - 96), best.value);
-    if (!chosen.value) {
-      chooseFirst();
-    } else if (!pinned) {
+    if (chosen.value) {
       follow();
+    } else {
+      chooseFirst();
     }
     refresh();
   });
-}
-
-// Bytes as a person writes them: printable text in quotes, else digits.
-export function valueWords(hex) {
-  const text = hex.slice(2).replace(/../g, (pair) => String.fromCharCode(parseInt(pair, 16)));
-  return /^[ -~]+$/.test(text.replace(/…$/, "")) ? `"${text}"` : hex;
 }
 
 function advanced({ rewound, number, column }) {
@@ -79,7 +75,7 @@ function advanced({ rewound, number, column }) {
       }
     }
     asked.clear();
-    pinned &&= chosen.value.number < number;
+    rewind(number);
   }
   if (column) {
     put(column);
@@ -88,9 +84,7 @@ function advanced({ rewound, number, column }) {
     need(best.value + 1, number);
   }
   best.value = number;
-  if (!pinned) {
-    follow();
-  }
+  follow();
   version.value += 1;
   if (column && !rewound) {
     for (const hear of [...hearers]) {
@@ -157,7 +151,7 @@ export async function need(from, to) {
     const low = wanted[0];
     const part = wanted.filter((at) => at < low + MOST_AT_ONCE);
     wanted.splice(0, part.length);
-    const high = part[part.length - 1];
+    const high = part.at(-1);
     for (const at of part) {
       asked.add(at);
     }
@@ -173,54 +167,4 @@ export async function need(from, to) {
     }
     version.value += 1;
   }
-}
-
-let pinned = false; // whether the user has chosen another block than the newest
-let row; // the parachain of the chosen candidate
-
-function chooseFirst() {
-  const newest = [...columns.values()].sort((a, b) => b.number - a.number);
-  for (const column of newest) {
-    const found =
-      column.candidates.find((each) => each.verdict) ||
-      column.candidates.find((each) => each.delivered);
-    if (!found) {
-      continue;
-    }
-    choose(column.number, found.hash);
-    pinned = false;
-    return;
-  }
-  follow();
-}
-
-export function choose(number, hash) {
-  pinned = number !== best.value;
-  row = hash && columns.get(number)?.candidates.find((each) => each.hash === hash)?.para;
-  chosen.value = { number, hash };
-}
-
-function follow() {
-  const number = best.value;
-  const hash = columns.get(number)?.candidates.findLast((each) => each.para === row)?.hash;
-  chosen.value = number < first.value ? null : { number, hash, newest: true };
-}
-
-// Whether a chain reads nothing and builds only when it has something to send.
-export function publishesOnly(para) {
-  return Boolean(setting.value?.parachains.find((each) => each.para === para)?.onDemand);
-}
-
-export function keyName(key) {
-  return names.get(key) || `${key.slice(0, 10)}…`;
-}
-
-export function cut(text, most = 120) {
-  const plain = String(text);
-  return plain.length > most ? `${plain.slice(0, most)}…` : plain;
-}
-
-// Says it to everybody, screen readers too.
-export function say(text) {
-  said.value = text;
 }

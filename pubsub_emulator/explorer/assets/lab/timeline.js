@@ -1,22 +1,15 @@
-// Blocks along time: a column a relay block, a row a chain. Only the columns in sight are drawn and asked for.
-import { Component, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./words.js";
-import {
-  best,
-  chains,
-  choose,
-  chosen,
-  columns,
-  first,
-  followed,
-  need,
-  publishesOnly,
-  version,
-} from "./store.js";
-import { journey } from "./follow.js";
+// Blocks along time: a column a relay block, a row a chain. Only the columns in sight are drawn and
+// asked for.
 
-const CELL = 20;
-const ROW = 26;
-const TOP = 4;
+import { choose } from "./choice.js";
+import { Column } from "./column.js";
+import { journey } from "./follow.js";
+import { CELL, ROW, TOP } from "./grid.js";
+import { best, chains, chosen, columns, first, followed, publishesOnly, version } from "./state.js";
+import { need } from "./store.js";
+import { Way } from "./way.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./words.js";
+
 const BESIDE = 12;
 const NONE = [];
 
@@ -43,15 +36,12 @@ const LEGEND = html`
   </p>
 `;
 
-export function kindOf(candidate) {
-  return candidate.verdict
-    ? "refused"
-    : candidate.stopped
-      ? "stopped"
-      : candidate.delivered
-        ? "delivers"
-        : "quiet";
-}
+const STEPS = {
+  ArrowLeft: -1,
+  ArrowRight: 1,
+  Home: Number.NEGATIVE_INFINITY,
+  End: Number.POSITIVE_INFINITY,
+};
 
 export function Timeline() {
   const strip = useRef(null);
@@ -115,11 +105,7 @@ export function Timeline() {
           (chain) => html`
             <span key=${chain.para} title=${`parachain ${chain.para}`}>
               ${chain.para}${" "}
-              <small>
-                ${
-                  chain.offline ? "offline" : publishesOnly(chain.para) ? "publisher" : "subscriber"
-                }
-              </small>
+              <small>${role(chain)}</small>
             </span>
           `,
         )}
@@ -158,7 +144,7 @@ export function Timeline() {
   `;
 
   function move(event) {
-    const step = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
+    const step = STEPS[event.key];
     const across = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     const here = chosen.value || { number: best.value };
     const para =
@@ -180,110 +166,9 @@ export function Timeline() {
   }
 }
 
-class Column extends Component {
-  shouldComponentUpdate(next) {
-    return ["column", "rows", "x", "chosen", "hits"].some(
-      (name) => next[name] !== this.props[name],
-    );
+function role(chain) {
+  if (chain.offline) {
+    return "offline";
   }
-
-  render(props) {
-    return drawn(props);
-  }
-}
-
-// The way of the followed key: from its sender's row to the relay chain's, and from there to those that it reached.
-function Way({ steps, rows, from, to }) {
-  const lines = [];
-  let sent = null;
-  let written = null;
-  const at = ({ number, para }) => [
-    (number - from) * CELL + CELL / 2,
-    TOP + (para === undefined ? 0 : rows.get(para) || 0) * ROW + 8,
-  ];
-  for (const step of steps) {
-    const before = step.kind === "written" ? sent : step.kind === "delivered" ? written : null; // none past its removal
-    if (before && step.number >= from && before.number <= to) {
-      lines.push([...at(before), ...at(step)]);
-    }
-    if (step.kind === "sent") {
-      sent = step;
-    }
-    if (step.kind === "written") {
-      written = step;
-    }
-    if (step.kind === "expired") {
-      written = null;
-    }
-  }
-  if (!lines.length) {
-    return null;
-  }
-  return html`
-    <svg
-      class="way"
-      aria-hidden="true"
-      style=${{ left: `${(from - first.value) * CELL}px` }}
-      width=${(to - from + 1) * CELL}
-      height=${(rows.size + 1) * ROW}
-    >
-      ${lines.map(
-        ([a, b, c, d]) => html`
-          <path d=${`M${a} ${b}L${c} ${d}`} />
-        `,
-      )}
-    </svg>
-  `;
-}
-
-function drawn({ number, column, rows, x, chosen, hits }) {
-  const mark = (kind, here, hit) => `cell ${kind}${here ? " here" : ""}${hit ? " hit" : ""}`;
-  const here = chosen;
-  const seen = new Map();
-  const several = (para) => column.candidates.filter((each) => each.para === para).length > 1;
-  return html`
-    <div class="column" style=${{ left: `${x}px` }}>
-      <button
-        type="button"
-        tabindex="-1"
-        class=${mark(
-          column?.publishedCount ? "news" : "relay",
-          here && !chosen.hash,
-          hits.has(number),
-        )}
-        aria-label=${`relay block ${number}`}
-        onClick=${() => choose(number)}
-      ></button>
-      ${(column?.candidates || []).map((each) => {
-        const nth = seen.get(each.para) || 0;
-        seen.set(each.para, nth + 1);
-        const words = `parachain ${each.para}, block ${each.number} in relay block ${number}: ${each.verdict || (each.delivered ? `${each.delivered} delivered` : "nothing new")}`;
-        return html`
-          <button
-            type="button"
-            tabindex="-1"
-            key=${each.hash + nth}
-            class=${`${mark(kindOf(each), here && chosen.hash === each.hash, hits.has(each.hash))}${several(each.para) ? " half" : ""}`}
-            title=${words}
-            aria-label=${words}
-            style=${{
-              top: `${TOP + (rows.get(each.para) || 0) * ROW + Math.min(nth, 1) * 9}px`,
-            }}
-            onClick=${() => choose(number, each.hash)}
-          >
-            ${each.verdict ? "×" : ""}
-          </button>
-        `;
-      })}
-      ${
-        number % 5 === 0
-          ? html`
-            <span class="tick" style=${{ top: `${TOP + (rows.size + 1) * ROW}px` }}>
-              ${number}
-            </span>
-          `
-          : null
-      }
-    </div>
-  `;
+  return publishesOnly(chain.para) ? "publisher" : "subscriber";
 }

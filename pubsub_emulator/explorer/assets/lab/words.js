@@ -1,13 +1,16 @@
-// The words of the glossary, each with a tip where it is first used; and the one door to the library.
-import { Component, createElement, render } from "../vendor/preact.js";
+// The words of the glossary, each with a tip where it is first used; and the one door to the
+// library.
+
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
+import { Component, createElement, render } from "../vendor/preact.js";
 import "../vendor/signals.js";
 import htm from "../vendor/htm.js";
 
 try {
   new Intl.NumberFormat(navigator.language);
 } catch {
-  Object.defineProperty(navigator, "language", { value: "en" }); // in a C locale it is no language tag, and uPlot would throw
+  // in a C locale it is no language tag, and uPlot would throw
+  Object.defineProperty(navigator, "language", { value: "en" });
 }
 
 export const html = htm.bind(createElement);
@@ -79,7 +82,7 @@ export function many(count, one, more = `${one}s`) {
 
 // Text of the page to the clipboard; where that is not allowed, it stays to be marked by hand.
 export function Copied({ label, text }) {
-  const copy = () => navigator.clipboard?.writeText(text).catch(() => {});
+  const copy = () => navigator.clipboard?.writeText(text).catch(() => null);
   return html`
     <div class="copied">
       <span class="label">${label}</span>
