@@ -10,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from development import biome
 from development.environment import PIP, PYTHON, ROOT, VENV, quiet
 from development.report import SetupError, last_line, say
 
@@ -197,8 +198,26 @@ def lint() -> int:
         tool("ruff", "format", "--check"),
         tool("mypy"),
         tool("lint-imports"),
+        scripts(),
     ]
     return next((code for code in codes if code), 0)
+
+
+def scripts(folder: Path = ROOT) -> int:
+    """Check JavaScript, TypeScript and CSS.
+
+    Where Biome cannot be fetched, say so. If the variable CI is set, that is an error.
+    """
+    try:
+        biome.fetch()
+    except SetupError as error:
+        say(f"{error}: JavaScript and CSS are not checked")
+        return 1 if os.environ.get("CI") else 0
+    code = tool("biome", "check", "--error-on-warnings", folder=folder)
+    long = biome.long_lines(folder)
+    for place in long:
+        say(f"{place}: the line has more than {biome.MAX_COLUMNS} columns")
+    return code or (1 if long else 0)
 
 
 def canisters(args: list[str]) -> int:
