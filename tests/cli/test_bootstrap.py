@@ -216,6 +216,12 @@ def test_lint_finds_badly_written_scripts_and_styles(name: str, text: str, tmp_p
     assert jobs.scripts(tmp_path) == 1
 
 
+def test_lint_fails_if_only_scripts_or_styles_are_bad(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "tool", lambda *_args: 0)
+    monkeypatch.setattr(jobs, "scripts", lambda: 1)
+    assert jobs.lint() == 1
+
+
 @pytest.mark.parametrize("where", ["", "true"], ids=["at a desk", "in CI"])
 def test_lint_without_a_registry_says_so_in_one_line_and_fails_only_in_ci(
     where: str,
