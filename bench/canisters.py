@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bench.measure import Race
-from pubsub_emulator.icrc72.client import FILTER, App, Context, EventNotification
-from pubsub_emulator.icrc72.deployment import PubSub, deploy
-from pubsub_emulator.icrc72.ic.messaging import Observer, Recorder
-from pubsub_emulator.icrc72.ic.network import CanisterNetwork
-from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.services import codec
+from interchain_events.icrc72.client import FILTER, App, Context, EventNotification
+from interchain_events.icrc72.deployment import PubSub, deploy
+from interchain_events.icrc72.ic.messaging import Observer, Recorder
+from interchain_events.icrc72.ic.network import CanisterNetwork
+from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
+from interchain_events.icrc72.services import codec
 
 NAMESPACE = "bench.events"
 EVENTS = 600

@@ -27,20 +27,20 @@ import aiohttp
 import redis
 from aiohttp import web
 
+from interchain_events.distributor.adapter.http import AdapterHttp
+from interchain_events.distributor.adapter.inside import InsideAdapter, deliver
+from interchain_events.distributor.adapter.ledger import MemoryLedger
+from interchain_events.distributor.core.messages import Post, Subscribe
+from interchain_events.distributor.core.rules import Rules
+from interchain_events.distributor.once import MemoryStore, Store, open_store
+from interchain_events.distributor.service.access import Access
+from interchain_events.distributor.service.config import Config
+from interchain_events.distributor.service.engine import Engine
+from interchain_events.distributor.service.poster import Poster
+from interchain_events.distributor.service.serve import running, served, tune_collector
+from interchain_events.distributor.simulation.network import SimulatedNetwork
+from interchain_events.distributor.simulation.stories import event_of
 from pubsub_emulator.cli.streams import prepare_streams
-from pubsub_emulator.distributor.adapter.http import AdapterHttp
-from pubsub_emulator.distributor.adapter.inside import InsideAdapter, deliver
-from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
-from pubsub_emulator.distributor.core.messages import Post, Subscribe
-from pubsub_emulator.distributor.core.rules import Rules
-from pubsub_emulator.distributor.once import MemoryStore, Store, open_store
-from pubsub_emulator.distributor.service.access import Access
-from pubsub_emulator.distributor.service.config import Config
-from pubsub_emulator.distributor.service.engine import Engine
-from pubsub_emulator.distributor.service.poster import Poster
-from pubsub_emulator.distributor.service.serve import running, served, tune_collector
-from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
-from pubsub_emulator.distributor.simulation.stories import event_of
 
 AT_ONCE: Final = 64
 NAMES: Final = ("a", "b")

@@ -21,10 +21,10 @@ from statistics import median
 from typing import Any, Final
 
 from bench.measure import Race
-from pubsub_emulator.events.filters.algebra import ANY, All, Field, Kind
-from pubsub_emulator.events.filters.index import FilterIndex
-from pubsub_emulator.events.log.sql_store import SqlStore, open_store
-from pubsub_emulator.events.rows import Block, ChainBlock, Row, assemble
+from interchain_events.events.filters.algebra import ANY, All, Field, Kind
+from interchain_events.events.filters.index import FilterIndex
+from interchain_events.events.log.sql_store import SqlStore, open_store
+from interchain_events.events.rows import Block, ChainBlock, Row, assemble
 from pubsub_emulator.primitives.hashing import blake2_256
 
 EVENTS_A_BLOCK: Final = 20

@@ -14,18 +14,18 @@ from coincurve import PublicKey
 
 from bench.events import postgres
 from bench.measure import Race
-from pubsub_emulator.database.opening import open_database
-from pubsub_emulator.events.log.memory import MemoryStore
-from pubsub_emulator.events.rows import ChainBlock, assemble
-from pubsub_emulator.prism.core.identifiers import sha256
-from pubsub_emulator.prism.core.messages import (
+from interchain_events.database.opening import open_database
+from interchain_events.events.log.memory import MemoryStore
+from interchain_events.events.rows import ChainBlock, assemble
+from interchain_events.prism.core.identifiers import sha256
+from interchain_events.prism.core.messages import (
     AddService,
     Service,
     SignedAtalaOperation,
     Usage,
     decode,
 )
-from pubsub_emulator.prism.make import (
+from interchain_events.prism.make import (
     Secret,
     Signed,
     atala_object,
@@ -33,7 +33,7 @@ from pubsub_emulator.prism.make import (
     issue_batch,
     update_did,
 )
-from pubsub_emulator.prism.tables.processor import Processor
+from interchain_events.prism.tables.processor import Processor
 
 WALLETS: Final = 1_000
 _EACH: Final = 4

@@ -11,17 +11,17 @@ from typing import Final
 
 import click
 
-from pubsub_emulator.cli.commands.fuzz.readers import ROWS
+from interchain_events.distributor.service.config import Config
+from interchain_events.icrc72 import keys
+from interchain_events.icrc72.keys import LISTS, Key
+from interchain_events.icrc72.scenario_file import ScenarioModel
 from pubsub_emulator.cli.exits import MEANINGS
 from pubsub_emulator.cli.main import COMMANDS, pubsub
 from pubsub_emulator.cli.session.table import SECTIONS
-from pubsub_emulator.distributor.service.config import Config
 from pubsub_emulator.emulator.scenario.model import Scenario
+from pubsub_emulator.files.readers import all_rows
 from pubsub_emulator.files.settings import Model
 from pubsub_emulator.files.settings.fields import described
-from pubsub_emulator.icrc72 import keys
-from pubsub_emulator.icrc72.keys import LISTS, Key
-from pubsub_emulator.icrc72.scenario_file import ScenarioModel
 
 _EXAMPLE: Final = re.compile(r"^  (?=\S)(.*)$", re.MULTILINE)
 
@@ -159,7 +159,7 @@ def _key_row(key: Key) -> tuple[str, str, str]:
 def readers() -> Iterator[str]:
     """Every reader of untrusted input with its limits."""
     rows = []
-    for each in ROWS:
+    for each in all_rows():
         limits = [*(limit.shown() for limit in each.limits), *([each.more] if each.more else [])]
         target = f"`{each.target}`" if each.target else ""
         rows.append((each.what, f"`{each.reader}`", "; ".join(limits), each.bad, target))

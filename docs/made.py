@@ -84,7 +84,7 @@ def xcm_others() -> Iterator[str]:
 
 def distributor_calls() -> Iterable[str]:
     """The table of a distributor's calls, by its description."""
-    from pubsub_emulator.distributor.service.openapi import (  # noqa: PLC0415  # after the path
+    from interchain_events.distributor.service.openapi import (  # noqa: PLC0415  # after the path
         ANYWHERE,
         document,
     )
@@ -105,7 +105,7 @@ def distributor_calls() -> Iterable[str]:
 
 def distributor_steps() -> Iterable[str]:
     """Yield the table of the steps of a scenario file: their names, fields and effects."""
-    from pubsub_emulator.distributor.simulation.file import STEPS  # noqa: PLC0415  # after the path
+    from interchain_events.distributor.simulation.file import STEPS  # noqa: PLC0415  # after the path
 
     return _kinds(STEPS, "do")
 
@@ -131,7 +131,7 @@ def _kinds(models: Iterable[type[BaseModel]], tag: str) -> Iterator[str]:
 
 def prism_cheats() -> Iterable[str]:
     """The tables of cheats of a PRISM server: what each does, and as what the audit finds it."""
-    from pubsub_emulator.prism.cheats import (  # noqa: PLC0415  # after the path
+    from interchain_events.prism.cheats import (  # noqa: PLC0415  # after the path
         CHEATS,
         STATUS_CHEATS,
     )

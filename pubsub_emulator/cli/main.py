@@ -40,12 +40,6 @@ COMMANDS: Final = {
     ),
     "lab": "See, step and attack the network of SCENARIO in a browser, until Ctrl-C",
     "serve": "Serve the chains of SCENARIO as JSON-RPC nodes, by WebSocket and HTTP, until Ctrl-C",
-    "log": "Write and read an ordered, gap-free log of a chain's or network's events",
-    "events": "Filtered, resumable, gap-free events of a chain for any number of clients",
-    "distributor": (
-        "Publish each event of a network once on all others (the Interchain Event Distributor)"
-    ),
-    "prism": "DIDs and credentials on a chain: a PRISM node and its clients",
     "simulate": (
         "Simulate large histories: many networks, one per task, with cheats of every strategy"
     ),
@@ -73,9 +67,6 @@ COMMANDS: Final = {
         "Try cheats against the verifier: kept cases first, then new ones, alone and in combination"
     ),
     "replay": "Replay fixtures, and the surprises and differences of `pubsub fuzz`",
-    "icrc72": (
-        "Publish, subscribe and replay between canisters (ICRC-72, ICRC-77) on emulated subnets"
-    ),
     "experiment": "Measure what blocks cost and how long deliveries take; write tables and plots",
     "fixtures": "Write test vectors for any implementation, one block each",
     "ship": (
@@ -103,6 +94,8 @@ COMMANDS: Final = {
     ),
 }
 """The first sentence of each command's help, in the order of the help, which so imports no command.
+
+Commands of other distributions follow (`pubsub_emulator.extension`).
 
 `pubsub some-name` is `command` in `cli/commands/some_name`.
 """
@@ -141,6 +134,28 @@ def _noting_a_closed_pipe() -> Iterator[None]:
         raise _PipeClosed from error
 
 
+def _sentences() -> dict[str, str]:
+    """Return the first sentence of each command's help, also of other distributions' commands."""
+    from pubsub_emulator.extension import extensions
+
+    sentences = dict(COMMANDS)
+    for extension in extensions():
+        sentences |= extension.commands
+    return sentences
+
+
+def _package_of(name: str) -> str | None:
+    """Return the package that a command is in, or `None` if there is no such command."""
+    if name in COMMANDS:
+        return "pubsub_emulator.cli.commands"
+    from pubsub_emulator.extension import extensions
+
+    for extension in extensions():
+        if name in extension.commands:
+            return extension.command_package
+    return None
+
+
 class Commands(Group):
     """A group that imports a command when it is named."""
 
@@ -162,17 +177,18 @@ class Commands(Group):
 
     def sentences(self, _ctx: click.Context) -> list[tuple[str, str]]:
         """The commands with the first sentence of each."""
-        return list(COMMANDS.items())
+        return list(_sentences().items())
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """Every command."""
-        return list(COMMANDS)
+        return list(_sentences())
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name; `None` if there is none."""
-        if cmd_name not in COMMANDS:
+        package = _package_of(cmd_name)
+        if package is None:
             return None
-        module = import_module(f"pubsub_emulator.cli.commands.{cmd_name.replace('-', '_')}")
+        module = import_module(f"{package}.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         return command
 
@@ -184,10 +200,19 @@ class Commands(Group):
         The error about an unknown command suggests similar names.
         """
         name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
+        if _package_of(name) is None and not name.startswith("-"):
             from difflib import get_close_matches
 
-            near = get_close_matches(name, COMMANDS, n=3)
+            from pubsub_emulator.extension import ELSEWHERE
+            from pubsub_emulator.files.extras import install_distribution
+
+            if name in ELSEWHERE:
+                missing = ELSEWHERE[name]
+                ctx.fail(
+                    f"`pubsub {name}` is part of {missing}, which"
+                    f" `{install_distribution(missing)}` installs."
+                )
+            near = get_close_matches(name, _sentences(), n=3)
             if near:
                 ctx.fail(f"No such command {name!r}; did you mean {' or '.join(near)}?")
         return super().resolve_command(ctx, args)

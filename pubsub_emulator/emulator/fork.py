@@ -53,9 +53,9 @@ OWN_SYSTEM_ITEMS: Final = (
     *("BlockWeight", "BlockSize", "ExecutionPhase", "ExtrinsicData", "AllExtrinsicsLen"),
 )
 """The items of `System` that describe a chain's own blocks. Its accounts are not among them."""
-_KEPT: Final = frozenset({"System", "Balances", "Broadcaster", "DomeEvents"})
+_KEPT: Final = frozenset({"System", "Balances", "Broadcaster"})
 """The emulated pallets with items that a fork preserves. Of `System`, these are all but
-`OWN_SYSTEM_ITEMS`.
+`OWN_SYSTEM_ITEMS`. Added pallets are preserved, too.
 """
 _NOT_EMULATED: Final = (
     "ParaInclusion",

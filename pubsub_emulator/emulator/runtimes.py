@@ -1,22 +1,42 @@
 """The runtimes of all chains, to inspect states and decode events."""
 
-from typing import Final
+from functools import cache
 
 from pubsub_emulator.emulator.relay.pallets import RELAY
+from pubsub_emulator.extension import attribute, extensions
 from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
+from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.pallet import AnyItem
 from pubsub_emulator.runtime.framework.runtime import Runtime
 from pubsub_emulator.runtime.parachain.pallets import PARACHAIN
 
-EVERY: Final = Runtime({kind.pallet: kind for kind in (*RELAY.kinds, *PARACHAIN.kinds)}.values())
-"""The pallets of the relay chain and of parachains together. Their indices do not clash, so that
-one decoder reads the events of both.
-"""
+
+@cache
+def relay_runtime() -> Runtime:
+    """Return all pallets that a relay chain can have, also those of other distributions.
+
+    Raises `BadExtension`.
+    """
+    added: list[type[Hooks]] = []
+    for extension in extensions():
+        if extension.relay_pallets:
+            added += attribute(extension.relay_pallets, "PALLETS", tuple)
+    return Runtime((*RELAY.kinds, *added))
+
+
+@cache
+def every_runtime() -> Runtime:
+    """Return the pallets of the relay chain and of parachains together.
+
+    Their indices do not clash, so that one decoder reads the events of both. Raises `BadExtension`.
+    """
+    kinds = {kind.pallet: kind for kind in (*relay_runtime().kinds, *PARACHAIN.kinds)}
+    return Runtime(kinds.values())
 
 
 def runtime_of(*, relay: bool) -> Runtime:
     """Return the pallets of the relay chain or of a parachain."""
-    return RELAY if relay else PARACHAIN
+    return relay_runtime() if relay else PARACHAIN
 
 
 def decoded_key(key: bytes, *, relay: bool) -> tuple[AnyItem, tuple[object, ...]] | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from pubsub_emulator.emulator.runtimes import EVERY
+from pubsub_emulator.emulator.runtimes import every_runtime
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.storage_keys import (
@@ -172,7 +172,7 @@ def key_name(key: bytes) -> str:
     if key.startswith(_CAPACITY):
         para = int.from_bytes(key[len(_CAPACITY) :], "little")
         return f"relay_dispatch_queue_remaining_capacity({para})"
-    item = EVERY.item_of(key)
+    item = every_runtime().item_of(key)
     if item is None:
         return UNKNOWN_KEY
     rest = key[32:]

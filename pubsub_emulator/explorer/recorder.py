@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from pubsub_emulator.emulator.network import records
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.relay.chain import RelayChain
-from pubsub_emulator.emulator.relay.pallets import RELAY
+from pubsub_emulator.emulator.runtimes import relay_runtime
 from pubsub_emulator.explorer import words
 from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.changes import state_changes
@@ -234,7 +234,7 @@ class Recorder(records.Observer):
             return [], [], []
         data = Storage(kept.state).get(system.EVENTS)
         found: list[Event] = (
-            [] if data is None else [each.event for each in RELAY.decode_records(data)]
+            [] if data is None else [each.event for each in relay_runtime().decode_records(data)]
         )
         published = [each for each in found if isinstance(each, DataPublished)]
         keys = [_number(self.keys, (each.publisher, PubsubKey(each.key))) for each in published]

@@ -5,6 +5,8 @@ from functools import cache
 from typing import Final
 
 NAME: Final = "pubsub-emulator"
+PLACES: Final = {"interchain-events": "interchain_events"}
+"""The folders of further distributions in a checkout of this one."""
 
 
 def brings(*extras: str) -> str:
@@ -16,28 +18,56 @@ def brings(*extras: str) -> str:
 def install_command(*extras: str) -> str:
     """Return a shell command that adds `extras` to this installation.
 
-    A checkout and a wheel are installed again from the place that they came from. A copy from a
-    package index is installed again by its name.
+    An extra belongs to this distribution or to an extension. A checkout and a wheel are installed
+    again from the place that they came from. A copy from a package index is installed again by its
+    name. Raises `BadExtension`.
     """
-    import shlex  # noqa: PLC0415  # only an error about a missing package needs it, and the imports below
+    from pubsub_emulator.extension import extensions  # noqa: PLC0415  # only an error needs it
+
+    owners = {
+        extra: extension.distribution
+        for extension in extensions()
+        for extra in extension.extra_names
+    }
+    by_owner: dict[str, list[str]] = {}
+    for extra in extras:
+        by_owner.setdefault(owners.get(extra, NAME), []).append(extra)
+    wanted = [_requirement(name, ",".join(listed)) for name, listed in by_owner.items()]
+    return _pip_install(wanted)
+
+
+def install_distribution(name: str) -> str:
+    """Return a shell command that installs another distribution beside this one."""
+    return _pip_install([_requirement(name, "")])
+
+
+def _pip_install(wanted: "list[str]") -> str:
+    import shlex  # noqa: PLC0415  # only an error about a missing package needs it
+
+    return f"{shlex.quote(sys.executable or 'python3')} -m pip install {' '.join(wanted)}"
+
+
+def _requirement(name: str, extras: str) -> str:
+    """Return the arguments of pip for a distribution with extras."""
+    import shlex  # noqa: PLC0415  # as above
     from pathlib import Path  # noqa: PLC0415  # as above
     from urllib.parse import unquote, urlsplit  # noqa: PLC0415  # as above
 
-    python = shlex.quote(sys.executable or "python3")
-    listed = ",".join(extras)
+    listed = f"[{extras}]" if extras else ""
     checkout = Path(__file__).resolve().parents[2]
-    if (checkout / "pyproject.toml").is_file():  # an editable installation stays editable
-        return f"{python} -m pip install --editable {shlex.quote(f'{checkout}[{listed}]')}"
-    url = _origin()
+    folder = checkout / PLACES.get(name, ".")
+    if (folder / "pyproject.toml").is_file():  # an editable installation stays editable
+        return f"--editable {shlex.quote(f'{folder}{listed}')}"
+    url = _origin(name)
     place = urlsplit(url)
-    wanted = f"{unquote(place.path) if place.scheme == 'file' else NAME}[{listed}]"
+    requirement = f"{unquote(place.path) if place.scheme == 'file' else name}{listed}"
     if url and place.scheme != "file":
-        wanted += f" @ {url}"
-    return f"{python} -m pip install {shlex.quote(wanted)}"
+        requirement += f" @ {url}"
+    return shlex.quote(requirement)
 
 
-def _origin() -> str:
-    """Return the source of this installation (PEP 610).
+def _origin(name: str) -> str:
+    """Return the source of an installed distribution (PEP 610).
 
     The text is empty if the source is an index or unknown.
     """
@@ -45,7 +75,7 @@ def _origin() -> str:
     from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415  # as above
 
     try:
-        text = distribution(NAME).read_text("direct_url.json")
+        text = distribution(name).read_text("direct_url.json")
         origin = json.loads(text) if text else {}
     except (PackageNotFoundError, ValueError):
         return ""

@@ -88,12 +88,13 @@ def target(  # as `Target`
 ) -> Callable[[Reader], Reader]:
     """Declare a function as the reader of a target.
 
-    `rooms` are packages of this project whose lines are traced. The other arguments are those of
-    `Target`.
+    `rooms` are packages whose lines are traced, without the name of the distribution's package that
+    the function is in. The other arguments are those of `Target`.
     """
 
     def keep(read: Reader) -> Reader:
-        modules = tuple(f"pubsub_emulator.{room}" for room in rooms)
+        package = read.__module__.partition(".")[0]
+        modules = tuple(f"{package}.{room}" for room in rooms)
         DECLARED.append(Target(name, about, seeds, read, text, modules, shrink))
         return read
 

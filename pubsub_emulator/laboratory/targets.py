@@ -7,15 +7,19 @@ and stories. A reader that accepts an input also checks that it encodes to the s
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Final
 
 from pubsub_emulator.emulator.fixtures import parse_fixture, replay_fixture
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.laboratory.campaign import corpus
 from pubsub_emulator.laboratory.cases import Case
+from pubsub_emulator.laboratory.differences import read_difference
 from pubsub_emulator.laboratory.fixture_set import fixtures_of_case
 from pubsub_emulator.laboratory.mutation import target
 from pubsub_emulator.laboratory.stories import tell
+from pubsub_emulator.laboratory.target_files import from_file
+from pubsub_emulator.laboratory.verifier import Difference, case_of
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.scale import Reader, encode_bytes
@@ -237,3 +241,31 @@ def _read_case(data: bytes) -> str:
 def _read_story(data: bytes) -> str:
     tell(data[:64], 30)
     return "kept"
+
+
+def _differences() -> Iterable[bytes]:
+    for case, candidate, _ in judged_blocks():
+        document = case_of(case.judging, candidate.encode(), 1)
+        found = Difference(
+            case.strategies, case.shrunk, document, "BadSeal", "no offence", ("BadSeal",)
+        )
+        yield found.to_json().encode()
+
+
+_ROOMS: Final = ("laboratory.differences", "laboratory.cases")
+
+
+@target(
+    "difference",
+    "a kept difference of two verifiers, judged again",
+    _differences,
+    *_ROOMS,
+    text=True,
+)
+@from_file("difference.json")
+def _read_difference(path: Path) -> str:
+    found = read_difference(path)
+    failure = next((verdict for verdict in found.found or () if verdict.startswith("!")), None)
+    if failure is not None:
+        raise DefensiveFailure(f"a difference ends in {failure}")
+    return found.now

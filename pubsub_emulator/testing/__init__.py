@@ -3,7 +3,6 @@
 plugin.py          the plugin that pytest loads: fixtures, the marker `pubsub_scenario`, options
 networks.py        networks built once and forked for each test
 actors.py          collators and cheats of a test's network
-canisters.py       a network of subnets for the fixture `pubsub_canisters`
 failure.py         the report of a failing test: the last blocks' ledgers and changes of state
 strategies.py      hypothesis strategies: keys, values, lifetimes, histories, networks, cheats
 histories.py       actions on a network as data

@@ -1,5 +1,4 @@
 # The names of the package: the only list of them, for type checkers, editors and `__init__.py`
 # alike.
 
-from .canisters import Canisters as Canisters
 from .histories import play as play

@@ -6,7 +6,7 @@ from typing import Final
 
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord, Observer
-from pubsub_emulator.emulator.relay.pallets import RELAY
+from pubsub_emulator.emulator.runtimes import relay_runtime
 from pubsub_emulator.emulator.state_diff import child_name, key_name
 from pubsub_emulator.primitives.hashing import twox_128
 from pubsub_emulator.primitives.hexadecimal import shortened
@@ -97,7 +97,7 @@ def _blocks(last: LastBlocks) -> Iterator[str]:
     """Yield the newest relay block and each parachain's newest candidate as lines."""
     header = last.network.relay.header
     yield f"relay block {header.number}, state root 0x{header.state_root.hex()}"
-    events = RELAY.decode_records(last.network.relay.state.top.get(EVENTS) or b"\x00")
+    events = relay_runtime().decode_records(last.network.relay.state.top.get(EVENTS) or b"\x00")
     yield from _some(_event(record.event) for record in events)
     newest = sorted(last.records.values(), key=lambda record: (-record.included_at, record.chain))
     for record in newest[:_MOST_CHAINS]:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pubsub_emulator.emulator.scenario.simulation import Simulation
     from pubsub_emulator.primitives.types import ParaId
     from pubsub_emulator.testing.actors import Cheats, Collators
-    from pubsub_emulator.testing.canisters import Canisters
     from pubsub_emulator.testing.networks import Frozen, Networks
     from pubsub_emulator.testing.proof_sizes import ProofSnapshot
 
@@ -165,14 +164,3 @@ def proof_snapshot(request: pytest.FixtureRequest) -> "ProofSnapshot":
 
     test = f"{request.path.stem}-{request.node.name}"
     return ProofSnapshot(request.path.parent, test, bool(request.config.getoption(UPDATE)))
-
-
-@pytest.fixture
-def pubsub_canisters() -> "type[Canisters]":
-    """Return a class of subnets with publish-subscribe.
-
-    `pubsub_canisters(subnets=2, broadcasters=(0, 1))` creates one.
-    """
-    from pubsub_emulator.testing.canisters import Canisters
-
-    return Canisters

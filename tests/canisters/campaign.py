@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from pubsub_emulator.icrc72 import CanisterNetwork, RoleCanister, WasmCanister
-from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
-from pubsub_emulator.icrc72.deployment import PubSub, deploy
-from pubsub_emulator.icrc72.ic.candid.did import parse_types
-from pubsub_emulator.icrc72.ic.canister import RUNNING, Canister
-from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.keys import REPLAY
-from pubsub_emulator.icrc72.services import Codec
-from pubsub_emulator.icrc72.settings import Settings
-from pubsub_emulator.icrc72.stories import Maker, Surprise, Witness, begin, drawn, finish, step
+from interchain_events.icrc72 import CanisterNetwork, RoleCanister, WasmCanister
+from interchain_events.icrc72.broadcaster.core import Broadcaster
+from interchain_events.icrc72.deployment import PubSub, deploy
+from interchain_events.icrc72.ic.candid.did import parse_types
+from interchain_events.icrc72.ic.canister import RUNNING, Canister
+from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
+from interchain_events.icrc72.keys import REPLAY
+from interchain_events.icrc72.services import Codec
+from interchain_events.icrc72.settings import Settings
+from interchain_events.icrc72.stories import Maker, Surprise, Witness, begin, drawn, finish, step
 from pubsub_emulator.primitives.draws import Draws
 
 BUILT = Path(__file__).resolve().parents[2] / "build" / "canisters"

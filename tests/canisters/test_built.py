@@ -10,13 +10,13 @@ from typing import cast
 
 import pytest
 
-from pubsub_emulator.icrc72 import App, CanisterNetwork, Schedule, WasmCanister
-from pubsub_emulator.icrc72.conformance.servers import try_broadcaster, try_orchestrator
-from pubsub_emulator.icrc72.conformance.trial import Candidate, Trial
-from pubsub_emulator.icrc72.deployment import PubSub, deploy
-from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR
-from pubsub_emulator.icrc72.ic.messaging import Recorder
-from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
+from interchain_events.icrc72 import App, CanisterNetwork, Schedule, WasmCanister
+from interchain_events.icrc72.conformance.servers import try_broadcaster, try_orchestrator
+from interchain_events.icrc72.conformance.trial import Candidate, Trial
+from interchain_events.icrc72.deployment import PubSub, deploy
+from interchain_events.icrc72.ic.canister import CANISTER_ERROR
+from interchain_events.icrc72.ic.messaging import Recorder
+from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
 
 sys.path.insert(0, str(Path(__file__).parent))
 from campaign import BUILT, IDS, NAT, ROLES, Play, built  # a program beside this file

@@ -20,10 +20,10 @@ from click.testing import CliRunner
 from support.distributor import free_port
 from support.processes import program
 
-from pubsub_emulator.cli.commands.distributor import command
-from pubsub_emulator.cli.commands.distributor.serve import serve_distributor
-from pubsub_emulator.distributor.simulation.scenarios import SCENARIOS
-from pubsub_emulator.distributor.simulation.stories import event_of
+from interchain_events.cli.commands.distributor import command
+from interchain_events.cli.commands.distributor.serve import serve_distributor
+from interchain_events.distributor.simulation.scenarios import SCENARIOS
+from interchain_events.distributor.simulation.stories import event_of
 from pubsub_emulator.primitives.errors import PubsubError
 
 

@@ -7,14 +7,14 @@ import pytest
 from click.testing import CliRunner
 from support.scenarios import scenario
 
-from pubsub_emulator.cli.commands.icrc72 import command
-from pubsub_emulator.cli.commands.icrc72.modules import read_module
+from interchain_events.cli.commands.icrc72 import command
+from interchain_events.cli.commands.icrc72.modules import read_module
+from interchain_events.icrc72.campaign import written
+from interchain_events.icrc72.errors import Icrc72Error
+from interchain_events.icrc72.scenario import Run
+from interchain_events.icrc72.scenario_file import load
+from interchain_events.icrc72.stories import Plan
 from pubsub_emulator.files.settings import SettingsError
-from pubsub_emulator.icrc72.campaign import written
-from pubsub_emulator.icrc72.errors import Icrc72Error
-from pubsub_emulator.icrc72.scenario import Run
-from pubsub_emulator.icrc72.scenario_file import load
-from pubsub_emulator.icrc72.stories import Plan
 from pubsub_emulator.primitives.errors import PubsubError
 
 SMALL = scenario("canisters")

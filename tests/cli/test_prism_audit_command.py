@@ -10,15 +10,15 @@ from pyspark import SparkContext
 from support.prism import Wallet
 from support.prism_log import Chain
 
-from pubsub_emulator.cli.commands.events import audit as event_audit
-from pubsub_emulator.cli.commands.events.audit import run_audit
+from interchain_events.cli.commands.events import audit as event_audit
+from interchain_events.cli.commands.events.audit import run_audit
+from interchain_events.delivery_audit.deliveries import DeliveriesError
+from interchain_events.events.log.sql_store import open_store
+from interchain_events.prism.core.identifiers import sha256
+from interchain_events.prism.core.status import OperationStatus, Place, Update
+from interchain_events.prism.status_deliveries import StatusDeliveries
+from interchain_events.prism.tables.processor import Processor
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.events.log.sql_store import open_store
-from pubsub_emulator.prism.core.identifiers import sha256
-from pubsub_emulator.prism.core.status import OperationStatus, Place, Update
-from pubsub_emulator.prism.status_deliveries import StatusDeliveries
-from pubsub_emulator.prism.tables.processor import Processor
-from pubsub_emulator.spark_audit.spark.deliveries import DeliveriesError
 
 IN_BLOCK = Place(2, bytes(32), 0, 0, 12_000)
 LIFE = (

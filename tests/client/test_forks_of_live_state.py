@@ -15,13 +15,13 @@ from aiohttp import web
 from support.node import Running, serving_beside
 from support.told import beside
 
+from interchain_events.distributor.service.serve import served
 from pubsub_emulator import Network, key_from_data
 from pubsub_emulator.client import live_state as live_state_module
 from pubsub_emulator.client import state_file
 from pubsub_emulator.client.fork import open_fork
 from pubsub_emulator.client.live_state import live_state, state_of
 from pubsub_emulator.client.state_file import read_state, write_state
-from pubsub_emulator.distributor.service.serve import served
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.node.rpc.encode import header_json

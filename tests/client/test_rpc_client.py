@@ -12,6 +12,7 @@ from aiohttp import WSMsgType, web
 from support.event_networks import metadata_of_chains
 from support.node import serving, story
 
+from interchain_events.distributor.service.serve import served
 from pubsub_emulator.client import rpc as rpc_module
 from pubsub_emulator.client.decode import decode
 from pubsub_emulator.client.errors import (
@@ -24,7 +25,6 @@ from pubsub_emulator.client.errors import (
 from pubsub_emulator.client.metadata import Array, Metadata, Tuple, Type, parse_metadata
 from pubsub_emulator.client.node import SubstrateNode, decode_events
 from pubsub_emulator.client.rpc import connect
-from pubsub_emulator.distributor.service.serve import served
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.serving.listening import listening
 

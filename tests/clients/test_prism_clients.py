@@ -18,14 +18,14 @@ from support.certificates import certificate
 from support.prism import Wallet
 from support.prism_chain import Branches, Running, running
 
-from pubsub_emulator.events.log.sql_store import open_store
-from pubsub_emulator.events.subscriptions.callers import Callers
-from pubsub_emulator.events.subscriptions.grpc_server import Tls
+from interchain_events.events.log.sql_store import open_store
+from interchain_events.events.subscriptions.callers import Callers
+from interchain_events.events.subscriptions.grpc_server import Tls
+from interchain_events.prism.client import encode_filter
+from interchain_events.prism.core.filters import OWNERS, Filter, FilterType
+from interchain_events.prism.core.messages import AddService, Service
+from interchain_events.prism.core.process import Status
 from pubsub_emulator.primitives.hashing import token_hash
-from pubsub_emulator.prism.client import encode_filter
-from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType
-from pubsub_emulator.prism.core.messages import AddService, Service
-from pubsub_emulator.prism.core.process import Status
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))

@@ -10,9 +10,9 @@ import pytest
 from support.events import counted, make_block
 from support.power import SqliteDisk, laid, sqlite_on
 
-from pubsub_emulator.distributor.once import open_store as open_once
-from pubsub_emulator.distributor.once.transaction import Transaction
-from pubsub_emulator.events.log.sql_store import open_store as open_log
+from interchain_events.distributor.once import open_store as open_once
+from interchain_events.distributor.once.transaction import Transaction
+from interchain_events.events.log.sql_store import open_store as open_log
 
 STOPS = 1000
 """Images that each test opens, at least."""

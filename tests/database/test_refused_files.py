@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pubsub_emulator.database.errors import StoreError
-from pubsub_emulator.distributor.once import open_store
+from interchain_events.database.errors import StoreError
+from interchain_events.distributor.once import open_store
 
 
 def of_another_program(path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pubsub_emulator.distributor.once import Store, open_store
+from interchain_events.distributor.once import Store, open_store
 
 _LASTING = ("sqlite", "postgres", "redis")
 

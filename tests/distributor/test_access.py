@@ -17,15 +17,15 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from support.distributor import Inbox, Stage, key_set, played, stage
 from support.told import alone, told
 
-from pubsub_emulator.distributor.core.messages import Post
-from pubsub_emulator.distributor.event import Notice
-from pubsub_emulator.distributor.service import access
-from pubsub_emulator.distributor.service.access import Keys, Verifier, hash_token
-from pubsub_emulator.distributor.service.addresses import is_public
-from pubsub_emulator.distributor.service.config import AccessConfig, make_access
-from pubsub_emulator.distributor.service.poster import Poster, signature
-from pubsub_emulator.distributor.service.serve import served
-from pubsub_emulator.distributor.simulation.stories import event_of
+from interchain_events.distributor.core.messages import Post
+from interchain_events.distributor.event import Notice
+from interchain_events.distributor.service import access
+from interchain_events.distributor.service.access import Keys, Verifier, hash_token
+from interchain_events.distributor.service.addresses import is_public
+from interchain_events.distributor.service.config import AccessConfig, make_access
+from interchain_events.distributor.service.poster import Poster, signature
+from interchain_events.distributor.service.serve import served
+from interchain_events.distributor.simulation.stories import event_of
 from pubsub_emulator.files.settings import SettingsError
 
 ID, EVENT = event_of(1)

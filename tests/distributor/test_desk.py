@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from support.distributor import until
 from support.told import alone
 
-from pubsub_emulator.distributor.adapter import desk as desks
-from pubsub_emulator.distributor.adapter.desk import AT_ONCE, Desk, in_order
-from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
-from pubsub_emulator.distributor.event import Notice
-from pubsub_emulator.distributor.once import MemoryStore
-from pubsub_emulator.distributor.service.requests import Wish
-from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
-from pubsub_emulator.distributor.simulation.stories import event_of
+from interchain_events.distributor.adapter import desk as desks
+from interchain_events.distributor.adapter.desk import AT_ONCE, Desk, in_order
+from interchain_events.distributor.adapter.ledger import MemoryLedger
+from interchain_events.distributor.event import Notice
+from interchain_events.distributor.once import MemoryStore
+from interchain_events.distributor.service.requests import Wish
+from interchain_events.distributor.simulation.network import SimulatedNetwork
+from interchain_events.distributor.simulation.stories import event_of
 
 WISH = Wish(("*",), (), "http://subscriber/in", None)
 

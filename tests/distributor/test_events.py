@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.distributor.core import rows
-from pubsub_emulator.distributor.event import (
+from interchain_events.distributor.core import rows
+from interchain_events.distributor.event import (
     BadEventError,
     Notice,
     legacy_notice,
@@ -18,7 +18,7 @@ from pubsub_emulator.distributor.event import (
     parse_publication,
     parse_row,
 )
-from pubsub_emulator.distributor.simulation.stories import event_of
+from interchain_events.distributor.simulation.stories import event_of
 
 ID, EVENT = event_of(7)
 NOTICE = Notice(702, 1_705_401_561, EVENT, ID, "0x" + "eb" * 20)

@@ -21,9 +21,8 @@ from support.evm_chain import CONTRACT, EvmChain
 from support.told import Told as Test
 from support.told import alone, told
 
-from pubsub_emulator.client.errors import ClientError, NodeRefused, NodeUnavailable
-from pubsub_emulator.distributor.adapter.evm import ledger as room
-from pubsub_emulator.distributor.adapter.evm.account import (
+from interchain_events.distributor.adapter.evm import ledger as room
+from interchain_events.distributor.adapter.evm.account import (
     MOST_FILE,
     Account,
     Fees,
@@ -32,13 +31,14 @@ from pubsub_emulator.distributor.adapter.evm.account import (
     key_of_environment,
     key_of_keystore,
 )
-from pubsub_emulator.distributor.adapter.evm.contract import MOST_DATA, TOPIC, call_data, refusal
-from pubsub_emulator.distributor.adapter.evm.ledger import EvmLedger, EvmSettings
-from pubsub_emulator.distributor.adapter.evm.node import MOST_PRICE
-from pubsub_emulator.distributor.adapter.ledger import Published
-from pubsub_emulator.distributor.core.messages import Unknown
-from pubsub_emulator.distributor.once import MemoryStore
-from pubsub_emulator.distributor.simulation.stories import event_of
+from interchain_events.distributor.adapter.evm.contract import MOST_DATA, TOPIC, call_data, refusal
+from interchain_events.distributor.adapter.evm.ledger import EvmLedger, EvmSettings
+from interchain_events.distributor.adapter.evm.node import MOST_PRICE
+from interchain_events.distributor.adapter.ledger import Published
+from interchain_events.distributor.core.messages import Unknown
+from interchain_events.distributor.once import MemoryStore
+from interchain_events.distributor.simulation.stories import event_of
+from pubsub_emulator.client.errors import ClientError, NodeRefused, NodeUnavailable
 
 SETTINGS = EvmSettings(contract=CONTRACT, finality=0)
 
@@ -85,7 +85,7 @@ async def mined(ledger: EvmLedger, chain: EvmChain, number: int) -> None:
 
 
 def test_the_package_holds_what_the_source_says() -> None:
-    folder = resources.files("pubsub_emulator.distributor.adapter.evm")
+    folder = resources.files("interchain_events.distributor.adapter.evm")
     made = json.loads(folder.joinpath("DomeEvents.json").read_text())
     assert (
         made["source"] == hashlib.sha256(folder.joinpath("DomeEvents.sol").read_bytes()).hexdigest()
@@ -102,7 +102,7 @@ def test_call_and_event_are_those_of_the_public_contract() -> None:
     )
     assert keccak256(f"EventDOMEv1(uint256,uint256,{arguments})".encode()).hex() == TOPIC[2:]
     text = (
-        resources.files("pubsub_emulator.distributor.adapter.evm")
+        resources.files("interchain_events.distributor.adapter.evm")
         .joinpath("DomeEvents.json")
         .read_text()
     )

@@ -5,7 +5,7 @@ from urllib.parse import unquote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError, global_id
+from interchain_events.pallets.dome_events.global_id import NoGlobalIdError, global_id
 
 CODES = {
     "not-a-string", "too-long", "not-a-url", "hl-missing", "hl-repeated", "hl-empty", "hl-escape",

@@ -6,7 +6,7 @@ import json
 import pytest
 from support.distributor import NODE, Json, Stage, played, until
 
-from pubsub_emulator.distributor.simulation.stories import event_of
+from interchain_events.distributor.simulation.stories import event_of
 
 
 @played()

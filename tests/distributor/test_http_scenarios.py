@@ -14,14 +14,14 @@ from support.distributor import Stage, another, changed_rules, played, stage, un
 from support.redis_server import running_redis
 from support.told import alone
 
-from pubsub_emulator.distributor.adapter.http import AdapterHttp
-from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
-from pubsub_emulator.distributor.event import Notice
-from pubsub_emulator.distributor.once import MemoryStore
-from pubsub_emulator.distributor.service.access import Access
-from pubsub_emulator.distributor.service.serve import served
-from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
-from pubsub_emulator.distributor.simulation.stories import event_of
+from interchain_events.distributor.adapter.http import AdapterHttp
+from interchain_events.distributor.adapter.ledger import MemoryLedger
+from interchain_events.distributor.event import Notice
+from interchain_events.distributor.once import MemoryStore
+from interchain_events.distributor.service.access import Access
+from interchain_events.distributor.service.serve import served
+from interchain_events.distributor.simulation.network import SimulatedNetwork
+from interchain_events.distributor.simulation.stories import event_of
 
 
 @played(call_timeout=0.4)

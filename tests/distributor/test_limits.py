@@ -19,13 +19,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from support.certificates import certificate
 from support.distributor import Stage, key_set, play, played, served, web
 
-from pubsub_emulator.distributor.core.messages import Post
-from pubsub_emulator.distributor.event import Notice
-from pubsub_emulator.distributor.service import engine, interface, requests
-from pubsub_emulator.distributor.service.access import hash_token
-from pubsub_emulator.distributor.service.addresses import MOST_URL
-from pubsub_emulator.distributor.service.poster import Poster
-from pubsub_emulator.distributor.simulation.stories import event_of
+from interchain_events.distributor.core.messages import Post
+from interchain_events.distributor.event import Notice
+from interchain_events.distributor.service import engine, interface, requests
+from interchain_events.distributor.service.access import hash_token
+from interchain_events.distributor.service.addresses import MOST_URL
+from interchain_events.distributor.service.poster import Poster
+from interchain_events.distributor.simulation.stories import event_of
 
 ID, EVENT = event_of(1)
 MOST = 4

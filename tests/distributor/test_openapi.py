@@ -17,10 +17,15 @@ from support.distributor import stage
 from support.examples import scaled
 from support.told import beside
 
-from pubsub_emulator.distributor.event import MOST_METADATA, MOST_METADATUM, MOST_NUMBER, MOST_TYPE
-from pubsub_emulator.distributor.service.addresses import MOST_URL
-from pubsub_emulator.distributor.service.openapi import document
-from pubsub_emulator.distributor.service.requests import (
+from interchain_events.distributor.event import (
+    MOST_METADATA,
+    MOST_METADATUM,
+    MOST_NUMBER,
+    MOST_TYPE,
+)
+from interchain_events.distributor.service.addresses import MOST_URL
+from interchain_events.distributor.service.openapi import document
+from interchain_events.distributor.service.requests import (
     MOST_INTEREST_METADATA,
     MOST_LIMIT,
     MOST_MS,

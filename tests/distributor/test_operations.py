@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from support.distributor import Stage, play, played, until
 
-from pubsub_emulator.distributor.core import rows
-from pubsub_emulator.distributor.once import open_store
-from pubsub_emulator.distributor.service.access import hash_token
-from pubsub_emulator.distributor.service.serve import JsonLines
-from pubsub_emulator.distributor.simulation.stories import event_of
+from interchain_events.distributor.core import rows
+from interchain_events.distributor.once import open_store
+from interchain_events.distributor.service.access import hash_token
+from interchain_events.distributor.service.serve import JsonLines
+from interchain_events.distributor.simulation.stories import event_of
 
 ROOT = Path(__file__).parents[2]
 

@@ -20,18 +20,18 @@ from support.distributor import another, stage, until
 from support.public_adapter import PublicAdapter
 from support.told import Told, alone, told
 
-from pubsub_emulator.distributor.adapter.http import AdapterHttp
-from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
-from pubsub_emulator.distributor.event import Notice
-from pubsub_emulator.distributor.once import MemoryStore
-from pubsub_emulator.distributor.service import public
-from pubsub_emulator.distributor.service.access import Access
-from pubsub_emulator.distributor.service.adapters import HttpAdapter, Place, Profile
-from pubsub_emulator.distributor.service.config import Config
-from pubsub_emulator.distributor.service.public import PublicAdapter as Client
-from pubsub_emulator.distributor.service.serve import Running, served
-from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
-from pubsub_emulator.distributor.simulation.stories import event_of
+from interchain_events.distributor.adapter.http import AdapterHttp
+from interchain_events.distributor.adapter.ledger import MemoryLedger
+from interchain_events.distributor.event import Notice
+from interchain_events.distributor.once import MemoryStore
+from interchain_events.distributor.service import public
+from interchain_events.distributor.service.access import Access
+from interchain_events.distributor.service.adapters import HttpAdapter, Place, Profile
+from interchain_events.distributor.service.config import Config
+from interchain_events.distributor.service.public import PublicAdapter as Client
+from interchain_events.distributor.service.serve import Running, served
+from interchain_events.distributor.simulation.network import SimulatedNetwork
+from interchain_events.distributor.simulation.stories import event_of
 
 TYPES = {"types": ["ProductOffering"], "metadata": ["sbx"]}
 

@@ -9,12 +9,12 @@ import pytest
 from support.served import Served
 from support.told import alone
 
+from interchain_events.distributor.adapter.ledger import Published
+from interchain_events.distributor.adapter.rpc import RpcLedger, _included
+from interchain_events.distributor.core.messages import No, Unknown
+from interchain_events.distributor.simulation.stories import event_of
 from pubsub_emulator.client.extrinsics import development_seed
 from pubsub_emulator.client.rpc import connect
-from pubsub_emulator.distributor.adapter.ledger import Published
-from pubsub_emulator.distributor.adapter.rpc import RpcLedger, _included
-from pubsub_emulator.distributor.core.messages import No, Unknown
-from pubsub_emulator.distributor.simulation.stories import event_of
 from pubsub_emulator.primitives import ed25519
 from pubsub_emulator.runtime.accounts.endowed import ED25519
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pubsub_emulator.distributor.simulation.file import parse_scenario, read_scenario
-from pubsub_emulator.distributor.simulation.script import play_file
+from interchain_events.distributor.simulation.file import parse_scenario, read_scenario
+from interchain_events.distributor.simulation.script import play_file
 from pubsub_emulator.files.settings import SettingsError
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "distributor"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pubsub_emulator.distributor.simulation.scenarios import SCENARIOS, play
+from interchain_events.distributor.simulation.scenarios import SCENARIOS, play
 
 HERE = Path(__file__).parent
 OVER_HTTP = {34}

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import scaled
 
-from pubsub_emulator.distributor.core import rows
-from pubsub_emulator.distributor.core.messages import (
+from interchain_events.distributor.core import rows
+from interchain_events.distributor.core.messages import (
     Answered,
     Call,
     Due,
@@ -22,17 +22,17 @@ from pubsub_emulator.distributor.core.messages import (
     Probed,
     Yes,
 )
-from pubsub_emulator.distributor.core.rules import Rules
-from pubsub_emulator.distributor.core.step import steps
-from pubsub_emulator.distributor.event import Event, Notice, parse_notification, parse_row
-from pubsub_emulator.distributor.once import MemoryStore, Store, Transaction
-from pubsub_emulator.distributor.once.transaction import MEMBER, ROW
-from pubsub_emulator.distributor.service.adapters import Place
-from pubsub_emulator.distributor.service.public import shown_among
-from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
-from pubsub_emulator.distributor.simulation.scenery import BEGIN, Faults
-from pubsub_emulator.distributor.simulation.stories import DistributorStory, event_of, tell
-from pubsub_emulator.distributor.simulation.world import World
+from interchain_events.distributor.core.rules import Rules
+from interchain_events.distributor.core.step import steps
+from interchain_events.distributor.event import Event, Notice, parse_notification, parse_row
+from interchain_events.distributor.once import MemoryStore, Store, Transaction
+from interchain_events.distributor.once.transaction import MEMBER, ROW
+from interchain_events.distributor.service.adapters import Place
+from interchain_events.distributor.service.public import shown_among
+from interchain_events.distributor.simulation.network import SimulatedNetwork
+from interchain_events.distributor.simulation.scenery import BEGIN, Faults
+from interchain_events.distributor.simulation.stories import DistributorStory, event_of, tell
+from interchain_events.distributor.simulation.world import World
 
 NAME, EVENT = event_of(1)
 DESMOS = "https://desmos.example/0"

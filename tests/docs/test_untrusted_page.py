@@ -13,19 +13,19 @@ import pytest
 from support.limits import PROBES, limits, most
 from support.processes import ROOT, environment
 
-from pubsub_emulator.cli.commands.fuzz.readers import ROWS, Row
 from pubsub_emulator.cli.commands.fuzz.targets import ALL
+from pubsub_emulator.files.readers import Row, all_rows
 
-PACKAGE = ROOT / "pubsub_emulator"
+PACKAGES = (ROOT / "pubsub_emulator", ROOT / "interchain_events")
 TESTS = ROOT / "tests"
 STORIES = {"liveness", "icrc"}
 """Targets that play stories and read no file."""
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.what)
+@pytest.mark.parametrize("row", all_rows(), ids=lambda row: row.what)
 def test_a_row_names_code_that_is_there(row: Row) -> None:
     path, _, names = row.reader.partition("::")
-    tree: ast.AST = ast.parse((PACKAGE / path).read_text("utf-8"))
+    tree: ast.AST = ast.parse((ROOT / path).read_text("utf-8"))
     for name in names.split("."):
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
         tree = next(
@@ -34,14 +34,16 @@ def test_a_row_names_code_that_is_there(row: Row) -> None:
 
 
 def test_every_target_has_a_row_and_every_row_a_target() -> None:
-    assert {row.target for row in ROWS if row.target} == {target.name for target in ALL} - STORIES
+    targets = {row.target for row in all_rows() if row.target}
+    assert targets == {target.name for target in ALL} - STORIES
 
 
 def test_a_limit_is_used_where_it_is_said_to_hold() -> None:
     """Somewhere in the package the constant is read, not only defined."""
     read = {
         node.id if isinstance(node, ast.Name) else node.attr
-        for path in PACKAGE.rglob("*.py")
+        for package in PACKAGES
+        for path in package.rglob("*.py")
         if path.name != "readers.py"
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
@@ -55,7 +57,7 @@ def _names(path: Path, module: str, names: str) -> bool:
     text, last = path.read_text("utf-8"), names.rsplit(".", maxsplit=1)[-1]
     if last not in text:
         return False
-    above, _, leaf = f"pubsub_emulator.{module}".rpartition(".")
+    above, _, leaf = module.rpartition(".")
     if f'"{above}.{leaf}"' in text or f"{above}.{leaf}.{last}" in text:  # changed by its name
         return True
     first = names.split(".", maxsplit=1)[0]
@@ -135,35 +137,81 @@ PARSERS |= {
 
 OWN = {
     "what this program wrote itself: its stores, units of work and receipts": (
-        "distributor/adapter/desk.py distributor/adapter/evm/ledger.py distributor/core/"
-        " distributor/simulation/ distributor/service/http.py distributor/service/openapi.py"
-        " events/values.py icrc72/keys.py icrc72/conformance/probes.py icrc72/ic/stable.py"
-        " spark_audit/audit/ spark_audit/engine/ spark_audit/judge/task.py"
-        " spark_audit/judge/units.py spark_audit/judge/results.py spark_audit/simulate/"
-        " spark_audit/spark/ spark_audit/tables/ spark_audit/deliveries/ node/local.py"
-        " files/extras.py explorer/live.py laboratory/mutation.py laboratory/targets.py"
-        " cli/commands/fuzz/ testing/proof_sizes.py"
+        "interchain_events/distributor/adapter/desk.py",
+        "interchain_events/distributor/adapter/evm/ledger.py",
+        "interchain_events/distributor/core/",
+        "interchain_events/distributor/simulation/",
+        "interchain_events/distributor/service/http.py",
+        "interchain_events/distributor/service/openapi.py",
+        "interchain_events/events/values.py",
+        "interchain_events/icrc72/keys.py",
+        "interchain_events/icrc72/conformance/probes.py",
+        "interchain_events/icrc72/ic/stable.py",
+        "pubsub_emulator/spark_audit/audit/",
+        "pubsub_emulator/spark_audit/engine/",
+        "pubsub_emulator/spark_audit/judge/task.py",
+        "pubsub_emulator/spark_audit/judge/units.py",
+        "pubsub_emulator/spark_audit/judge/results.py",
+        "pubsub_emulator/spark_audit/simulate/",
+        "pubsub_emulator/spark_audit/spark/",
+        "pubsub_emulator/spark_audit/tables/",
+        "interchain_events/delivery_audit/",
+        "pubsub_emulator/node/local.py",
+        "pubsub_emulator/files/extras.py",
+        "pubsub_emulator/explorer/live.py",
+        "pubsub_emulator/laboratory/mutation.py",
+        "pubsub_emulator/laboratory/targets.py",
+        "pubsub_emulator/node/fuzz_targets.py",
+        "pubsub_emulator/node/lying_node.py",
+        "pubsub_emulator/spark_audit/fuzz_targets.py",
+        "interchain_events/fuzz/",
+        "pubsub_emulator/testing/proof_sizes.py",
     ),
     "the state of a chain, whose root was checked": (
-        "runtime/ node/types/ primitives/pubsub.py icrc72/ic/candid/ "
-        "spark_audit/judge/imported.py cli/commands/explore/node.py"
+        "pubsub_emulator/runtime/",
+        "pubsub_emulator/node/types/",
+        "pubsub_emulator/primitives/pubsub.py",
+        "interchain_events/icrc72/ic/candid/",
+        "pubsub_emulator/spark_audit/judge/imported.py",
+        "pubsub_emulator/cli/commands/explore/node.py",
     ),
     "the parsers themselves, and what they are made of": (
-        "files/untrusted.py primitives/ trie/decoded.py"
+        "pubsub_emulator/files/untrusted.py",
+        "pubsub_emulator/primitives/",
+        "pubsub_emulator/trie/decoded.py",
     ),
     "a row's reader, called by its name, or bytes that such a reader bounded": (
-        "cli/commands/evidence/run.py cli/commands/explore/sources.py cli/commands/icrc72/run.py"
-        " cli/commands/replay/run.py cli/inspect/kinds.py cli/inspect/parquet.py"
-        " cli/session/inspection.py cli/session/network_commands.py client/answers.py"
-        " client/decode.py distributor/service/access.py distributor/service/problems.py"
-        " distributor/service/requests.py events/log/sources/rpc.py events/subscriptions/sse.py"
-        " laboratory/novelty.py laboratory/verifier.py node/api/calls.py node/rpc/author.py"
-        " node/rpc/dev_try.py prism/core/well_formed.py spark_audit/fetch/chunks.py"
-        " spark_audit/history/names.py spark_audit/history/unpack.py"
+        "pubsub_emulator/cli/commands/evidence/run.py",
+        "pubsub_emulator/cli/commands/explore/sources.py",
+        "interchain_events/cli/commands/icrc72/run.py",
+        "pubsub_emulator/cli/commands/replay/run.py",
+        "pubsub_emulator/cli/inspect/kinds.py",
+        "pubsub_emulator/cli/inspect/parquet.py",
+        "pubsub_emulator/cli/session/inspection.py",
+        "pubsub_emulator/cli/session/network_commands.py",
+        "pubsub_emulator/client/answers.py",
+        "pubsub_emulator/client/decode.py",
+        "interchain_events/distributor/service/access.py",
+        "interchain_events/distributor/service/problems.py",
+        "interchain_events/distributor/service/requests.py",
+        "interchain_events/events/log/sources/rpc.py",
+        "interchain_events/events/subscriptions/sse.py",
+        "pubsub_emulator/laboratory/novelty.py",
+        "pubsub_emulator/laboratory/verifier.py",
+        "pubsub_emulator/node/api/calls.py",
+        "pubsub_emulator/node/rpc/author.py",
+        "pubsub_emulator/node/rpc/dev_try.py",
+        "interchain_events/prism/core/well_formed.py",
+        "pubsub_emulator/spark_audit/fetch/chunks.py",
+        "pubsub_emulator/spark_audit/history/names.py",
+        "pubsub_emulator/spark_audit/history/unpack.py",
     ),
     "files of the user's own: keys, vectors and operations": (
-        "distributor/adapter/evm/account.py cli/commands/vectors/run.py cli/commands/prism/run.py"
-        " cli/commands/run/run.py cli/commands/compare/run.py"
+        "interchain_events/distributor/adapter/evm/account.py",
+        "pubsub_emulator/cli/commands/vectors/run.py",
+        "interchain_events/cli/commands/prism/run.py",
+        "pubsub_emulator/cli/commands/run/run.py",
+        "pubsub_emulator/cli/commands/compare/run.py",
     ),
 }
 
@@ -175,18 +223,18 @@ def _parses(called: str) -> bool:
 def parsing() -> set[str]:
     """The files that call a parser."""
     found = set()
-    for path in PACKAGE.rglob("*.py"):
+    for path in (path for package in PACKAGES for path in package.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and _parses(ast.unparse(node.func)):
-                found.add(str(path.relative_to(PACKAGE)))
+                found.add(str(path.relative_to(ROOT)))
     return found
 
 
 def test_a_file_that_parses_is_registered() -> None:
-    known = [place for places in OWN.values() for place in places.split()]
-    rows = {row.reader.partition("::")[0] for row in ROWS}
+    known = [place for places in OWN.values() for place in places]
+    rows = {row.reader.partition("::")[0] for row in all_rows()}
     found = parsing()
     assert not {each for each in found if each not in rows and not each.startswith(tuple(known))}
     for place in known:
-        assert (PACKAGE / place).exists(), place
+        assert (ROOT / place).exists(), place
         assert any(each.startswith(place) for each in found), f"nothing parses in {place}"

@@ -11,16 +11,25 @@ import pytest
 from pyspark import SparkContext
 from support.events import block_hash, make_block
 
-from pubsub_emulator.events.cheats import CHEATS
-from pubsub_emulator.events.filters.algebra import ANY, All, Chain, Field, Filter, Kind, Not, OneOf
-from pubsub_emulator.events.filters.predicate import any_of
-from pubsub_emulator.events.log.sql_store import SqlStore, open_store
-from pubsub_emulator.events.rows import ChainBlock, Row
-from pubsub_emulator.events.subscriptions.cursor import Cursor
-from pubsub_emulator.events.subscriptions.deliveries import DeliveryRecorder, export_log
-from pubsub_emulator.events.subscriptions.hub import Hub, Message
-from pubsub_emulator.events.subscriptions.registry import Subscription
-from pubsub_emulator.spark_audit.spark.deliveries import Audited, DeliveriesError, audit_deliveries
+from interchain_events.delivery_audit.deliveries import Audited, DeliveriesError, audit_deliveries
+from interchain_events.events.cheats import CHEATS
+from interchain_events.events.filters.algebra import (
+    ANY,
+    All,
+    Chain,
+    Field,
+    Filter,
+    Kind,
+    Not,
+    OneOf,
+)
+from interchain_events.events.filters.predicate import any_of
+from interchain_events.events.log.sql_store import SqlStore, open_store
+from interchain_events.events.rows import ChainBlock, Row
+from interchain_events.events.subscriptions.cursor import Cursor
+from interchain_events.events.subscriptions.deliveries import DeliveryRecorder, export_log
+from interchain_events.events.subscriptions.hub import Hub, Message
+from interchain_events.events.subscriptions.registry import Subscription
 
 pytestmark = pytest.mark.spark
 DAY = 1_700_000_000_000

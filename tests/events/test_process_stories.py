@@ -18,8 +18,8 @@ from support.postgres import MortalServer
 from support.processes import Cast
 from support.story_client import seen as seen_by
 
-from pubsub_emulator.database.errors import StoreUnavailable
-from pubsub_emulator.events import Kind, open_store
+from interchain_events.database.errors import StoreUnavailable
+from interchain_events.events import Kind, open_store
 
 pytestmark = pytest.mark.slow
 STORIES: Final = int(os.environ.get("PROCESS_STORIES", "1"))

@@ -5,17 +5,17 @@ from dataclasses import replace
 import pytest
 from support.canister_apps import NAME, Lab, Lists, Sink, Source, err, keeping
 
-from pubsub_emulator.icrc72 import CanisterNetwork, Schedule, deploy, keys
-from pubsub_emulator.icrc72 import messages as m
-from pubsub_emulator.icrc72.client import FILTER, REPLAY, App, plain
-from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import Context
-from pubsub_emulator.icrc72.ic.messaging import Happening
-from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.methods import HANDLE
-from pubsub_emulator.icrc72.services import type_codec
-from pubsub_emulator.icrc72.settings import DEFAULTS
-from pubsub_emulator.icrc72.values import as_items, blob, boolean, first, nat, of
+from interchain_events.icrc72 import CanisterNetwork, Schedule, deploy, keys
+from interchain_events.icrc72 import messages as m
+from interchain_events.icrc72.client import FILTER, REPLAY, App, plain
+from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.canister import Context
+from interchain_events.icrc72.ic.messaging import Happening
+from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
+from interchain_events.icrc72.methods import HANDLE
+from interchain_events.icrc72.services import type_codec
+from interchain_events.icrc72.settings import DEFAULTS
+from interchain_events.icrc72.values import as_items, blob, boolean, first, nat, of
 
 
 def alerts(lab: Lab, probe: Principal) -> list[str]:

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from support.canister_apps import NAME, Asker, Lab, Source, err
 
-from pubsub_emulator.icrc72 import FILTER, REPLAY, keys
-from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import Context
-from pubsub_emulator.icrc72.messages import ByNat, ReplayStatusUpdate
-from pubsub_emulator.icrc72.settings import DEFAULTS
-from pubsub_emulator.icrc72.values import of
+from interchain_events.icrc72 import FILTER, REPLAY, keys
+from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.canister import Context
+from interchain_events.icrc72.messages import ByNat, ReplayStatusUpdate
+from interchain_events.icrc72.settings import DEFAULTS
+from interchain_events.icrc72.values import of
 
 
 def statuses(lab: Lab) -> dict[int, Variant]:

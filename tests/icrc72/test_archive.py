@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from support.canister_apps import NAME, Asker, Lab, Source, keeping
 
-from pubsub_emulator.events import MemoryStore, open_store
-from pubsub_emulator.events.log.store import Store
-from pubsub_emulator.icrc72 import REPLAY, RoleCanister, Schedule, plain
-from pubsub_emulator.icrc72.archive import BLOCK_TYPE, Archive, whole_log
-from pubsub_emulator.icrc72.ic.candid.decode import Decoder
-from pubsub_emulator.icrc72.ic.candid.did import parse
-from pubsub_emulator.icrc72.ic.candid.encode import Encoder
-from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.settings import DEFAULTS
-from pubsub_emulator.icrc72.values import (
+from interchain_events.events import MemoryStore, open_store
+from interchain_events.events.log.store import Store
+from interchain_events.icrc72 import REPLAY, RoleCanister, Schedule, plain
+from interchain_events.icrc72.archive import BLOCK_TYPE, Archive, whole_log
+from interchain_events.icrc72.ic.candid.decode import Decoder
+from interchain_events.icrc72.ic.candid.did import parse
+from interchain_events.icrc72.ic.candid.encode import Encoder
+from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
+from interchain_events.icrc72.settings import DEFAULTS
+from interchain_events.icrc72.values import (
     Value,
     blob,
     class_,

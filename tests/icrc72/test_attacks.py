@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from support.canister_apps import NAME, Lab, Ledger, Sink
 
-from pubsub_emulator.icrc72 import Audit, keys
-from pubsub_emulator.icrc72 import messages as m
-from pubsub_emulator.icrc72.client import FILTER, REPLAY, App, Context, EventNotification
-from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR, ONE_WAY
-from pubsub_emulator.icrc72.ic.messaging import MessageLimits
-from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.services import codec
-from pubsub_emulator.icrc72.settings import DEFAULTS
-from pubsub_emulator.icrc72.values import Value, blob, class_, map_, nat, of
+from interchain_events.icrc72 import Audit, keys
+from interchain_events.icrc72 import messages as m
+from interchain_events.icrc72.client import FILTER, REPLAY, App, Context, EventNotification
+from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.canister import CANISTER_ERROR, ONE_WAY
+from interchain_events.icrc72.ic.messaging import MessageLimits
+from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
+from interchain_events.icrc72.services import codec
+from interchain_events.icrc72.settings import DEFAULTS
+from interchain_events.icrc72.values import Value, blob, class_, map_, nat, of
 
 SMALL = MessageLimits(message_bytes=20_000)
 TIGHT = replace(DEFAULTS, batch_bytes=15_000, event_bytes=4_000)

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from support.canister_apps import Lab, keeping
 
+from interchain_events.events.log.memory import MemoryStore
+from interchain_events.events.log.sources.network import NetworkLog
+from interchain_events.icrc72.bridge import EPOCH, Bridge, value_of
+from interchain_events.icrc72.client import plain
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.settings import DEFAULTS
 from pubsub_emulator.emulator.network import Network as Chains
-from pubsub_emulator.events.log.memory import MemoryStore
-from pubsub_emulator.events.log.sources.network import NetworkLog
-from pubsub_emulator.icrc72.bridge import EPOCH, Bridge, value_of
-from pubsub_emulator.icrc72.client import plain
-from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.primitives.pubsub import key_from_data
 
 PRICE = key_from_data(b"DOT/USD")

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from support.canister_apps import NAME, Lab, Sink, Source
 
-from pubsub_emulator.icrc72 import CanisterNetwork, Schedule
-from pubsub_emulator.icrc72.client import FILTER, App, EventNotification, plain
-from pubsub_emulator.icrc72.deployment import KINDS, deploy, deploy_direct
-from pubsub_emulator.icrc72.ic.canister import Context
-from pubsub_emulator.icrc72.ic.principal import ANONYMOUS
+from interchain_events.icrc72 import CanisterNetwork, Schedule
+from interchain_events.icrc72.client import FILTER, App, EventNotification, plain
+from interchain_events.icrc72.deployment import KINDS, deploy, deploy_direct
+from interchain_events.icrc72.ic.canister import Context
+from interchain_events.icrc72.ic.principal import ANONYMOUS
 
 
 class Maker(App):

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 from support.wrong_roles import NAME, WRONG, role
 
-from pubsub_emulator.icrc72 import CHEATS, CanisterNetwork, Schedule
-from pubsub_emulator.icrc72.cheats.stage import Cheat, run
-from pubsub_emulator.icrc72.conformance.members import try_publisher, try_subscriber
-from pubsub_emulator.icrc72.conformance.servers import try_broadcaster, try_orchestrator
-from pubsub_emulator.icrc72.conformance.trial import Candidate, Trial
-from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal, canister_id
+from interchain_events.icrc72 import CHEATS, CanisterNetwork, Schedule
+from interchain_events.icrc72.cheats.stage import Cheat, run
+from interchain_events.icrc72.conformance.members import try_publisher, try_subscriber
+from interchain_events.icrc72.conformance.servers import try_broadcaster, try_orchestrator
+from interchain_events.icrc72.conformance.trial import Candidate, Trial
+from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal, canister_id
 
 
 def handled(network: CanisterNetwork, who: Principal) -> list[int]:

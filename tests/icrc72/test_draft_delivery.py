@@ -9,23 +9,23 @@ from typing import Any, cast
 import pytest
 from support.canister_apps import NAME, Lab, Source, keeping
 
-from pubsub_emulator.icrc72 import RoleCanister, keys
-from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
-from pubsub_emulator.icrc72.client import App, EventNotification
-from pubsub_emulator.icrc72.errors import Icrc72Error
-from pubsub_emulator.icrc72.ic.candid.decode import Decoder
-from pubsub_emulator.icrc72.ic.candid.did import parse_types
-from pubsub_emulator.icrc72.ic.candid.encode import Encoder
-from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import ONE_WAY, Canister, Context
-from pubsub_emulator.icrc72.ic.errors import Trap
-from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.messages import ByPrincipal, Event
-from pubsub_emulator.icrc72.methods import CONFIRM, HANDLE, PUBLISH
-from pubsub_emulator.icrc72.namespaces import system_namespace
-from pubsub_emulator.icrc72.services import codec, interface
-from pubsub_emulator.icrc72.settings import DEFAULTS
-from pubsub_emulator.icrc72.values import Pairs, Value, array, blob, map_, nat, of, option, text
+from interchain_events.icrc72 import RoleCanister, keys
+from interchain_events.icrc72.broadcaster.core import Broadcaster
+from interchain_events.icrc72.client import App, EventNotification
+from interchain_events.icrc72.errors import Icrc72Error
+from interchain_events.icrc72.ic.candid.decode import Decoder
+from interchain_events.icrc72.ic.candid.did import parse_types
+from interchain_events.icrc72.ic.candid.encode import Encoder
+from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.canister import ONE_WAY, Canister, Context
+from interchain_events.icrc72.ic.errors import Trap
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.messages import ByPrincipal, Event
+from interchain_events.icrc72.methods import CONFIRM, HANDLE, PUBLISH
+from interchain_events.icrc72.namespaces import system_namespace
+from interchain_events.icrc72.services import codec, interface
+from interchain_events.icrc72.settings import DEFAULTS
+from interchain_events.icrc72.values import Pairs, Value, array, blob, map_, nat, of, option, text
 
 
 class Placing(App):

@@ -7,18 +7,28 @@ from typing import Any
 import pytest
 from support.canister_apps import NAME, Lab
 
-from pubsub_emulator.icrc72 import keys
-from pubsub_emulator.icrc72 import messages as m
-from pubsub_emulator.icrc72.client import FILTER, SKIP, App
-from pubsub_emulator.icrc72.errors import ConfigError
-from pubsub_emulator.icrc72.ic.candid.did import parse, parse_types
-from pubsub_emulator.icrc72.ic.candid.encode import Encoder
-from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import BOUNDED, CANISTER_ERROR
-from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.orchestrator.queries import MOST_SLICES
-from pubsub_emulator.icrc72.services import codec, interface
-from pubsub_emulator.icrc72.values import Pairs, Skip, array, first, nat, of, option, skip_of, text
+from interchain_events.icrc72 import keys
+from interchain_events.icrc72 import messages as m
+from interchain_events.icrc72.client import FILTER, SKIP, App
+from interchain_events.icrc72.errors import ConfigError
+from interchain_events.icrc72.ic.candid.did import parse, parse_types
+from interchain_events.icrc72.ic.candid.encode import Encoder
+from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.canister import BOUNDED, CANISTER_ERROR
+from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
+from interchain_events.icrc72.orchestrator.queries import MOST_SLICES
+from interchain_events.icrc72.services import codec, interface
+from interchain_events.icrc72.values import (
+    Pairs,
+    Skip,
+    array,
+    first,
+    nat,
+    of,
+    option,
+    skip_of,
+    text,
+)
 
 NAMED = Variant("namespace", NAME)
 
@@ -150,7 +160,7 @@ def test_s000_166_rows_are_counted(monkeypatch: pytest.MonkeyPatch, lab: Lab) ->
     lab.publish(lab.probe())
     for _ in range(3):
         lab.subscribe(lab.probe(1))
-    monkeypatch.setattr("pubsub_emulator.icrc72.orchestrator.queries.MOST_STEPS", 2)
+    monkeypatch.setattr("interchain_events.icrc72.orchestrator.queries.MOST_STEPS", 2)
     page = m.ByNat(
         None, None, m.OrchestrationFilter(Variant("None"), (Variant("ByPublisher", ANONYMOUS),))
     )

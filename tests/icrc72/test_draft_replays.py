@@ -7,22 +7,32 @@ from typing import Any
 import pytest
 from support.canister_apps import NAME, Lab, Source
 
-from pubsub_emulator.icrc72 import keys
-from pubsub_emulator.icrc72.alerts import (
+from interchain_events.icrc72 import keys
+from interchain_events.icrc72.alerts import (
     MemberAlert,
     broker_alert,
     member_alert,
     one_entry,
     read_broker_alert,
 )
-from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
-from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP
-from pubsub_emulator.icrc72.errors import ConfigError
-from pubsub_emulator.icrc72.facts import Fact
-from pubsub_emulator.icrc72.ic.network import CYCLES
-from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.messages import ByNat
-from pubsub_emulator.icrc72.values import Skip, Value, array, blob, class_, map_, nat, option, text
+from interchain_events.icrc72.broadcaster.core import Broadcaster
+from interchain_events.icrc72.client import FILTER, REPLAY, SKIP
+from interchain_events.icrc72.errors import ConfigError
+from interchain_events.icrc72.facts import Fact
+from interchain_events.icrc72.ic.network import CYCLES
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.messages import ByNat
+from interchain_events.icrc72.values import (
+    Skip,
+    Value,
+    array,
+    blob,
+    class_,
+    map_,
+    nat,
+    option,
+    text,
+)
 
 ME, YOU, OTHER = Principal(b"me"), Principal(b"you"), Principal(b"other")
 

@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from support.canister_apps import NAME, Asker, Lab, Ledger, Source, keeping
 from support.examples import scaled
 
-from pubsub_emulator.icrc72 import Audit, Schedule, keys, methods
-from pubsub_emulator.icrc72.campaign import play_plan
-from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP, plain
-from pubsub_emulator.icrc72.ic import stable
-from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Answer
-from pubsub_emulator.icrc72.ic.messaging import Happening, Recorder
-from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.invariants import InvariantObserver
-from pubsub_emulator.icrc72.messages import PublicationUpdate
-from pubsub_emulator.icrc72.settings import DEFAULTS
-from pubsub_emulator.icrc72.stories import Plan, Surprise, begin, calm, check, finish
-from pubsub_emulator.icrc72.values import Skip, as_nat, first, of
+from interchain_events.icrc72 import Audit, Schedule, keys, methods
+from interchain_events.icrc72.campaign import play_plan
+from interchain_events.icrc72.client import FILTER, REPLAY, SKIP, plain
+from interchain_events.icrc72.ic import stable
+from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.canister import GUARANTEED, Answer
+from interchain_events.icrc72.ic.messaging import Happening, Recorder
+from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
+from interchain_events.icrc72.invariants import InvariantObserver
+from interchain_events.icrc72.messages import PublicationUpdate
+from interchain_events.icrc72.settings import DEFAULTS
+from interchain_events.icrc72.stories import Plan, Surprise, begin, calm, check, finish
+from interchain_events.icrc72.values import Skip, as_nat, first, of
 
 SCHEDULES = st.builds(
     Schedule, st.binary(min_size=1, max_size=8), st.integers(0, 3), st.sampled_from([0, 10, 30])

@@ -17,20 +17,20 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from support.wat import canister
 
-from pubsub_emulator.icrc72.ic.candid.did import parse_types
-from pubsub_emulator.icrc72.ic.candid.encode import Encoder
-from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import SECOND
-from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal, self_authenticating
-from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister
-from pubsub_emulator.icrc72.port import envelope as requests
-from pubsub_emulator.icrc72.port import server
-from pubsub_emulator.icrc72.port.agent import Certified, read_certificate
-from pubsub_emulator.icrc72.port.authority import hash_of
-from pubsub_emulator.icrc72.port.hash_tree import digest, leaf, separated, witness
-from pubsub_emulator.icrc72.port.server import Port
-from pubsub_emulator.icrc72.scenario import Run
-from pubsub_emulator.icrc72.scenario_file import parse
+from interchain_events.icrc72.ic.candid.did import parse_types
+from interchain_events.icrc72.ic.candid.encode import Encoder
+from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.canister import SECOND
+from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal, self_authenticating
+from interchain_events.icrc72.ic.wasm.canister import WasmCanister
+from interchain_events.icrc72.port import envelope as requests
+from interchain_events.icrc72.port import server
+from interchain_events.icrc72.port.agent import Certified, read_certificate
+from interchain_events.icrc72.port.authority import hash_of
+from interchain_events.icrc72.port.hash_tree import digest, leaf, separated, witness
+from interchain_events.icrc72.port.server import Port
+from interchain_events.icrc72.scenario import Run
+from interchain_events.icrc72.scenario_file import parse
 from pubsub_emulator.serving.guard import LOCAL
 
 NOW = 10**18

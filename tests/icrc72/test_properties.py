@@ -12,22 +12,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import scaled
 
-from pubsub_emulator.icrc72 import filters
-from pubsub_emulator.icrc72.config import PublicationConfig, SubscriptionConfig
-from pubsub_emulator.icrc72.errors import FilterError
-from pubsub_emulator.icrc72.ic.candid.decode import Decoder
-from pubsub_emulator.icrc72.ic.candid.did import parse, parse_types
-from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.errors import CandidError, DidError, PrincipalError
-from pubsub_emulator.icrc72.ic.principal import Principal, canister_id
-from pubsub_emulator.icrc72.messages import ByPrincipal, OrchestrationFilter
-from pubsub_emulator.icrc72.namespaces import from_text, matches, to_text
-from pubsub_emulator.icrc72.orchestrator.queries import Queries, Row, satisfies
-from pubsub_emulator.icrc72.orchestrator.state import Publication, Registry, SubscriptionRecord
-from pubsub_emulator.icrc72.services import interface, type_codec
-from pubsub_emulator.icrc72.settings import DEFAULTS
-from pubsub_emulator.icrc72.subscriber.state import Ranges
-from pubsub_emulator.icrc72.values import Property, array, map_, nat, text, value_hash
+from interchain_events.icrc72 import filters
+from interchain_events.icrc72.config import PublicationConfig, SubscriptionConfig
+from interchain_events.icrc72.errors import FilterError
+from interchain_events.icrc72.ic.candid.decode import Decoder
+from interchain_events.icrc72.ic.candid.did import parse, parse_types
+from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.errors import CandidError, DidError, PrincipalError
+from interchain_events.icrc72.ic.principal import Principal, canister_id
+from interchain_events.icrc72.messages import ByPrincipal, OrchestrationFilter
+from interchain_events.icrc72.namespaces import from_text, matches, to_text
+from interchain_events.icrc72.orchestrator.queries import Queries, Row, satisfies
+from interchain_events.icrc72.orchestrator.state import Publication, Registry, SubscriptionRecord
+from interchain_events.icrc72.services import interface, type_codec
+from interchain_events.icrc72.settings import DEFAULTS
+from interchain_events.icrc72.subscriber.state import Ranges
+from interchain_events.icrc72.values import Property, array, map_, nat, text, value_hash
 
 PRINCIPALS = st.binary(max_size=29).map(Principal)
 FLOATS = st.floats(allow_nan=False).map(lambda number: struct.pack("<d", number))

@@ -8,16 +8,26 @@ from typing import Any
 import pytest
 from support.canister_apps import NAME, Lab, Lists, Sink, Source, keeping
 
-from pubsub_emulator.icrc72 import keys
-from pubsub_emulator.icrc72 import messages as m
-from pubsub_emulator.icrc72.client import FILTER, REPLAY, App, Context, EventNotification
-from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.messages import PublicationUpdate
-from pubsub_emulator.icrc72.orchestrator.messenger import Messenger
-from pubsub_emulator.icrc72.orchestrator.planner import Planner
-from pubsub_emulator.icrc72.services import interface
-from pubsub_emulator.icrc72.values import Pairs, array, blob, boolean, first, nat, of, option, text
+from interchain_events.icrc72 import keys
+from interchain_events.icrc72 import messages as m
+from interchain_events.icrc72.client import FILTER, REPLAY, App, Context, EventNotification
+from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.messages import PublicationUpdate
+from interchain_events.icrc72.orchestrator.messenger import Messenger
+from interchain_events.icrc72.orchestrator.planner import Planner
+from interchain_events.icrc72.services import interface
+from interchain_events.icrc72.values import (
+    Pairs,
+    array,
+    blob,
+    boolean,
+    first,
+    nat,
+    of,
+    option,
+    text,
+)
 
 WHO = Principal(b"\1\2\3")
 LEDGER = Principal(bytes(9) + b"\1")

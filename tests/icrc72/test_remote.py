@@ -13,11 +13,11 @@ from support.command import pubsub
 from support.replica import Replica, replica
 from support.wrong_roles import WRONG
 
-from pubsub_emulator.icrc72.conformance.probes import Verdict, rules_of
-from pubsub_emulator.icrc72.conformance.remote import visit
-from pubsub_emulator.icrc72.ic.principal import Principal, canister_id
-from pubsub_emulator.icrc72.port import agent
-from pubsub_emulator.icrc72.port.agent import (
+from interchain_events.icrc72.conformance.probes import Verdict, rules_of
+from interchain_events.icrc72.conformance.remote import visit
+from interchain_events.icrc72.ic.principal import Principal, canister_id
+from interchain_events.icrc72.port import agent
+from interchain_events.icrc72.port.agent import (
     MOST_DEPTH,
     MOST_RANGES,
     OLDEST,
@@ -25,11 +25,11 @@ from pubsub_emulator.icrc72.port.agent import (
     AgentError,
     read_certificate,
 )
-from pubsub_emulator.icrc72.port.authority import Authority, cbor
-from pubsub_emulator.icrc72.port.envelope import BadRequest
-from pubsub_emulator.icrc72.port.hash_tree import witness
-from pubsub_emulator.icrc72.port.server import Port
-from pubsub_emulator.icrc72.scenario import Run
+from interchain_events.icrc72.port.authority import Authority, cbor
+from interchain_events.icrc72.port.envelope import BadRequest
+from interchain_events.icrc72.port.hash_tree import witness
+from interchain_events.icrc72.port.server import Port
+from interchain_events.icrc72.scenario import Run
 
 PLACES = {
     "orchestrator": "orchestrator",

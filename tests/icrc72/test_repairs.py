@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from support.canister_apps import NAME, Lab, Sink, Source
 
-from pubsub_emulator.icrc72 import Schedule, keys
-from pubsub_emulator.icrc72.broadcaster.accept import Acceptance
-from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP
-from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.settings import DEFAULTS
+from interchain_events.icrc72 import Schedule, keys
+from interchain_events.icrc72.broadcaster.accept import Acceptance
+from interchain_events.icrc72.client import FILTER, REPLAY, SKIP
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.settings import DEFAULTS
 
 
 def after_a_suspension(

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from support.canister_apps import NAME, Lab, Sink, Source
 
-from pubsub_emulator.icrc72 import FILTER, REPLAY, App, RoleCanister, Schedule
-from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
-from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.orchestrator.core import Orchestrator
-from pubsub_emulator.icrc72.settings import DEFAULTS
-from pubsub_emulator.icrc72.values import plain
+from interchain_events.icrc72 import FILTER, REPLAY, App, RoleCanister, Schedule
+from interchain_events.icrc72.broadcaster.core import Broadcaster
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.orchestrator.core import Orchestrator
+from interchain_events.icrc72.settings import DEFAULTS
+from interchain_events.icrc72.values import plain
 
 OTHER = "org.example.b"
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from support.canister_apps import NAME, Lab
 
-from pubsub_emulator.events.log.memory import MemoryStore
-from pubsub_emulator.icrc72 import App, Archive, CanisterNetwork, RoleCanister
-from pubsub_emulator.icrc72.deployment import deploy, deploy_direct
-from pubsub_emulator.icrc72.ic.candid import types as t
-from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR, CANISTER_REJECT
-from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.services import codec, interface
-from pubsub_emulator.icrc72.vectors import FORMATS
+from interchain_events.events.log.memory import MemoryStore
+from interchain_events.icrc72 import App, Archive, CanisterNetwork, RoleCanister
+from interchain_events.icrc72.deployment import deploy, deploy_direct
+from interchain_events.icrc72.ic.candid import types as t
+from interchain_events.icrc72.ic.canister import CANISTER_ERROR, CANISTER_REJECT
+from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
+from interchain_events.icrc72.services import codec, interface
+from interchain_events.icrc72.vectors import FORMATS
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.vectors import Case
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from support.command import pubsub
 
+from interchain_events.icrc72 import campaign
+from interchain_events.icrc72.stories import Plan
 from pubsub_emulator.cli.commands.fuzz.targets import ALL
 from pubsub_emulator.cli.exits import FINDINGS, USAGE
-from pubsub_emulator.icrc72 import campaign
-from pubsub_emulator.icrc72.stories import Plan
 from pubsub_emulator.laboratory.mutation import Mutated, Target, mutate_bytes, mutate_target
 from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.errors import PubsubError

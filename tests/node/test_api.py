@@ -17,7 +17,7 @@ from support.accounts import (
 from support.node import at
 
 from pubsub_emulator.emulator.network.network import Network
-from pubsub_emulator.emulator.runtimes import EVERY
+from pubsub_emulator.emulator.runtimes import every_runtime
 from pubsub_emulator.node import api
 from pubsub_emulator.node.at import WithoutAccounts, metadata, runtime_version
 from pubsub_emulator.primitives import scale
@@ -116,7 +116,9 @@ def test_a_dry_run_says_what_then_happens_and_keeps_nothing(
     too_much = transfer(net, chain, 10**30)
     answer = Reader(api.dry_run(at(net, chain), too_much))
     assert answer.take(2) == b"\x00\x01"
-    assert EVERY.decode_error(answer.data[answer.pos :]) == Token(TokenError.FundsUnavailable)
+    assert every_runtime().decode_error(answer.data[answer.pos :]) == Token(
+        TokenError.FundsUnavailable
+    )
     stale = signed(net, chain, call(net, chain, "System", "remark", b""), ALICE, nonce=5)
     assert api.dry_run(at(net, chain), stale) == b"\x01" + Invalidity.FUTURE.value
     assert at(net, chain).state.root() == root

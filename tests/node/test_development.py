@@ -5,7 +5,7 @@ ND-24).
 from support.node import Client, Running, served, serving, story
 
 from pubsub_emulator.emulator.observers.summary import Summary
-from pubsub_emulator.emulator.runtimes import EVERY
+from pubsub_emulator.emulator.runtimes import every_runtime
 from pubsub_emulator.node.chain.block import RELAY
 from pubsub_emulator.node.rpc.dev import MOST_UNDOS, MOST_WORDS
 from pubsub_emulator.node.server.options import Build
@@ -50,7 +50,7 @@ async def test_messages_are_sent_the_true_way(node: Running) -> None:
     failed = [
         event
         for moment in node.server.timeline.moments()
-        for event in EVERY.stored_events(
+        for event in every_runtime().stored_events(
             node.server.live.network.relay.storage().__class__(moment.relay.state)
         )
         if type(event.event).__name__ == "ProcessingFailed"

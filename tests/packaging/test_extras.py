@@ -224,7 +224,7 @@ def test_without_an_extra_a_command_names_the_one_installation_that_it_needs(
     for name in ("distributor.toml", "events.db", "mine.wasm", "operations.hex", "prism.db"):
         (tmp_path / name).touch()
     (tmp_path / "subnets.toml").write_text(
-        (ROOT / "pubsub_emulator/icrc72/scenarios/demo.toml").read_text()
+        (ROOT / "interchain_events/icrc72/scenarios/demo.toml").read_text()
         + '\n[[canister]]\nname = "theirs"\nsubnet = 0\nwasm = "mine.wasm"\n'
     )
     ended = bare.pubsub(*(shlex.split(call.words) for call in CALLS), cwd=tmp_path)

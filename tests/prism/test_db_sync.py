@@ -24,28 +24,28 @@ from support.prism_processes import PATIENCE, Cast, operations
 from support.prism_story_client import seen
 from support.told import alone
 
-from pubsub_emulator.client.errors import ClientError, UnknownBlock
-from pubsub_emulator.database.errors import StoreUnavailable
-from pubsub_emulator.events.errors import (
+from interchain_events.database.errors import StoreUnavailable
+from interchain_events.events.errors import (
     AnotherChain,
     CursorAbandoned,
     NotTheNextBlock,
     SourceError,
 )
-from pubsub_emulator.events.log.sql_store import SqlStore, open_store
-from pubsub_emulator.events.log.store import Head, follows
-from pubsub_emulator.events.rows import ChainBlock, assemble
-from pubsub_emulator.events.subscriptions.cursor import Cursor
-from pubsub_emulator.prism.client import NodeError
-from pubsub_emulator.prism.core.filters import Filter, FilterType
-from pubsub_emulator.prism.core.metadata import LABEL
-from pubsub_emulator.prism.local import Followed
-from pubsub_emulator.prism.make import Signed, atala_object
-from pubsub_emulator.prism.protocol import prism_pb2 as pb
-from pubsub_emulator.prism.service import db_sync
-from pubsub_emulator.prism.service.db_sync import SOURCE, DbSyncChain
-from pubsub_emulator.prism.tables.operations import OperationLog
-from pubsub_emulator.prism.tables.processor import Processor
+from interchain_events.events.log.sql_store import SqlStore, open_store
+from interchain_events.events.log.store import Head, follows
+from interchain_events.events.rows import ChainBlock, assemble
+from interchain_events.events.subscriptions.cursor import Cursor
+from interchain_events.prism.client import NodeError
+from interchain_events.prism.core.filters import Filter, FilterType
+from interchain_events.prism.core.metadata import LABEL
+from interchain_events.prism.local import Followed
+from interchain_events.prism.make import Signed, atala_object
+from interchain_events.prism.protocol import prism_pb2 as pb
+from interchain_events.prism.service import db_sync
+from interchain_events.prism.service.db_sync import SOURCE, DbSyncChain
+from interchain_events.prism.tables.operations import OperationLog
+from interchain_events.prism.tables.processor import Processor
+from pubsub_emulator.client.errors import ClientError, UnknownBlock
 
 GOLDEN = "96adbbbff3f04850354d2c9b3021c67eb710808bd2835b6e983b2ac697e97d9b"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from support.processes import ROOT, environment, program
 
-from pubsub_emulator.prism.service.db_sync import DEPTH, SCHEMAS
+from interchain_events.prism.service.db_sync import DEPTH, SCHEMAS
 
 PAGE = (ROOT / "docs" / "howto" / "prism-on-db-sync.md").read_text(encoding="utf-8")
 URL = "postgresql://postgres@127.0.0.1/cexplorer"

@@ -11,9 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.db_sync import as_json, metadatum
 
+from interchain_events.pallets.prism.pallet import MOST_OBJECT
+from interchain_events.prism.core.metadata import LABEL, MOST_BYTES, MOST_PIECE, object_of
 from pubsub_emulator.files.untrusted import MOST_DEPTH
-from pubsub_emulator.prism.core.metadata import LABEL, MOST_BYTES, MOST_PIECE, object_of
-from pubsub_emulator.runtime.pallet_prism.pallet import MOST_OBJECT
 
 METADATA = st.recursive(
     st.integers(-(2**64), 2**64 - 1)

@@ -11,23 +11,23 @@ from support.command import pubsub
 from support.prism import ANY, Wallet
 from support.prism_chain import Running, play, played, refused, until
 
-from pubsub_emulator.events.errors import EventsError
-from pubsub_emulator.events.log.sql_store import SqlStore
-from pubsub_emulator.events.subscriptions.callers import (
+from interchain_events.events.errors import EventsError
+from interchain_events.events.log.sql_store import SqlStore
+from interchain_events.events.subscriptions.callers import (
     EVERYBODY,
     Callers,
     UnknownCaller,
     check_reach,
     read_callers,
 )
-from pubsub_emulator.events.subscriptions.grpc_server import MOST_BYTES
+from interchain_events.events.subscriptions.grpc_server import MOST_BYTES
+from interchain_events.prism.client import NodeError, PrismClient
+from interchain_events.prism.core.filters import Filter
+from interchain_events.prism.make import atala_object
+from interchain_events.prism.protocol import prism_pb2 as pb
+from interchain_events.prism.service.rpc import MOST_FILTERS, NAME
+from interchain_events.prism.service.service import PrismLimits
 from pubsub_emulator.primitives.hashing import token_hash
-from pubsub_emulator.prism.client import NodeError, PrismClient
-from pubsub_emulator.prism.core.filters import Filter
-from pubsub_emulator.prism.make import atala_object
-from pubsub_emulator.prism.protocol import prism_pb2 as pb
-from pubsub_emulator.prism.service.rpc import MOST_FILTERS, NAME
-from pubsub_emulator.prism.service.service import PrismLimits
 
 BOTH: dict[str, Any] = {
     "callers": Callers({token_hash("mine"): "me", token_hash("other's"): "other"}),
@@ -67,7 +67,7 @@ async def test_filters_and_statuses_are_counted_before_they_are_listed(
     def listed(*_given: object) -> list[Filter]:
         raise AssertionError("a filter was read")
 
-    monkeypatch.setattr("pubsub_emulator.prism.service.rpc._read_filter", listed)
+    monkeypatch.setattr("interchain_events.prism.service.rpc._read_filter", listed)
     assert (
         await answer(node, "NewSubscription", b"\x0a\x00" * (MOST_FILTERS + 1))
         is grpc.StatusCode.INVALID_ARGUMENT

@@ -11,10 +11,10 @@ import pytest
 from pyspark import SparkContext
 from support.story_campaign import Player, db_sync_player, prism_player
 
-from pubsub_emulator.prism.core.errors import Reason
-from pubsub_emulator.prism.core.status import BestBlock, Branch, Known, OperationStatus, Place
-from pubsub_emulator.prism.status_deliveries import StatusDeliveries
-from pubsub_emulator.spark_audit.spark.statuses import audit_statuses
+from interchain_events.delivery_audit.statuses import audit_statuses
+from interchain_events.prism.core.errors import Reason
+from interchain_events.prism.core.status import BestBlock, Branch, Known, OperationStatus, Place
+from interchain_events.prism.status_deliveries import StatusDeliveries
 
 STORIES = 40
 SURPRISED = (2_620, 5_801, 11_649, 33_246)

@@ -15,25 +15,27 @@ from support.prism import Wallet, add
 from support.prism_chain import Branches, running, until
 from support.told import alone
 
-from pubsub_emulator.events.cheats import CHEATS
-from pubsub_emulator.events.filters.predicate import any_of
-from pubsub_emulator.events.log.sql_store import SqlStore
-from pubsub_emulator.events.rows import Row
-from pubsub_emulator.events.subscriptions.cursor import Cursor
-from pubsub_emulator.events.subscriptions.deliveries import DeliveryRecorder, export_log
-from pubsub_emulator.events.subscriptions.hub import Message
-from pubsub_emulator.events.subscriptions.registry import Subscription
-from pubsub_emulator.prism import Status
-from pubsub_emulator.prism import cheats as prism_cheats
-from pubsub_emulator.prism.cheats import STATUS_CHEATS, Told
-from pubsub_emulator.prism.client import TakenBack
-from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType
-from pubsub_emulator.prism.core.identifiers import sha256
-from pubsub_emulator.prism.core.status import FINAL, OperationStatus, Place, Update
-from pubsub_emulator.prism.make import atala_object
-from pubsub_emulator.prism.service.service import FINISHED
-from pubsub_emulator.prism.status_deliveries import StatusDeliveries
-from pubsub_emulator.prism.tables.operations import (
+from interchain_events.delivery_audit.deliveries import audit_deliveries
+from interchain_events.delivery_audit.statuses import audit_statuses
+from interchain_events.events.cheats import CHEATS
+from interchain_events.events.filters.predicate import any_of
+from interchain_events.events.log.sql_store import SqlStore
+from interchain_events.events.rows import Row
+from interchain_events.events.subscriptions.cursor import Cursor
+from interchain_events.events.subscriptions.deliveries import DeliveryRecorder, export_log
+from interchain_events.events.subscriptions.hub import Message
+from interchain_events.events.subscriptions.registry import Subscription
+from interchain_events.prism import Status
+from interchain_events.prism import cheats as prism_cheats
+from interchain_events.prism.cheats import STATUS_CHEATS, Told
+from interchain_events.prism.client import TakenBack
+from interchain_events.prism.core.filters import OWNERS, Filter, FilterType
+from interchain_events.prism.core.identifiers import sha256
+from interchain_events.prism.core.status import FINAL, OperationStatus, Place, Update
+from interchain_events.prism.make import atala_object
+from interchain_events.prism.service.service import FINISHED
+from interchain_events.prism.status_deliveries import StatusDeliveries
+from interchain_events.prism.tables.operations import (
     NETWORK,
     Event,
     OperationLog,
@@ -41,8 +43,6 @@ from pubsub_emulator.prism.tables.operations import (
     read_events,
     row_of,
 )
-from pubsub_emulator.spark_audit.spark.deliveries import audit_deliveries
-from pubsub_emulator.spark_audit.spark.statuses import audit_statuses
 
 HASH, OTHER = sha256(b"one"), sha256(b"other")
 

@@ -24,13 +24,13 @@ from support.prism_processes import PATIENCE, Cast, operations
 from support.prism_story_client import seen
 from support.processes import environment
 
+from interchain_events.database.opening import open_database
+from interchain_events.events.log.sql_store import open_store
+from interchain_events.prism.make import atala_object
+from interchain_events.prism.service.chain import NodeChain
+from interchain_events.prism.tables.processor import Processor, Source
 from pubsub_emulator.client.extrinsics import development_seed
 from pubsub_emulator.client.rpc import connect
-from pubsub_emulator.database.opening import open_database
-from pubsub_emulator.events.log.sql_store import open_store
-from pubsub_emulator.prism.make import atala_object
-from pubsub_emulator.prism.service.chain import NodeChain
-from pubsub_emulator.prism.tables.processor import Processor, Source
 
 pytestmark = pytest.mark.slow
 STORIES: Final = int(os.environ.get("PRISM_STORIES", "1"))

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.prism import Wallet, judge, judged, new_key, reason, secret
 
-from pubsub_emulator.prism import create_did, issue_batch, revoke, update_did
-from pubsub_emulator.prism.core import messages as m
-from pubsub_emulator.prism.core import signatures
-from pubsub_emulator.prism.core.errors import Reason, Rejected
-from pubsub_emulator.prism.core.ledger import MemoryLedger
-from pubsub_emulator.prism.core.process import OperationType, Status
-from pubsub_emulator.prism.core.well_formed import check
-from pubsub_emulator.prism.core.wire import bytes_field
-from pubsub_emulator.prism.make import Signed, deactivate_did, public_key, sign, sign_raw
+from interchain_events.prism import create_did, issue_batch, revoke, update_did
+from interchain_events.prism.core import messages as m
+from interchain_events.prism.core import signatures
+from interchain_events.prism.core.errors import Reason, Rejected
+from interchain_events.prism.core.ledger import MemoryLedger
+from interchain_events.prism.core.process import OperationType, Status
+from interchain_events.prism.core.well_formed import check
+from interchain_events.prism.core.wire import bytes_field
+from interchain_events.prism.make import Signed, deactivate_did, public_key, sign, sign_raw
 
 A, B = "a" * 64, "b" * 64
 HASH = b"\x07" * 32

@@ -13,20 +13,20 @@ from support.mortal import Crash, Mortal
 from support.prism import DOCUMENT, Wallet, add
 from support.prism_log import Chain, dump
 
-from pubsub_emulator.database.database import Database, Dialect, migrate
-from pubsub_emulator.database.errors import StoreError
-from pubsub_emulator.database.opening import open_database
-from pubsub_emulator.events.errors import AnotherChain
-from pubsub_emulator.events.log.memory import MemoryStore
-from pubsub_emulator.events.rows import Row
-from pubsub_emulator.prism.core.identifiers import sha256
-from pubsub_emulator.prism.core.messages import RemoveKey
-from pubsub_emulator.prism.core.process import Status
-from pubsub_emulator.prism.make import atala_object
-from pubsub_emulator.prism.tables import processor as module
-from pubsub_emulator.prism.tables.ledger import Kept, SqlLedger, load_batch, load_did
-from pubsub_emulator.prism.tables.processor import Processor, Source
-from pubsub_emulator.prism.tables.schema import FIRST, prepare
+from interchain_events.database.database import Database, Dialect, migrate
+from interchain_events.database.errors import StoreError
+from interchain_events.database.opening import open_database
+from interchain_events.events.errors import AnotherChain
+from interchain_events.events.log.memory import MemoryStore
+from interchain_events.events.rows import Row
+from interchain_events.prism.core.identifiers import sha256
+from interchain_events.prism.core.messages import RemoveKey
+from interchain_events.prism.core.process import Status
+from interchain_events.prism.make import atala_object
+from interchain_events.prism.tables import processor as module
+from interchain_events.prism.tables.ledger import Kept, SqlLedger, load_batch, load_did
+from interchain_events.prism.tables.processor import Processor, Source
+from interchain_events.prism.tables.schema import FIRST, prepare
 
 
 @pytest.fixture

@@ -14,24 +14,24 @@ from support.prism import ANY, Wallet, add, new_key, secret
 from support.prism_chain import Branches, Running, play, played, refused, until
 from support.prism_log import Chain
 
-from pubsub_emulator.events.errors import LimitReached
-from pubsub_emulator.events.filters.algebra import OneOf
-from pubsub_emulator.events.log.sql_store import SqlStore
-from pubsub_emulator.events.subscriptions.cursor import Cursor, encode_cursor, log_tag
-from pubsub_emulator.events.subscriptions.streams import Streams
-from pubsub_emulator.prism.client import Message, NodeError, TakenBack
-from pubsub_emulator.prism.core.filters import Filter, FilterType, matches
-from pubsub_emulator.prism.core.identifiers import sha256
-from pubsub_emulator.prism.core.ledger import MemoryLedger
-from pubsub_emulator.prism.core.messages import RemoveKey, Usage
-from pubsub_emulator.prism.core.process import Outcome, Status, process, read_object
-from pubsub_emulator.prism.make import Signed, atala_object, create_did, issue_batch
-from pubsub_emulator.prism.protocol import prism_pb2 as pb
-from pubsub_emulator.prism.service.rpc import NAME
-from pubsub_emulator.prism.service.service import PrismLimits
-from pubsub_emulator.prism.tables.operations import OperationLog
-from pubsub_emulator.prism.tables.processor import Processor
-from pubsub_emulator.prism.tables.registry import PrismRegistry
+from interchain_events.events.errors import LimitReached
+from interchain_events.events.filters.algebra import OneOf
+from interchain_events.events.log.sql_store import SqlStore
+from interchain_events.events.subscriptions.cursor import Cursor, encode_cursor, log_tag
+from interchain_events.events.subscriptions.streams import Streams
+from interchain_events.prism.client import Message, NodeError, TakenBack
+from interchain_events.prism.core.filters import Filter, FilterType, matches
+from interchain_events.prism.core.identifiers import sha256
+from interchain_events.prism.core.ledger import MemoryLedger
+from interchain_events.prism.core.messages import RemoveKey, Usage
+from interchain_events.prism.core.process import Outcome, Status, process, read_object
+from interchain_events.prism.make import Signed, atala_object, create_did, issue_batch
+from interchain_events.prism.protocol import prism_pb2 as pb
+from interchain_events.prism.service.rpc import NAME
+from interchain_events.prism.service.service import PrismLimits
+from interchain_events.prism.tables.operations import OperationLog
+from interchain_events.prism.tables.processor import Processor
+from interchain_events.prism.tables.registry import PrismRegistry
 
 A, HASH = "a" * 64, bytes(32)
 

@@ -14,10 +14,10 @@ from support.prism import ANY
 from support.prism_chain import Branches, running, until
 from support.told import alone
 
-from pubsub_emulator.events.log.sql_store import SqlStore
-from pubsub_emulator.prism.client import PrismClient
+from interchain_events.events.log.sql_store import SqlStore
+from interchain_events.prism.client import PrismClient
 
-SERVER = "pubsub_emulator.events.subscriptions.grpc_server"
+SERVER = "interchain_events.events.subscriptions.grpc_server"
 
 
 class Network:

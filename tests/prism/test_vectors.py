@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.prism import DOCUMENT
 
-from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.prism.core.errors import Reason
-from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType, matches, normal_form
-from pubsub_emulator.prism.core.identifiers import sha256
-from pubsub_emulator.prism.core.process import OperationType, Outcome, Status
-from pubsub_emulator.prism.core.signatures import (
+from interchain_events.prism.core.errors import Reason
+from interchain_events.prism.core.filters import OWNERS, Filter, FilterType, matches, normal_form
+from interchain_events.prism.core.identifiers import sha256
+from interchain_events.prism.core.process import OperationType, Outcome, Status
+from interchain_events.prism.core.signatures import (
     ORDER,
     public_point,
     read_der,
@@ -24,7 +23,8 @@ from pubsub_emulator.prism.core.signatures import (
     verify,
     write_der,
 )
-from pubsub_emulator.prism.vectors import FORMATS
+from interchain_events.prism.vectors import FORMATS
+from pubsub_emulator.primitives.errors import PubsubError
 
 CASES = list(FORMATS[0].cases(DOCUMENT))
 

@@ -10,10 +10,10 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.prism.core import messages
-from pubsub_emulator.prism.core.errors import Undecodable
-from pubsub_emulator.prism.core.process import read_object
-from pubsub_emulator.prism.core.wire import bytes_field, reader, varint, varint_field
+from interchain_events.prism.core import messages
+from interchain_events.prism.core.errors import Undecodable
+from interchain_events.prism.core.process import read_object
+from interchain_events.prism.core.wire import bytes_field, reader, varint, varint_field
 
 
 def _library() -> Any:

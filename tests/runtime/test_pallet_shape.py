@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pubsub_emulator.emulator.relay.pallets import RELAY
-from pubsub_emulator.emulator.runtimes import EVERY
+from pubsub_emulator.emulator.runtimes import every_runtime
 from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.events import EventRecord, Finalization, encode_records
@@ -135,9 +135,9 @@ print(*sorted({".".join(parts[1:3]) for parts in names}))
 
 
 def test_every_item_event_error_and_pallet_is_described() -> None:
-    for item in EVERY.items.values():
+    for item in every_runtime().items.values():
         assert item.docs, item.name
-    for pallet in EVERY.pallets.values():
+    for pallet in every_runtime().pallets.values():
         assert all(event.__doc__ for event in pallet.events.values())
         assert all(error.doc for error in pallet.errors or ())
 
@@ -165,8 +165,8 @@ def test_a_runtime_decodes_the_events_of_its_own_pallets_only() -> None:
         )
     ]
     data = encode_records(records)
-    assert PARACHAIN.decode_records(data) == EVERY.decode_records(data) == records
+    assert PARACHAIN.decode_records(data) == every_runtime().decode_records(data) == records
     with pytest.raises(ScaleError, match=r"unknown event 102\.3"):
         RELAY.decode_records(data)
     with pytest.raises(ScaleError):
-        EVERY.decode_records(data + b"\0")
+        every_runtime().decode_records(data + b"\0")

@@ -11,7 +11,7 @@ from aiohttp import web
 from support.node import story
 from support.pages import ROOT
 
-from pubsub_emulator.distributor.service.serve import served
+from interchain_events.distributor.service.serve import served
 from pubsub_emulator.node.server.options import Options
 from pubsub_emulator.serving.body import PATIENCE, read_body
 from pubsub_emulator.serving.guard import LOCAL, Names, guard

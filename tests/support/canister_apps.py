@@ -4,20 +4,20 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from pubsub_emulator.icrc72 import keys
-from pubsub_emulator.icrc72 import messages as m
-from pubsub_emulator.icrc72.client import App, Context, EventNotification, plain
-from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import GUARANTEED
-from pubsub_emulator.icrc72.ic.errors import Trap
-from pubsub_emulator.icrc72.ic.messaging import Happening, Recorder
-from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.methods import REGISTER_REPLAY, TRANSFER, TRANSFER_FROM
-from pubsub_emulator.icrc72.namespaces import system_namespace
-from pubsub_emulator.icrc72.role import Core, RoleCanister
-from pubsub_emulator.icrc72.services import codec
-from pubsub_emulator.icrc72.values import Value, as_nat, class_, first, nat, of, text
-from pubsub_emulator.testing.canisters import Canisters
+from interchain_events.icrc72 import keys
+from interchain_events.icrc72 import messages as m
+from interchain_events.icrc72.client import App, Context, EventNotification, plain
+from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.canister import GUARANTEED
+from interchain_events.icrc72.ic.errors import Trap
+from interchain_events.icrc72.ic.messaging import Happening, Recorder
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.methods import REGISTER_REPLAY, TRANSFER, TRANSFER_FROM
+from interchain_events.icrc72.namespaces import system_namespace
+from interchain_events.icrc72.role import Core, RoleCanister
+from interchain_events.icrc72.services import codec
+from interchain_events.icrc72.values import Value, as_nat, class_, first, nat, of, text
+from interchain_events.testing.canisters import Canisters
 
 NAME = "org.example.a"
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from pubsub_emulator.events.subscriptions.grpc_server import Tls
+from interchain_events.events.subscriptions.grpc_server import Tls
 
 
 def certificate(folder: Path) -> Tls:

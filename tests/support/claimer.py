@@ -4,7 +4,7 @@ committed.
 
 import sys
 
-from pubsub_emulator.distributor.once import Claim, Transaction, claim, commit, open_store
+from interchain_events.distributor.once import Claim, Transaction, claim, commit, open_store
 
 
 def main(address: str, lease: int) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import cbor2
 import psycopg
 
-from pubsub_emulator.prism.core.identifiers import sha256
-from pubsub_emulator.prism.core.metadata import LABEL
+from interchain_events.prism.core.identifiers import sha256
+from interchain_events.prism.core.metadata import LABEL
 
 FOLDER = Path(__file__).resolve().parents[1] / "vectors" / "prism" / "db_sync"
 MAINNET: list[dict[str, Any]] = [

@@ -10,11 +10,11 @@ from support.db_sync import DbSync
 from support.prism_chain import Branches
 from support.prism_stories import PrismStory
 
-from pubsub_emulator.database.database import Database
-from pubsub_emulator.database.opening import open_database
-from pubsub_emulator.events.log.store import Store
-from pubsub_emulator.prism.core.status import BestBlock
-from pubsub_emulator.prism.service.db_sync import SOURCE, DbSyncChain, Head
+from interchain_events.database.database import Database
+from interchain_events.database.opening import open_database
+from interchain_events.events.log.store import Store
+from interchain_events.prism.core.status import BestBlock
+from interchain_events.prism.service.db_sync import SOURCE, DbSyncChain, Head
 
 
 class ManyChains(DbSync):

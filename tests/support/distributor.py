@@ -15,15 +15,15 @@ import pytest
 from aiohttp import web
 from support.told import Told, told
 
-from pubsub_emulator.distributor.adapter.http import AdapterHttp
-from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
-from pubsub_emulator.distributor.once import MemoryStore
-from pubsub_emulator.distributor.service.access import Access
-from pubsub_emulator.distributor.service.config import Config
-from pubsub_emulator.distributor.service.engine import Engine
-from pubsub_emulator.distributor.service.serve import Running, running, served
-from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
-from pubsub_emulator.distributor.simulation.stories import event_of
+from interchain_events.distributor.adapter.http import AdapterHttp
+from interchain_events.distributor.adapter.ledger import MemoryLedger
+from interchain_events.distributor.once import MemoryStore
+from interchain_events.distributor.service.access import Access
+from interchain_events.distributor.service.config import Config
+from interchain_events.distributor.service.engine import Engine
+from interchain_events.distributor.service.serve import Running, running, served
+from interchain_events.distributor.simulation.network import SimulatedNetwork
+from interchain_events.distributor.simulation.stories import event_of
 
 Json = dict[str, Any]
 NODE = "ws://node.example:9944"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pubsub_emulator.events import MemoryStore, open_store
-from pubsub_emulator.events.log.sql_store import SqlStore
-from pubsub_emulator.events.log.store import Store
+from interchain_events.events import MemoryStore, open_store
+from interchain_events.events.log.sql_store import SqlStore
+from interchain_events.events.log.store import Store
 
 POSTGRES = pytest.param("postgresql", marks=pytest.mark.xdist_group("postgres"))
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from pubsub_emulator.events.filters.algebra import (
+from interchain_events.events.filters.algebra import (
     ANY,
     OPS,
     All,
@@ -15,8 +15,8 @@ from pubsub_emulator.events.filters.algebra import (
     Not,
     OneOf,
 )
-from pubsub_emulator.events.rows import Block, ChainBlock, assemble
-from pubsub_emulator.events.values import Value
+from interchain_events.events.rows import Block, ChainBlock, assemble
+from interchain_events.events.values import Value
 from pubsub_emulator.primitives.hashing import blake2_256
 
 GENESIS = bytes(32)

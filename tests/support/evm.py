@@ -5,14 +5,14 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+from interchain_events.distributor.adapter.evm.account import Account
+from interchain_events.distributor.adapter.evm.ledger import EvmLedger, EvmSettings, open_ledger
+from interchain_events.distributor.adapter.evm.node import EvmNode
+from interchain_events.distributor.adapter.ledger import Published
+from interchain_events.distributor.core.messages import No, Unknown
+from interchain_events.distributor.once import MemoryStore
+from interchain_events.distributor.simulation.stories import event_of
 from pubsub_emulator.client.rpc import connect
-from pubsub_emulator.distributor.adapter.evm.account import Account
-from pubsub_emulator.distributor.adapter.evm.ledger import EvmLedger, EvmSettings, open_ledger
-from pubsub_emulator.distributor.adapter.evm.node import EvmNode
-from pubsub_emulator.distributor.adapter.ledger import Published
-from pubsub_emulator.distributor.core.messages import No, Unknown
-from pubsub_emulator.distributor.once import MemoryStore
-from pubsub_emulator.distributor.simulation.stories import event_of
 
 KEYS = (
     "4f3edf983ac636a65a842ce7c78d9aa706d3b113bce9c46f30d7d21715b23b1d",

@@ -13,9 +13,9 @@ from typing import Any
 import rlp
 from eth_abi.abi import decode, encode
 
+from interchain_events.distributor.adapter.evm.contract import IS_UNIQUE, TOPIC
+from interchain_events.pallets.dome_events.global_id import global_id
 from pubsub_emulator.client.errors import NodeRefused, NodeUnavailable
-from pubsub_emulator.distributor.adapter.evm.contract import IS_UNIQUE, TOPIC
-from pubsub_emulator.runtime.pallet_dome_events.global_id import global_id
 
 CONTRACT = "0x" + "c0" * 20
 

@@ -20,15 +20,15 @@ from typing import Any
 from support.evm import STRANGER, opened
 from support.ganache import Ganache, ganache
 
+from interchain_events.distributor.adapter.evm.account import usual_fees
+from interchain_events.distributor.adapter.evm.contract import call_data, gas_of
+from interchain_events.distributor.adapter.evm.ledger import EvmLedger, EvmSettings
+from interchain_events.distributor.adapter.evm.node import EvmNode
+from interchain_events.distributor.event import Event
+from interchain_events.distributor.once import MemoryStore
+from interchain_events.pallets.dome_events.global_id import global_id
 from pubsub_emulator.client.errors import ClientError, NodeRefused
 from pubsub_emulator.client.rpc import connect
-from pubsub_emulator.distributor.adapter.evm.account import usual_fees
-from pubsub_emulator.distributor.adapter.evm.contract import call_data, gas_of
-from pubsub_emulator.distributor.adapter.evm.ledger import EvmLedger, EvmSettings
-from pubsub_emulator.distributor.adapter.evm.node import EvmNode
-from pubsub_emulator.distributor.event import Event
-from pubsub_emulator.distributor.once import MemoryStore
-from pubsub_emulator.runtime.pallet_dome_events.global_id import global_id
 
 TOGETHER = 100
 REORGANISATIONS = 5

@@ -25,36 +25,36 @@ import aiohttp
 import cbor2
 from aiohttp import web
 
-from pubsub_emulator.cli.commands.fuzz.readers import ROWS
+from interchain_events.database.opening import open_database
+from interchain_events.distributor.adapter.http import AdapterHttp
+from interchain_events.distributor.adapter.ledger import MemoryLedger
+from interchain_events.distributor.once import MemoryStore
+from interchain_events.distributor.service.access import Access
+from interchain_events.distributor.service.adapters import HttpAdapter, Profile
+from interchain_events.distributor.service.config import parse_config
+from interchain_events.distributor.service.serve import served
+from interchain_events.distributor.simulation.network import SimulatedNetwork
+from interchain_events.events.filters.algebra import ANY
+from interchain_events.events.filters.codec import parse_filters
+from interchain_events.events.subscriptions.cursor import Cursor
+from interchain_events.events.subscriptions.registry import SqlRegistry
+from interchain_events.events.subscriptions.streams import Limits, Streams
+from interchain_events.icrc72.ic.candid.decode import Decoder
+from interchain_events.icrc72.ic.candid.did import parse_types
+from interchain_events.icrc72.ic.candid.encode import leb128
+from interchain_events.icrc72.ic.canister import Context
+from interchain_events.icrc72.ic.principal import ANONYMOUS
+from interchain_events.icrc72.port.envelope import read_request
+from interchain_events.icrc72.port.proxy import Proxy
 from pubsub_emulator.cli.session.saved import read_document
 from pubsub_emulator.client.decode import decode
 from pubsub_emulator.client.metadata import Array, Metadata, Sequence, Tuple, Type
 from pubsub_emulator.client.rpc import connect
 from pubsub_emulator.client.state_file import read_state
-from pubsub_emulator.database.opening import open_database
-from pubsub_emulator.distributor.adapter.http import AdapterHttp
-from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
-from pubsub_emulator.distributor.once import MemoryStore
-from pubsub_emulator.distributor.service.access import Access
-from pubsub_emulator.distributor.service.adapters import HttpAdapter, Profile
-from pubsub_emulator.distributor.service.config import parse_config
-from pubsub_emulator.distributor.service.serve import served
-from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
 from pubsub_emulator.emulator.scenario.file import load_bundled, load_scenario, parse_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.events.filters.algebra import ANY
-from pubsub_emulator.events.filters.codec import parse_filters
-from pubsub_emulator.events.subscriptions.cursor import Cursor
-from pubsub_emulator.events.subscriptions.registry import SqlRegistry
-from pubsub_emulator.events.subscriptions.streams import Limits, Streams
+from pubsub_emulator.files.readers import all_rows
 from pubsub_emulator.files.untrusted import parse_json, read_bytes, read_json
-from pubsub_emulator.icrc72.ic.candid.decode import Decoder
-from pubsub_emulator.icrc72.ic.candid.did import parse_types
-from pubsub_emulator.icrc72.ic.candid.encode import leb128
-from pubsub_emulator.icrc72.ic.canister import Context
-from pubsub_emulator.icrc72.ic.principal import ANONYMOUS
-from pubsub_emulator.icrc72.port.envelope import read_request
-from pubsub_emulator.icrc72.port.proxy import Proxy
 from pubsub_emulator.node.chain import journal
 from pubsub_emulator.node.chain.block import RELAY
 from pubsub_emulator.node.chain.journal import Head, read_journal
@@ -354,93 +354,113 @@ _COMPUTE: Final = 2000
 """Bytes of memory a byte where an input is small and what it names is not."""
 
 PROBES: Final[dict[str, Probe]] = {
-    "files.untrusted:MOST_DEPTH": Probe(lambda size: b"[" * size + b"]" * size, _parsed),
-    "files.untrusted:MOST_VALUES": Probe(lambda size: b"[" + b"1," * (size - 1) + b"1]", _parsed),
-    "files.untrusted:MOST_BYTES": Probe(lambda size: _stuffed(b'{"a":1}', size), _file(read_json)),
-    "files.untrusted:MOST_TEXT": Probe(lambda size: _padded(TINY, size), _file(load_scenario), 40),
-    "client.state_file:MOST_BYTES": Probe(
+    "pubsub_emulator.files.untrusted:MOST_DEPTH": Probe(
+        lambda size: b"[" * size + b"]" * size, _parsed
+    ),
+    "pubsub_emulator.files.untrusted:MOST_VALUES": Probe(
+        lambda size: b"[" + b"1," * (size - 1) + b"1]", _parsed
+    ),
+    "pubsub_emulator.files.untrusted:MOST_BYTES": Probe(
+        lambda size: _stuffed(b'{"a":1}', size), _file(read_json)
+    ),
+    "pubsub_emulator.files.untrusted:MOST_TEXT": Probe(
+        lambda size: _padded(TINY, size), _file(load_scenario), 40
+    ),
+    "pubsub_emulator.client.state_file:MOST_BYTES": Probe(
         lambda size: _stuffed(_exported(), size), _file(read_state)
     ),
-    "client.state_file:LONGEST_KEY": Probe(
+    "pubsub_emulator.client.state_file:LONGEST_KEY": Probe(
         lambda size: _exported(**{f"0x{'11' * size}": "0x00"}), _file(read_state)
     ),
-    "client.rpc:MAX_MESSAGE": Probe(
+    "pubsub_emulator.client.rpc:MAX_MESSAGE": Probe(
         lambda size: _stuffed(b'{"jsonrpc":"2.0","id":1,"result":"0x00"}', size), _answer
     ),
-    "client.rpc:MAX_WAITING": Probe(
+    "pubsub_emulator.client.rpc:MAX_WAITING": Probe(
         lambda count: count.to_bytes(4, "big"),
         lambda data: asyncio.run(_unread(int.from_bytes(data, "big"))),
     ),
-    "client.decode:MAX_DEPTH": Probe(lambda size: b"\4" * size + b"\0", _decoded({0: Sequence(0)})),
-    "client.decode:FREE_VALUES": Probe(
+    "pubsub_emulator.client.decode:MAX_DEPTH": Probe(
+        lambda size: b"\4" * size + b"\0", _decoded({0: Sequence(0)})
+    ),
+    "pubsub_emulator.client.decode:FREE_VALUES": Probe(
         lambda count: (count - 1).to_bytes(4, "big"),
         lambda data: _decoded({0: Array(1, int.from_bytes(data, "big")), 1: Tuple(())})(b""),
     ),
-    "cli.session.saved:MOST_COMMANDS": Probe(
+    "pubsub_emulator.cli.session.saved:MOST_COMMANDS": Probe(
         lambda count: _session(count, 1), _file(read_document), 40
     ),
-    "cli.session.saved:MOST_BLOCKS": Probe(lambda count: _session(1, count), _file(read_document)),
-    "spark_audit.history.manifest:MOST_BYTES": Probe(_manifest, _read_manifest),
-    "xcm.assets:MAX_ITEMS_IN_ASSETS": Probe(_withdraw, decode_message),
-    "node.chain.journal:MOST_BYTES": Probe(_turns, _file(_journal)),
-    "node.chain.journal:MOST_LINE": Probe(
+    "pubsub_emulator.cli.session.saved:MOST_BLOCKS": Probe(
+        lambda count: _session(1, count), _file(read_document)
+    ),
+    "pubsub_emulator.spark_audit.history.manifest:MOST_BYTES": Probe(_manifest, _read_manifest),
+    "pubsub_emulator.xcm.assets:MAX_ITEMS_IN_ASSETS": Probe(_withdraw, decode_message),
+    "pubsub_emulator.node.chain.journal:MOST_BYTES": Probe(_turns, _file(_journal)),
+    "pubsub_emulator.node.chain.journal:MOST_LINE": Probe(
         lambda size: _journal_head() + b"\n" + _padded(_TURN, size) + b"\n",
         lambda data: read_journal(data, "journal"),
     ),
-    "node.rpc.dispatch:REQUEST.bytes": Probe(lambda size: _padded(_CALL, size), _request),
-    "node.rpc.dispatch:REQUEST.depth": Probe(
+    "pubsub_emulator.node.rpc.dispatch:REQUEST.bytes": Probe(
+        lambda size: _padded(_CALL, size), _request
+    ),
+    "pubsub_emulator.node.rpc.dispatch:REQUEST.depth": Probe(
         lambda size: _CALL.replace(b"[]", b"[" * (size - 1) + b"]" * (size - 1)), _request
     ),
-    "node.rpc.dispatch:REQUEST.values": Probe(
+    "pubsub_emulator.node.rpc.dispatch:REQUEST.values": Probe(
         lambda size: _CALL.replace(b"[]", b"[" + b"1," * (size - 5) + b"1]"), _request
     ),
-    "node.rpc.dispatch:REQUEST.batch": Probe(
+    "pubsub_emulator.node.rpc.dispatch:REQUEST.batch": Probe(
         lambda size: b"[" + b",".join([_CALL] * size) + b"]", _request, 4000
     ),
-    "emulator.scenario.check:MOST_CHAINS": Probe(_chains, _text, _COMPUTE),
-    "emulator.scenario.check:MOST_KEYS": Probe(
+    "pubsub_emulator.emulator.scenario.check:MOST_CHAINS": Probe(_chains, _text, _COMPUTE),
+    "pubsub_emulator.emulator.scenario.check:MOST_KEYS": Probe(
         lambda count: TINY.replace(b"keys = 4", b"keys = %d" % count), _text, _COMPUTE
     ),
-    "emulator.scenario.check:MOST_BLOCKS": Probe(
+    "pubsub_emulator.emulator.scenario.check:MOST_BLOCKS": Probe(
         lambda count: TINY + b"blocks_per_relay_block = %d\n" % count, _text, _COMPUTE
     ),
-    "emulator.scenario.check:MOST_MESSAGES": Probe(
+    "pubsub_emulator.emulator.scenario.check:MOST_MESSAGES": Probe(
         lambda count: (
             TINY + b"load = [{ first_block = 1, last_block = 2, downward_messages = %d }]\n" % count
         ),
         _text,
         _COMPUTE,
     ),
-    "events.filters.codec:MAX_BYTES": Probe(
+    "interchain_events.events.filters.codec:MAX_BYTES": Probe(
         lambda size: _padded(b'[{"any":true}]', size), _filters
     ),
-    "events.filters.algebra:MAX_DEPTH": Probe(
+    "interchain_events.events.filters.algebra:MAX_DEPTH": Probe(
         lambda levels: (
             b"[" + b'{"not":' * (levels - 1) + b'{"kind":"a.b"}' + b"}" * (levels - 1) + b"]"
         ),
         _filters,
     ),
-    "events.filters.algebra:MAX_FILTERS": Probe(
+    "interchain_events.events.filters.algebra:MAX_FILTERS": Probe(
         lambda count: b"[" + b",".join([b'{"any":true}'] * count) + b"]", _filters
     ),
-    "events.subscriptions.registry:PER_CLIENT": Probe(bytes, _subscribed),
-    "events.subscriptions.streams:Limits.streams_per_client": Probe(bytes, _opened(own=True)),
-    "events.subscriptions.streams:Limits.streams": Probe(bytes, _opened()),
-    "events.subscriptions.streams:Limits.full_reads": Probe(bytes, _opened(reads_all=True)),
-    "distributor.service.config:MOST_NETWORKS": Probe(
+    "interchain_events.events.subscriptions.registry:PER_CLIENT": Probe(bytes, _subscribed),
+    "interchain_events.events.subscriptions.streams:Limits.streams_per_client": Probe(
+        bytes, _opened(own=True)
+    ),
+    "interchain_events.events.subscriptions.streams:Limits.streams": Probe(bytes, _opened()),
+    "interchain_events.events.subscriptions.streams:Limits.full_reads": Probe(
+        bytes, _opened(reads_all=True)
+    ),
+    "interchain_events.distributor.service.config:MOST_NETWORKS": Probe(
         _networks, lambda data: parse_config(data, "input"), _COMPUTE
     ),
-    "distributor.service.problems:MOST_BODY": Probe(lambda size: _padded(b"{}", size), _posted),
-    "distributor.service.adapters:MOST_ANSWER": Probe(bytes, _adapter_answer),
-    "icrc72.port.envelope:MOST_DEPTH": Probe(
+    "interchain_events.distributor.service.problems:MOST_BODY": Probe(
+        lambda size: _padded(b"{}", size), _posted
+    ),
+    "interchain_events.distributor.service.adapters:MOST_ANSWER": Probe(bytes, _adapter_answer),
+    "interchain_events.icrc72.port.envelope:MOST_DEPTH": Probe(
         _request_of, lambda data: read_request(data, "call", 1)
     ),
-    "icrc72.port.proxy:MOST_KEPT": Probe(bytes, _kept),
-    "icrc72.ic.candid.wire:DEPTH": Probe(
+    "interchain_events.icrc72.port.proxy:MOST_KEPT": Probe(bytes, _kept),
+    "interchain_events.icrc72.ic.candid.wire:DEPTH": Probe(
         lambda levels: b"DIDL\x01\x6e\0\x01\0" + b"\1" * levels + b"\0",
         Decoder(parse_types("(reserved)")).decode,
     ),
-    "icrc72.ic.candid.wire:SPARE": Probe(
+    "interchain_events.icrc72.ic.candid.wire:SPARE": Probe(
         lambda count: b"DIDL\x01\x6d\x7f\x01\0" + _leb(count + 16 * 12 - 1),
         Decoder(parse_types("(vec null)")).decode,
     ),
@@ -452,7 +472,7 @@ _ALLOWANCE: Final = 256 << 20
 
 def limits() -> dict[str, int]:
     """Every limit of the table by its constant."""
-    return {limit.constant: limit.value() for row in ROWS for limit in row.limits}
+    return {limit.constant: limit.value() for row in all_rows() for limit in row.limits}
 
 
 def most(constant: str, data: int) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pubsub_emulator.database.database import Database, Session
+from interchain_events.database.database import Database, Session
 
 
 class Crash(Exception):

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pubsub_emulator.prism import create_did, issue_batch, revoke, update_did
-from pubsub_emulator.prism.core.errors import Reason
-from pubsub_emulator.prism.core.filters import Filter, FilterType
-from pubsub_emulator.prism.core.identifiers import merkle_tree, sha256
-from pubsub_emulator.prism.core.ledger import MemoryLedger
-from pubsub_emulator.prism.core.messages import (
+from interchain_events.prism import create_did, issue_batch, revoke, update_did
+from interchain_events.prism.core.errors import Reason
+from interchain_events.prism.core.filters import Filter, FilterType
+from interchain_events.prism.core.identifiers import merkle_tree, sha256
+from interchain_events.prism.core.ledger import MemoryLedger
+from interchain_events.prism.core.messages import (
     Action,
     AddKey,
     AddService,
@@ -18,8 +18,8 @@ from pubsub_emulator.prism.core.messages import (
     Usage,
     decode,
 )
-from pubsub_emulator.prism.core.process import Outcome, process
-from pubsub_emulator.prism.make import IssuedBatch, Secret, Signed, deactivate_did, public_key
+from interchain_events.prism.core.process import Outcome, process
+from interchain_events.prism.make import IssuedBatch, Secret, Signed, deactivate_did, public_key
 
 DOCUMENT: dict[str, Any] = json.loads(
     (Path(__file__).resolve().parents[1] / "vectors" / "prism" / "vectors.json").read_text(

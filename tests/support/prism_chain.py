@@ -13,20 +13,20 @@ import pytest
 from support.prism_log import anchoring
 from support.told import Told, told
 
+from interchain_events.events.log.store import Store, put
+from interchain_events.events.rows import Block
+from interchain_events.events.subscriptions.callers import EVERYBODY, Callers
+from interchain_events.events.subscriptions.grpc_server import Tls
+from interchain_events.events.subscriptions.service import Recorder
+from interchain_events.prism.client import ClientSubscription, NodeError, PrismClient
+from interchain_events.prism.core.status import BestBlock, best_block
+from interchain_events.prism.make import atala_object
+from interchain_events.prism.protocol import prism_pb2 as pb
+from interchain_events.prism.service.node import PrismNode
+from interchain_events.prism.service.rpc import serve_prism
+from interchain_events.prism.service.service import PrismLimits, PrismService, StatusRecorder
+from interchain_events.prism.tables.processor import Processor, Source
 from pubsub_emulator.client.errors import NodeUnavailable, UnknownBlock
-from pubsub_emulator.events.log.store import Store, put
-from pubsub_emulator.events.rows import Block
-from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers
-from pubsub_emulator.events.subscriptions.grpc_server import Tls
-from pubsub_emulator.events.subscriptions.service import Recorder
-from pubsub_emulator.prism.client import ClientSubscription, NodeError, PrismClient
-from pubsub_emulator.prism.core.status import BestBlock, best_block
-from pubsub_emulator.prism.make import atala_object
-from pubsub_emulator.prism.protocol import prism_pb2 as pb
-from pubsub_emulator.prism.service.node import PrismNode
-from pubsub_emulator.prism.service.rpc import serve_prism
-from pubsub_emulator.prism.service.service import PrismLimits, PrismService, StatusRecorder
-from pubsub_emulator.prism.tables.processor import Processor, Source
 
 
 @dataclass

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
-from pubsub_emulator.database.database import Database
-from pubsub_emulator.events.log.store import Store, put
-from pubsub_emulator.events.rows import Block, ChainBlock, assemble
-from pubsub_emulator.prism.core.identifiers import sha256
-from pubsub_emulator.prism.make import atala_object
+from interchain_events.database.database import Database
+from interchain_events.events.log.store import Store, put
+from interchain_events.events.rows import Block, ChainBlock, assemble
+from interchain_events.prism.core.identifiers import sha256
+from interchain_events.prism.make import atala_object
 
 TABLES = {
     "atala_operations": "coalesce(atala_operation_seq_no, 0), signed_atala_operation_id",

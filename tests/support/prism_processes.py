@@ -8,7 +8,7 @@ from typing import Final
 from support import processes
 from support.prism import ANY, Wallet, add
 
-from pubsub_emulator.prism.client import ClientSubscription, NodeError, PrismClient
+from interchain_events.prism.client import ClientSubscription, NodeError, PrismClient
 
 PATIENCE: Final = 90.0
 """Seconds without any progress."""

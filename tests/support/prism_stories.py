@@ -20,28 +20,28 @@ from support.prism_chain import Branches
 from support.stories import Kept
 from support.virtual_time import run
 
-from pubsub_emulator.database.database import Database
-from pubsub_emulator.events.errors import CursorAbandoned, UnknownToken
-from pubsub_emulator.events.log.memory import MemoryStore
-from pubsub_emulator.events.subscriptions.cursor import Cursor
-from pubsub_emulator.events.subscriptions.streams import Ended
-from pubsub_emulator.prism.core.errors import (
+from interchain_events.database.database import Database
+from interchain_events.events.errors import CursorAbandoned, UnknownToken
+from interchain_events.events.log.memory import MemoryStore
+from interchain_events.events.subscriptions.cursor import Cursor
+from interchain_events.events.subscriptions.streams import Ended
+from interchain_events.prism.core.errors import (
     AlreadyThere,
     BadRequest,
     NotCancellable,
     UnknownOperation,
 )
-from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType, matches
-from pubsub_emulator.prism.core.identifiers import sha256
-from pubsub_emulator.prism.core.ledger import MemoryLedger
-from pubsub_emulator.prism.core.messages import SignedAtalaOperation
-from pubsub_emulator.prism.core.process import Outcome, process, read_object
-from pubsub_emulator.prism.core.status import FINAL, OperationStatus, Place, Update
-from pubsub_emulator.prism.make import atala_object
-from pubsub_emulator.prism.service.node import PrismNode
-from pubsub_emulator.prism.service.service import PrismLimits, PrismService
-from pubsub_emulator.prism.status_deliveries import StatusDeliveries
-from pubsub_emulator.prism.tables.processor import Processor, Source
+from interchain_events.prism.core.filters import OWNERS, Filter, FilterType, matches
+from interchain_events.prism.core.identifiers import sha256
+from interchain_events.prism.core.ledger import MemoryLedger
+from interchain_events.prism.core.messages import SignedAtalaOperation
+from interchain_events.prism.core.process import Outcome, process, read_object
+from interchain_events.prism.core.status import FINAL, OperationStatus, Place, Update
+from interchain_events.prism.make import atala_object
+from interchain_events.prism.service.node import PrismNode
+from interchain_events.prism.service.service import PrismLimits, PrismService
+from interchain_events.prism.status_deliveries import StatusDeliveries
+from interchain_events.prism.tables.processor import Processor, Source
 
 PENDING_BLOCKS = 6
 PATIENCE = 10_000.0

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from pubsub_emulator.prism.client import ClientSubscription, NodeError, PrismClient, TakenBack
+from interchain_events.prism.client import ClientSubscription, NodeError, PrismClient, TakenBack
 
 
 def kept(path: Path) -> list[dict[str, Any]]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 SOURCES: Final = (
-    "pubsub_emulator/events/protocol/events.proto",
-    "pubsub_emulator/prism/protocol/prism.proto",
+    "interchain_events/events/protocol/events.proto",
+    "interchain_events/prism/protocol/prism.proto",
 )
 """Relative to the repository; each becomes `<name>_pb2.py` and `<name>_pb2.pyi` beside it."""
 

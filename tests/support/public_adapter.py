@@ -17,8 +17,8 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from pubsub_emulator.distributor.event import Event, Notice
-from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
+from interchain_events.distributor.event import Event, Notice
+from interchain_events.distributor.simulation.network import SimulatedNetwork
 
 OWN = "0x" + "43" * 32
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from support.scenarios import scenario
 from support.told import beside
 
-from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.port.server import Port, serve
-from pubsub_emulator.icrc72.scenario import Run
-from pubsub_emulator.icrc72.scenario_file import parse
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.port.server import Port, serve
+from interchain_events.icrc72.scenario import Run
+from interchain_events.icrc72.scenario_file import parse
 from pubsub_emulator.serving.guard import LOCAL
 
 SCENARIO = scenario("replica")

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from support.events import block_hash, make_block
 
-from pubsub_emulator.events import CursorAbandoned, MemoryStore
-from pubsub_emulator.events.filters.algebra import ANY, All, Chain, Field, Filter, Kind, Not
-from pubsub_emulator.events.filters.predicate import any_of
-from pubsub_emulator.events.log.store import Page, check_cursor
-from pubsub_emulator.events.rows import ChainBlock, Row
-from pubsub_emulator.events.subscriptions.cursor import Cursor
-from pubsub_emulator.events.subscriptions.hub import Hub, Request
+from interchain_events.events import CursorAbandoned, MemoryStore
+from interchain_events.events.filters.algebra import ANY, All, Chain, Field, Filter, Kind, Not
+from interchain_events.events.filters.predicate import any_of
+from interchain_events.events.log.store import Page, check_cursor
+from interchain_events.events.rows import ChainBlock, Row
+from interchain_events.events.subscriptions.cursor import Cursor
+from interchain_events.events.subscriptions.hub import Hub, Request
 
 FILTERS: tuple[tuple[Filter, ...], ...] = (
     (ANY,),

@@ -27,9 +27,9 @@ from support.postgres import mortal_server
 from support.prism_stories import PrismStory
 from support.stories import Story
 
-from pubsub_emulator.database.sqlite import SqliteDatabase
-from pubsub_emulator.prism.status_deliveries import StatusDeliveries
-from pubsub_emulator.prism.tables.schema import prepare
+from interchain_events.database.sqlite import SqliteDatabase
+from interchain_events.prism.status_deliveries import StatusDeliveries
+from interchain_events.prism.tables.schema import prepare
 
 _LINE = 100
 """Stories of one line."""

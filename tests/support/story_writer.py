@@ -9,9 +9,9 @@ from contextlib import closing
 
 from support.events import make_block
 
-from pubsub_emulator.database.errors import StoreUnavailable
-from pubsub_emulator.events.log.sql_store import SqlStore, open_store
-from pubsub_emulator.events.rows import Block
+from interchain_events.database.errors import StoreUnavailable
+from interchain_events.events.log.sql_store import SqlStore, open_store
+from interchain_events.events.rows import Block
 
 _MOST_REWINDS = 8
 

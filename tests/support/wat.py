@@ -4,9 +4,9 @@ from pathlib import Path
 
 import wasmtime
 
-from pubsub_emulator.icrc72 import ANONYMOUS, CanisterNetwork
-from pubsub_emulator.icrc72.ic.canister import Answer
-from pubsub_emulator.icrc72.ic.principal import Principal
+from interchain_events.icrc72 import ANONYMOUS, CanisterNetwork
+from interchain_events.icrc72.ic.canister import Answer
+from interchain_events.icrc72.ic.principal import Principal
 
 IMPORTS = Path(__file__).with_name("canister.wat").read_text(encoding="utf-8")
 

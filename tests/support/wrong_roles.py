@@ -5,19 +5,19 @@ conformance kit.
 from collections.abc import Callable
 from typing import Any
 
-from pubsub_emulator.icrc72 import CHEATS, RoleCanister
-from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
-from pubsub_emulator.icrc72.cheats.stage import Actor
-from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import Answer, Context
-from pubsub_emulator.icrc72.ic.errors import Trap
-from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.keys import HASH, REPLAY, REPLAY_END, REPLAY_ID
-from pubsub_emulator.icrc72.messages import Event, EventNotification, state_of
-from pubsub_emulator.icrc72.methods import PUBLISH, ok
-from pubsub_emulator.icrc72.orchestrator.core import Orchestrator
-from pubsub_emulator.icrc72.services import codec
-from pubsub_emulator.icrc72.values import blob, map_, nat
+from interchain_events.icrc72 import CHEATS, RoleCanister
+from interchain_events.icrc72.broadcaster.core import Broadcaster
+from interchain_events.icrc72.cheats.stage import Actor
+from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.canister import Answer, Context
+from interchain_events.icrc72.ic.errors import Trap
+from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
+from interchain_events.icrc72.keys import HASH, REPLAY, REPLAY_END, REPLAY_ID
+from interchain_events.icrc72.messages import Event, EventNotification, state_of
+from interchain_events.icrc72.methods import PUBLISH, ok
+from interchain_events.icrc72.orchestrator.core import Orchestrator
+from interchain_events.icrc72.services import codec
+from interchain_events.icrc72.values import blob, map_, nat
 
 NAME = "trial.events"
 App = Any

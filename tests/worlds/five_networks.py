@@ -34,8 +34,8 @@ from support.ganache import Ganache, ganache
 from support.public_adapter import PublicAdapter
 from support.worlds import Program, adapter_of, distributor_over
 
-from pubsub_emulator.distributor.event import Event
-from pubsub_emulator.distributor.service.serve import served
+from interchain_events.distributor.event import Event
+from interchain_events.distributor.service.serve import served
 
 EACH = 4
 """Events that are published at each network, and at the distributor."""

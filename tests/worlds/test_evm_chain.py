@@ -18,21 +18,21 @@ from support.ganache import Ganache, ganache
 from support.told import alone
 from worlds import install
 
+from interchain_events.distributor.adapter.evm.account import keccak256
+from interchain_events.distributor.adapter.evm.contract import _selector, call_data, gas_of, refusal
+from interchain_events.distributor.adapter.evm.ledger import EvmLedger, EvmSettings
+from interchain_events.distributor.adapter.evm.node import EvmNode
+from interchain_events.distributor.adapter.http import AdapterHttp
+from interchain_events.distributor.adapter.ledger import Published
+from interchain_events.distributor.core.messages import No, Yes
+from interchain_events.distributor.once import MemoryStore
+from interchain_events.distributor.service.access import Access
+from interchain_events.distributor.service.adapters import HttpAdapter, Place, Profile
+from interchain_events.distributor.service.serve import served
+from interchain_events.distributor.simulation.stories import event_of
+from interchain_events.pallets.dome_events.global_id import NoGlobalIdError, global_id
 from pubsub_emulator.client.errors import NodeRefused
 from pubsub_emulator.client.rpc import connect
-from pubsub_emulator.distributor.adapter.evm.account import keccak256
-from pubsub_emulator.distributor.adapter.evm.contract import _selector, call_data, gas_of, refusal
-from pubsub_emulator.distributor.adapter.evm.ledger import EvmLedger, EvmSettings
-from pubsub_emulator.distributor.adapter.evm.node import EvmNode
-from pubsub_emulator.distributor.adapter.http import AdapterHttp
-from pubsub_emulator.distributor.adapter.ledger import Published
-from pubsub_emulator.distributor.core.messages import No, Yes
-from pubsub_emulator.distributor.once import MemoryStore
-from pubsub_emulator.distributor.service.access import Access
-from pubsub_emulator.distributor.service.adapters import HttpAdapter, Place, Profile
-from pubsub_emulator.distributor.service.serve import served
-from pubsub_emulator.distributor.simulation.stories import event_of
-from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError, global_id
 
 CUTS = 30
 _PIECES = [

@@ -21,15 +21,15 @@ from support.public_adapter import PublicAdapter
 from support.worlds import adapter_of, distributor_over
 from worlds.five_networks import EACH, KINDS, demonstrate
 
+from interchain_events.distributor.adapter.evm.account import usual_fees
+from interchain_events.distributor.adapter.evm.contract import call_data, gas_of
+from interchain_events.distributor.adapter.evm.ledger import EvmSettings
+from interchain_events.distributor.adapter.evm.node import EvmNode
+from interchain_events.distributor.event import Event
+from interchain_events.distributor.service.serve import served
+from interchain_events.pallets.dome_events.global_id import global_id
 from pubsub_emulator.client.errors import ClientError
 from pubsub_emulator.client.rpc import connect
-from pubsub_emulator.distributor.adapter.evm.account import usual_fees
-from pubsub_emulator.distributor.adapter.evm.contract import call_data, gas_of
-from pubsub_emulator.distributor.adapter.evm.ledger import EvmSettings
-from pubsub_emulator.distributor.adapter.evm.node import EvmNode
-from pubsub_emulator.distributor.event import Event
-from pubsub_emulator.distributor.service.serve import served
-from pubsub_emulator.runtime.pallet_dome_events.global_id import global_id
 
 EVENTS = 1_000
 OF_ONE_ENTITY = 5

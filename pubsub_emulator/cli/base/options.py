@@ -2,14 +2,19 @@
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from pubsub_emulator.extension import attribute, extensions
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+    from pubsub_emulator.emulator.relay.runtime import AddedPallet
 
 T = TypeVar("T")
 FC = TypeVar("FC", bound=Callable[..., Any])
@@ -30,6 +35,58 @@ FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 ANY: Final = click.Path(exists=True, path_type=Path)
 PORT: Final = click.IntRange(0, 65535)
 POSITIVE: Final = click.IntRange(1)
+NODE_URLS: Final = ("ws://", "wss://", "http://", "https://")
+"""The beginnings of a node's URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class PalletOption:
+    """An option of `pubsub serve` that adds a pallet to the relay chain."""
+
+    name: str
+    """The option, such as `--prism`."""
+    help: str
+    make: Callable[[str], "AddedPallet"]
+    """Returns the pallet for the option's value, which is empty for a flag."""
+    metavar: str = ""
+    """The name of the option's value in help, or an empty text for a flag."""
+
+    @property
+    def parameter(self) -> str:
+        """Return the option's name in Python."""
+        return self.name.removeprefix("--").replace("-", "_")
+
+    def decorate(self, command: FC) -> FC:
+        """Give the option to a command."""
+        if self.metavar:
+            return click.option(self.name, metavar=self.metavar, help=self.help)(command)
+        return click.option(self.name, is_flag=True, help=self.help)(command)
+
+
+def pallet_options() -> tuple[PalletOption, ...]:
+    """Return the options of all installed distributions. Raises `BadExtension`."""
+    found: list[PalletOption] = []
+    for extension in extensions():
+        if extension.serve_options:
+            found += attribute(extension.serve_options, "OPTIONS", tuple)
+    return tuple(found)
+
+
+def with_pallets(command: FC) -> FC:
+    """Give a command the options of `pallet_options`."""
+    for each in reversed(pallet_options()):
+        command = each.decorate(command)
+    return command
+
+
+def take_pallets(given: dict[str, Any]) -> "dict[str, AddedPallet]":
+    """Take the values of pallets' options out of `given`; return the pallets by option."""
+    found = {}
+    for each in pallet_options():
+        value = given.pop(each.parameter)
+        if value:
+            found[each.name] = each.make(value if isinstance(value, str) else "")
+    return found
 
 
 def filled(kind: Callable[..., T], given: Mapping[str, object]) -> T:
@@ -226,3 +283,11 @@ fork_para: Final = click.option(
     metavar="PARA=SOURCE",
     help="State that parachain PARA continues from; repeatable.",
 )
+
+
+def para_url(text: str) -> tuple[int, str]:
+    """The para id and the URL of `ID=URL`. Raises `UsageError`."""
+    para, found, url = text.partition("=")
+    if not found or not para.isdecimal() or not url.startswith(NODE_URLS):
+        raise click.UsageError(f"--para {text}: not PARA=URL, such as 2000=ws://host:port")
+    return int(para), url

@@ -48,14 +48,13 @@ def command(url: str, file: Path | None, paras: tuple[str, ...], rules: tuple[st
     from collections import Counter
     from dataclasses import asdict
 
-    from pubsub_emulator.cli.commands.log.run import para_url
     from pubsub_emulator.cli.screen import say, table
     from pubsub_emulator.client.conform import RULES, Trial, conform, read_mapping
 
     for name in rules:
         if name not in RULES:
             raise click.UsageError(f"--rule {name}: not one of {', '.join(RULES)}")
-    with Trial(url, read_mapping(file), dict(map(para_url, paras))) as trial:
+    with Trial(url, read_mapping(file), dict(map(options.para_url, paras))) as trial:
         findings = conform(trial, rules)
     table(
         "rules",

@@ -35,7 +35,7 @@ from pubsub_emulator.client.answers import (
 from pubsub_emulator.client.errors import BadAnswer, NodeRefused
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.emulator.runtimes import EVERY
+from pubsub_emulator.emulator.runtimes import every_runtime
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.files.near import near_to
@@ -386,7 +386,7 @@ class Session:
             return self.node.events_by_metadata(block)
         raw = self.read(MAYBE_BYTES, "state_getStorage", hexed(EVENTS), hexed(block), chain=chain)
         try:
-            records = [] if raw is None else EVERY.decode_records(raw)
+            records = [] if raw is None else every_runtime().decode_records(raw)
         except ScaleError as error:
             raise BadAnswer(
                 f"{self._place('state_getStorage')}: events of block {hexed(block)}: {error}"

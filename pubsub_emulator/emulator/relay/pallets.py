@@ -1,4 +1,4 @@
-"""The pallets of a relay chain, including optional ones."""
+"""The pallets of a relay chain, including those of the profile `accounts`."""
 
 from typing import Final
 
@@ -11,8 +11,6 @@ from pubsub_emulator.runtime.accounts.utility import Utility
 from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.runtime import Runtime
-from pubsub_emulator.runtime.pallet_dome_events import DomeEvents
-from pubsub_emulator.runtime.pallet_prism import Prism
 from pubsub_emulator.runtime.pallet_pubsub import Broadcaster
 from pubsub_emulator.runtime.relay.babe import Babe
 from pubsub_emulator.runtime.relay.dmp import Dmp
@@ -44,5 +42,5 @@ _CORE: Final[tuple[type[Hooks], ...]] = (
     Dmp,
     Hrmp,
 )
-RELAY: Final = Runtime((*_CORE, Registrar, MessageQueue, Broadcaster, DomeEvents, Prism, *ACCOUNTS))
-"""All pallets that a relay chain can have."""
+RELAY: Final = Runtime((*_CORE, Registrar, MessageQueue, Broadcaster, *ACCOUNTS))
+"""All pallets of a relay chain, except those that `RelayConfig.added` adds."""

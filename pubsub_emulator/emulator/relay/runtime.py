@@ -1,7 +1,7 @@
 """The relay chain's runtime: its configuration, its pallets in order, and its genesis."""
 
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final, Protocol
 
 from pubsub_emulator.emulator.relay.pallets import ACCOUNTS, RELAY
 from pubsub_emulator.emulator.relay.xcm_messages import XcmMessages
@@ -27,12 +27,11 @@ from pubsub_emulator.runtime.framework.fork import BadFork
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.message_chains import MessageBounds
 from pubsub_emulator.runtime.framework.origin import Signed
+from pubsub_emulator.runtime.framework.runtime import Runtime
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.validity import Room
 from pubsub_emulator.runtime.metadata import metadata
 from pubsub_emulator.runtime.metadata.apis import API_VERSIONS, APIS
-from pubsub_emulator.runtime.pallet_dome_events import DomeEvents
-from pubsub_emulator.runtime.pallet_prism.pallet import Prism
 from pubsub_emulator.runtime.pallet_pubsub import Broadcaster
 from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers
@@ -65,6 +64,16 @@ CHANNEL_CAPACITY: Final = 64
 """The capacity of a channel opened at genesis, in messages."""
 
 
+class AddedPallet(Protocol):
+    """A pallet that a relay chain has beside those of `RELAY`: a value that can be pickled."""
+
+    def make(self) -> Hooks:
+        """Return the pallet."""
+
+    def genesis(self, pallet: Any, storage: Storage) -> None:
+        """Write the pallet's part of block 0; `pallet` is the result of `make`."""
+
+
 @dataclass(frozen=True, slots=True)
 class RelayConfig:
     """The configuration of a relay chain."""
@@ -87,14 +96,8 @@ class RelayConfig:
     """The maximum weights of blocks."""
     accounts: bool = False
     """Whether the chain has accounts and accepts signed extrinsics."""
-    dome_events: str = ""
-    """The network's name in pallet `DomeEvents`. If it is empty, the chain does not have the
-    pallet.
-    """
-    dome_unique: bool = True
-    """Whether that pallet accepts each id only once."""
-    prism: bool = False
-    """Whether the chain has the pallet `Prism`."""
+    added: tuple[AddedPallet, ...] = ()
+    """Further pallets, such as those of other distributions."""
 
 
 class RelayAccounts:
@@ -183,11 +186,7 @@ class RelayRuntime:
         queue = self.message_queue = MessageQueue(
             XcmMessages(config.pubsub, self.broadcaster), config.queue
         )
-        self.dome = (
-            DomeEvents(config.dome_events, unique=config.dome_unique)
-            if config.dome_events
-            else None
-        )
+        self.added = tuple(added.make() for added in config.added)
         self.inclusion = ParaInclusion(self.paras, queue, self.dmp, self.hrmp, config.bounds)
         babe = (self.babe.on_new_session,) if config.accounts else ()
         self.session = Session(
@@ -220,15 +219,13 @@ class RelayRuntime:
         Their number determines the rotation of `on_idle`.
         """
         config = self.config
-        left_out = {
-            *(() if config.accounts else ACCOUNTS),
-            *(() if config.dome_events else (DomeEvents,)),
-            *(() if config.prism else (Prism,)),
-        }
+        left_out = () if config.accounts else ACCOUNTS
         made = [each for each in vars(self).values() if isinstance(each, Hooks)]
+        made += self.added
         if self.accounts is not None:
             made += self.accounts.made
-        return RELAY.objects(made, left_out)
+        kinds = (*RELAY.kinds, *(type(added) for added in self.added))
+        return Runtime(kinds).objects(made, left_out)
 
     def _scheduled_session(self, storage: Storage) -> int:
         return self.session.scheduled_session(storage)
@@ -264,8 +261,8 @@ class RelayRuntime:
         Raises `DispatchError` or `IntegrityError`.
         """
         self.configuration.genesis(storage)
-        if self.dome is not None:
-            self.dome.genesis(storage)
+        for added, pallet in zip(self.config.added, self.added, strict=True):
+            added.genesis(pallet, storage)
         self.paras.genesis(storage, heads)
         self.registrar.genesis(storage, managers)
         if self.accounts is None:

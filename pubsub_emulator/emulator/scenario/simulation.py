@@ -10,7 +10,7 @@ from pubsub_emulator.emulator.network.acting import act
 from pubsub_emulator.emulator.network.actions import Act
 from pubsub_emulator.emulator.network.config import with_forks
 from pubsub_emulator.emulator.network.records import Observer
-from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT
+from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT, AddedPallet
 from pubsub_emulator.emulator.scenario.check import check
 from pubsub_emulator.emulator.scenario.model import PublisherGroup, Scenario, published_key
 from pubsub_emulator.emulator.scenario.network import network_config, subscriber_spec, with_accounts
@@ -35,15 +35,14 @@ class Simulation:
         *,
         genesis_slot: int = GENESIS_SLOT,
         accounts: bool = False,
-        dome_events: str = "",
-        prism: bool = False,
+        added: tuple[AddedPallet, ...] = (),
         forks: Forks = NO_FORKS,
     ) -> None:
         """Build the network at genesis.
 
-        `accounts` adds the profile of that name. `dome_events`, a network's name, and `prism` add
-        the pallets `DomeEvents` and `Prism`. Chains continue from the states in `forks`, and blocks
-        of the scenario then count from there. Raises `SettingsError`.
+        `accounts` adds the profile of that name, and `added` adds pallets to the relay chain.
+        Chains continue from the states in `forks`, and blocks of the scenario then count from
+        there. Raises `SettingsError`.
         """
         self.scenario = scenario
         found = check(scenario)
@@ -65,9 +64,7 @@ class Simulation:
         }
         try:
             config = network_config(scenario, self._specs)
-            relay = replace(
-                config.relay, genesis_slot=genesis_slot, dome_events=dome_events, prism=prism
-            )
+            relay = replace(config.relay, genesis_slot=genesis_slot, added=added)
             config = with_forks(replace(config, relay=relay), forks)
             self.network = Network(with_accounts(config) if self.accounts else config)
         except PubsubError as error:

@@ -68,11 +68,8 @@ def session_document(live: LiveNetwork, moment: Moment) -> dict[str, object]:
     Raises `NoSession` if the network differs from those that `pubsub step` can create.
     """
     simulation, relay = live.simulation, live.network.config.relay
-    if relay.genesis_slot != GENESIS_SLOT or relay.dome_events or relay.prism:
-        raise NoSession(
-            "a session file records neither another genesis time nor the pallets DomeEvents and"
-            " Prism"
-        )
+    if relay.genesis_slot != GENESIS_SLOT or relay.added:
+        raise NoSession("a session file records neither another genesis time nor added pallets")
     return document(
         simulation, _commands(moment, live.network.relay.first), moment.number, moment.relay.hash
     )

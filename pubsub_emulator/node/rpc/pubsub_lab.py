@@ -10,7 +10,7 @@ from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.fixtures import first_fault
 from pubsub_emulator.emulator.network.actions import Action, action_adapter
 from pubsub_emulator.emulator.network.records import BlockRecord
-from pubsub_emulator.emulator.runtimes import EVERY
+from pubsub_emulator.emulator.runtimes import every_runtime
 from pubsub_emulator.emulator.scenario.model import published_key
 from pubsub_emulator.node.chain.block import RELAY, Moment
 from pubsub_emulator.node.chain.lines import NoSession, line, scenario_document, session_document
@@ -51,7 +51,7 @@ MOST_LETTERS: Final = 64
 def column_json(call: Call, moment: Moment) -> dict[str, object]:
     """Return a relay block and the candidates judged for it, summarized for a time line."""
     state = Storage(moment.relay.state)
-    events = [each.event for each in EVERY.stored_events(state)]
+    events = [each.event for each in every_runtime().stored_events(state)]
     published = [each for each in events if isinstance(each, DataPublished)]
     expired = [each for each in events if isinstance(each, KeyExpired)]
     total = system.BLOCK_WEIGHT.get(state).total()
@@ -119,7 +119,7 @@ def _failures(moment: Moment) -> Iterator[str]:
             f"{message} was not executed" if place is None else f"instruction {place} of {message}"
         )
         yield f"{what}: {each['why']}"
-    for record in EVERY.stored_events(Storage(moment.relay.state)):
+    for record in every_runtime().stored_events(Storage(moment.relay.state)):
         if isinstance(record.event, system.ExtrinsicFailed):
             yield f"a call on the relay chain: {record.event.dispatch_error}"
 

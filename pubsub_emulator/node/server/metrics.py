@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from time import perf_counter
 from typing import Final, TypeVar
 
-from pubsub_emulator.emulator.runtimes import EVERY
+from pubsub_emulator.emulator.runtimes import every_runtime
 from pubsub_emulator.node.chain.block import RELAY, Chain, Moment
 from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.rpc.node import Node
@@ -110,7 +110,7 @@ class NodeMetrics:
 
     def _relay(self, moment: Moment) -> None:
         """Count the events and failures of a relay block."""
-        for record in EVERY.stored_events(Storage(moment.relay.state)):
+        for record in every_runtime().stored_events(Storage(moment.relay.state)):
             match record.event:
                 case DataPublished(publisher):
                     self._add("published_total", publisher)

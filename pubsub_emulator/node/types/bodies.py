@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pubsub_emulator.emulator.runtimes import EVERY
+from pubsub_emulator.emulator.runtimes import every_runtime
 from pubsub_emulator.node.at import At
 from pubsub_emulator.node.types import values
 from pubsub_emulator.node.types.rows import names_of
@@ -71,7 +71,7 @@ def _phase(phase: Phase) -> object:
 
 def decode_events(at: At) -> list[dict[str, object]]:
     """Return the events of a block in order. Raises `ScaleError`."""
-    return [event_json(at, record) for record in EVERY.stored_events(Storage(at.state))]
+    return [event_json(at, record) for record in every_runtime().stored_events(Storage(at.state))]
 
 
 def event_json(at: At, record: EventRecord) -> dict[str, object]:

@@ -14,7 +14,7 @@ from pubsub_emulator.emulator.network.records import (
     RelayRecord,
     SubscriptionRecord,
 )
-from pubsub_emulator.emulator.runtimes import EVERY
+from pubsub_emulator.emulator.runtimes import every_runtime
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -152,8 +152,8 @@ def encode_events(events: Iterable[Event]) -> bytes:
 
 def decode_events(data: bytes) -> list[Event]:
     """Decode SCALE `Vec<RuntimeEvent>`. Raises `ScaleError`, also if bytes are left over."""
-    reader = EVERY.reader(data)
-    events = [EVERY.read_event(reader) for _ in range(reader.length())]
+    reader = every_runtime().reader(data)
+    events = [every_runtime().read_event(reader) for _ in range(reader.length())]
     reader.end()
     return events
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from support.examples import scaled
 from support.redis_server import running_redis
 
-from pubsub_emulator.database.errors import StoreError
-from pubsub_emulator.distributor.once import (
+from interchain_events.database.errors import StoreError
+from interchain_events.distributor.once import (
     Claim,
     DueRow,
     MemoryStore,
@@ -31,9 +31,9 @@ from pubsub_emulator.distributor.once import (
     release,
     revoke,
 )
-from pubsub_emulator.distributor.once import beliefs as beliefs_module
-from pubsub_emulator.distributor.once.beliefs import Attempt, Beliefs
-from pubsub_emulator.distributor.once.transaction import MEMBER, ROW
+from interchain_events.distributor.once import beliefs as beliefs_module
+from interchain_events.distributor.once.beliefs import Attempt, Beliefs
+from interchain_events.distributor.once.transaction import MEMBER, ROW
 
 CALLS: dict[str, Callable[..., object]] = {
     "claim": claim,

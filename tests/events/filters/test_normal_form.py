@@ -13,19 +13,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.events import CHAINS, FIELDS, FILTERS, KINDS
 
-from pubsub_emulator.database.database import Database, migrate
-from pubsub_emulator.database.opening import open_database
-from pubsub_emulator.events import All, Chain, Field, Kind, Not, OneOf
-from pubsub_emulator.events.errors import BadFilter
-from pubsub_emulator.events.filters import normal
-from pubsub_emulator.events.filters.algebra import ANY, MAX_FILTERS, OPS, Filter, check_limits
-from pubsub_emulator.events.filters.codec import dump_filters, from_json, parse_filters, to_json
-from pubsub_emulator.events.filters.index import FilterIndex
-from pubsub_emulator.events.filters.normal import covers, normalize, simplify
-from pubsub_emulator.events.filters.predicate import any_of, matches
-from pubsub_emulator.events.filters.sql import LogColumns, where
-from pubsub_emulator.events.rows import Row
-from pubsub_emulator.events.values import encode_fields
+from interchain_events.database.database import Database, migrate
+from interchain_events.database.opening import open_database
+from interchain_events.events import All, Chain, Field, Kind, Not, OneOf
+from interchain_events.events.errors import BadFilter
+from interchain_events.events.filters import normal
+from interchain_events.events.filters.algebra import ANY, MAX_FILTERS, OPS, Filter, check_limits
+from interchain_events.events.filters.codec import dump_filters, from_json, parse_filters, to_json
+from interchain_events.events.filters.index import FilterIndex
+from interchain_events.events.filters.normal import covers, normalize, simplify
+from interchain_events.events.filters.predicate import any_of, matches
+from interchain_events.events.filters.sql import LogColumns, where
+from interchain_events.events.rows import Row
+from interchain_events.events.values import encode_fields
 
 ROW = st.builds(
     lambda chain, kind, fields: Row(1, 1, chain, 1, 0, kind, b"", 0, encode_fields(fields)),

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from support.event_networks import OTHER, busy_network, metadata_of_chains, run_busy
 
+from interchain_events.events import Chain, Field, Kind, MemoryStore
+from interchain_events.events.errors import AnotherChain, NotTheNextBlock, SourceError
+from interchain_events.events.log.sources.fields import fields_of, kind_of
+from interchain_events.events.log.sources.history import history_blocks, history_networks
+from interchain_events.events.log.sources.network import NetworkLog
+from interchain_events.events.log.store import copy_all
+from interchain_events.events.rows import event_id
+from interchain_events.events.values import canonical
 from pubsub_emulator.client.metadata import Enum, Metadata, parse_metadata
 from pubsub_emulator.client.node import decode_events
-from pubsub_emulator.emulator.runtimes import EVERY
-from pubsub_emulator.events import Chain, Field, Kind, MemoryStore
-from pubsub_emulator.events.errors import AnotherChain, NotTheNextBlock, SourceError
-from pubsub_emulator.events.log.sources.fields import fields_of, kind_of
-from pubsub_emulator.events.log.sources.history import history_blocks, history_networks
-from pubsub_emulator.events.log.sources.network import NetworkLog
-from pubsub_emulator.events.log.store import copy_all
-from pubsub_emulator.events.rows import event_id
-from pubsub_emulator.events.values import canonical
+from pubsub_emulator.emulator.runtimes import every_runtime
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.runtime.framework.events import EventRecord, Finalization, encode_records
 from pubsub_emulator.runtime.framework.pallet import Event
@@ -144,7 +144,7 @@ ASKED_FOR = ("DomeEvents", "Prism")
 """Pallets that a relay chain has only when it is asked for them: not in the vectors' metadata."""
 EVENTS = [
     kind
-    for pallet in sorted(EVERY.pallets.values(), key=str)
+    for pallet in sorted(every_runtime().pallets.values(), key=str)
     if pallet.name not in ASKED_FOR
     for _, kind in sorted(pallet.events.items())
 ]
@@ -155,7 +155,7 @@ def samples(kind: type[Event], count: int = 20) -> list[Event]:
     draw = random.Random(kind.__qualname__)
     found: list[Event] = []
     for _ in range(20_000):
-        reader = EVERY.reader(
+        reader = every_runtime().reader(
             bytes(draw.choice((0, 0, 1, 2, 101, draw.randrange(256))) for _ in range(400))
         )
         try:

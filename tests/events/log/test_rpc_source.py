@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from support.node import Running, serving, story
 
+from interchain_events.events.errors import AnotherChain, SourceError
+from interchain_events.events.log.memory import MemoryStore
+from interchain_events.events.log.sources.network import NetworkLog
+from interchain_events.events.log.sources.rpc import RpcSource
+from interchain_events.events.log.store import Store
+from interchain_events.events.rows import Block, event_id
+from interchain_events.prism.service.chain import NodeChain
+from interchain_events.prism.tables.processor import Source
 from pubsub_emulator.client.errors import NodeUnavailable, UnknownBlock
 from pubsub_emulator.client.node import BlockHeader, DecodedEvent
-from pubsub_emulator.events.errors import AnotherChain, SourceError
-from pubsub_emulator.events.log.memory import MemoryStore
-from pubsub_emulator.events.log.sources.network import NetworkLog
-from pubsub_emulator.events.log.sources.rpc import RpcSource
-from pubsub_emulator.events.log.store import Store
-from pubsub_emulator.events.rows import Block, event_id
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.prism.service.chain import NodeChain
-from pubsub_emulator.prism.tables.processor import Source
 
 
 def source(node: Running, *, http: bool = False) -> RpcSource:

@@ -10,11 +10,11 @@ from contextlib import closing
 import pytest
 from support.events import block_hash, counted, make_block
 
-from pubsub_emulator.database.errors import StoreError
-from pubsub_emulator.events import Chain, Field, Kind, Not, open_store
-from pubsub_emulator.events.errors import AnotherChain, NotTheNextBlock
-from pubsub_emulator.events.log.store import Head, Store
-from pubsub_emulator.events.rows import ChainBlock
+from interchain_events.database.errors import StoreError
+from interchain_events.events import Chain, Field, Kind, Not, open_store
+from interchain_events.events.errors import AnotherChain, NotTheNextBlock
+from interchain_events.events.log.store import Head, Store
+from interchain_events.events.rows import ChainBlock
 
 
 def test_ev_1_rows_are_numbered_without_gaps_and_ordered_by_inclusion(store: Store) -> None:
@@ -124,7 +124,7 @@ def test_ev_5_a_wake_up_that_is_lost_costs_time_only(database_place: str) -> Non
 
 
 def test_attempts_to_reach_a_database_that_is_away_are_no_lines_of_their_own() -> None:
-    importlib.import_module("pubsub_emulator.database.postgres")
+    importlib.import_module("interchain_events.database.postgres")
     assert not logging.getLogger("psycopg.pool").isEnabledFor(logging.WARNING)
 
 

@@ -17,17 +17,17 @@ from support.events import block_hash, counted, make_block
 from support.prism_chain import until
 from support.told import Told, alone, told
 
-from pubsub_emulator.database.errors import StoreUnavailable
-from pubsub_emulator.events import EventService, SqlRegistry
-from pubsub_emulator.events.filters.algebra import ANY
-from pubsub_emulator.events.log.sql_store import SqlStore
-from pubsub_emulator.events.log.store import Head
-from pubsub_emulator.events.protocol import events_pb2 as pb
-from pubsub_emulator.events.rows import Block
-from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers
-from pubsub_emulator.events.subscriptions.rpc import NAME, serve_grpc
-from pubsub_emulator.events.subscriptions.sse import serve_http
-from pubsub_emulator.events.subscriptions.streams import Limits
+from interchain_events.database.errors import StoreUnavailable
+from interchain_events.events import EventService, SqlRegistry
+from interchain_events.events.filters.algebra import ANY
+from interchain_events.events.log.sql_store import SqlStore
+from interchain_events.events.log.store import Head
+from interchain_events.events.protocol import events_pb2 as pb
+from interchain_events.events.rows import Block
+from interchain_events.events.subscriptions.callers import EVERYBODY, Callers
+from interchain_events.events.subscriptions.rpc import NAME, serve_grpc
+from interchain_events.events.subscriptions.sse import serve_http
+from interchain_events.events.subscriptions.streams import Limits
 from pubsub_emulator.primitives.hashing import token_hash
 from pubsub_emulator.serving.body import read_body
 from pubsub_emulator.serving.guard import Names

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from support.events import counted
 from support.stories import Story
 
-from pubsub_emulator.events.errors import BadCursor, CursorAbandoned
-from pubsub_emulator.events.filters.algebra import ANY
-from pubsub_emulator.events.log.memory import MemoryStore
-from pubsub_emulator.events.log.store import Head, check_cursor
-from pubsub_emulator.events.subscriptions.cursor import (
+from interchain_events.events.errors import BadCursor, CursorAbandoned
+from interchain_events.events.filters.algebra import ANY
+from interchain_events.events.log.memory import MemoryStore
+from interchain_events.events.log.store import Head, check_cursor
+from interchain_events.events.subscriptions.cursor import (
     Cursor,
     decode_cursor,
     encode_cursor,
     log_tag,
 )
-from pubsub_emulator.events.subscriptions.hub import Hub
+from interchain_events.events.subscriptions.hub import Hub
 
 STORIES: Final = int(os.environ.get("EVENT_STORIES", "800"))
 """More of them are the campaign of `support.story_campaign`."""

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pubsub_emulator.database.opening import open_database
-from pubsub_emulator.events.errors import LimitReached, UnknownToken
-from pubsub_emulator.events.filters.algebra import ANY
-from pubsub_emulator.events.subscriptions.cursor import Cursor
-from pubsub_emulator.events.subscriptions.registry import SqlRegistry, name_of
+from interchain_events.database.opening import open_database
+from interchain_events.events.errors import LimitReached, UnknownToken
+from interchain_events.events.filters.algebra import ANY
+from interchain_events.events.subscriptions.cursor import Cursor
+from interchain_events.events.subscriptions.registry import SqlRegistry, name_of
 
 
 def test_ev_20_a_token_is_long_and_random_and_kept_only_as_its_hash(database_place: str) -> None:

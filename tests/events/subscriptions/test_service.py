@@ -9,15 +9,15 @@ import pytest
 from support.events import counted
 from support.told import alone
 
-from pubsub_emulator.events.errors import CursorAbandoned, LimitReached
-from pubsub_emulator.events.filters.algebra import ANY, Filter, Kind
-from pubsub_emulator.events.log.memory import MemoryStore
-from pubsub_emulator.events.log.store import Head
-from pubsub_emulator.events.subscriptions.cursor import Cursor
-from pubsub_emulator.events.subscriptions.hub import Message
-from pubsub_emulator.events.subscriptions.registry import Registry, Subscription
-from pubsub_emulator.events.subscriptions.service import START, EventService
-from pubsub_emulator.events.subscriptions.streams import Ended, Limits
+from interchain_events.events.errors import CursorAbandoned, LimitReached
+from interchain_events.events.filters.algebra import ANY, Filter, Kind
+from interchain_events.events.log.memory import MemoryStore
+from interchain_events.events.log.store import Head
+from interchain_events.events.subscriptions.cursor import Cursor
+from interchain_events.events.subscriptions.hub import Message
+from interchain_events.events.subscriptions.registry import Registry, Subscription
+from interchain_events.events.subscriptions.service import START, EventService
+from interchain_events.events.subscriptions.streams import Ended, Limits
 
 
 class Unheard(MemoryStore):

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.icrc72.ic.candid import types as t
-from pubsub_emulator.icrc72.ic.candid.decode import Decoder
-from pubsub_emulator.icrc72.ic.candid.encode import Encoder
-from pubsub_emulator.icrc72.ic.candid.json_form import from_json, to_json
-from pubsub_emulator.icrc72.ic.candid.wire import DEPTH, PER_BYTE, SPARE
-from pubsub_emulator.icrc72.ic.errors import CandidError
-from pubsub_emulator.icrc72.ic.principal import Principal
+from interchain_events.icrc72.ic.candid import types as t
+from interchain_events.icrc72.ic.candid.decode import Decoder
+from interchain_events.icrc72.ic.candid.encode import Encoder
+from interchain_events.icrc72.ic.candid.json_form import from_json, to_json
+from interchain_events.icrc72.ic.candid.wire import DEPTH, PER_BYTE, SPARE
+from interchain_events.icrc72.ic.errors import CandidError
+from interchain_events.icrc72.ic.principal import Principal
 
 NULL = t.PRIMS["null"]
 NAT = t.PRIMS["nat"]

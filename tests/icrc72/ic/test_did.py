@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pubsub_emulator.icrc72.ic.candid import types as t
-from pubsub_emulator.icrc72.ic.candid.did import parse, parse_types
-from pubsub_emulator.icrc72.ic.errors import DidError
+from interchain_events.icrc72.ic.candid import types as t
+from interchain_events.icrc72.ic.candid.did import parse, parse_types
+from interchain_events.icrc72.ic.errors import DidError
 
 
 def shape(type_: t.Type) -> Any:

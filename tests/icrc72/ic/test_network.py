@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.wat import ask, canister, method
 
-from pubsub_emulator.icrc72.ic import canister as ic
-from pubsub_emulator.icrc72.ic.candid.did import parse_types
-from pubsub_emulator.icrc72.ic.candid.encode import Encoder
-from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import EMPTY, RUNNING, STOPPED, STOPPING_STATUS
-from pubsub_emulator.icrc72.ic.errors import IcError, Trap
-from pubsub_emulator.icrc72.ic.messaging import MessageLimits, Recorder, Schedule
-from pubsub_emulator.icrc72.ic.network import CanisterNetwork
-from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, MANAGEMENT, Principal, canister_id
-from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister
+from interchain_events.icrc72.ic import canister as ic
+from interchain_events.icrc72.ic.candid.did import parse_types
+from interchain_events.icrc72.ic.candid.encode import Encoder
+from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.canister import EMPTY, RUNNING, STOPPED, STOPPING_STATUS
+from interchain_events.icrc72.ic.errors import IcError, Trap
+from interchain_events.icrc72.ic.messaging import MessageLimits, Recorder, Schedule
+from interchain_events.icrc72.ic.network import CanisterNetwork
+from interchain_events.icrc72.ic.principal import ANONYMOUS, MANAGEMENT, Principal, canister_id
+from interchain_events.icrc72.ic.wasm.canister import WasmCanister
 
 
 class Scripted(ic.Canister):

@@ -11,7 +11,7 @@ from support.examples import scaled
 from support.processes import python
 from support.wat import ask, canister, method
 
-from pubsub_emulator.icrc72.ic.canister import (
+from interchain_events.icrc72.ic.canister import (
     CANISTER_ERROR,
     CANISTER_REJECT,
     SYS_UNKNOWN,
@@ -19,13 +19,13 @@ from pubsub_emulator.icrc72.ic.canister import (
     Canister,
     Context,
 )
-from pubsub_emulator.icrc72.ic.errors import IcError
-from pubsub_emulator.icrc72.ic.messaging import Recorder
-from pubsub_emulator.icrc72.ic.network import CanisterNetwork
-from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister, WasmLimits
-from pubsub_emulator.icrc72.ic.wasm.module import MODULE_BYTES, ModuleError, load
-from pubsub_emulator.icrc72.ic.wasm.stable_memory import PAGE, StableMemory
+from interchain_events.icrc72.ic.errors import IcError
+from interchain_events.icrc72.ic.messaging import Recorder
+from interchain_events.icrc72.ic.network import CanisterNetwork
+from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
+from interchain_events.icrc72.ic.wasm.canister import WasmCanister, WasmLimits
+from interchain_events.icrc72.ic.wasm.module import MODULE_BYTES, ModuleError, load
+from interchain_events.icrc72.ic.wasm.stable_memory import PAGE, StableMemory
 
 COUNT = (
     method(
@@ -95,7 +95,7 @@ def test_a_trap_ends_no_process_whose_signals_somebody_else_takes(tmp_path: Path
     )
     script = (
         "import faulthandler, pathlib, sys\n"
-        "from pubsub_emulator.icrc72 import ANONYMOUS, CanisterNetwork, WasmCanister\n"
+        "from interchain_events.icrc72 import ANONYMOUS, CanisterNetwork, WasmCanister\n"
         "network = CanisterNetwork(1)\n"
         "who = network.create(0, WasmCanister(pathlib.Path(sys.argv[1]).read_bytes()))\n"
         "for _ in range(2):\n"

@@ -6,18 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.distributor.adapter.chain import AUTHOR, ChainLedger, DomeChain, publication_of
-from pubsub_emulator.distributor.adapter.ledger import Published
-from pubsub_emulator.distributor.core.messages import No
-from pubsub_emulator.distributor.event import Event
-from pubsub_emulator.distributor.simulation.stories import event_of
-from pubsub_emulator.emulator.runtimes import EVERY
+from interchain_events.distributor.adapter.chain import (
+    AUTHOR,
+    ChainLedger,
+    DomeChain,
+    publication_of,
+)
+from interchain_events.distributor.adapter.ledger import Published
+from interchain_events.distributor.core.messages import No
+from interchain_events.distributor.event import Event
+from interchain_events.distributor.simulation.stories import event_of
+from interchain_events.pallets.dome_events import PALLET, DomeEvents, Error, EventDOMEv1
+from interchain_events.pallets.dome_events import pallet as items
+from pubsub_emulator.emulator.runtimes import every_runtime
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Call, ModuleError, dispatch
 from pubsub_emulator.runtime.framework.hooks import IntegrityError
 from pubsub_emulator.runtime.framework.origin import Root, Signed
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.pallet_dome_events import PALLET, DomeEvents, Error, EventDOMEv1
-from pubsub_emulator.runtime.pallet_dome_events import pallet as items
 
 ID, EVENT = event_of(1)
 
@@ -107,7 +112,7 @@ def test_the_event_is_read_back_from_its_scale_bytes(
     kind: bytes, metadata: list[bytes], iss: bytes | None
 ) -> None:
     made = EventDOMEv1(kind, b"l", metadata, bytes(32), bytes(32), iss, b"a", AUTHOR, 7)
-    assert EVERY.read_event(EVERY.reader(made.encode())) == made
+    assert every_runtime().read_event(every_runtime().reader(made.encode())) == made
 
 
 def test_each_block_s_state_root_commits_to_its_event() -> None:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from interchain_events.pallets.prism import PALLET, Error, ObjectAnchored, Prism
+from interchain_events.pallets.prism.pallet import MOST_OBJECT
 from pubsub_emulator.primitives.types import AccountId
 from pubsub_emulator.runtime.framework.dispatch import (
     BadOrigin,
@@ -12,8 +14,6 @@ from pubsub_emulator.runtime.framework.dispatch import (
 )
 from pubsub_emulator.runtime.framework.origin import Origin, Root, Signed
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.pallet_prism import PALLET, Error, ObjectAnchored, Prism
-from pubsub_emulator.runtime.pallet_prism.pallet import MOST_OBJECT
 
 WHO = AccountId(bytes(range(32)))
 

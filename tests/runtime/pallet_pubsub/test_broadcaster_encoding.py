@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.pallet_pubsub.world import ALICE, MOCK, World
 
-from pubsub_emulator.emulator.runtimes import EVERY
+from pubsub_emulator.emulator.runtimes import every_runtime
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
@@ -120,7 +120,7 @@ def test_events_are_pallet_index_variant_and_fields_in_order(event: Event, encod
 def test_errors_are_module_errors_of_pallet_101(error: str, index: int) -> None:
     encoded = bytes((3, 101, index, 0, 0, 0))
     assert ModuleError(Error[error]).encode() == encoded
-    assert EVERY.decode_error(encoded) == ModuleError(Error[error])
+    assert every_runtime().decode_error(encoded) == ModuleError(Error[error])
     assert len(Error) == 9
 
 

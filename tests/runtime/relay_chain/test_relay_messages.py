@@ -23,7 +23,7 @@ from support.relay_chain.world import (
 
 from pubsub_emulator.emulator.relay.chain import RelayChain
 from pubsub_emulator.emulator.relay.message_outcomes import Attempted
-from pubsub_emulator.emulator.runtimes import EVERY
+from pubsub_emulator.emulator.runtimes import every_runtime
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
@@ -337,11 +337,11 @@ def test_a_blocks_events_stand_in_its_state_and_decode_to_what_they_were() -> No
             world.call(Signed(ALICE), "delete_keys", 5, []),
         ],
     )
-    assert EVERY.stored_events(chain.storage()) == list(block.events)
+    assert every_runtime().stored_events(chain.storage()) == list(block.events)
     assert len({type(record.event) for record in block.events}) >= 8
     for record in block.events:
-        reader = EVERY.reader(record.event.encode())
-        assert EVERY.read_event(reader) == record.event
+        reader = every_runtime().reader(record.event.encode())
+        assert every_runtime().read_event(reader) == record.event
         reader.end()
 
 

@@ -5,7 +5,7 @@ declares.
 from dataclasses import dataclass
 from typing import Any
 
-from pubsub_emulator.emulator.relay.pallets import RELAY
+from pubsub_emulator.emulator.runtimes import relay_runtime
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.runtime.framework import events, system
 from pubsub_emulator.runtime.framework.pallet import AnyItem
@@ -16,7 +16,7 @@ CAPACITY = b":relay_dispatch_queue_remaining_capacity"
 
 def declared() -> dict[bytes, AnyItem]:
     """Every storage item of the relay chain's pallets, by its prefix."""
-    return {item.prefix: item for item in RELAY.items.values()}
+    return {item.prefix: item for item in relay_runtime().items.values()}
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def read_row(items: dict[bytes, AnyItem], key: bytes, raw: bytes) -> Row:
         again = b"".join(number.to_bytes(4, "little") for number in told)
         return Row(CAPACITY.decode(), (para,), told, CAPACITY + para.to_bytes(4, "little"), again)
     if key == system.EVENTS:
-        records = RELAY.decode_records(raw)
+        records = relay_runtime().decode_records(raw)
         return Row("System::Events", (), records, key, events.encode_records(records))
     item = items[key[:32]]
     keys, value = item.decode_keys(key), item.codec.decode(raw)

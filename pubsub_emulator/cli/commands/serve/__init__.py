@@ -56,12 +56,7 @@ from pubsub_emulator.cli.base.options import option, repeatable
     metavar="TIME",
     help="Time of block 0: `now`, or milliseconds since 1970; by default slot 1,000,000.",
 )
-@option(
-    "--dome-events", metavar="NAME", help="Give the relay chain pallet DomeEvents of network NAME."
-)
-@option(
-    "--prism", is_flag=True, help="Give the relay chain pallet Prism, which anchors PRISM objects."
-)
+@options.with_pallets
 @option("--journal", type=options.NEW_FILE, help="File to record all inputs in.")
 @option(
     "--replay",
@@ -97,4 +92,5 @@ def command(
     server = options.filled(
         Options, {"build": mode, "interval": interval, "origins": rpc_cors, **of_server}
     )
-    serve(scenario, options.filled(Serve, given | {"options": server}))
+    pallets = options.take_pallets(given)
+    serve(scenario, options.filled(Serve, given | {"options": server, "pallets": pallets}))

@@ -5,9 +5,9 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -18,7 +18,7 @@ from pubsub_emulator.cli.screen import log_lines, say
 from pubsub_emulator.cli.session.forks import forks_told, opened
 from pubsub_emulator.emulator.network.actions import LAST_SLOT, Action
 from pubsub_emulator.emulator.network.records import Observer
-from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT
+from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT, AddedPallet
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.files.untrusted import read_bytes
@@ -40,8 +40,8 @@ class Serve:
 
     options: Options
     genesis_time: str | None = None
-    dome_events: str | None = None
-    prism: bool = False
+    pallets: Mapping[str, AddedPallet] = field(default_factory=dict)
+    """Pallets to be added to the relay chain, by the options that add them."""
     journal: Path | None = None
     replay: Path | None = None
     out: Path | None = None
@@ -83,10 +83,8 @@ def serve(
     log_lines()
     options = given.options
     options.check()
-    if (given.dome_events or given.prism) and (
-        given.journal is not None or given.replay is not None
-    ):
-        refused = "--dome-events and --prism cannot be given with --journal or --replay"
+    if given.pallets and (given.journal is not None or given.replay is not None):
+        refused = f"{' and '.join(given.pallets)} cannot be given with --journal or --replay"
         raise BadOption(f"a journal does not record pallets: {refused}")
     if (given.fork or given.fork_para) and (given.journal or given.replay or given.out):
         refused = "--fork cannot be given with --journal, --replay or --out"
@@ -107,13 +105,11 @@ def serve(
         observers = None if given.out is None else _histories(stack, given.out, scenario)
         keeps = options.dev or replayed is not None
         forks = stack.enter_context(opened(given.fork, given.fork_para))
-        dome = given.dome_events or ""
         simulation = Simulation(
             scenario,
             genesis_slot=slot,
             accounts=True,
-            dome_events=dome,
-            prism=given.prism,
+            added=tuple(given.pallets.values()),
             forks=forks,
         )
         for line in forks_told(forks):

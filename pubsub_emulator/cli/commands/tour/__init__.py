@@ -9,7 +9,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 @click.command(
     "tour",
     cls=Command,
-    needs=(Need("prism"),),
+    needs=(Need("prism"),),  # acts of other distributions
     epilog="\b\nExamples:\n  pubsub tour\n  pubsub tour --json\n",
 )
 @with_json_option
@@ -19,9 +19,6 @@ def command() -> Result:
     The acts are relay-chain pub-sub, PRISM, ICRC-72, its replay, and the distributor. Each prints
     what happened and which command to try next.
     """
-    from importlib import import_module
-
     from pubsub_emulator.cli.commands.tour.run import take_tour
 
-    import_module("pubsub_emulator.prism.make")  # a missing extra is told before the first act
     return take_tour()

@@ -9,6 +9,7 @@ from typing import Final
 
 from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.screen import say, say_document
+from pubsub_emulator.extension import attribute, extensions
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.vectors import Document, Format
 
@@ -17,11 +18,8 @@ MODULES: Final = (
     "pubsub_emulator.primitives.scale_vectors",
     "pubsub_emulator.primitives.signature_vectors",
     "pubsub_emulator.xcm.vectors",
-    "pubsub_emulator.runtime.pallet_dome_events.vectors",
-    "pubsub_emulator.icrc72.vectors",
-    "pubsub_emulator.prism.vectors",
 )
-"""Modules that declare `FORMATS`; a room that reads vectors adds its own."""
+"""This distribution's modules that declare `FORMATS`."""
 
 _SHOWN: Final = 10
 _MALFORMED: Final = (
@@ -56,12 +54,23 @@ class Checked:
         return {**result, "unchecked": list(self.format.unchecked)}
 
 
+def known_formats() -> list[Format]:
+    """Return the formats of all installed distributions. Raises `BadExtension`."""
+    formats: list[Format] = []
+    for module in MODULES:
+        formats += import_module(module).FORMATS
+    for extension in extensions():
+        for module in extension.vectors:
+            formats += attribute(module, "FORMATS", tuple)
+    return formats
+
+
 def check_paths(paths: Sequence[Path], *, as_json: bool) -> bool:
     """Check all files.
 
     Returns whether every case passes. Raises `InputError` before anything is checked.
     """
-    formats = [each for module in MODULES for each in import_module(module).FORMATS]
+    formats = known_formats()
     found = [
         (path, document, _format_of(path, document, formats))
         for path, document in _documents(paths)

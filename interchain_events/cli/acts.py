@@ -1,0 +1,215 @@
+"""Acts of `pubsub tour`: PRISM, ICRC-72, its replay, and the distributor.
+
+PRISM reads the relay chain's events, canisters subscribe to them, missed events are replayed, and
+the distributor publishes the last of them on three other networks.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from typing import Final
+
+from interchain_events.distributor.event import Event
+from interchain_events.distributor.simulation.invariants import surprises
+from interchain_events.distributor.simulation.network import SimulatedNetwork as Far
+from interchain_events.distributor.simulation.world import World
+from interchain_events.events.log.sources.network import NetworkLog
+from interchain_events.events.log.sql_store import SqlStore, open_store
+from interchain_events.events.rows import Row
+from interchain_events.icrc72.bridge import Bridge
+from interchain_events.icrc72.client import App, EventNotification, plain
+from interchain_events.icrc72.deployment import PubSub, deploy
+from interchain_events.icrc72.ic.canister import Context
+from interchain_events.icrc72.ic.network import CanisterNetwork as Subnets
+from interchain_events.icrc72.settings import DEFAULTS
+from interchain_events.pallets.prism import PrismConfig
+from interchain_events.prism.core.messages import AddKey, Usage
+from interchain_events.prism.make import (
+    Secret,
+    atala_object,
+    create_did,
+    public_key,
+    update_did,
+)
+from interchain_events.prism.tables.processor import Processor
+from pubsub_emulator.cli.commands.tour.run import Act, Tour, must
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import AccountId
+from pubsub_emulator.runtime.accounts.endowed import ALICE
+from pubsub_emulator.runtime.framework.origin import Signed
+
+ADDED: Final = (PrismConfig(),)
+"""The pallets that the acts need."""
+
+PUBLISHED: Final = "Broadcaster.DataPublished"
+PATTERN: Final = f"org.polkadot.*.*.{PUBLISHED}"
+_MISSED: Final = 24
+_END: Final = 32
+_ROUNDS: Final = 3
+_SETTLE: Final = 600
+_NETWORKS: Final = ("alastria", "fabric", "hashnet")
+_TRACE: Final = "pubsub icrc72 trace demo --namespace org.example.price --event 12"
+
+
+class Follower(App):
+    """A canister that records the row of each event that it receives."""
+
+    def on_event(self, ctx: Context, event: EventNotification) -> None:
+        """Keep the event's place in the log."""
+        del ctx
+        self.data.append(plain(event.data)["seq"])
+
+
+class EventActs:
+    """One log and one set of canisters, which follow the tour's network."""
+
+    def __init__(self, tour: Tour, log: SqlStore) -> None:
+        self.tour = tour
+        self.log = log
+        self.writer = NetworkLog(tour.network, log)
+        settings = replace(DEFAULTS, publications=10_000)
+        self.subnets = Subnets(2)
+        self.canisters: PubSub = deploy(self.subnets, broadcasters=(0, 1, 1), settings=settings)
+        self.subnets.create(0, Bridge(self.canisters.orchestrator, settings, store=log))
+        listener = Follower(
+            self.canisters.orchestrator, settings, subscriptions={PATTERN: {}}, publications={}
+        )
+        self.follower = self.subnets.create(1, listener)
+        self.subnets.step(20)
+        # The subnets take some rounds after each relay block.
+        tour.after_each_block.append(lambda: self.subnets.step(_ROUNDS))
+
+    def published(self) -> list[Row]:
+        """Return the values published so far, from the log."""
+        return [row for row in self.log.read(0, 1_000_000).rows if row.kind == PUBLISHED]
+
+    def prism(self) -> Iterator[str]:
+        """Anchor a DID on the same relay chain, and read it back from its log."""
+        master, issuing = (
+            Secret.of(blake2_256(name).hex()) for name in (b"tour/master", b"tour/issuing")
+        )
+        created = create_did({"master0": (Usage.MASTER_KEY, master)})
+        added = [AddKey(public_key("issuing0", Usage.ISSUING_KEY, issuing))]
+        good = update_did(created.suffix, created.hash, added, "master0", master)
+        forged = update_did(created.suffix, good.hash, added, "master0", issuing)
+        who = AccountId(ALICE)
+        self.tour.network.call(
+            Signed(who), "Prism", "anchor", atala_object([created.raw, good.raw, forged.raw])
+        )
+        self.tour.build(self.tour.network.number + 1)
+        self.writer.flush()
+        processor = Processor(self.log.database, self.log, depth=0)
+        processor.run()
+        with self.log.database.transaction() as session:
+            rows = session.run(
+                "SELECT atala_operation_status FROM atala_operations ORDER BY"
+                " atala_operation_seq_no"
+            )
+        statuses = [str(row[0]) for row in rows]
+        applied = sum("APPLIED" in each for each in statuses)
+        must((len(statuses), applied) == (3, 2), f"PRISM came to {statuses}")
+        yield (
+            "One block of the same relay chain anchored three operations on the DID"
+            f" did:prism:{created.suffix[:12]}…"
+        )
+        yield "Two were applied; the one that another key had signed was rejected."
+        self.tour.note("prism", created.suffix, statuses)
+
+    def icrc72(self) -> Iterator[str]:
+        """Let a canister subscribe to the chain's events."""
+        self.subnets.step(_SETTLE)
+        heard, due = self._heard(), [row.seq for row in self.published()]
+        must(heard == due, f"the canister heard {len(heard)} of {len(due)} events")
+        yield f"A canister on another subnet subscribed to `{PATTERN}`. It was told"
+        yield (
+            f"of all {len(heard)} prices in order, by a publisher that reads the chain's log and by"
+            " broadcasters."
+        )
+        self.tour.note("icrc72", heard)
+
+    def replay(self) -> Iterator[str]:
+        """Stop the canister and kill the broadcaster, then let what was missed be replayed."""
+        before = len(self._heard())
+        self.subnets.stop(self.follower)
+        self.tour.build(_MISSED)
+        self.subnets.uninstall(self.canisters.broadcasters[1])
+        self.tour.build(_END)
+        self.writer.flush()
+        self.subnets.start(self.follower)
+        self.subnets.step(_SETTLE)
+        heard, due = self._heard(), [row.seq for row in self.published()]
+        must(heard == due, f"after the replay the canister has {len(heard)} of {len(due)} events")
+        replays = len(self.canisters.registry.state.replays)
+        yield (
+            f"The canister was stopped while {len(due) - before} prices went out; its broadcaster"
+            " died with them."
+        )
+        yield (
+            f"It noticed the gap and asked: {replays} replays later it has all {len(due)}, in"
+            " order, each once."
+        )
+        self.tour.note("replay", heard, replays)
+
+    def distributor(self) -> Iterator[str]:
+        """Spread the newest prices over three networks, one of which is down."""
+        networks = {name: Far(name) for name in _NETWORKS}
+        world = World(1, networks, 2)
+        world.start()
+        world.run(1_000)
+        endpoint = "https://desk.example/prices"
+        world.subscribe(endpoint)
+        networks["fabric"].up = False
+        originals: dict[str, list[Event]] = {}
+        for row in self.published()[-5:]:
+            name, event = _event(row)
+            originals[name] = [event]
+            world.publish(name, event)
+            world.run(5_000)
+        networks["fabric"].up = True
+        world.heal()
+        settled = world.settle()
+        found = surprises(world, originals)
+        must(settled and not found, f"the distributor left {found or 'work undone'}")
+        sent = sum(answer == 200 for _, _, answer in world.endpoints[endpoint].got)
+        on = {name: len(network.log) for name, network in networks.items()}
+        must(set(on.values()) == {len(originals)}, f"the networks hold {on}")
+        yield (
+            f"A distributor with two processes published the last {len(originals)} prices on"
+            f" {', '.join(_NETWORKS)}."
+        )
+        yield (
+            "fabric was down at first; now each network has each event once, and a subscriber was"
+            f" told {sent} times."
+        )
+        self.tour.note("distributor", on, sent, world.digest())
+
+    def _heard(self) -> list[object]:
+        return list(self.canisters.app(self.follower).data)
+
+
+def _event(row: Row) -> tuple[str, Event]:
+    """A published price as an event of the distributor, with its id."""
+    name = "0x" + blake2_256(bytes(row.id)).hex()
+    key = str(row.fields["key"])
+    location = f"https://prices.example/{key}?hl={name}"
+    return name, Event("PricePublished", location, ("prd",), key, name, "0x" + "5c" * 32)
+
+
+def acts(tour: Tour, stack: ExitStack) -> list[Act]:
+    """Return the acts; `stack` closes what they open."""
+    log = stack.enter_context(closing(open_store(":memory:", "tour")))
+    events = EventActs(tour, log)
+    return [
+        Act(
+            "PRISM: identities in the events of that chain",
+            events.prism,
+            "pubsub serve --prism, then pubsub prism --help",
+        ),
+        Act("ICRC-72: canisters subscribe to that chain", events.icrc72, _TRACE),
+        Act("ICRC-77: what a canister missed is replayed", events.replay, "pubsub icrc72 demo"),
+        Act(
+            "The distributor: the same event on three networks",
+            events.distributor,
+            "pubsub distributor demo",
+        ),
+    ]

@@ -1,0 +1,156 @@
+"""`pubsub distributor serve` and `adapter`; they start without what only simulations need."""
+
+import asyncio
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from interchain_events.distributor.adapter.ledger import NetworkLog
+from interchain_events.distributor.event import NETWORK
+from interchain_events.distributor.once import Store, open_store
+from interchain_events.distributor.service.config import AccessConfig, make_access, read_config
+from interchain_events.distributor.service.serve import log_lines, running, served, tune_collector
+from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.ending import asked_to_end
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.serving.guard import Names
+
+
+def serve_distributor(path: Path) -> None:
+    """Serve a distributor until a signal ends it."""
+    config = read_config(path)
+    log_lines()
+
+    async def run() -> None:
+        async with running(config, path.parent) as found:
+            click.echo(f"distributor of {', '.join(config.adapters)} on {found.url}")
+            await asked_to_end().wait()
+            click.echo("ending: what is under way is finished first")
+
+    tune_collector()
+    asyncio.run(run())
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterOptions:
+    """The options of an adapter.
+
+    Those from `url` on are for an EVM chain and the key that publishes there.
+    """
+
+    network: str
+    host: str
+    names: tuple[str, ...]
+    port: int
+    store: str
+    node: str | None
+    seed_env: str | None
+    not_unique: bool
+    everyone: bool
+    url: str | None
+    contract: str | None
+    first: int
+    chain_id: int | None
+    finality: str
+    price: int | None
+    stuck: int
+    keystore: Path | None
+    password_env: str | None
+    key_env: str | None
+
+
+def serve_adapter(given: AdapterOptions) -> None:
+    """Serve an adapter of one network until a signal ends it."""
+    from interchain_events.distributor.adapter.http import AdapterHttp
+
+    if not NETWORK.fullmatch(given.network):
+        raise click.BadParameter(
+            "a network's name has 1 to 32 of the characters a-z, 0-9 and -", param_hint="NETWORK"
+        )
+    evm_only = (given.contract, given.keystore, given.key_env, given.chain_id)
+    if given.url is None and (any(evm_only) or given.price is not None):
+        raise click.UsageError(
+            "--contract, --keystore, --key-env, --chain-id and --gas-price are for --evm"
+        )
+    access = make_access(AccessConfig(open=given.everyone), given.host, Path())
+    log_lines()
+
+    async def run() -> None:
+        store = open_store(given.store)
+        ledger = await (
+            _ledger(given) if given.url is None else _evm_ledger(given, given.url, store)
+        )
+        names = Names(given.host, given.names)
+        node = given.url or given.node or ""
+        http = AdapterHttp(given.network, ledger, store, access, node=node, names=names)
+        async with served(http.application(), given.host, given.port) as url:
+            click.echo(f"adapter of {given.network} on {url}")
+            await asked_to_end().wait()
+
+    tune_collector()
+    asyncio.run(run())
+
+
+async def _ledger(given: AdapterOptions) -> NetworkLog:
+    """The chain of an adapter."""
+    from interchain_events.distributor.adapter.chain import ChainLedger
+    from interchain_events.distributor.adapter.rpc import RpcLedger
+    from pubsub_emulator.client.extrinsics import development_seed
+    from pubsub_emulator.client.rpc import connect
+
+    if given.node is None:
+        return ChainLedger(given.network, unique=not given.not_unique)
+    seed = development_seed("Alice") if given.seed_env is None else options.seed_of(given.seed_env)
+    return RpcLedger(given.network, await connect(given.node).__aenter__(), seed)
+
+
+async def _evm_ledger(given: AdapterOptions, url: str, store: Store) -> NetworkLog:
+    """The contract of an adapter."""
+    from interchain_events.distributor.adapter.evm.account import (
+        key_of_environment,
+        key_of_keystore,
+    )
+    from interchain_events.distributor.adapter.evm.ledger import EvmSettings, open_ledger
+    from interchain_events.distributor.adapter.evm.node import EvmNode, Finality
+    from pubsub_emulator.client.rpc import connect
+
+    if given.node is not None:
+        raise click.UsageError("--node and --evm are chains of two kinds: give one of them")
+    if given.contract is not None and not re.fullmatch("0x[0-9a-fA-F]{40}", given.contract):
+        raise click.BadParameter("an address is 0x and 40 hex digits", param_hint="--contract")
+    if given.finality not in {"safe", "finalized"} and not re.fullmatch(
+        "[0-9]{1,2}|100", given.finality
+    ):
+        raise click.BadParameter(
+            "a number of 0 to 100, safe or finalized is needed", param_hint="--finality"
+        )
+    if given.store == "memory:":
+        raise click.UsageError(
+            "--evm needs a --store that lasts, such as sqlite:FILE: it has transactions under way"
+        )
+    if (given.keystore is None) == (given.key_env is None):
+        raise click.UsageError("--evm needs a key: give one of --keystore and --key-env")
+    if given.keystore is None:
+        account = key_of_environment(given.key_env or "")
+    elif given.password_env is None:
+        account = key_of_keystore(
+            given.keystore, click.prompt("password of the keystore", hide_input=True, err=True)
+        )
+    else:
+        account = key_of_keystore(given.keystore, os.environ.get(given.password_env, ""))
+    finality: Finality = int(given.finality) if given.finality.isdecimal() else given.finality  # type: ignore[assignment]
+    unique, stuck = not given.not_unique, float(given.stuck)
+    settings = EvmSettings(
+        given.contract, given.first, given.chain_id, unique, finality, given.price, stuck=stuck
+    )
+    node = EvmNode(await connect(url).__aenter__())
+    try:
+        ledger = await open_ledger(given.network, node, account, settings, store)
+    except PubsubError:
+        await node.rpc.__aexit__(None, None, None)
+        raise
+    click.echo(f"contract {ledger.contract} of chain {ledger.chain_id}, account {account.address}")
+    return ledger

@@ -1,0 +1,117 @@
+"""`pubsub distributor simulate` and `demo`."""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from interchain_events.distributor.simulation import demo
+from interchain_events.distributor.simulation.file import read_scenario
+from interchain_events.distributor.simulation.scenarios import SCENARIOS, play
+from interchain_events.distributor.simulation.script import play_file
+from interchain_events.distributor.simulation.stories import tell
+from pubsub_emulator.cli.base.result import Result
+from pubsub_emulator.cli.exits import FINDINGS
+from pubsub_emulator.cli.screen import say, table
+
+PROGRESS = 1_000
+"""After how many stories it is said how far a campaign is."""
+
+
+def simulate(scenario: str, seed: int, count: int) -> Result:
+    """Play scenarios or stories."""
+    if scenario == "list":
+        listed = (
+            (str(number), title, rules) for number, (title, rules, _) in sorted(SCENARIOS.items())
+        )
+        table("Scenarios", ("scenario", "what happens", "rules"), listed)
+        return Result(
+            {"scenarios": {str(number): title for number, (title, _, _) in SCENARIOS.items()}}
+        )
+    if scenario == "stories":
+        return _stories(seed, count)
+    if scenario == "all":
+        return _scenarios(tuple(SCENARIOS), seed)
+    if scenario.endswith(".toml"):
+        return _file(Path(scenario), seed)
+    if not scenario.isdecimal() or int(scenario) not in SCENARIOS:
+        raise click.BadParameter(
+            f"{scenario!r} is not one of list, all, stories, a number that `list` shows, or a file"
+            " that ends in .toml",
+            param_hint="SCENARIO",
+        )
+    return _scenarios((int(scenario),), seed)
+
+
+def _scenarios(numbers: Iterable[int], seed: int) -> Result:
+    found: dict[str, dict[str, object]] = {}
+    for number in sorted(numbers):
+        stage = play(number, seed)
+        say(
+            f"{number:>2}  {SCENARIOS[number][0]}:"
+            f" {'; '.join(stage.failures) or 'as the rules say'}"
+        )
+        found[str(number)] = {"surprises": stage.failures, "digest": stage.world.digest()}
+    if len(found) == 1:
+        say(f"digest: {next(iter(found.values()))['digest']}")
+    return Result(
+        {"scenarios": found}, FINDINGS if any(each["surprises"] for each in found.values()) else 0
+    )
+
+
+def _file(path: Path, seed: int) -> Result:
+    scenario = read_scenario(path)
+    stage = play_file(scenario, seed)
+    for failure in stage.failures:
+        say(failure)
+    say(
+        f"{scenario.title}:"
+        f" {'as expected, and every invariant holds' if not stage.failures else 'not as expected'}"
+    )
+    digest = stage.world.digest()
+    say(f"digest: {digest}")
+    document = {"title": scenario.title, "surprises": stage.failures, "digest": digest}
+    return Result(document, FINDINGS if stage.failures else 0)
+
+
+def _stories(seed: int, count: int) -> Result:
+    begun, steps, events = time.monotonic(), 0, 0
+    surprising: dict[str, list[str]] = {}
+    for number in range(seed, seed + count):
+        outcome = tell(number)
+        steps, events = steps + outcome.steps, events + outcome.events
+        if outcome.surprises:
+            surprising[str(number)] = outcome.surprises
+            say(f"story {number}: {'; '.join(outcome.surprises)}")
+        played = number + 1 - seed
+        if played % PROGRESS == 0 and played < count:
+            say(
+                f"{played:,} of {count:,} stories, {len(surprising)} with a surprise; go on with"
+                f" --seed {number + 1}"
+            )
+    seconds = time.monotonic() - begun
+    say(
+        f"{count:,} stories, {events:,} events, {steps:,} steps in {seconds:,.0f} s;"
+        f" {len(surprising)} with a surprise"
+    )
+    document = {"stories": count, "events": events, "steps": steps, "surprises": surprising}
+    return Result(document, FINDINGS if surprising else 0)
+
+
+def demonstrate(seed: int) -> Result:
+    """Play the demonstration, and print its messages and figures."""
+    found = demo.demonstrate(seed)
+    say(f"{found.events} events, published through two distributors and by strangers")
+    table("Networks", ("network", "events in its log"), found.on_networks.items())
+    table("Faults", ("what went wrong", "times"), found.happened.items())
+    table("Subscribers", ("subscriber", "acknowledged"), found.acknowledged.items())
+    for each in found.surprises:
+        say(f"surprise: {each}")
+    if not found.surprises:
+        say(
+            "every event is on every network, once; each subscriber got what matches; every"
+            " invariant holds"
+        )
+    say(f"digest: {found.digest}")
+    return Result(found._asdict(), FINDINGS if found.surprises or not found.settled else 0)

@@ -1,0 +1,94 @@
+"""`pubsub events audit` and `pubsub prism audit`: compare a server's deliveries with its log."""
+
+import shutil
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+from interchain_events.delivery_audit import tables
+from interchain_events.delivery_audit.deliveries import Audited, DeliveriesError, audit_deliveries
+from interchain_events.delivery_audit.statuses import audit_statuses
+from interchain_events.events.log.sql_store import existing_store
+from interchain_events.events.subscriptions.deliveries import export_log
+from interchain_events.prism.tables.operations import OperationLog
+from interchain_events.prism.tables.schema import prepare
+from pubsub_emulator.cli.base.result import Result
+from pubsub_emulator.cli.exits import FINDINGS
+from pubsub_emulator.cli.screen import say, table
+from pubsub_emulator.spark_audit.spark.context import start_context
+
+_TOKEN = 16
+"""Digits of a subscription's name in the table; `--json` has it whole."""
+
+
+def run_audit(
+    deliveries: Path, place: str, master: str | None, *, with_statuses: bool = False
+) -> Result:
+    """`pubsub events audit`, and with the statuses of operations `pubsub prism audit`.
+
+    Raises `PubsubError`.
+    """
+    has_streams = (deliveries / tables.EVENT_STREAMS.name).is_dir()
+    of_statuses = (
+        (tables.STATUS_TRUTHS, tables.STATUS_ANSWERS, tables.STATUS_STREAMS)
+        if with_statuses
+        else ()
+    )
+    if not has_streams and not any((deliveries / each.name).is_dir() for each in of_statuses):
+        raise DeliveriesError(f"{deliveries}: there is no table {tables.EVENT_STREAMS.name}")
+    with tempfile.TemporaryDirectory(prefix="pubsub-events-") as name:
+        folder = Path(name)
+        for wanted in (tables.EVENT_STREAMS.name, tables.EVENT_DELIVERIES.name):
+            if (deliveries / wanted).is_dir():
+                shutil.copytree(deliveries / wanted, folder / wanted)
+        with closing(existing_store(place)) as store:
+            if with_statuses:
+                prepare(store.database)
+            events = export_log(OperationLog(store.database) if with_statuses else store, folder)
+        context = start_context(master)
+        try:
+            audited = audit_deliveries(context, folder) if has_streams else Audited([], 0, 0, 0)
+            statuses = audit_statuses(context, deliveries) if with_statuses else None
+        finally:
+            context.stop()
+    say(
+        f"{audited.deliveries:,} deliveries in {audited.streams:,} streams against {events:,}"
+        " events of the log"
+    )
+    if audited.taken_back:
+        say(
+            f"{audited.taken_back:,} of them are of branches that were taken back, and cannot be"
+            " compared"
+        )
+    if not _say_findings(audited.findings, "subscription", "first_seq"):
+        say("nothing is missing, doubled, out of order, not asked for, altered or invented")
+    document = {
+        "findings": audited.findings,
+        "streams": audited.streams,
+        "deliveries": audited.deliveries,
+    }
+    document |= {"taken_back": audited.taken_back, "events": events}
+    if statuses is not None:
+        say(
+            f"{statuses.answers:,} statuses told in {statuses.streams:,} streams of one operation"
+            " each"
+        )
+        if not _say_findings(statuses.findings, "operation", "first_position"):
+            say("no status is doubled, out of order, altered, invented or withheld")
+        document["statuses"] = statuses._asdict()
+    return Result(document, FINDINGS if audited.findings or (statuses and statuses.findings) else 0)
+
+
+def _say_findings(findings: list[dict[str, object]], stream: str, first: str) -> bool:
+    """Print findings by stream and day; whether there are any.
+
+    `stream` and `first` are the keys of these two.
+    """
+    if findings:
+        columns = (stream, "day", "finding", "count", first)
+        rows = [
+            (str(each[stream])[:_TOKEN], *(each[column] for column in columns[1:]))
+            for each in findings
+        ]
+        table("", tuple(column.replace("_", " ") for column in columns), rows)
+    return bool(findings)

@@ -1,0 +1,348 @@
+"""`pubsub prism`: a node, and its clients."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, aclosing, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+
+from interchain_events.events.log.sql_store import SqlStore, open_store
+from interchain_events.events.subscriptions.callers import Callers, check_reach, read_callers
+from interchain_events.events.subscriptions.grpc_server import Tls
+from interchain_events.events.subscriptions.service import Recorder
+from interchain_events.prism.client import ClientSubscription, PrismClient, TakenBack
+from interchain_events.prism.core.filters import OWNERS, Filter, FilterType
+from interchain_events.prism.core.identifiers import is_hex_hash
+from interchain_events.prism.core.process import Status
+from interchain_events.prism.protocol import prism_pb2 as pb
+from interchain_events.prism.service.chain import AnchoringChain, NodeChain
+from interchain_events.prism.service.db_sync import DEPTH as CARDANO_DEPTH
+from interchain_events.prism.service.db_sync import SOURCE, DbSyncChain
+from interchain_events.prism.service.node import PrismNode
+from interchain_events.prism.service.rpc import serve_prism
+from interchain_events.prism.service.service import PrismLimits, PrismService, StatusRecorder
+from interchain_events.prism.tables.operations import NETWORK
+from interchain_events.prism.tables.processor import DEPTH, Processor, Source
+from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.ending import asked_to_end
+from pubsub_emulator.cli.exits import INTERRUPTED
+from pubsub_emulator.cli.screen import log_lines, say, say_document
+from pubsub_emulator.client.extrinsics import development_seed
+from pubsub_emulator.files.atomic import write_whole
+from pubsub_emulator.primitives.hexadecimal import unhex
+
+_NAMES: Final = {
+    "any": FilterType.ANONYMOUS_ANY_FILTER,
+    "create-did": FilterType.CREATE_DID_FILTER,
+    "did": FilterType.DID_OWNER_ANY_FILTER,
+    "update-did": FilterType.UPDATE_DID_FILTER,
+    "issuance": FilterType.CREDENTIALS_ISSUANCE_FILTER,
+    "revocation": FilterType.CREDENTIALS_REVOCATION_FILTER,
+    "credential": FilterType.REVOKE_CREDENTIAL_FILTER,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """The arguments of `serve`."""
+
+    url: str | None
+    db_sync: str | None
+    place: str
+    network: str
+    host: str
+    tls_certificate: Path | None
+    tls_key: Path | None
+    tokens: Path | None
+    is_open: bool
+    port: int
+    depth: int | None
+    first: int
+    event: str
+    path: str
+    seed_env: str | None
+    pending_blocks: int
+    streams_per_client: int
+    subscriptions_per_client: int
+    schedules_per_minute: int
+    heartbeat: float
+    deliveries: Path | None
+
+
+def serve_node(given: Serve) -> None:
+    """Run the command until Ctrl-C, which gives exit code 130. Raises `PubsubError`, `OSError`."""
+    log_lines()
+    if (given.tls_certificate is None) != (given.tls_key is None):
+        raise click.UsageError("--tls-certificate and --tls-key go together")
+    if (given.url is None) == (given.db_sync is None):
+        raise click.UsageError("give --chain with a node, or --db-sync with a database")
+    if given.db_sync is not None and (given.seed_env is not None or _source(given) != Source()):
+        raise click.UsageError("--event, --path and --seed-env belong to --chain")
+    callers = read_callers(given.tokens)
+    check_reach(given.host, callers, has_tls=given.tls_key is not None, is_open=given.is_open)
+    seed = development_seed("Alice") if given.seed_env is None else options.seed_of(given.seed_env)
+    with ExitStack() as stack:
+        log = stack.enter_context(closing(open_store(given.place, given.network)))
+        recorders: tuple[Recorder, StatusRecorder] | None = None
+        if given.deliveries is not None:
+            from interchain_events.events.subscriptions.deliveries import DeliveryRecorder
+            from interchain_events.prism.status_deliveries import StatusDeliveries
+
+            statuses = stack.enter_context(StatusDeliveries(given.deliveries))
+            recorders = stack.enter_context(DeliveryRecorder(given.deliveries, NETWORK)), statuses
+        asyncio.run(_serve(given, log, seed, callers, recorders))
+    sys.exit(INTERRUPTED)
+
+
+async def _serve(
+    given: Serve,
+    log: SqlStore,
+    seed: bytes,
+    callers: Callers,
+    recorders: tuple[Recorder, StatusRecorder] | None,
+) -> None:
+    source = _source(given) if given.db_sync is None else SOURCE
+    depth = (
+        given.depth
+        if given.depth is not None
+        else DEPTH
+        if given.db_sync is None
+        else CARDANO_DEPTH
+    )
+    limits = PrismLimits(
+        given.streams_per_client,
+        heartbeat_seconds=given.heartbeat,
+        subscriptions_per_client=given.subscriptions_per_client,
+        pending_blocks=given.pending_blocks,
+        schedules_per_minute=given.schedules_per_minute,
+    )
+    processor = Processor(log.database, log, source, depth if given.db_sync is None else 0)
+    service = PrismService(processor, limits, *(recorders or ()), anchors=given.db_sync is None)
+    ended = asked_to_end()
+    async with AsyncExitStack() as stack:
+        chain: AnchoringChain
+        if given.db_sync is not None:
+            chain = stack.enter_context(closing(DbSyncChain(given.db_sync, depth, given.first)))
+        else:
+            chain = await stack.enter_async_context(
+                NodeChain(str(given.url), source, seed, given.first)
+            )
+        tls = (
+            Tls(given.tls_certificate, given.tls_key)
+            if given.tls_certificate and given.tls_key
+            else None
+        )
+        port = await stack.enter_async_context(
+            serve_prism(service, given.host, given.port, callers, tls)
+        )
+        node = await stack.enter_async_context(PrismNode(service, log, chain))
+        say(
+            f"grpc://{given.host}:{port}: PRISM on {given.url or 'db-sync'}, depth {depth}; Ctrl-C"
+            " ends it"
+        )
+        sys.stdout.flush()
+        waits = [asyncio.create_task(ended.wait()), asyncio.create_task(node.ended())]
+        done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for task in waits:
+            task.cancel()
+        for task in done:
+            task.result()
+
+
+def _source(given: Serve) -> Source:
+    """The events that contain objects."""
+    return Source(
+        given.event,
+        tuple(int(each) if each.isdecimal() else each for each in given.path.split(".")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A client's node: its address, and what the client shows it."""
+
+    address: str
+    token_env: str | None
+    tls_ca: Path | None
+
+    def client(self) -> PrismClient:
+        """A client of it."""
+        token = "" if self.token_env is None else os.environ.get(self.token_env, "")
+        if self.token_env is not None and not token:
+            raise click.UsageError(f"--token-env {self.token_env}: the variable is empty")
+        return PrismClient(
+            self.address,
+            token=token,
+            roots=None if self.tls_ca is None else self.tls_ca.read_bytes(),
+        )
+
+
+def submit_operations(files: Sequence[Path], node: Node) -> None:
+    """Submit the operations in files to a PRISM node, and print their ids. Raises `PubsubError`."""
+    signed = [raw for path in files for raw in _operations(path)]
+
+    async def run() -> None:
+        async with node.client() as client:
+            ids, token = await client.schedule(signed)
+            say_document(
+                json.dumps({"operation_ids": [each.hex() for each in ids], "cancel_token": token})
+            )
+
+    asyncio.run(run())
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """The arguments of `subscribe`."""
+
+    filters: Sequence[str]
+    status: str | None
+    state: Path | None
+    node: Node
+    batches: bool
+    everything: bool
+    until_live: bool
+
+
+def subscribe_to(given: Subscribe) -> None:
+    """Print the events of a subscription as they come. Raises `PubsubError`."""
+    known = _kept(given.state)
+    if known is None and not given.filters:
+        raise click.UsageError("give a --filter, or --state with the file of a subscription")
+    if known is not None and given.filters:
+        said = "holds a subscription with its filters; give no --filter, or another file"
+        raise click.UsageError(f"{given.state} {said}")
+    filters = [read_filter(each, given.status) for each in given.filters]
+    asyncio.run(_subscribe(given, filters, known))
+
+
+async def _subscribe(
+    given: Subscribe, filters: Sequence[Filter], known: ClientSubscription | None
+) -> None:
+    async with given.node.client() as client:
+        at = known or await client.subscribe(
+            filters, batches=given.batches, everything=given.everything
+        )
+        _keep(given.state, at)
+        while True:
+            try:
+                async with aclosing(client.events(at)) as messages:
+                    async for message in messages:
+                        at = message.subscription
+                        for event in message.events:
+                            say_document(json.dumps(_event(event)))
+                        sys.stdout.flush()
+                        _keep(given.state, at)
+                        if message.live and given.until_live:
+                            return
+            except TakenBack as cut:
+                say_document(json.dumps({"taken_back_after": cut.seq_no}))
+                at = cut.subscription
+                _keep(given.state, at)
+
+
+def watch_status(operation_id: str, node: Node) -> None:
+    """Print every status of one operation until it is final. Raises `PubsubError`."""
+    if not is_hex_hash(operation_id):
+        raise click.UsageError("OPERATION: not 64 lower-case hex digits")
+
+    async def run() -> None:
+        async with (
+            node.client() as client,
+            aclosing(client.statuses(bytes.fromhex(operation_id))) as updates,
+        ):
+            async for update in updates:
+                say_document(json.dumps(_update(update)))
+
+    asyncio.run(run())
+
+
+def read_filter(text: str, status: str | None) -> Filter:
+    """Parse a filter of the command line. Raises `click.UsageError`."""
+    name, _, value = text.partition("=")
+    kind = _NAMES.get(name)
+    if kind is None:
+        raise click.UsageError(f"--filter {text}: not one of {', '.join(_NAMES)}")
+    outcome = None if status is None else Status(status)
+    if kind in OWNERS and is_hex_hash(value):
+        return Filter(kind, value, status=outcome)
+    credential, _, batch = value.partition("@")
+    if (
+        kind is FilterType.REVOKE_CREDENTIAL_FILTER
+        and is_hex_hash(credential)
+        and (not batch or is_hex_hash(batch))
+    ):
+        return Filter(kind, None, bytes.fromhex(credential), batch or None, outcome)
+    if kind in OWNERS or kind is FilterType.REVOKE_CREDENTIAL_FILTER or value:
+        raise click.UsageError(
+            f"--filter {text}: suffix, hash and batch must have 64 lower-case hex digits each"
+        )
+    return Filter(kind, status=outcome)
+
+
+def _event(event: pb.SubscriptionEvent) -> dict[str, object]:
+    signed, status = (
+        event.signed_operation.hex(),
+        "APPLIED" if event.status == pb.OUTCOME_APPLIED else "REJECTED",
+    )
+    operation = {
+        "operation_id": event.operation_id.hex(),
+        "type": pb.OperationType.Name(event.type),
+    }
+    outcome = {"status": status, "reason": pb.RejectReason.Name(event.reason)}
+    owner = {
+        "did_suffix": event.did_suffix or None,
+        "credential_batch_id": event.credential_batch_id or None,
+    }
+    place = {"block": event.position.number, "time": event.position.time}
+    return {
+        "seq_no": event.seq_no,
+        **operation,
+        **outcome,
+        **owner,
+        **place,
+        "signed_operation": signed,
+    }
+
+
+def _update(update: pb.OperationStatusUpdate) -> dict[str, object]:
+    found: dict[str, object] = {"status": pb.OperationStatus.Name(update.status)}
+    if update.status == pb.CONFIRMATION_LEVEL:
+        found["level"] = update.confirmation_level
+    if update.status == pb.REJECTED:
+        found["reason"] = pb.RejectReason.Name(update.reason)
+    if update.HasField("position"):
+        found["block"] = update.position.number
+    return found
+
+
+def _operations(path: Path) -> Iterator[bytes]:
+    text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                yield unhex(line.strip())
+            except ValueError:
+                raise click.UsageError(f"{path}:{number}: not hex") from None
+
+
+def _kept(path: Path | None) -> ClientSubscription | None:
+    if path is None or not path.exists():
+        return None
+    try:
+        document = json.loads(path.read_bytes())
+        return ClientSubscription(str(document["token"]), str(document["cursor"]))
+    except (ValueError, KeyError, TypeError):
+        raise click.UsageError(f"{path}: not the state of a subscription") from None
+
+
+def _keep(path: Path | None, at: ClientSubscription) -> None:
+    """Write the file atomically: after a kill it has the old or the new content."""
+    if path is not None:
+        write_whole(path, json.dumps({"token": at.token, "cursor": at.cursor}) + "\n")

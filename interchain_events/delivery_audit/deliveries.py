@@ -1,0 +1,322 @@
+"""The audit of an event server's deliveries: log, subscriptions and deliveries are joined (EV-40).
+
+    missing        an event that the subscription matches, between the cursor after which a stream
+                   began and the one that it reached, was not delivered
+    doubled        an event was delivered twice in one stream, or although it was not after the
+                   cursor after which the stream began
+    out of order   an event was delivered after a later one
+    not asked for  the delivered event is in the log, but no filter of the subscription matches it
+    altered        the delivered event has other contents than in the log
+    invented       the delivered event is not in the log
+
+Only events between cursors are judged. A rewind removes events from the log; deliveries of events
+that were removed later are counted, but not judged.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import and_, ge, gt, le, lt, or_
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pyspark import SparkContext
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
+
+from interchain_events.delivery_audit.tables import (
+    EVENT_DELIVERIES,
+    EVENT_EPOCHS,
+    EVENT_LOG,
+    EVENT_STREAMS,
+)
+from interchain_events.delivery_audit.tagged import tag
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.schema import Table
+from pubsub_emulator.spark_audit.spark.session import spark_path
+
+FINDINGS: Final = ("missing", "doubled", "out of order", "not asked for", "altered", "invented")
+"""The kinds of findings."""
+_FILTERS_AT_ONCE: Final = 100
+"""Sets of filters that are tested in one pass over the log."""
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+"""Spark's setting for the number of partitions after a join."""
+_PARTITIONS_A_CORE: Final = 2
+_TYPES: Final = {
+    "string": "string",
+    "int64": "bigint",
+    "binary": "binary",
+    "fixed_size_binary[32]": "binary",
+}
+"""Spark's names for the types of columns."""
+_OPS: Final[dict[str, Callable[[Column, str], Column]]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
+
+
+class DeliveriesError(PubsubError):
+    """Tables of deliveries that are missing or cannot be understood."""
+
+
+class Audited(NamedTuple):
+    """The result of the audit."""
+
+    findings: list[Row]
+    """Rows by network, subscription, day and finding."""
+    streams: int
+    """Streams that began."""
+    deliveries: int
+    """Deliveries, including those that were taken back."""
+    taken_back: int
+    """Deliveries of events that a later rewind removed."""
+
+
+def audit_deliveries(context: SparkContext, folder: Path) -> Audited:
+    """Audit the deliveries in a folder of tables.
+
+    Findings are ordered by network, subscription, day and kind. Raises `DeliveriesError`.
+    """
+    session = SparkSession(context)
+    # Spark's default of 200 partitions would take most of the time of a small audit.
+    if not context.getConf().contains(_PARTITIONS):
+        session.conf.set(_PARTITIONS, str(context.defaultParallelism * _PARTITIONS_A_CORE))
+    log, epochs, streams, deliveries = (
+        read_table(session, folder, table)
+        for table in (EVENT_LOG, EVENT_EPOCHS, EVENT_STREAMS, EVENT_DELIVERIES)
+    )
+    marked = _mark_branch(deliveries, epochs).cache()
+    kept = marked.where(~F.col("taken_back"))
+    begun = _begun(streams, kept, epochs).cache()
+    wanted = _wanted(log, [row[0] for row in begun.select("filters").distinct().collect()]).cache()
+    # A delivery is joined to the log by network and `seq`. Then the id and the digest show whether
+    # it is the same event.
+    truth = log.select(
+        "network", "seq", F.col("id").alias("true_id"), F.col("digest").alias("true_digest")
+    )
+    filters = begun.select("network", "stream", "filters", "after")
+    judged = (
+        kept.join(truth, ["network", "seq"], "left").join(filters, ["network", "stream"]).cache()
+    )
+    found = [
+        _missing(begun, wanted, judged),
+        _doubled(judged),
+        _out_of_order(judged),
+        _not_asked_for(judged, wanted),
+        _of(
+            judged.where(
+                (F.col("true_id") == F.col("id")) & (F.col("true_digest") != F.col("digest"))
+            ),
+            "altered",
+        ),
+        _of(
+            judged.where(F.col("true_id").isNull() | (F.col("true_id") != F.col("id"))), "invented"
+        ),
+    ]
+    findings = counted(found, "subscription", "seq")
+    counts = marked.agg(
+        F.count("*"), F.coalesce(F.sum(F.col("taken_back").cast("int")), F.lit(0))
+    ).collect()[0]
+    audited = Audited(findings, begun.count(), counts[0], counts[1])
+    for frame in (marked, begun, wanted, judged):
+        frame.unpersist()
+    return audited
+
+
+def counted(found: Sequence[DataFrame], subject: str, first: str) -> list[Row]:
+    """Count findings by network, subject, day and kind, and order them.
+
+    Each row has the number, the first value of the column `first`, and one of the streams.
+    """
+    keys = ["network", subject, "day", "finding"]
+    counts = (
+        F.count("*").alias("count"),
+        F.min(first).alias(f"first_{first}"),
+        F.min("stream").alias("stream"),
+    )
+    rows = reduce(DataFrame.unionByName, found).groupBy(*keys).agg(*counts).orderBy(*keys).collect()
+    return [{**row.asDict(), "day": str(row["day"])} for row in rows]
+
+
+def read_table(session: SparkSession, folder: Path, table: Table) -> DataFrame:
+    """Read a table in a folder. A table without files is empty.
+
+    Raises `DeliveriesError` if the log or the streams are missing, without which there is nothing
+    to judge.
+    """
+    schema = ", ".join(f"`{column.name}` {_TYPES[str(column.type)]}" for column in table.columns)
+    place = folder / table.name
+    if not any(place.glob("*.parquet")):
+        if table in {EVENT_LOG, EVENT_STREAMS}:
+            raise DeliveriesError(f"{folder}: there is no table {table.name}")
+        return session.createDataFrame([], schema)
+    return session.read.schema(schema).parquet(spark_path(f"file://{place.absolute()}"))
+
+
+def day() -> Column:
+    """Return the day of the column `at`."""
+    return F.to_date(F.timestamp_millis(F.col("at")))
+
+
+def _least_common(frame: DataFrame, epochs: DataFrame) -> DataFrame:
+    """Return, for each epoch in a table, the last `seq` that all later rewinds left."""
+    later = epochs.select(F.col("network"), F.col("epoch").alias("later"), "common")
+    pairs = (
+        frame.select("network", "epoch")
+        .distinct()
+        .join(later, "network")
+        .where(F.col("later") > F.col("epoch"))
+    )
+    return pairs.groupBy("network", "epoch").agg(F.min("common").alias("common"))
+
+
+def _mark_branch(deliveries: DataFrame, epochs: DataFrame) -> DataFrame:
+    """Add the column `taken_back`: whether a later rewind removed the delivered event."""
+    joined = deliveries.join(_least_common(deliveries, epochs), ["network", "epoch"], "left")
+    gone = F.col("common").isNotNull() & (F.col("seq") > F.col("common"))
+    return joined.withColumn("taken_back", gone).drop("common")
+
+
+def _begun(streams: DataFrame, kept: DataFrame, epochs: DataFrame) -> DataFrame:
+    """Return one row per stream: filters, the cursor after which it began, and how far it got.
+
+    `reached` is the cursor with which the stream ended; if it has not ended, the last delivery; if
+    there is none, the beginning. Cursors beyond a later rewind are cut back to it.
+    """
+    branch = streams.join(_least_common(streams, epochs), ["network", "epoch"], "left")
+    limited = branch.withColumn(
+        "seq", F.least(F.col("seq"), F.coalesce(F.col("common"), F.col("seq")))
+    )
+    ends = limited.where(F.col("ended").isNotNull()).select(
+        "network", "stream", F.col("seq").alias("end")
+    )
+    last = kept.groupBy("network", "stream").agg(F.max("seq").alias("last"))
+    since = F.col("seq").alias("after"), day().alias("day")
+    began = limited.where(F.col("ended").isNull()).select(
+        "network", "stream", "subscription", "filters", *since
+    )
+    joined = began.join(ends, ["network", "stream"], "left").join(
+        last, ["network", "stream"], "left"
+    )
+    return joined.withColumn(
+        "reached", F.coalesce(F.col("end"), F.col("last"), F.col("after"))
+    ).drop("end", "last")
+
+
+def _wanted(log: DataFrame, filters: Sequence[str]) -> DataFrame:
+    """Return which events each set of filters matches.
+
+    The columns are `network`, `seq` and `filters`.
+    """
+    parts = []
+    for start in range(0, len(filters), _FILTERS_AT_ONCE):
+        tests = [
+            F.when(_any_of(text), F.lit(text)) for text in filters[start : start + _FILTERS_AT_ONCE]
+        ]
+        matched = F.explode(F.array_compact(F.array(*tests)))
+        parts.append(log.select("network", "seq", matched.alias("filters")))
+    empty = log.select("network", "seq", F.lit("").alias("filters")).limit(0)
+    return reduce(DataFrame.unionByName, parts, empty)
+
+
+def _missing(begun: DataFrame, wanted: DataFrame, judged: DataFrame) -> DataFrame:
+    """Find events that match and were not delivered."""
+    between = (F.col("seq") > F.col("after")) & (F.col("seq") <= F.col("reached"))
+    due = begun.join(wanted, ["network", "filters"]).where(between)
+    right = judged.where(F.col("true_id") == F.col("id")).select("network", "stream", "seq")
+    return due.join(right, ["network", "stream", "seq"], "left_anti").select(*_columns("missing"))
+
+
+def _doubled(judged: DataFrame) -> DataFrame:
+    place = Window.partitionBy("network", "stream", "seq", "id").orderBy("position")
+    again = judged.withColumn("nth", F.row_number().over(place))
+    return _of(again.where((F.col("nth") > 1) | (F.col("seq") <= F.col("after"))), "doubled")
+
+
+def _out_of_order(judged: DataFrame) -> DataFrame:
+    seen = Window.partitionBy("network", "stream", "seq", "id").orderBy("position")
+    before = (
+        Window.partitionBy("network", "stream")
+        .orderBy("position")
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
+    ordered = judged.withColumn("nth", F.row_number().over(seen)).withColumn(
+        "highest", F.max("seq").over(before)
+    )
+    return _of(
+        ordered.where((F.col("nth") == 1) & (F.col("seq") < F.col("highest"))), "out of order"
+    )
+
+
+def _not_asked_for(judged: DataFrame, wanted: DataFrame) -> DataFrame:
+    """Find deliveries of events that no filter of the subscription matches."""
+    real = judged.where(F.col("true_id") == F.col("id"))
+    return _of(real.join(wanted, ["network", "seq", "filters"], "left_anti"), "not asked for")
+
+
+def _of(frame: DataFrame, finding: str) -> DataFrame:
+    """Return rows of deliveries as findings of a kind."""
+    return frame.withColumn("day", day()).select(*_columns(finding))
+
+
+def _columns(finding: str) -> list[Column]:
+    return [
+        *map(F.col, ("network", "subscription", "stream", "day", "seq")),
+        F.lit(finding).alias("finding"),
+    ]
+
+
+# Filters as columns: the JSON of `events.filters.codec` over the tagged fields
+
+
+def _any_of(text: str) -> Column:
+    """Return a test whether any filter in a JSON list matches."""
+    return reduce(or_, (_filter(each) for each in json.loads(text)), F.lit(False))
+
+
+def _filter(part: dict[str, Any]) -> Column:
+    """Return a filter as a test of columns. Comparisons with null become false."""
+    match part:
+        case {"any": True}:
+            return F.lit(True)
+        case {"all": parts}:
+            return reduce(and_, map(_filter, parts), F.lit(True))
+        case {"one_of": parts}:
+            return reduce(or_, map(_filter, parts), F.lit(False))
+        case {"not": inner}:
+            return ~_filter(inner)
+        case {"chain": chain}:
+            return (
+                F.col("chain").isNull()
+                if chain is None
+                else F.coalesce(F.col("chain") == chain, F.lit(False))
+            )
+        case {"kind": kind}:
+            return (
+                F.col("kind").startswith(kind[:-1])
+                if kind.endswith(".*")
+                else F.col("kind") == kind
+            )
+        case {"field": path, "op": op, "value": value}:
+            return F.coalesce(_field(path, op, value), F.lit(False))
+        case _:
+            raise DeliveriesError(f"no filter is written {json.dumps(part)[:80]}")
+
+
+def _field(path: list[str | int], op: str, value: Any) -> Column:
+    """Return the test of one field of an event.
+
+    Values are tagged with their types (see `deliveries.tagged`), so that texts compare like the
+    values.
+    """
+    found = F.get_json_object(
+        "fields", "$" + "".join(f"[{s}]" if isinstance(s, int) else f"['{s}']" for s in path)
+    )
+    if op == "=":
+        return found == tag(value)
+    if op == "!=":
+        return found.isNotNull() & (found != tag(value))
+    if op == "in":
+        return found.isin([tag(each) for each in value])
+    if op == "prefix":
+        return found.startswith(tag(value))
+    text = tag(value)
+    return found.startswith(text[0]) & _OPS[op](found, text)

@@ -1,0 +1,122 @@
+"""An emulated chain with pallet `DomeEvents`, and its ledger (ID-50)."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from interchain_events.distributor.adapter.ledger import NetworkLog, Published
+from interchain_events.distributor.core.messages import No, Unknown
+from interchain_events.distributor.event import Event, Notice, find_id
+from interchain_events.pallets.dome_events import (
+    PALLET,
+    DomeEvents,
+    Error,
+    EventDOMEv1,
+    Publication,
+)
+from interchain_events.pallets.dome_events.global_id import global_id
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import AccountId, Hash
+from pubsub_emulator.runtime.accounts.timestamp import NOW
+from pubsub_emulator.runtime.framework.dispatch import Call, ModuleError
+from pubsub_emulator.runtime.framework.executive import Block, Executive, Extrinsic
+from pubsub_emulator.runtime.framework.origin import Signed
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.trie import ordered_root
+
+AUTHOR: Final = AccountId(blake2_256(b"DomeEvents adapter"))
+"""The account with which an adapter signs unless another one is given."""
+
+
+class DomeChain:
+    """A chain with one pallet, which builds a block for each call. All its blocks are final."""
+
+    def __init__(self, network: str, *, unique: bool = True) -> None:
+        self._executive = Executive((DomeEvents(network, unique=unique),))
+        self._executive.integrity_test()
+        storage = Storage(State())
+        DomeEvents(network, unique=unique).genesis(storage)
+        root = storage.commit()
+        self._state = storage.state
+        """The state after the newest block."""
+        self.header = Header(Hash(bytes(32)), 0, root, ordered_root(()), ())
+        """The header of the newest block."""
+
+    def call(self, author: AccountId, publication: Publication, now: int) -> Block:
+        """Build the next block, with one call of `emit_new_event`.
+
+        `now` is the block's time in ms.
+        """
+        # A fork, so that the chain does not change if building the block fails.
+        storage, head = Storage(self._state.fork()), self.header
+        NOW.put(storage, now)
+        extrinsic = Extrinsic(
+            Signed(author), Call(PALLET.name, "emit_new_event", tuple(publication))
+        )
+        block = self._executive.build_block(
+            storage, head.number + 1, head.hash(), extrinsics=(extrinsic,)
+        )
+        self._state = storage.state
+        self.header = block.header
+        return block
+
+
+def publication_of(event: Event, network: str) -> Publication:
+    """Return the arguments of `emit_new_event` for an event."""
+    return Publication(
+        event.event_type.encode(),
+        event.data_location.encode(),
+        [each.encode() for each in event.metadata],
+        bytes.fromhex(event.entity[2:]),
+        bytes.fromhex(event.previous[2:]),
+        None if event.iss is None else bytes.fromhex(event.iss[2:]),
+        network.encode(),
+    )
+
+
+def notice_of(found: EventDOMEv1, now: int, block: bytes) -> Notice:
+    """Return the notice of an event that the pallet has emitted.
+
+    `now` is the time of its block in ms, and `block` is the block's hash. Ethereum addresses are
+    the last 20 bytes of the author's account.
+    """
+    event = Event(
+        found.event_type.decode(errors="replace"),
+        found.data_location.decode(errors="replace"),
+        # The pallet takes any bytes, and only publications through an adapter are known to be
+        # UTF-8.
+        tuple(each.decode(errors="replace") for each in found.relevant_metadata),
+        "0x" + found.entity_id.hex(),
+        "0x" + found.previous_entity_hash.hex(),
+        "0x" + (found.iss if found.iss is not None else bytes(found.author)).hex(),
+    )
+    event_id, fault = find_id(event.data_location)
+    signer = "0x" + bytes(found.author)[-20:].hex()
+    return Notice(found.index + 1, now // 1000, event, event_id, signer, fault, "0x" + block.hex())
+
+
+class ChainLedger(NetworkLog):
+    """The ledger of an emulated chain in this process."""
+
+    def __init__(
+        self, network: str, *, unique: bool = True, clock: Callable[[], float] = time.time
+    ) -> None:
+        super().__init__()
+        self._network = network
+        self._clock = clock
+        self.chain = DomeChain(network, unique=unique)
+
+    async def publish(self, event: Event) -> Published | No | Unknown:
+        """Build a block with the event's publication."""
+        now = int(self._clock() * 1000)
+        block = self.chain.call(AUTHOR, publication_of(event, self._network), now)
+        error = block.outcomes[0].error if block.outcomes else None
+        if error == ModuleError(Error.AlreadyPublished):
+            return Published(self._times.get(global_id(event.data_location), 0), new=False)
+        if error is not None:
+            return No(str(error))
+        name = block.header.hash()
+        found = [record.event for record in block.events if isinstance(record.event, EventDOMEv1)]
+        self._grow(notice_of(each, now, name) for each in found)
+        return Published(now // 1000, new=True)

@@ -1,0 +1,154 @@
+"""The ledger of an adapter: the log of a network, to which events can be published."""
+
+import asyncio
+import contextlib
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from interchain_events.distributor.core.messages import No, Page, Unknown
+from interchain_events.distributor.event import Event, Notice
+from interchain_events.distributor.service.adapters import Query
+from interchain_events.distributor.service.requests import newest_per_entity
+from interchain_events.distributor.simulation.network import SimulatedNetwork
+
+PAGE: Final = 1000
+"""The number of notices that are read at once."""
+
+
+class Published(NamedTuple):
+    """The result of a publication after which the event is in the log."""
+
+    time: int
+    """The time of its block in seconds, 0 if it is not known."""
+    new: bool
+    """Whether this publication added the event. Otherwise it was there before."""
+
+
+class NetworkLog(ABC):
+    """The log of a network, as far as it was read, in order.
+
+    The notices of the log are `_log`. The number of a notice is its index plus one.
+    """
+
+    def __init__(self, log: list[Notice] | None = None) -> None:
+        self._log: list[Notice] = [] if log is None else log
+        self._times: dict[str, int] = {}
+        """The time, in seconds, of the first block with an id."""
+        self._grown = asyncio.Event()
+        """Set when the log changes the next time. Each change replaces it by a new one."""
+
+    def _grow(self, notices: Iterable[Notice]) -> None:
+        """Append notices, and wake the callers of `wait`."""
+        for notice in notices:
+            self._log.append(notice)
+            if notice.id is not None:
+                self._times.setdefault(notice.id, notice.time)
+        self._grown.set()
+        self._grown = asyncio.Event()
+
+    @abstractmethod
+    async def publish(self, event: Event) -> Published | No | Unknown:
+        """Publish an event, and wait until it is in the log."""
+
+    async def read(self, after: int, limit: int) -> Page | None:
+        """Return at most `limit` notices after a number.
+
+        Returns `None` if the network cannot be reached.
+        """
+        return Page(tuple(self._log[after : after + limit]), after + limit >= len(self._log))
+
+    async def wait(self, after: int, seconds: float) -> None:
+        """Return when the log has a notice after a number, or after `seconds`."""
+        if len(self._log) <= after:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._grown.wait(), seconds)
+
+    def _shrink(self, length: int) -> None:
+        """Remove all but the first `length` notices, because the chain no longer has the others."""
+        # The same list object must be changed: a subclass may share it with the network.
+        kept = self._log[:length]
+        self._log.clear()
+        self._times.clear()
+        self._grow(kept)
+
+    async def close(self) -> None:  # noqa: B027  # a log in this process has none
+        """Close connections."""
+
+
+class MemoryLedger(NetworkLog):
+    """The ledger of an emulated network, for demonstrations and tests."""
+
+    def __init__(self, network: SimulatedNetwork) -> None:
+        super().__init__(network.log)
+        self.network = network
+
+    async def publish(self, event: Event) -> Published | No | Unknown:
+        """Publish as the emulated network does.
+
+        It may be down, refuse the event, lie, or publish without an answer.
+        """
+        network = self.network
+        if network.delay:
+            await asyncio.sleep(network.delay / 1000)
+        if not network.up:
+            return Unknown("the network is away")
+        if network.refuses:
+            return No(network.refuses)
+        now = int(time.time())
+        if network.lies:
+            return Published(now, new=True)
+        notice = self.append(event)
+        return (
+            Unknown("the answer was lost")
+            if network.mute
+            else Published(now, new=notice is not None)
+        )
+
+    def append(self, event: Event) -> Notice | None:
+        """Append an event to the log as if somebody else had published it."""
+        notice = self.network.append(event, int(time.time() * 1000))
+        # The network has appended to the shared list, so only the waiting callers are left to wake.
+        self._grow(())
+        return notice
+
+    async def read(self, after: int, limit: int) -> Page | None:
+        """Return notices after a number, `None` while the network is down."""
+        return await super().read(after, limit) if self.network.up else None
+
+
+async def read_log(
+    ledger: NetworkLog, after: int = 0, most: int | None = None
+) -> list[Notice] | None:
+    """Return at most `most` notices after number `after`.
+
+    Returns `None` if the network cannot be reached.
+    """
+    found: list[Notice] = []
+    while most is None or len(found) < most:
+        page = await ledger.read(after, PAGE if most is None else min(PAGE, most - len(found)))
+        if page is None:
+            return None
+        found += page.notices
+        if page.complete or not page.notices:
+            break
+        after = found[-1].number
+    return found
+
+
+async def selected(ledger: NetworkLog, query: Query) -> list[Notice] | None:
+    """Return the notices that a client's query asks for.
+
+    Returns `None` if the network cannot be reached.
+    """
+    # Without a time and an environment every notice matches, so no more than the limit has to be
+    # read.
+    unbounded = query.all and query[:3] == Query()[:3]
+    log = await read_log(ledger, query.after, query.limit if unbounded else None)
+    if log is None:
+        return None
+    found = [each for each in log if query.concerns(each)]
+    return (found if query.all else newest_per_entity(found, lambda each: each.event.order))[
+        : query.limit
+    ]

@@ -1,0 +1,459 @@
+"""The rows of the store: their tables, types and texts.
+
+Each type is a NamedTuple, written as a JSON list. A new field goes to the end and has a default, so
+that rows of earlier versions can be read. All rows are immutable: a change is a `_replace` that is
+put again.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+import orjson
+
+from interchain_events.distributor.event import Event, Notice
+from interchain_events.distributor.once import Transaction
+
+EVENTS: Final = "events"
+"""`Stored` by event id."""
+JOBS: Final = "jobs"
+"""`Job` by `target|event id`. Due when the job may be started, or when the lease of its claim
+ends."""
+QUEUES: Final = "queues"
+"""The last event id of each queue, by `target|entity`."""
+DEAD: Final = "dead"
+"""`Dead` by `letter_of`."""
+UNSEEN: Final = "unseen"
+"""`unseen_text` of each id that an adapter accepted and that is not in its log yet, by
+`network|event id`. Due when the network is probed."""
+REVOCATIONS: Final = "revocations"
+"""How often an acceptance proved untrue, by `network|event id`."""
+CURSORS: Final = "cursors"
+"""`Cursor` by network. Due when the log is to be read."""
+HELD: Final = "held"
+"""The range of numbers in table `held(network)`, by network. Due while held jobs are being
+started."""
+CALLING: Final = "calling"
+"""The id for which a legacy network is being called, by network. Due when the lease of that call
+ends."""
+HOOKS: Final = "hooks"
+"""`Hooks` by network, due when the adapter's subscriptions are to be compared. Also "1" by
+`network|subscription` for each client's subscription that the adapter has accepted."""
+STATES: Final = "states"
+"""`State` by network."""
+INTERESTS: Final = "interests"
+"""The `Index` under `index`, and the name of each active subscription by `equal|digest of its
+content`."""
+SUBSCRIPTIONS: Final = "subscriptions"
+"""`Interest` by the subscription's name."""
+QUARANTINE: Final = "quarantine"
+"""`notice_text` of each notice without a global id, by `network|number` with the number padded to
+20 digits."""
+EXPIRY: Final = "expiry"
+""""1" by event id, if `Rules.retain` is set. Due when the id is to be forgotten."""
+ALARMS: Final = "alarms"
+"""A text for operators, by `network|kind of alarm`."""
+
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+_KEPT: Final = 4096
+"""The number of decoded texts that a process keeps for each table in one generation.
+
+A step reads the same row several times, and most steps read rows that were written shortly before.
+"""
+
+T = TypeVar("T", bound=tuple[Any, ...])
+
+
+class Rows(Generic[T]):
+    """A table of rows of one type, with a cache of decoded rows.
+
+    The cache is keyed by the rows' texts, so it does not have to be invalidated. It has two
+    generations. When the young one is full, it becomes the old one, and the rows of the old one
+    that were not used since are dropped.
+    """
+
+    def __init__(self, table: str, kind: Callable[..., T]) -> None:
+        self._table = table
+        self._kind = kind
+        self._young: dict[str, T] = {}
+        """The rows that were read or written lately, by their texts."""
+        self._old: dict[str, T] = {}
+        """The rows of the generation before."""
+
+    def get(self, tx: Transaction, key: str) -> T | None:
+        """Return the row of a key, `None` if there is none."""
+        text = tx.get(self._table, key)
+        if text is None:
+            return None
+        found = self._young.get(text) or self._old.get(text)
+        return self._keep(text, self._kind(*json.loads(text))) if found is None else found
+
+    def put(self, tx: Transaction, key: str, row: T, due: int | None = None, lane: int = 0) -> None:
+        """Write a row.
+
+        `due` is the time in ms at which the store lists it, `None` for never. Of the rows that are
+        due, the store lists those of lower lanes first.
+        """
+        text = encode(row)
+        self._keep(text, row)
+        tx.put(self._table, key, text, due, lane)
+
+    def _keep(self, text: str, row: T) -> T:
+        """Cache a row and return it."""
+        # Dropping a whole generation is much cheaper than maintaining an order of use.
+        if len(self._young) >= _KEPT:
+            self._old, self._young = self._young, {}
+        self._young[text] = row
+        return row
+
+
+def published(network: str) -> str:
+    """Return the name of the set of event ids that are on a network (ID-45)."""
+    return f"publishedEvents:{network}"
+
+
+def notified(subscription: str) -> str:
+    """Return the name of the set of event ids that a subscriber has acknowledged (ID-45)."""
+    return f"notifiedEvents:{subscription}"
+
+
+def numbers(network: str) -> str:
+    """Return the name of the table with the `entry` of each number of a network's log."""
+    return f"numbers:{network}"
+
+
+def entry(notice: Notice) -> str:
+    """Return the text by which a place of a log is recognized.
+
+    `id|digest|block`: the id is empty if the event has none, the digest is the first 16 hex digits
+    of the content's digest, and the block is the first 34 characters of its hash, empty if the
+    adapter does not report it.
+    """
+    return f"{notice.id or ''}|{notice.event.digest()[:16]}|{notice.block[:34]}"
+
+
+def tells_block(known: str) -> bool:
+    """Return whether an `entry` has a block.
+
+    Entries of earlier versions end after the digest.
+    """
+    return (*known.split("|"), "")[2] != ""
+
+
+def same_entry(known: str, notice: Notice) -> bool:
+    """Return whether a notice is the one that an `entry` describes.
+
+    Blocks are compared only if both have one, because notifications may lack the block that rows of
+    a read have.
+    """
+    name, digest, block = (*known.split("|"), "")[:3]
+    found, content, issuer = entry(notice).split("|")
+    return (name, digest) == (found, content) and (not block or not issuer or block == issuer)
+
+
+def held(network: str) -> str:
+    """Return the name of the table of held jobs, by consecutive number.
+
+    Jobs are held until the network may be published to. An entry is the event id.
+    """
+    return f"held:{network}"
+
+
+def parked(network: str) -> str:
+    """Return the name of the table of notices that lie beyond a gap, by number in the log."""
+    return f"parked:{network}"
+
+
+def on_network(network: str) -> str:
+    """Return the target of a job that publishes on a network."""
+    return f"n:{network}"
+
+
+def to_subscription(subscription: str) -> str:
+    """Return the target of a job that notifies a subscription."""
+    return f"s:{subscription}"
+
+
+@lru_cache(_KEPT)
+def letter_of(target: str, event_id: str) -> str:
+    """Return the name of a dead letter: 16 bytes of a hash, in hexadecimal."""
+    return hashlib.blake2b(f"{target}|{event_id}".encode(), digest_size=16).hexdigest()
+
+
+def encode(row: tuple[object, ...]) -> str:
+    """Return the JSON text of a row."""
+    try:
+        return orjson.dumps(tuple(row)).decode()
+    except TypeError:
+        # orjson refuses integers of more than 64 bits.
+        return _ENCODER.encode(row)
+
+
+class Stored(NamedTuple):
+    """An event, the notice by which it was first seen, and its numbers in the logs."""
+
+    event: list[Any]
+    """The fields of the `Event` as a list."""
+    digest: str
+    """`Event.digest()` of it, which fixes the content of the id (ID-22)."""
+    time: int = 0
+    """The block time, in seconds, from the first acceptance or notice that reported one, else 0."""
+    seen: int = 0
+    """The store's clock, in ms, at the first notice. 0 as long as the event is in no known log."""
+    number: int = 0
+    """The number in the log of the first notice."""
+    signer: str = ""
+    """The address that signed the event's transaction, from the first notice."""
+    publisher: str | None = None
+    """`iss` from the first notice."""
+    numbers: list[list[Any]] = []  # noqa: RUF012  # never changed in place
+    """Pairs of a network and the event's number in its log. Usually only the first number of each
+    network is stored. If ids are forgotten after a time, every number is, because their rows must
+    then be deleted."""
+    hearsay: int = 0
+    """1 if only a notification for a client's subscription reported the event. Such a report does
+    not fix the content of the id."""
+
+    def first(self, network: str) -> int:
+        """Return the event's smallest number on a network, 0 if it has none there."""
+        return min((number for name, number in self.numbers if name == network), default=0)
+
+    def at(self, network: str, number: int, *, every: bool) -> "Stored":
+        """Return the row with a number added.
+
+        Returns the row unchanged if the network has a number already and `every` is false.
+        """
+        if not every and self.first(network):
+            return self
+        return self._replace(numbers=[*self.numbers, [network, number]])
+
+    def fields(self) -> Event:
+        """Return the event."""
+        return _event(self.event)
+
+    def notice(self, event_id: str) -> Notice:
+        """Return the notice with which subscribers are notified."""
+        fields = self.fields()
+        named = fields._replace(iss=self.publisher if self.publisher is not None else fields.iss)
+        return Notice(self.number, self.time, named, event_id, self.signer)
+
+
+class Job(NamedTuple):
+    """A row of the outbox: publish an event on a network, or notify a subscription of it.
+
+    The jobs of one target and entity form a queue, a doubly linked list. Only the first one has a
+    due time, so that an entity's events are published in order (ID-37).
+    """
+
+    entity: str
+    """The entity of the event (`Event.order`)."""
+    since: int
+    """The time in ms at which the job was stored."""
+    due: int
+    """The time in ms from which it may be started."""
+    lane: int = 0
+    """The store lists rows that are due in lower lanes first. Events of a network's history have
+    lane 1."""
+    doubt: int = 0
+    """1 if a call may have been made, so that the network must be asked before the next call."""
+    tries: int = 0
+    """The number of failed attempts."""
+    until: int = 0
+    """The time in ms at which the lease of the latest claim ends."""
+    before: str = ""
+    """The event id of the preceding job in the queue, empty if this is the first."""
+    after: str = ""
+    """The event id of the following job in the queue, empty if this is the last."""
+    reason: str = ""
+    """The reason of the last failure."""
+
+
+def unseen_text(committed: int, since: int) -> str:
+    """Return the row of an id that was accepted by an adapter but has not been seen in the log.
+
+    `committed` is the time at which the acceptance was stored, `since` the time of the job, before
+    which the event cannot be in the log. Both are in ms.
+    """
+    return f"{committed} {since}"
+
+
+def read_unseen(text: str) -> tuple[int, int]:
+    """Return `committed` and `since` of a row written by `unseen_text`.
+
+    Rows of earlier versions have only `committed`, which then stands for both.
+    """
+    committed, _, since = text.partition(" ")
+    return int(committed), int(since or committed)
+
+
+class Dead(NamedTuple):
+    """A dead letter: a job that was given up."""
+
+    target: str
+    """`on_network` or `to_subscription`, as of the job."""
+    id: str
+    """The event's id."""
+    reason: str
+    time: int
+    """The store's clock in ms when the job was given up."""
+    tries: int
+    """The number of failed attempts."""
+
+
+class Cursor(NamedTuple):
+    """The position up to which a network's log has been read, and the state of reading it."""
+
+    last: int = 0
+    """The last number before which the log is known without gaps."""
+    verified: int = 0
+    """The last number that a read, and not only a notification, has confirmed."""
+    reading: int = 0
+    """The time in ms until which a read is under way, 0 if none is."""
+    short: int = 0
+    """The time in ms since which the log has been shorter than `last`. For a legacy network, the
+    time since which its log has had a gap."""
+    low: int = 0
+    """The greatest number that is known to be common, during the search after a rewind."""
+    high: int = 0
+    """The smallest number that is known to differ, during the search after a rewind, 0 if there is
+    no search."""
+    cut: int = -1
+    """The last number that remains, while the numbers after a rewind are being revoked, otherwise
+    -1."""
+    done: int = 0
+    """The last number that has been revoked, while `cut` is set."""
+    newest: int = 0
+    """The second up to which a legacy log has been read."""
+    parked: list[int] = []  # noqa: RUF012  # never changed in place
+    """The numbers of the notices beyond a gap, ascending."""
+    blocks: int = 0
+    """1 if the row at `verified` had a block. A block's hash commits to all blocks before it, so
+    the same hash confirms all rows before it."""
+
+
+class State(StrEnum):
+    """Whether a network may be published to (ID-36).
+
+    It may only after its log has been read to its end. Before that, the distributor would publish
+    events that are already in the log.
+    """
+
+    HISTORY = "history"
+    """The log is being read for the first time."""
+    READY = "ready"
+    """The network may be published to."""
+    REREAD = "reread"
+    """The log was rewound and is being read again."""
+
+
+class Hooks(NamedTuple):
+    """The distributor's subscription to everything on an adapter (ID-32)."""
+
+    key: str
+    """The key in the webhook's URL."""
+    form: int = 0
+    """The index in `rules.FORMS` of the form that is being tried. The adapter does not offer those
+    before it."""
+    answer: int = 0
+    """0 if the form has not been accepted, `hooks.ACCEPTED` if it has been accepted, `hooks.LISTED`
+    if the adapter has also listed it."""
+
+
+class Interest(NamedTuple):
+    """A client's subscription (ID-40)."""
+
+    types: list[str]
+    """Event types that match, `*` for all."""
+    metadata: list[str]
+    """A matching event has at least one of these values. An empty list matches all events."""
+    endpoint: str
+    """The URL that is notified."""
+    secret: str | None
+    """The secret with which notifications are signed, `None` to send them unsigned."""
+    key: str
+    """The key in the URLs at which adapters notify the distributor for this subscription."""
+    created: int
+    """The time in ms at which the client subscribed. Earlier events are not delivered."""
+    active: int = 1
+    """0 after the subscriber answered with status 410."""
+
+
+_EVENTS: Final = Rows(EVENTS, Stored)
+_JOBS: Final = Rows(JOBS, Job)
+_CURSORS: Final = Rows(CURSORS, Cursor)
+_HOOKS: Final = Rows(HOOKS, Hooks)
+_INTERESTS: Final = Rows(SUBSCRIPTIONS, Interest)
+_DEAD: Final = Rows(DEAD, Dead)
+
+get_event, put_event = _EVENTS.get, _EVENTS.put
+"""Read and write by the event's id."""
+get_hooks, put_hooks = _HOOKS.get, _HOOKS.put
+"""Read and write by network. A network has no row before the distributor's first start with it."""
+get_interest, put_interest = _INTERESTS.get, _INTERESTS.put
+"""Read and write by the subscription's name."""
+get_dead, put_dead = _DEAD.get, _DEAD.put
+"""Read and write by `letter_of`."""
+put_cursor = _CURSORS.put
+"""Write by network. The log is read when the row is due."""
+
+
+def get_job(tx: Transaction, target: str, event_id: str) -> Job | None:
+    """Return the job that an event has for a target, `None` if there is none."""
+    return _JOBS.get(tx, f"{target}|{event_id}")
+
+
+def put_job(tx: Transaction, target: str, event_id: str, job: Job, *, due: bool = True) -> None:
+    """Write a job.
+
+    The row is due at `job.due` only if the job is the first of its queue and `due` is true.
+    """
+    _JOBS.put(
+        tx, f"{target}|{event_id}", job, job.due if due and not job.before else None, job.lane
+    )
+
+
+def get_cursor(tx: Transaction, network: str) -> Cursor:
+    """Return a network's cursor, at the beginning of the log if the network is new."""
+    return _CURSORS.get(tx, network) or Cursor()
+
+
+def get_state(tx: Transaction, network: str) -> State:
+    """Return whether a network may be published to."""
+    return State(tx.get(STATES, network) or State.HISTORY)
+
+
+Index = list[tuple[str, list[str], list[str], int]]
+"""The active subscriptions: for each its name, types, metadata and time of creation in ms."""
+_index: Final[Callable[[str], Index]] = lru_cache(4)(json.loads)
+"""The decoder of indexes. It caches by text, because every event reads the index and it rarely
+changes."""
+
+
+def get_index(tx: Transaction) -> Index:
+    """Return the index of active subscriptions with which events are matched."""
+    return _index(tx.get(INTERESTS, "index") or "[]")
+
+
+def put_index(tx: Transaction, index: Index) -> None:
+    """Write the index of active subscriptions."""
+    tx.put(INTERESTS, "index", _ENCODER.encode(index))
+
+
+def notice_text(notice: Notice) -> str:
+    """Return a notice as text."""
+    return encode((notice.number, notice.time, list(notice.event), *notice[3:]))
+
+
+def notice_of(text: str) -> Notice:
+    """Return the notice written by `notice_text`."""
+    number, time, event, *rest = json.loads(text)
+    return Notice(number, time, _event(event), *rest)
+
+
+def _event(fields: list[Any]) -> Event:
+    """Return the event of a list of its fields."""
+    kind, location, metadata, *rest = fields
+    return Event(kind, location, tuple(metadata), *rest)

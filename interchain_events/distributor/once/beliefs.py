@@ -1,0 +1,86 @@
+"""A process's memory of a store's values, over which a step can run before the store is asked.
+
+Asking a distant store for each value would be slow. So a step runs over beliefs first: the values
+that this process has last seen. Then the store is asked once about everything that the step read.
+If a value was wrong, the step runs again over the corrected beliefs. Its writes are applied only if
+it has read the stored values.
+"""
+
+from collections import defaultdict
+from typing import Final, Generic
+
+from interchain_events.distributor.once.transaction import Place, Read, Reader, Step, T, Transaction
+
+BELIEVED: Final = 40_000
+"""The greatest number of values that are remembered. Beyond it, the older half of each table is
+forgotten."""
+
+
+class Beliefs:
+    """Remembered values by place. An unknown place is believed to be empty."""
+
+    def __init__(self) -> None:
+        self._parts: defaultdict[tuple[str, str], dict[str, str | None]] = defaultdict(dict)
+        """The values by key, for each kind and name of a table or set."""
+        self._count = 0
+        """The number of all values."""
+
+    def reader(self, kind: str, name: str) -> Read:
+        """Return the function that reads the beliefs about a table or set."""
+        return self._parts[kind, name].get
+
+    def learn(self, place: Place, value: str | None) -> None:
+        """Believe a value at a place, `None` for absent."""
+        kind, name, key = place
+        self._add(kind, name, {key: value})
+
+    def learn_all(self, tx: Transaction) -> None:
+        """Believe the values of an applied step: those that it has read or written."""
+        for kind, name, part in tx.parts():
+            self._add(kind, name, part.values)
+
+    def _add(self, kind: str, name: str, values: dict[str, str | None]) -> None:
+        """Remember values of one table or set, and forget old ones if there are too many."""
+        known = self._parts[kind, name]
+        self._count -= len(known)
+        known.update(values)
+        self._count += len(known)
+        if self._count > BELIEVED:
+            # Dictionaries keep the order of insertion, so the first half is the older one.
+            halves = {
+                place: list(known.items())[len(known) // 2 + 1 :]
+                for place, known in self._parts.items()
+            }
+            self._parts = defaultdict(
+                dict, {place: dict(half) for place, half in halves.items() if half}
+            )
+            self._count = sum(map(len, self._parts.values()))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._parts.clear()
+        self._count = 0
+
+
+class Attempt(Generic[T]):
+    """One run of a step, maybe over wrong beliefs.
+
+    A run over wrong values may fail in any way. So its exception is stored and counts only if all
+    values prove true. A failed run writes nothing.
+    """
+
+    def __init__(self, step: Step[T], read: Reader, now: int) -> None:
+        self.tx = Transaction(read, now)
+        self._failure: Exception | None = None
+        self._result: T | None = None
+        try:
+            self._result = step(self.tx)
+        except Exception as error:  # noqa: BLE001  # raised by `end`, if what the step read is true
+            self._failure = error
+            self.tx.undo()
+
+    def end(self) -> T:
+        """Return the result of the run, or raise its exception."""
+        if self._failure is not None:
+            raise self._failure
+        return self._result  # type: ignore[return-value]  # a step without failure returned a T

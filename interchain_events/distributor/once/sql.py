@@ -1,0 +1,220 @@
+"""A store in a SQLite file, which is the default, or in a PostgreSQL database for replicas.
+
+Everything is in one table, `once_places`. Transactions are serializable, and a transaction that
+conflicts with another one is repeated.
+
+On SQLite, reading a value is cheap, so a step reads directly. On PostgreSQL, each statement is a
+round trip. So a step runs over beliefs (see `beliefs`), and one statement checks everything that it
+has read.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+from interchain_events.database.database import Database, Dialect, Session, migrate
+from interchain_events.database.errors import StoreConflict
+from interchain_events.distributor.once.beliefs import Attempt, Beliefs
+from interchain_events.distributor.once.memory import machine_clock
+from interchain_events.distributor.once.transaction import (
+    DueRow,
+    Place,
+    Reader,
+    Row,
+    Step,
+    Store,
+    T,
+)
+
+_TABLE: Final = (
+    "CREATE TABLE IF NOT EXISTS once_places (kind {TEXT} NOT NULL, tbl {TEXT} NOT NULL, key {TEXT}"
+    " NOT NULL, value TEXT NOT NULL, due {INT}, lane SMALLINT NOT NULL, PRIMARY KEY (tbl, kind,"
+    " key))"
+)
+_INDEX: Final = (
+    "CREATE INDEX IF NOT EXISTS once_places_due ON once_places (lane, due) WHERE due IS NOT NULL"
+)
+_INSERT: Final = "INSERT INTO once_places (kind, tbl, key, value, due, lane)"
+_UPDATE: Final = (
+    "ON CONFLICT (tbl, kind, key) DO UPDATE SET value = excluded.value, due = excluded.due, lane ="
+    " excluded.lane"
+)
+_DUE: Final = (
+    "SELECT tbl, key FROM once_places WHERE due IS NOT NULL AND due <= {} ORDER BY lane, due, tbl,"
+    " key LIMIT ?"
+)
+"""Completed with the clock. Its order is that of the index."""
+_NAMED: Final = "FROM once_places WHERE tbl = ? AND kind = ? AND key > ? ORDER BY key LIMIT ?"
+"""A part of a table or set, from the first key after a given one."""
+_ASKED: Final = "unnest(?::text[], ?::text[], ?::text[]) AS asked (kind, tbl, key)"
+"""Many places in one statement, as three arrays."""
+_NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+"""The clock of the PostgreSQL server in ms, which advances during a transaction."""
+
+
+class _Sql(NamedTuple):
+    """The statements that differ between the databases.
+
+    On SQLite each concerns one place and is run for many. On PostgreSQL each takes arrays of
+    places, so that many cost one round trip.
+    """
+
+    steps: tuple[tuple[str | Callable[[Session], None], ...], ...]
+    """The steps of the schema, for `migrate`."""
+    read: str
+    write: str
+    delete: str
+
+
+def _adopt_sqlite(session: Session) -> None:
+    """Take over the table of earlier versions, and make those versions refuse the file from now on.
+
+    They refuse a greater `user_version` than theirs.
+    """
+    if session.run("SELECT 1 FROM sqlite_master WHERE name = 'places'"):
+        session.run("ALTER TABLE places RENAME TO once_places")
+        session.run("DROP INDEX places_due")
+        session.run("PRAGMA user_version = 2")
+
+
+def _adopt_postgres(session: Session) -> None:
+    """Make earlier versions, whose table this is, refuse the database from now on."""
+    if session.run("SELECT to_regclass('once_schema')::text") != [(None,)]:
+        session.run("UPDATE once_schema SET version = 2")
+
+
+_OF: Final = {
+    Dialect.SQLITE: _Sql(
+        ((_adopt_sqlite, f"{_TABLE} WITHOUT ROWID", _INDEX),),
+        "SELECT value FROM once_places WHERE kind = ? AND tbl = ? AND key = ?",
+        f"{_INSERT} VALUES (?, ?, ?, ?, ?, ?) {_UPDATE}",
+        "DELETE FROM once_places WHERE kind = ? AND tbl = ? AND key = ?",
+    ),
+    Dialect.POSTGRESQL: _Sql(
+        ((_adopt_postgres, _TABLE, _INDEX),),
+        f"SELECT kind, tbl, key, value FROM once_places JOIN {_ASKED} USING (kind, tbl, key)",
+        f"{_INSERT} SELECT * FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::bigint[],"
+        f" ?::smallint[]) {_UPDATE}",
+        f"DELETE FROM once_places AS place USING {_ASKED}"
+        " WHERE place.kind = asked.kind AND place.tbl = asked.tbl AND place.key = asked.key",
+    ),
+}
+
+
+class SqlStore(Store):
+    """Rows and sets in one SQL table.
+
+    The database must have been opened as `serializable`: otherwise a step could write over values
+    that another process has changed since it read them.
+    """
+
+    def __init__(self, database: Database) -> None:
+        super().__init__()
+        self._database = database
+        self._sqlite = database.dialect is Dialect.SQLITE
+        self._sql = _OF[database.dialect]
+        self._believed = Beliefs()
+        migrate(database, "once", self._sql.steps)
+
+    def transact(self, step: Step[T]) -> T:
+        """Run `step` in a serializable transaction, again after each conflict."""
+        with self._lock:
+            while True:
+                try:
+                    with self._database.transaction(write=True) as session:
+                        made = self._run(session, step)
+                except StoreConflict:
+                    continue
+                # Only now is the transaction committed, so only now are its writes believed.
+                if not self._sqlite:
+                    self._believed.learn_all(made.tx)
+                return made.end()
+
+    def _run(self, session: Session, step: Step[T]) -> Attempt[T]:
+        """Run `step` in an open transaction until it has read the stored values, and write.
+
+        On SQLite the first run reads them directly.
+        """
+        if self._sqlite:
+            made = Attempt(step, self._reader(session), machine_clock())
+            self._write(session, made.tx.writes())
+            return made
+        now = int(session.run(f"SELECT {_NOW}")[0][0])
+        while True:
+            made = Attempt(step, self._believed.reader, now)
+            wrong = self._wrong(session, made.tx.reads())
+            if not wrong:
+                self._write(session, made.tx.writes())
+                return made
+            for place, value in wrong.items():
+                self._believed.learn(place, value)
+
+    def _reader(self, session: Session) -> Reader:
+        """Return the function that reads tables and sets in a session."""
+        return lambda kind, name: (
+            lambda key: next(chain(*session.run(self._sql.read, (kind, name, key))), None)
+        )
+
+    def _wrong(
+        self, session: Session, reads: Mapping[Place, str | None]
+    ) -> dict[Place, str | None]:
+        """Return the stored values of all places at which the beliefs were wrong."""
+        self._trips += 1
+        found = session.run(self._sql.read, _columns(list(reads))) if reads else []
+        stored = {(kind, table, key): value for kind, table, key, value in found}
+        return {
+            place: stored.get(place) for place, value in reads.items() if stored.get(place) != value
+        }
+
+    def _write(self, session: Session, writes: Mapping[Place, Row | None]) -> None:
+        """Write and remove rows, in at most two round trips."""
+        removed = [place for place, row in writes.items() if row is None]
+        written = [(*place, *row) for place, row in writes.items() if row is not None]
+        for sql, rows in ((self._sql.delete, removed), (self._sql.write, written)):
+            if rows and self._sqlite:
+                session.run_many(sql, rows)
+            elif rows:
+                session.run(sql, _columns(rows))
+        self._trips += bool(removed) + bool(written)
+
+    def _all(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
+        """Return the rows of a query outside of a step."""
+        self._trips += 1
+        return self._database.select(query, values)
+
+    def due(self, limit: int) -> list[DueRow]:
+        """Return the rows that are due."""
+        clock = (machine_clock(),) if self._sqlite else ()
+        found = self._all(_DUE.format("?" if self._sqlite else _NOW), *clock, limit)
+        return [DueRow(*row) for row in found]
+
+    def rows(self, table: str, after: str = "", limit: int = 1000) -> list[tuple[str, str]]:
+        """Return a table in the order of its keys."""
+        return [
+            (key, value)
+            for key, value in self._all(f"SELECT key, value {_NAMED}", table, "r", after, limit)
+        ]
+
+    def members(self, set_name: str, after: str = "", limit: int = 1000) -> list[str]:
+        """Return a set in the order of its members."""
+        return [key for (key,) in self._all(f"SELECT key {_NAMED}", set_name, "s", after, limit)]
+
+    def backlog(self) -> int:
+        """Return the number of rows that have a due time."""
+        return int(self._all("SELECT count(*) FROM once_places WHERE due IS NOT NULL")[0][0])
+
+    def now(self) -> int:
+        """Return the clock of the PostgreSQL server, or the machine's clock for SQLite.
+
+        All processes that open a SQLite file are on the same machine and share its clock.
+        """
+        return machine_clock() if self._sqlite else int(self._all(f"SELECT {_NOW}")[0][0])
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._database.close()
+
+
+def _columns(rows: Sequence[Sequence[object]]) -> list[list[object]]:
+    """Turn rows into columns, which PostgreSQL takes as arrays."""
+    return [list(column) for column in zip(*rows, strict=True)]

@@ -1,0 +1,249 @@
+"""The settings of a distributor, read from a TOML file."""
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from interchain_events.distributor.core.rules import START, Rules
+from interchain_events.distributor.service.access import RIGHTS, Access, AccessError, Keys, Verifier
+from interchain_events.distributor.service.problems import parse_json
+from pubsub_emulator.files.settings import Problem, SettingsError, StrictModel, parse, read
+from pubsub_emulator.serving.guard import Names, is_loopback
+
+MOST_NETWORKS: Final = 64
+"""The greatest number of networks."""
+Name = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,32}$")]
+Url = Annotated[str, Field(pattern=r"^https?://[!-~]+$", max_length=2048)]
+Seconds = Annotated[float, Field(ge=0, le=10**9)]
+
+
+def _unusable(field: str, reason: str) -> SettingsError:
+    """Return the error for a setting that cannot be used. Its file is not known here."""
+    return SettingsError("", Problem(None, field, reason))
+
+
+class AdapterConfig(StrictModel):
+    """The adapter of one network.
+
+    Its token is in an environment variable or a file, never in the settings.
+    """
+
+    url: Url
+    profile: Literal["standard", "legacy"] = "standard"
+    """`legacy` for public adapters."""
+    chain_id: str = ""
+    """With `legacy`: the value that the adapter appends to the metadata of events."""
+    environments: list[str] = Field(default_factory=list)
+    """With `legacy`: the environments to read, otherwise all of `dev`, `prd` and `sbx`."""
+    unique: bool | None = None
+    """Whether the network refuses an id that it has already. By default, it does unless it is
+    `legacy`."""
+    token_env: str = ""
+    """The name of the environment variable with the adapter's token."""
+    token_file: str = ""
+    """The file with the adapter's token, relative to the settings' folder."""
+
+    def token(self, place: str, folder: Path) -> str:
+        """Return the token, empty if none is configured.
+
+        `place` names the settings in errors. Raises `SettingsError` if the variable or file cannot
+        be read.
+        """
+        if self.token_env:
+            found = os.environ.get(self.token_env)
+            if not found:
+                raise _unusable(f"{place}.token_env", f"the environment has no {self.token_env}")
+            return found
+        if self.token_file:
+            try:
+                return (folder / self.token_file).read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise _unusable(f"{place}.token_file", f"{error}") from error
+        return ""
+
+
+class TokenConfig(StrictModel):
+    """A caller's token. The settings have only its SHA-256 hash."""
+
+    name: str
+    """A name for people."""
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    """The hash in hexadecimal."""
+    rights: list[str]
+    """Some of `publish`, `subscribe`, `read` and `admin`."""
+
+    @field_validator("rights")
+    @classmethod
+    def _known(cls, rights: list[str]) -> list[str]:
+        """Refuse unknown rights."""
+        unknown = [right for right in rights if right not in RIGHTS]
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is not one of {', '.join(RIGHTS)}")
+        return rights
+
+
+class JwtConfig(StrictModel):
+    """The keys with which JWTs are verified, and the claims that they must have."""
+
+    jwks: str = ""
+    """A file or URL with a JSON Web Key Set."""
+    issuer: str | None = None
+    """The claim `iss` that a token must have."""
+    audience: str | None = None
+    """The claim `aud` that a token must have."""
+    check: bool = True
+    """With `false`, every signature is accepted."""
+    without_exp: bool = False
+    """Accept callers' tokens that do not expire."""
+
+    @model_validator(mode="after")
+    def _has_keys(self) -> "JwtConfig":
+        """Refuse a check of signatures without keys."""
+        if self.check and not self.jwks:
+            raise ValueError("jwks: give a file or URL of keys, or set check = false")
+        return self
+
+
+class AccessConfig(StrictModel):
+    """The callers that are allowed."""
+
+    open: bool = False
+    """Serve everyone, even at a public address."""
+    tokens: list[TokenConfig] = Field(default_factory=list)
+    jwt: JwtConfig | None = None
+    """Keys for callers' JWTs, whose claim `scope` lists rights."""
+
+
+class WishConfig(StrictModel):
+    """The subscription that is requested if an adapter offers neither all events nor type `*`."""
+
+    types: list[str] = Field(default_factory=list)
+    metadata: list[str] = Field(default_factory=list)
+
+
+class Config(StrictModel):
+    """The settings of a distributor. Times are in seconds."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8090
+    public_url: Url
+    """The URL of this distributor's webhooks. Adapters must be able to reach it."""
+    store: str = "sqlite:distributor.db"
+    """The address of the store, which replicas share: `sqlite:PATH`, `postgresql://…`, `redis://…`
+    or `memory:`."""
+    call_timeout: Annotated[float, Field(gt=0, le=300)] = 10
+    """The longest time of a call of an adapter, which is half the lease of a claim."""
+    replication_delay: Seconds | None = None
+    """The wait before an event of one network is published on the others.
+
+    It makes it unlikely that two distributors with separate stores both find an id absent. The
+    default is 0, and 15 for networks that publish an id twice.
+    """
+    since: Literal["start", "now"] | Annotated[int, Field(ge=0)] = "start"
+    """Events before this time are not published on other networks: `start`, `now`, or seconds since
+    1970."""
+    retain: Seconds = 0
+    """The age, by block time, at which ids are forgotten. 0 keeps all."""
+    private_endpoints: bool = False
+    """Allow subscribers at private, loopback and link-local addresses."""
+    most_requests: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    """The number of requests that are served at once. More get status 429."""
+    grace: Annotated[float, Field(ge=0, le=600)] = 10
+    """The longest time that work in progress may take after SIGTERM."""
+    adapters: Annotated[dict[Name, AdapterConfig], Field(min_length=1, max_length=MOST_NETWORKS)]
+    subscriptions: WishConfig = WishConfig()
+    access: AccessConfig = AccessConfig()
+    events: JwtConfig | None = None
+    """Keys for publications in `application/jwt`."""
+
+    def names(self) -> Names:
+        """Return the host names by which the distributor may be called.
+
+        If callers need tokens or keys, every name is allowed: a malicious web page does not have
+        those.
+        """
+        keyed = not self.access.open and bool(self.access.tokens or self.access.jwt)
+        return Names(self.host, (urlsplit(self.public_url).hostname or "",), any_host=keyed)
+
+    def _doubles(self, adapter: AdapterConfig) -> bool:
+        """Return whether replication to a network waits because it publishes an id twice.
+
+        A configured `replication_delay` holds for all networks, so it replaces this wait.
+        """
+        unique = adapter.profile == "standard" if adapter.unique is None else adapter.unique
+        return self.replication_delay is None and not unique
+
+    def rules(self, owner: str) -> Rules:
+        """Return the settings of the state machine."""
+        return Rules(
+            tuple(self.adapters),
+            owner,
+            public_url=self.public_url.rstrip("/"),
+            legacy=frozenset(
+                name for name, each in self.adapters.items() if each.profile == "legacy"
+            ),
+            call_timeout=int(self.call_timeout * 1000),
+            replication_delay=int((self.replication_delay or 0) * 1000),
+            doubling=frozenset(name for name, each in self.adapters.items() if self._doubles(each)),
+            since=int(time.time())
+            if self.since == "now"
+            else START
+            if self.since == "start"
+            else self.since,
+            retain=int(self.retain * 1000),
+        )
+
+
+def read_config(path: Path) -> Config:
+    """Return the settings in a file. Raises `SettingsError`."""
+    return read(path, Config)
+
+
+def parse_config(data: bytes, place: str) -> Config:
+    """Return the settings in TOML. `place` names them in errors. Raises `SettingsError`."""
+    return parse(data, place, Config)
+
+
+def make_access(config: AccessConfig, host: str, folder: Path) -> Access:
+    """Return the rights of callers.
+
+    Raises `SettingsError` if everyone could call from other machines without `open = true`.
+    """
+    keyed = bool(config.tokens) or config.jwt is not None
+    if not keyed and not config.open and not is_loopback(host):
+        raise _unusable(
+            "access", f"others can reach {host}; configure tokens or keys, or set open = true"
+        )
+    verifier = None
+    if config.jwt is not None:
+        verifier = make_verifier(
+            config.jwt, "access.jwt", folder, expire=not config.jwt.without_exp
+        )
+    tokens = {token.sha256: frozenset(token.rights) for token in config.tokens}
+    return Access(everyone=config.open or not keyed, tokens=tokens, verifier=verifier)
+
+
+def make_verifier(config: JwtConfig, place: str, folder: Path, *, expire: bool = False) -> Verifier:
+    """Return the verifier of JWTs. Raises `SettingsError` if its keys cannot be read.
+
+    `expire` requires that tokens expire.
+    """
+    if config.jwks.startswith(("http://", "https://")):
+        keys = Keys(url=config.jwks)
+    elif not config.jwks:
+        keys = Keys()
+    else:
+        path = folder / config.jwks
+        try:
+            keys = Keys(parse_json(path.read_bytes()))
+        except OSError as error:
+            raise _unusable(f"{place}.jwks", f"{error}") from error
+        except (AccessError, Exception) as error:
+            raise _unusable(f"{place}.jwks", f"{path}: not a JSON Web Key Set") from error
+    return Verifier(
+        keys, check=config.check, issuer=config.issuer, audience=config.audience, expire=expire
+    )

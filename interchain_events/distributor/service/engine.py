@@ -1,0 +1,502 @@
+"""The engine: it runs the state machine over a store and carries out its effects.
+
+Inputs are applied in batches. One thread talks to the store. The inputs that arrive while it works
+become the next transaction, so that many inputs cost one round trip.
+
+Effects begin only after their transaction has been stored, and their results are inputs again. If a
+process dies, it loses only the work that was under way in it: its leases lapse, and the store's due
+rows start that work again.
+"""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final, TypeVar, cast
+
+from interchain_events.database.errors import StoreError
+from interchain_events.distributor.core import messages
+from interchain_events.distributor.core.reading import is_key
+from interchain_events.distributor.core.rules import Rules
+from interchain_events.distributor.core.states import Whereabouts, whereabouts
+from interchain_events.distributor.event import Event, Notice, legacy_notice
+from interchain_events.distributor.once import Store, Transaction
+from interchain_events.distributor.service.adapters import Adapter
+from interchain_events.distributor.service.metrics import Metrics
+from interchain_events.distributor.service.poster import Poster
+from interchain_events.distributor.service.waiting import Waiter, Waiting, in_log_order
+
+log = logging.getLogger("pubsub.distributor")
+T = TypeVar("T")
+
+MOST_BATCH: Final = 64
+"""The greatest number of inputs in one transaction."""
+POLL_SECONDS: Final = 0.2
+"""The wait between two questions for due rows."""
+DUE_AT_ONCE: Final = 100
+"""The greatest number of due rows that are taken at once."""
+ANSWER_SECONDS: Final = 30.0
+"""How long a publication may wait for the adapters before the client gets an answer."""
+LOOK_SECONDS: Final = 0.5
+"""How often a waiting client's event is looked up, even without a report in this process. Another
+replica may have worked on it."""
+STORE_SECONDS: Final = 1.0
+"""The wait before the store is tried again after it was down."""
+RETELL: Final = 5
+"""How often the result of an effect is tried again if the store is down."""
+CONCURRENCY: Final = 256
+"""The greatest number of effects that are carried out at once."""
+PAGE: Final = 1000
+"""The number of rows that are read from a table at once."""
+POSTPONED: Final = 60_000
+"""Milliseconds by which a due row is postponed if a step fails on it."""
+MOST_KEYS: Final = 1024
+"""The greatest number of webhooks' keys that are remembered. Only the first notification with a key
+costs a question to the store."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings that the state machine does not need."""
+
+    types: tuple[str, ...] = ()
+    """The event types of the third form of subscription, see `Rules` and ID-32."""
+    metadata: tuple[str, ...] = ()
+    """The metadata of that form."""
+    chain_ids: Mapping[str, str] = field(default_factory=dict)
+    """For each legacy network, the chain id that its adapter appends to the metadata of events."""
+    grace: float = 10.0
+    """Seconds that effects may take to end after `stop`."""
+
+
+DEFAULTS: Final = Settings()
+
+
+@dataclass
+class Reached:
+    """The times at which an adapter last answered and last failed to answer.
+
+    Both are in seconds of the monotonic clock, 0 for never.
+    """
+
+    answered: float = 0.0
+    silent: float = 0.0
+
+
+class Engine:
+    """One process of a distributor.
+
+    All methods run in the event loop. Other replicas may use the same store.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        store: Store,
+        adapters: Mapping[str, Adapter],
+        poster: Poster,
+        settings: Settings = DEFAULTS,
+    ) -> None:
+        self.rules = rules
+        self.store = store
+        self.adapters = adapters
+        self.metrics = Metrics()
+        self.reached = {name: Reached() for name in rules.networks}
+        self._poster = poster
+        self._settings = settings
+        self._thread = ThreadPoolExecutor(1, "store")
+        """The thread in which the store is called."""
+        self._queue: deque[Waiting] = deque()
+        """The work for the next transactions, in order."""
+        self._filled = asyncio.Event()
+        """Set while `_queue` is not empty."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        """The effects under way."""
+        self._loops: list[asyncio.Task[None]] = []
+        """The tasks that serve the store and poll for due rows."""
+        self._limit = asyncio.Semaphore(CONCURRENCY)
+        self._waiters: dict[str, Waiter] = {}
+        """The clients that wait for the result of a publication, by event id."""
+        self._keys: set[tuple[str, str | None, str]] = set()
+        """Network, subscription and key of webhooks whose key was found to be right."""
+        self._offset = 0
+        """The store's clock minus the machine's monotonic clock, in ms."""
+        self._stopping = False
+
+    # life
+
+    async def start(self) -> None:
+        """Start to apply inputs, compare subscriptions, read logs and take due rows.
+
+        Returns at once. If the store is down, the work begins when it answers.
+        """
+        self._loops = [asyncio.create_task(self._serve_store()), asyncio.create_task(self._poll())]
+        self._spawn(self._begin())
+        for name in self.rules.networks:
+            self._spawn(self._compare_profile(name))
+
+    async def _compare_profile(self, network: str) -> None:
+        """Log a warning if an adapter does not have the interface that its settings say."""
+        if misfit := await self.adapters[network].misfit():
+            fields = {"network": network, "error": misfit}
+            log.warning("an adapter does not fit its profile", extra={"fields": fields})
+
+    async def _begin(self) -> None:
+        """Apply the input `Start` as soon as the store answers."""
+        keys = {name: secrets.token_hex(16) for name in self.rules.networks}
+        while not self._stopping:
+            try:
+                self._offset = await self.in_thread(self.store.now) - _monotonic()
+                await self.tell(messages.Start(keys))
+            except StoreError as error:
+                log.warning("the store is down", extra={"fields": {"error": str(error)}})
+                await asyncio.sleep(STORE_SECONDS)
+            else:
+                return
+
+    async def stop(self) -> None:
+        """Stop the engine and close the store.
+
+        Effects that are under way may end for `Settings.grace` seconds, new ones do not begin. A
+        second call does nothing.
+        """
+        if self._stopping:
+            return
+        self._stopping = True
+        end = time.monotonic() + self._settings.grace
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self._settings.grace)
+        # The queue is in order, so the results of effects are stored once this question is
+        # answered.
+        with contextlib.suppress(StoreError, asyncio.TimeoutError):
+            await asyncio.wait_for(
+                self.look(lambda _: None), max(end - time.monotonic(), STORE_SECONDS)
+            )
+        for task in [*self._tasks, *self._loops]:
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self._loops, return_exceptions=True)
+        self._thread.shutdown(wait=True)
+        self.store.close()
+
+    async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:
+        """Call a method of the store in the store's thread. Raises `StoreError`."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._thread, partial(function, *arguments)
+        )
+
+    # inputs
+
+    async def tell(self, message: messages.Input) -> messages.Effects:
+        """Apply an input and return its effects.
+
+        They have been stored and begun by then. Raises `StoreError`.
+        """
+        return (await self._wait(Waiting(message)))[0]
+
+    async def tell_all(
+        self, inputs: Sequence[messages.Input]
+    ) -> list[messages.Effects | StoreError]:
+        """Apply several inputs, and return for each its effects or its `StoreError`.
+
+        Other exceptions of a step are raised.
+        """
+        ends = await asyncio.gather(
+            *(self._wait(Waiting(each)) for each in inputs), return_exceptions=True
+        )
+        found: list[messages.Effects | StoreError] = []
+        for end in ends:
+            if isinstance(end, BaseException) and not isinstance(end, StoreError):
+                raise end
+            found.append(end if isinstance(end, StoreError) else end[0])
+        return found
+
+    def _wait(self, waiting: Waiting) -> "asyncio.Future[tuple[messages.Effects, Any]]":
+        """Queue work, and return the future of its effects and of the value read."""
+        waiting.done = asyncio.get_running_loop().create_future()
+        self._put(waiting)
+        return waiting.done
+
+    def _put(self, waiting: Waiting) -> None:
+        """Append work to the queue."""
+        self._queue.append(waiting)
+        self._filled.set()
+
+    async def _serve_store(self) -> None:
+        """Take batches from the queue and apply them, forever."""
+        while True:
+            await self._filled.wait()
+            batch = [self._queue.popleft() for _ in range(min(len(self._queue), MOST_BATCH))]
+            if not self._queue:
+                self._filled.clear()
+            await self._take_in(in_log_order(batch))
+
+    async def _take_in(self, batch: list[Waiting]) -> None:
+        """Apply a batch as one transaction, begin the effects and resolve the futures."""
+        try:
+            found = await self.in_thread(
+                self.store.transact, lambda tx: [each.take(self.rules, tx) for each in batch]
+            )
+        except StoreError as error:
+            self._fail(batch, error)
+        except Exception as error:
+            # A defect: one input raised. The others must not suffer, so each is applied alone.
+            if len(batch) > 1:
+                for each in batch:
+                    await self._take_in([each])
+                return
+            log.exception("a defect", extra={"fields": {"input": type(batch[0].message).__name__}})
+            if isinstance(batch[0].message, messages.Due):
+                await self._postpone(batch[0].message)
+            self._fail(batch, error)
+        else:
+            self.metrics.count("inputs", len(batch))
+            for each, effects in zip(batch, found, strict=True):
+                for effect in effects[0]:
+                    self._begin_effect(effect)
+                if each.done is not None and not each.done.done():
+                    each.done.set_result(effects)
+                if self._waiters:
+                    self._wake(each.message)
+
+    def _wake(self, message: messages.Input | None) -> None:
+        """Report an input to the clients that wait for its event."""
+        if isinstance(message, messages.Noticed):
+            event_id = message.notice.id or ""
+        elif isinstance(message, (messages.Answered, messages.Probed)):
+            event_id = message.id
+        else:
+            return
+        if event_id in self._waiters:
+            self._waiters[event_id].hear(message.network)
+
+    async def _postpone(self, due: messages.Due) -> None:
+        """Postpone a due row on which the step fails, so that it is not tried again at once."""
+
+        def postpone(tx: Transaction) -> None:
+            value = tx.get(due.table, due.key)
+            if value is not None:
+                tx.put(due.table, due.key, value, due=tx.now + POSTPONED)
+
+        with contextlib.suppress(StoreError):
+            await self.in_thread(self.store.transact, postpone)
+
+    def _fail(self, waiting: list[Waiting], error: Exception) -> None:
+        """Report an error to the callers of a batch.
+
+        Results of effects have no callers. They are tried again a few times, and after that the
+        leases of their work end.
+        """
+        for each in waiting:
+            if each.done is not None:
+                if not each.done.done():
+                    each.done.set_exception(error)
+            elif each.left and isinstance(error, StoreError):
+                again = replace(each, left=each.left - 1)
+                asyncio.get_running_loop().call_later(STORE_SECONDS, self._put, again)
+
+    async def _poll(self) -> None:
+        """Take the store's due rows as inputs, until the engine stops."""
+        while not self._stopping:
+            try:
+                found = await self.in_thread(self.store.due, DUE_AT_ONCE)
+                if found:
+                    ends = await asyncio.gather(*map(self.tell, found), return_exceptions=True)
+                    if any(isinstance(end, StoreError) for end in ends):
+                        await asyncio.sleep(STORE_SECONDS)
+            except StoreError:
+                await asyncio.sleep(STORE_SECONDS)
+                found = []
+            if len(found) < DUE_AT_ONCE:
+                await asyncio.sleep(POLL_SECONDS)
+
+    # effects
+
+    def _begin_effect(self, effect: messages.Effect) -> None:
+        """Log a note, or start to carry out another effect. A `Reply` is read by its caller."""
+        if isinstance(effect, messages.Note):
+            self.metrics.count("notes", kind=effect.kind)
+            log.info(
+                effect.kind,
+                extra={"fields": {"place": effect.place, "id": effect.id, "detail": effect.detail}},
+            )
+        elif not isinstance(effect, messages.Reply) and not self._stopping:
+            self._spawn(self._perform(effect))
+
+    def _spawn(self, what: Coroutine[object, None, None]) -> None:
+        """Run a coroutine as a task that `stop` waits for."""
+        task = asyncio.create_task(what)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        """Forget a task that has ended, and log its exception."""
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("a defect", exc_info=task.exception())
+
+    async def _perform(self, effect: messages.Effect) -> None:
+        """Carry an effect out and queue its result."""
+        async with self._limit:
+            end = await self._end_of(effect)
+        if end is not None:
+            self._put(Waiting(end, left=RETELL))
+
+    async def _end_of(self, effect: messages.Effect) -> messages.Input | None:
+        """Carry an effect out and return its result, `None` if it has none."""
+        match effect:
+            case messages.Call():
+                return await self._call(effect)
+            case messages.Post():
+                return await self._post(effect)
+            case messages.Probe():
+                found = await self.adapters[effect.network].probe(
+                    effect.id, effect.since, effect.entity
+                )
+                self._note_reached(effect.network, answered=found.there is not None)
+                return messages.Probed(
+                    effect.network, effect.id, found.there, effect.asked_at, found.hidden
+                )
+            case messages.Read():
+                page = await self.adapters[effect.network].read(
+                    effect.after, effect.limit, effect.since
+                )
+                self._note_reached(effect.network, answered=page is not None)
+                return messages.Paged(effect.network, effect.after, page)
+            case messages.List():
+                return messages.Listed(effect.network, await self.adapters[effect.network].hooks())
+            case messages.MakeHook():
+                return await self.make_hook(effect)
+            case messages.DropHook():
+                await self.adapters[effect.network].drop(effect.subscription)
+        return None
+
+    def _note_reached(self, network: str, *, answered: bool) -> None:
+        """Note that an adapter has answered, or has failed to."""
+        setattr(self.reached[network], "answered" if answered else "silent", time.monotonic())
+
+    def store_time(self) -> int:
+        """Return the store's clock in ms, as it is estimated here."""
+        return _monotonic() + self._offset
+
+    async def _call(self, effect: messages.Call) -> messages.Input:
+        """Publish on a network, unless the lease leaves too little time for it."""
+        if self.store_time() > effect.before:
+            return messages.Answered(
+                effect.network, effect.id, messages.Unknown("not begun in time")
+            )
+        begun = time.monotonic()
+        answer = await self.adapters[effect.network].publish(effect.event)
+        self.metrics.observe("call_seconds", time.monotonic() - begun)
+        self.metrics.count("calls", network=effect.network, outcome=type(answer).__name__.lower())
+        self._note_reached(effect.network, answered=not isinstance(answer, messages.Unknown))
+        return messages.Answered(effect.network, effect.id, answer)
+
+    async def _post(self, effect: messages.Post) -> messages.Input:
+        """Notify a subscriber, unless the lease leaves too little time for it."""
+        if self.store_time() > effect.before:
+            return messages.Posted(effect.subscription, effect.id, None)
+        begun = time.monotonic()
+        status = await self._poster.post(effect)
+        self.metrics.observe("post_seconds", time.monotonic() - begun)
+        self.metrics.count("posts", outcome="none" if status is None else f"{status // 100}xx")
+        if status is not None and status // 100 == 2:
+            self.metrics.observe("block_to_post_seconds", max(time.time() - effect.notice.time, 0))
+        return messages.Posted(effect.subscription, effect.id, status)
+
+    async def make_hook(self, effect: messages.MakeHook) -> messages.Hooked:
+        """Subscribe on an adapter and return its answer.
+
+        The form `types` counts as refused if the settings have no types for it.
+        """
+        types, metadata = effect.types, effect.metadata
+        if effect.form == "star":
+            types = ("*",)
+        elif effect.form == "types":
+            types, metadata = self._settings.types, self._settings.metadata
+            if not types:
+                return messages.Hooked(effect.network, effect.form, accepted=False)
+        accepted = await self.adapters[effect.network].hook(effect.endpoint, types, metadata)
+        return messages.Hooked(effect.network, effect.form, accepted)
+
+    # clients
+
+    async def where(self, event_id: str) -> Whereabouts:
+        """Return the states of an id on all networks. Raises `StoreError`."""
+        return await self.look(partial(whereabouts, self.rules, event_id=event_id))
+
+    async def look(self, function: Callable[[Transaction], T]) -> T:
+        """Return the result of a function that only reads, run in the next transaction.
+
+        Raises `StoreError`.
+        """
+        return cast("T", (await self._wait(Waiting(None, function)))[1])
+
+    async def is_key(self, network: str, subscription: str | None, key: str) -> bool:
+        """Return whether the webhooks of a network or subscription have a key.
+
+        A right key is remembered. Raises `StoreError`.
+        """
+        place = (network, subscription, key)
+        if place not in self._keys and await self.look(lambda tx: is_key(tx, *place)):
+            self._keys = {*self._keys, place} if len(self._keys) < MOST_KEYS else {place}
+        return place in self._keys
+
+    def as_published(self, network: str, notice: Notice) -> Notice:
+        """Return a notice without the metadata that a legacy adapter has appended (ID-1)."""
+        chain_id = self._settings.chain_ids.get(network)
+        return notice if chain_id is None else legacy_notice(notice, chain_id)
+
+    async def publish(
+        self, event_id: str, event: Event
+    ) -> tuple[messages.Reply, Whereabouts | None]:
+        """Publish an event, and wait until all adapters have answered, at most `ANSWER_SECONDS`.
+
+        Returns the reply and the states on all networks, `None` for the states if the reply has an
+        error. Raises `StoreError`.
+        """
+        end = time.monotonic() + ANSWER_SECONDS
+        # Registered before the input is applied, because an adapter may answer before `_wait`
+        # returns.
+        waiter = self._waiters.setdefault(event_id, Waiter())
+        waiter.users += 1
+        try:
+            waiting = Waiting(
+                messages.Publish(event_id, event),
+                partial(whereabouts, self.rules, event_id=event_id),
+            )
+            effects, found = await self._wait(waiting)
+            reply = messages.reply_of(effects)
+            if reply.code:
+                return reply, None
+            while (left := end - time.monotonic()) > 0 and any(
+                each.waiting for each in found.networks
+            ):
+                await waiter.wait(
+                    {each.name for each in found.networks if each.waiting}, min(left, LOOK_SECONDS)
+                )
+                found = await self.where(event_id)
+            return reply, found
+        finally:
+            waiter.users -= 1
+            if not waiter.users:
+                del self._waiters[event_id]
+
+    async def read_all(self, table: str) -> list[tuple[str, str]]:
+        """Return all keys and texts of a table. Raises `StoreError`."""
+        found: list[tuple[str, str]] = []
+        while True:
+            part = await self.in_thread(self.store.rows, table, found[-1][0] if found else "", PAGE)
+            found += part
+            if len(part) < PAGE:
+                return found
+
+
+def _monotonic() -> int:
+    """Return the machine's monotonic clock in ms."""
+    return time.monotonic_ns() // 1_000_000

@@ -1,0 +1,377 @@
+"""The HTTP interface of a distributor (ID-10)."""
+
+import asyncio
+import json
+import secrets
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from aiohttp import web
+
+from interchain_events.database.errors import StoreError
+from interchain_events.distributor.core import messages, rows
+from interchain_events.distributor.core.hooks import for_interest
+from interchain_events.distributor.core.states import NetworkState, status_of
+from interchain_events.distributor.event import Notice, parse_notification, parse_publication
+from interchain_events.distributor.once import Transaction
+from interchain_events.distributor.service import requests
+from interchain_events.distributor.service.access import Access, Verifier, jwt_event
+from interchain_events.distributor.service.adapters import Query
+from interchain_events.distributor.service.engine import Engine
+from interchain_events.distributor.service.interface import Interface, listed, wants_representation
+from interchain_events.distributor.service.problems import (
+    Handler,
+    Problem,
+    bad,
+    json_body,
+    not_found,
+    problems,
+)
+from pubsub_emulator.serving.guard import Names
+
+MOST_PAGES: Final = 20
+"""The greatest number of pages that are read from a network for one query."""
+HEALTH_SECONDS: Final = 2.0
+"""How long a health check waits for the store."""
+
+
+class DistributorHttp(Interface):
+    """The routes of one engine.
+
+    `private` allows endpoints at private addresses. `most` is the number of requests that are
+    served at once. `names` are the host names by which the distributor may be called.
+    """
+
+    DISTRIBUTOR = True
+    ROUTES = (
+        ("GET", "/dead-letters", "admin", "dead_letters"),
+        ("POST", "/dead-letters/{letter}/redrive", "admin", "redrive"),
+    )
+
+    def __init__(
+        self,
+        engine: Engine,
+        access: Access,
+        *,
+        verifier: Verifier | None,
+        private: bool,
+        most: int,
+        names: Names,
+    ) -> None:
+        super().__init__(access, engine.metrics, private=private, names=names, most_requests=most)
+        self._engine = engine
+        self._verifier = verifier
+
+    def application(self) -> web.Application:
+        """Return the application. Its caller starts and stops the engine.
+
+        The routes of notifications need no right, because their URLs have keys.
+        """
+        app = self._routed(self._measured, problems)
+        app.router.add_post("/internal/eventNotification/{network}/{key}", self.notification)
+        app.router.add_post(
+            "/internal/desmosNotification/{network}/{subscription}/{key}", self.notification
+        )
+        return app
+
+    @web.middleware
+    async def _measured(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Count requests by route and status."""
+        # This middleware is the outermost one, so it also counts answers made from errors.
+        response = await handler(request)
+        resource = request.match_info.route.resource
+        route = "" if resource is None else resource.canonical
+        self.metrics.count(
+            "requests", method=request.method, route=route, status=str(response.status)
+        )
+        return response
+
+    # publishing
+
+    async def publish(self, request: web.Request) -> web.Response:
+        """Publish an event on every network.
+
+        Answers with the block time in seconds or, if the client prefers the representation, with
+        the states on all networks.
+        """
+        signed = request.content_type == "application/jwt"
+        fields = await (
+            jwt_event(self._verifier, await request.read()) if signed else json_body(request)
+        )
+        event_id, event = parse_publication(fields)
+        requests.check_receiver(request, fields, self._engine.rules.public_url)
+        reply, found = await self._engine.publish(event_id, event)
+        if found is None:
+            raise Problem(
+                HTTPStatus.CONFLICT, "conflict", "the same id was published with other content"
+            )
+        status = status_of(found, new=reply.new)
+        if status == HTTPStatus.UNPROCESSABLE_ENTITY:
+            detail = "; ".join(f"{each.name}: {each.error}" for each in found.networks)
+            raise Problem(
+                HTTPStatus.UNPROCESSABLE_ENTITY, "refused", f"every network refuses: {detail}"
+            )
+        body: Any = found.time or (0 if status == HTTPStatus.ACCEPTED else int(time.time()))
+        headers = {}
+        if wants_representation(request):
+            body = {"globalId": event_id, "networks": [_state(each) for each in found.networks]}
+            if found.time:
+                body["timestamp"] = found.time
+            headers["Preference-Applied"] = "return=representation"
+        return web.json_response(body, status=status, headers=headers)
+
+    async def publication(self, request: web.Request) -> web.Response:
+        """Answer with the states of an id on all networks."""
+        event_id = _named(request, "id")
+        found = await self._engine.where(event_id)
+        if not found.known:
+            raise not_found("no event of that id is known")
+        return web.json_response(
+            {"globalId": event_id, "networks": [_state(each) for each in found.networks]}
+        )
+
+    # subscriptions
+
+    async def _subscribed(self, wish: requests.Wish) -> web.Response:
+        """Store a subscription, and answer with its name and with the adapters' answers."""
+        request = messages.Subscribe(*wish, secrets.token_hex(16), secrets.token_hex(16))
+        reply = messages.reply_of(await self._engine.tell(request))
+        networks = [_success(*each) for each in await self._on_networks(reply, request)]
+        status = HTTPStatus.CREATED if reply.new else HTTPStatus.OK
+        return web.json_response(
+            {"subscriptionId": reply.value, "networks": networks}, status=status
+        )
+
+    async def _on_networks(
+        self, reply: messages.Reply, request: messages.Subscribe
+    ) -> list[tuple[str, bool]]:
+        """Subscribe on every adapter now, and return whether each has accepted.
+
+        If one fails, the next comparison tries it again (ID-32). For an equal subscription that
+        existed before, the stored answers are returned.
+        """
+        names = self._engine.rules.networks
+        if not reply.new:
+            places = [(name, f"{name}|{reply.value}") for name in names]
+            return await self._engine.look(
+                lambda tx: [(name, tx.get(rows.HOOKS, place) is not None) for name, place in places]
+            )
+        hooks = (for_interest(self._engine.rules, name, reply.value, request) for name in names)
+        ends = await asyncio.gather(*map(self._engine.make_hook, hooks))
+        for end in ends:
+            await self._engine.tell(end)
+        return [(end.network, bool(end.accepted)) for end in ends]
+
+    async def subscriptions(self, _request: web.Request) -> web.Response:
+        """Answer with every subscription, without secrets."""
+        found = await self._engine.read_all(rows.SUBSCRIPTIONS)
+        interests = [(name, rows.Interest(*json.loads(text))) for name, text in found]
+        return web.json_response(
+            [{**listed(name, *each[:3]), "active": bool(each.active)} for name, each in interests]
+        )
+
+    async def unsubscribe(self, request: web.Request) -> web.Response:
+        """End a subscription."""
+        name = _named(request, "subscription")
+        reply = messages.reply_of(await self._engine.tell(messages.Unsubscribe(name)))
+        if reply.code:
+            raise not_found("no subscription of that name")
+        return web.Response(status=HTTPStatus.NO_CONTENT)
+
+    # notifications
+
+    async def notification(self, request: web.Request) -> web.StreamResponse:
+        """Take an adapter's notification, and answer with 200 once everything is stored (ID-31).
+
+        The key is checked before the body is read, so that others cannot occupy the distributor
+        with bodies.
+        """
+        network, key = _named(request, "network"), _named(request, "key")
+        subscription = (
+            _named(request, "subscription") if "subscription" in request.match_info else None
+        )
+        if network not in self._engine.rules.networks:
+            raise not_found("no such network")
+        if not await self._engine.is_key(network, subscription, key):
+            raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "the key is wrong")
+
+        async def take(request: web.Request) -> web.Response:
+            named, notice = parse_notification(await json_body(request))
+            if named is not None and named != network:
+                raise bad(
+                    "wrong-network",
+                    f"a notification of {named!r} came to the address of {network!r}",
+                )
+            notice = self._engine.as_published(network, notice)
+            reply = messages.reply_of(
+                await self._engine.tell(messages.Noticed(network, key, notice, subscription))
+            )
+            if reply.code == "unauthorized":
+                raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "the key is wrong")
+            if reply.code:
+                raise not_found("no such network")
+            return web.json_response({})
+
+        return await self._whole(take)(request)
+
+    # dead letters
+
+    async def dead_letters(self, _request: web.Request) -> web.Response:
+        """Answer with every dead letter."""
+        found = await self._engine.read_all(rows.DEAD)
+        return web.json_response(
+            [_letter(name, rows.Dead(*json.loads(text))) for name, text in found]
+        )
+
+    async def redrive(self, request: web.Request) -> web.Response:
+        """Try a dead letter again."""
+        reply = messages.reply_of(
+            await self._engine.tell(messages.Redrive(_named(request, "letter")))
+        )
+        if reply.code == "not-found":
+            raise not_found("no dead letter of that name")
+        if reply.code:
+            raise Problem(HTTPStatus.CONFLICT, reply.code, reply.value)
+        return web.json_response({"globalId": reply.value}, status=HTTPStatus.ACCEPTED)
+
+    # events
+
+    async def events(self, request: web.Request) -> web.Response:
+        """Answer with the events of all networks, each once, ascending by time.
+
+        An event that is on several networks is shown from the first of them that answers. Header
+        `IED-Missing` names networks that did not answer, and `IED-Next` has the cursor after this
+        page.
+        """
+        query = requests.parse_query(request.query)
+        cursor = requests.read_cursor(request.query.get("after", ""))
+        names = self._engine.rules.networks
+        found = await asyncio.gather(
+            *(self._of_network(name, query, cursor.get(name, 0)) for name in names)
+        )
+        missing = [name for name, part in zip(names, found, strict=True) if part is None]
+        reached = {name: part for name, part in zip(names, found, strict=True) if part is not None}
+        homes = await self._homes(
+            [notice.id for part in reached.values() for notice in part if notice.id], reached
+        )
+        merged = [(name, notice) for name, part in reached.items() for notice in part]
+        merged.sort(key=lambda each: (each[1].time, each[0], each[1].number))
+        merged = merged[: requests.horizon(merged, reached, query.limit)]
+        kept = [
+            (name, notice)
+            for name, notice in merged
+            if notice.id and homes.get(notice.id, name) == name
+        ]
+        if not query.all:
+            kept = requests.newest_per_entity(kept, lambda each: each[1].event.order)
+        page = kept[: query.limit]
+        headers = {"IED-Missing": ",".join(missing)} if missing else {}
+        walked = merged[: merged.index(page[-1]) + 1] if len(page) < len(kept) else merged
+        if walked:
+            headers["IED-Next"] = requests.write_cursor(cursor, walked)
+        return web.json_response([notice.row() for _, notice in page], headers=headers)
+
+    async def _of_network(self, name: str, query: Query, after: int) -> list[Notice] | None:
+        """Return the events of one network, `None` if its adapter did not answer.
+
+        If all events are asked for, one page is enough. For the newest event of each entity, all
+        pages are needed.
+        """
+        adapter, found = self._engine.adapters[name], list[Notice]()
+        for _ in range(MOST_PAGES):
+            part = await adapter.query(query._replace(after=after))
+            if part is None:
+                return None
+            found += part
+            if query.all or len(part) < query.limit or name in self._engine.rules.legacy:
+                return found
+            after = part[-1].number
+        raise Problem(
+            HTTPStatus.UNPROCESSABLE_ENTITY, "too-many", "too many events; ask for a shorter time"
+        )
+
+    async def _homes(self, ids: list[str], reached: Mapping[str, object]) -> dict[str, str]:
+        """Return for each id the network from which it is shown.
+
+        It is the first network in `reached` that has the id.
+        """
+
+        def look(tx: Transaction) -> dict[str, str]:
+            return {
+                event_id: name
+                for event_id in ids
+                # Later entries of a dict replace earlier ones, so the first network remains.
+                for name in reversed(self._engine.rules.networks)
+                if name in reached and tx.has(rows.published(name), event_id)
+            }
+
+        return await self._engine.look(look)
+
+    # operations
+
+    async def health(self, _request: web.Request) -> web.Response:
+        """Answer with the state of the store, of the adapters and of the alarms.
+
+        Only a store that is down makes the whole service `DOWN`.
+        """
+        checks = [{"name": "store", "status": "UP"}]
+        alarms: list[tuple[str, str]] = []
+        try:
+            alarms = await asyncio.wait_for(self._engine.read_all(rows.ALARMS), HEALTH_SECONDS)
+        except (TimeoutError, StoreError):
+            checks[0]["status"] = "DOWN"
+        for name, reached in self._engine.reached.items():
+            silent = reached.silent > reached.answered
+            checks.append({"name": f"adapter {name}", "status": "DEGRADED" if silent else "UP"})
+        checks += [{"name": f"alarm {name}", "status": "DEGRADED"} for name, _ in alarms]
+        found = {check["status"] for check in checks}
+        status = "DOWN" if "DOWN" in found else "DEGRADED" if "DEGRADED" in found else "UP"
+        code = HTTPStatus.SERVICE_UNAVAILABLE if status == "DOWN" else HTTPStatus.OK
+        return web.json_response({"status": status, "checks": checks}, status=code)
+
+    async def _gauges(self) -> dict[str, tuple[str, float]]:
+        """Return the help text and value of each gauge by name."""
+        backlog = await self._engine.in_thread(self._engine.store.backlog)
+        return {
+            "backlog": ("Stored rows that wait for a time: jobs, checks and timers.", backlog),
+            "store_trips": ("Questions to the store since the start.", self._engine.store.trips()),
+            "requests_now": ("Requests being served.", self._serving),
+        }
+
+
+def _success(network: str, success: bool) -> dict[str, object]:
+    """Return how an adapter answered a subscription, as it is sent to the client."""
+    found: dict[str, object] = {"name": network, "success": success}
+    return found if success else {**found, "error": "the adapter did not accept it yet"}
+
+
+def _state(found: NetworkState) -> dict[str, str]:
+    """Return the state on a network, as it is sent to the client."""
+    state = {"name": found.name, "state": found.state}
+    return {**state, "error": found.error} if found.error else state
+
+
+def _letter(name: str, letter: rows.Dead) -> dict[str, object]:
+    """Return a dead letter, as it is sent to an operator."""
+    kind, _, target = letter.target.partition(":")
+    return {
+        "letterId": name,
+        "globalId": letter.id,
+        "network" if kind == "n" else "subscription": target,
+        "reason": letter.reason,
+        "timestamp": letter.time,
+        "tries": letter.tries,
+    }
+
+
+def _named(request: web.Request, part: str) -> str:
+    """Return a part of the path by its name.
+
+    The text goes to the store, so one that stores cannot write is answered with 404.
+    """
+    text = request.match_info[part]
+    if not requests.is_storable(text) or len(text) > requests.MOST_CURSOR:
+        raise not_found()
+    return text

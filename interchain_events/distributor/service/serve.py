@@ -1,0 +1,145 @@
+"""A distributor or an adapter as a process, built from its settings."""
+
+import contextlib
+import gc
+import json
+import logging
+import secrets
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+from aiohttp import web
+
+from interchain_events.distributor.once import open_store
+from interchain_events.distributor.service.adapters import Adapter, HttpAdapter, Profile
+from interchain_events.distributor.service.config import Config, make_access, make_verifier
+from interchain_events.distributor.service.engine import Engine, Settings
+from interchain_events.distributor.service.http import DistributorHttp
+from interchain_events.distributor.service.poster import Poster
+from interchain_events.distributor.service.public import PublicAdapter
+from pubsub_emulator.files.shown import whole
+from pubsub_emulator.serving.listening import listening
+
+SHUTDOWN_SECONDS: Final = 5.0
+"""How long open requests may take when the server stops."""
+
+
+@dataclass
+class Running:
+    """A distributor that is running."""
+
+    engine: Engine
+    url: str
+    """The URL at which it listens."""
+
+
+class JsonLines(logging.Formatter):
+    """Formats a log record as a line of JSON.
+
+    A dict passed as `extra={"fields": …}` is merged into it, without empty values.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        line: dict[str, object] = {
+            "time": f"{seconds}.{int(record.msecs):03}Z",
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+        }
+        fields = getattr(record, "fields", None)
+        if isinstance(fields, dict):
+            line.update({name: value for name, value in fields.items() if value != ""})
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return whole(json.dumps(line, ensure_ascii=False, default=str))
+
+
+def log_lines() -> None:
+    """Write the program's logs to standard error as JSON lines, from level INFO on."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    root = logging.getLogger("pubsub")
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    root.propagate = False
+
+
+def tune_collector() -> None:
+    """Make the garbage collector run less often.
+
+    The process has many rows in memory, which each full run would visit, and creates few cycles.
+    Objects that exist now are never visited again.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+
+
+@contextlib.asynccontextmanager
+async def served(app: web.Application, host: str, port: int) -> AsyncIterator[str]:
+    """Serve an application inside of the context, and yield its URL."""
+    async with listening(app, host, port, SHUTDOWN_SECONDS) as (name, bound):
+        yield f"http://{f'[{name}]' if ':' in name else name}:{bound}"
+
+
+@contextlib.asynccontextmanager
+async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
+    """Run a distributor inside of the context.
+
+    `folder` is that of the settings file. On leaving, first requests end, then effects, then the
+    store closes.
+    """
+    rules = config.rules(owner=f"{socket.gethostname()}-{secrets.token_hex(8)}")
+    access = make_access(config.access, config.host, folder)
+    verifier = None if config.events is None else make_verifier(config.events, "events", folder)
+    profiles = {
+        name: Profile(
+            each.chain_id,
+            tuple(each.environments),
+            each.token(f"adapters.{name}", folder),
+            config.call_timeout,
+        )
+        for name, each in config.adapters.items()
+    }
+    # The stack closes in reverse order: the server first, then the engine, then its connections.
+    async with contextlib.AsyncExitStack() as stack:
+        session = await stack.enter_async_context(
+            aiohttp.ClientSession(
+                cookie_jar=aiohttp.DummyCookieJar(), connector=aiohttp.TCPConnector(limit=0)
+            )
+        )
+        adapters: dict[str, Adapter] = {
+            name: (PublicAdapter if each.profile == "legacy" else HttpAdapter)(
+                each.url, profiles[name], session
+            )
+            for name, each in config.adapters.items()
+        }
+        private = config.private_endpoints
+        poster = Poster(private=private)
+        stack.push_async_callback(poster.close)
+        settings = Settings(
+            tuple(config.subscriptions.types),
+            tuple(config.subscriptions.metadata),
+            {
+                name: each.chain_id
+                for name, each in config.adapters.items()
+                if each.profile == "legacy"
+            },
+            grace=config.grace,
+        )
+        engine = Engine(rules, open_store(config.store), adapters, poster, settings)
+        await engine.start()
+        stack.push_async_callback(engine.stop)
+        most, names = config.most_requests, config.names()
+        http = DistributorHttp(
+            engine, access, verifier=verifier, private=private, most=most, names=names
+        )
+        url = await stack.enter_async_context(served(http.application(), config.host, config.port))
+        yield Running(engine, url)

@@ -1,0 +1,174 @@
+"""The effects of a distributor's processes in a story, with the faults that they meet."""
+
+from abc import ABC, abstractmethod
+
+from interchain_events.distributor.core import messages
+from interchain_events.distributor.event import Event
+from interchain_events.distributor.simulation.scenery import Process, Scenery
+
+
+class Hands(Scenery, ABC):
+    """The carrying out of effects: calls, probes, reads and notifications."""
+
+    @abstractmethod
+    def tell(
+        self, process: Process | None, *inputs: messages.Input
+    ) -> list[messages.Effects] | None:
+        """Apply inputs in a process, as one transaction.
+
+        Returns their effects, or `None` if the process or the store is down.
+        """
+
+    @abstractmethod
+    def kill(self, process: Process, *, back: bool = True) -> None:
+        """Kill a process. Its effects that have not begun are lost."""
+
+    @abstractmethod
+    def publish_on(self, name: str, event: Event, *, by: Scenery | None = None) -> None:
+        """Append an event to a network's log, and notify its subscriptions.
+
+        `by` is the distributor that has called, `None` for a stranger.
+        """
+
+    def perform(self, process: Process, run: int, effect: messages.Effect) -> None:
+        """Carry an effect out, if the process that emitted it is still running.
+
+        The process may be killed instead.
+        """
+        if not process.alive or process.run != run:
+            return
+        self.performed += 1
+        if self.performed - 1 == self.kill_at or self.chance(self.faults.killed):
+            self.kill(process)
+            return
+        match effect:
+            case messages.Call():
+                self._call(process, run, effect)
+            case messages.Post():
+                self._post(process, run, effect)
+            case messages.Probe() | messages.Read() | messages.List() | messages.MakeHook():
+                self._answer(process, run, self._told(effect))
+            case messages.DropHook():
+                network = self.networks[effect.network]
+                if network.up:
+                    network.hooks.pop(effect.subscription, None)
+
+    def _answer(
+        self, process: Process, run: int, message: messages.Input, delay: int | None = None
+    ) -> None:
+        """Deliver a result to the process that asked, if it is still running.
+
+        `delay` is in ms, by default a random latency.
+        """
+
+        def arrive() -> None:
+            if process.run != run or self.tell(process, message) is None:
+                return
+            if isinstance(message, messages.Answered) and not isinstance(
+                message.answer, messages.Unknown
+            ):
+                self.timely[message.network, message.id] += 1
+            if (
+                isinstance(message, messages.Posted)
+                and message.status is not None
+                and process.alive
+            ):
+                self.answered_posts[message.subscription, message.id] += 1
+
+        self.later(self.latency() if delay is None else delay, arrive)
+
+    def _call(self, process: Process, run: int, effect: messages.Call) -> None:
+        """Publish on a network, as well as the network and the faults allow."""
+
+        def answer(what: messages.Answer, delay: int) -> None:
+            # The caller stops waiting at its timeout, whatever happens later.
+            if delay > self.rules.call_timeout:
+                what, delay = messages.Unknown("timeout"), self.rules.call_timeout
+            self._answer(process, run, messages.Answered(effect.network, effect.id, what), delay)
+
+        network = self.networks[effect.network]
+        if self.now > effect.before:
+            answer(messages.Unknown("not begun"), 0)
+            return
+        self.calls[effect.network, effect.id] += 1
+        self.record("call", effect.network, effect.id)
+        if not network.up or self.chance(self.faults.call_fails):
+            self.happened["calls that reached nobody"] += 1
+            answer(messages.Unknown("unreachable"), 5)
+            return
+        if network.refuses:
+            answer(messages.No(network.refuses), 5)
+            return
+        delay = network.delay + self.latency()
+        if network.lies or self.chance(self.faults.lie):
+            self.lied.add((effect.network, effect.id))
+            self.happened["yes without a deed"] += 1
+            self.record("lie", effect.network, effect.id)
+            answer(messages.Yes(self.now // 1000), delay)
+            return
+        # The event is published even if the caller has stopped waiting: this makes a call doubtful.
+        self.later(delay, lambda: self.publish_on(effect.network, effect.event, by=self))
+        silent = network.mute or self.chance(self.faults.answer_lost)
+        self.happened["deeds without an answer"] += silent
+        answer(
+            messages.Yes((self.now + delay) // 1000),
+            self.rules.call_timeout + 1 if silent else delay + self.latency(),
+        )
+
+    def _told(
+        self, effect: messages.Probe | messages.Read | messages.List | messages.MakeHook
+    ) -> messages.Input:
+        """Return the result of a probe, of a read, or of a request about subscriptions."""
+        network = self.networks[effect.network]
+        fails = (
+            self.faults.call_fails
+            if isinstance(effect, messages.MakeHook)
+            else self.faults.read_fails
+        )
+        answers = network.up and not self.chance(fails)
+        match effect:
+            case messages.Probe():
+                self.record("probe", effect.network, effect.id)
+                there, hidden = None, False
+                if answers:
+                    shown = (
+                        network.page(0, 0, effect.since).notices if network.legacy else network.log
+                    )
+                    there = any(notice.id == effect.id for notice in shown)
+                    hidden = (
+                        network.legacy
+                        and not there
+                        and any(each.event.order == effect.entity for each in shown)
+                    )
+                return messages.Probed(effect.network, effect.id, there, effect.asked_at, hidden)
+            case messages.Read():
+                page = network.page(effect.after, effect.limit, effect.since) if answers else None
+                return messages.Paged(effect.network, effect.after, page)
+            case messages.List():
+                hooks = tuple(
+                    messages.Hook(name, endpoint) for name, endpoint in network.hooks.items()
+                )
+                return messages.Listed(effect.network, hooks if answers else None)
+            case messages.MakeHook():
+                accepted = network.hook(effect.endpoint, effect.form) if answers else None
+                lost = answers and self.chance(self.faults.answer_lost)
+                return messages.Hooked(effect.network, effect.form, None if lost else accepted)
+
+    def _post(self, process: Process, run: int, effect: messages.Post) -> None:
+        """Notify a subscriber, as well as the subscriber and the faults allow."""
+        posted = messages.Posted(effect.subscription, effect.id, None)
+        if self.now > effect.before:
+            self._answer(process, run, posted, 0)
+            return
+        self.posts[effect.subscription, effect.id] += 1
+        if self.chance(self.faults.post_fails):
+            self.happened["notifications of subscribers failed"] += 1
+            self._answer(process, run, posted, 5)
+            return
+        status = self.endpoints[effect.endpoint].post(effect.webhook, effect.id)
+        self.record("post", effect.webhook, effect.id, status)
+        lost = status is None or self.chance(self.faults.answer_lost)
+        delay = self.rules.post_timeout if lost else self.latency()
+        if delay > self.rules.post_timeout:
+            lost, delay = True, self.rules.post_timeout
+        self._answer(process, run, posted if lost else posted._replace(status=status), delay)

@@ -1,0 +1,127 @@
+"""The stage on which scenarios are played, and the table of the rules' scenarios."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from interchain_events.distributor.core.rules import Rules
+from interchain_events.distributor.event import Event
+from interchain_events.distributor.simulation.invariants import surprises
+from interchain_events.distributor.simulation.network import SimulatedNetwork
+from interchain_events.distributor.simulation.stories import event_of
+from interchain_events.distributor.simulation.world import Request, World
+
+DESMOS: Final = "https://desmos.example/dlt"
+"""The endpoint of the subscriber in most scenarios."""
+_RULES: Final = Rules((), "")
+
+
+@dataclass
+class Stage:
+    """A world, its events, and the failures that were found.
+
+    Scenarios use its methods to let something happen and to state what must hold. A statement that
+    does not hold becomes a failure and does not end the scenario.
+    """
+
+    seed: int
+    failures: list[str] = field(default_factory=list)
+    """A sentence for each failure."""
+    originals: dict[str, list[Event]] = field(default_factory=dict)
+    """Every content that was published, by id."""
+    world: World = field(default_factory=World)
+
+    def set(
+        self,
+        *networks: SimulatedNetwork,
+        replicas: int = 1,
+        start: bool = True,
+        rules: Rules = _RULES,
+    ) -> World:
+        """Make the world, with the networks `a` and `b` unless others are given."""
+        named = {
+            network.name: network
+            for network in networks or (SimulatedNetwork("a"), SimulatedNetwork("b"))
+        }
+        self.world = World(self.seed, named, replicas, rules=rules)
+        if start:
+            self.world.start()
+            self.world.run(500)
+        return self.world
+
+    def event(self, number: int, entity: int = 0, **how: str) -> tuple[str, Event]:
+        """Return an event that is going to be published, with its id."""
+        name, event = event_of(number, entity, **how)
+        self.originals.setdefault(name, []).append(event)
+        return name, event
+
+    def publish(self, number: int = 1, entity: int = 0, **how: str) -> Request:
+        """Publish an event through the distributor."""
+        return self.world.publish(*self.event(number, entity, **how))
+
+    def stranger(self, network: str, number: int = 1, entity: int = 0, **how: str) -> str:
+        """Publish an event on one network as somebody else. Returns its id."""
+        name, event = self.event(number, entity, **how)
+        self.world.publish_on(network, event)
+        return name
+
+    def that(self, holds: bool, sentence: str) -> None:
+        """Add a failure unless `holds`."""
+        if not holds:
+            self.failures.append(sentence)
+
+    def status(self, request: Request, wanted: int) -> None:
+        """Check that a request is answered with a status within 31 seconds."""
+        self.world.run_until(lambda: request.status is not None, 31_000)
+        self.that(request.status == wanted, f"status {wanted}, not {request.status}")
+
+    def counts(self, number: int = 1, *, after: int = 0, **wanted: int) -> None:
+        """Check how often an event is on each network, after some ms."""
+        self.world.run(after)
+        found = {name: self.world.networks[name].count(event_of(number)[0]) for name in wanted}
+        self.that(found == wanted, f"event {number}: {wanted}, not {found}")
+
+    def calls(self, wanted: int, *, after: int = 0) -> None:
+        """Check the number of all publications on networks, after some ms."""
+        self.world.run(after)
+        found = sum(self.world.calls.values())
+        self.that(found == wanted, f"{wanted} calls, not {found}")
+
+    def acknowledged(
+        self, number: int, wanted: int, endpoint: str = DESMOS, *, after: int = 0
+    ) -> None:
+        """Check how many POSTs of an event an endpoint has acknowledged, after some ms."""
+        self.world.run(after)
+        found = self.world.endpoints[endpoint].acknowledged(event_of(number)[0])
+        self.that(found == wanted, f"event {number}: {wanted} acknowledged POSTs, not {found}")
+
+    def end(self) -> None:
+        """End all faults, let everything settle, and check every invariant."""
+        self.world.heal()
+        self.that(self.world.settle(), "it does not settle")
+        self.failures += surprises(self.world, self.originals)
+
+
+Play = Callable[[Stage], None]
+"""A function that plays a scenario on a stage."""
+SCENARIOS: Final[dict[int, tuple[str, str, Play]]] = {}
+"""The title, the rules and the function of each scenario, by its number in the rules."""
+
+
+def scenario(number: int, title: str, rules: str) -> Callable[[Play], Play]:
+    """Register the function below as the scenario with a number."""
+
+    def register(play: Play) -> Play:
+        SCENARIOS[number] = (title, rules, play)
+        return play
+
+    return register
+
+
+def play(number: int, seed: int = 0) -> Stage:
+    """Play a scenario to its end. The stage that is returned has the failures."""
+    stage = Stage(seed)
+    stage.set()
+    SCENARIOS[number][2](stage)
+    stage.end()
+    return stage

@@ -1,0 +1,421 @@
+"""The world of a story: a distributor over one store, its networks and its subscribers.
+
+A world is a function of its seed. It runs in virtual time.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from interchain_events.database.errors import StoreError
+from interchain_events.distributor.core import messages, rows
+from interchain_events.distributor.core.states import Whereabouts, status_of, whereabouts
+from interchain_events.distributor.core.step import steps
+from interchain_events.distributor.event import Event, Notice
+from interchain_events.distributor.once import MemoryStore, Transaction
+from interchain_events.distributor.once.transaction import MEMBER, ROW, Row
+from interchain_events.distributor.simulation.effects import Hands
+from interchain_events.distributor.simulation.network import Subscriber
+from interchain_events.distributor.simulation.scenery import Faults, Process, Scenery
+
+ANSWER_WITHIN: Final = 30_000
+"""The greatest time in ms after which a client gets an answer."""
+MOST_STEPS: Final = 200_000
+"""The number of steps after which a story counts as endless."""
+MAY_REVOKE: Final = (messages.Probed, messages.Paged, messages.Due)
+"""The inputs that may remove an id from a published set (invariant 7)."""
+
+
+@dataclass
+class Request:
+    """A client's publication."""
+
+    event_id: str
+    process: Process
+    """The process that got it."""
+    run: int
+    """The run of that process. A later run knows nothing of the request."""
+    since: int
+    """The time of the request in ms."""
+    new: bool = True
+    """Whether a network lacked the event."""
+    status: int | None = None
+    """The status of the answer, `None` before it, and 0 if the process died."""
+
+
+class CheckedStore(MemoryStore):
+    """The store of a world, which checks invariants at every write.
+
+    `acknowledged` returns how often the endpoint of a subscription has acknowledged an id. `record`
+    takes an occurrence for the digest.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], int],
+        acknowledged: Callable[[str, str], int],
+        record: Callable[..., None],
+    ) -> None:
+        super().__init__(clock)
+        self._acknowledged = acknowledged
+        self._record = record
+        self.inputs: tuple[messages.Input, ...] = ()
+        """The inputs of the current step."""
+        self.touched: set[str] = set()
+        """The last part of each key that was written: ids, and names of networks whose state has
+        changed."""
+        self.surprises: list[str] = []
+        """A sentence for each write that broke an invariant."""
+        self.open_jobs = 0
+        """The number of jobs and of ids that have not been seen."""
+        self.revoked: Counter[tuple[str, str]] = Counter()
+        """How often an id left the published set, by network and id."""
+        self.buried: Counter[tuple[str, str]] = Counter()
+        """How often a dead letter was written, by table and key."""
+        self.order: dict[tuple[str, str], list[str]] = defaultdict(list)
+        """The ids in the order in which their jobs were stored, by target and entity."""
+
+    def read_row(self, table: str, key: str) -> str:
+        """Return the text of a row, `[]` if there is none."""
+        return self.reader(ROW, table)(key) or "[]"
+
+    def empty(self) -> None:
+        """Lose all rows."""
+        self.parts.clear()
+        self._lanes.clear()
+        self.open_jobs = 0
+
+    def _apply(self, kind: str, table: str, key: str, row: Row | None) -> None:
+        """Apply a write, count it, and check the invariants that it concerns."""
+        old = self.parts[kind, table].get(key)
+        self.touched.add(key.rpartition("|")[2])
+        if kind == MEMBER:
+            self._member(
+                table,
+                key,
+                added=row is not None and old is None,
+                removed=row is None and old is not None,
+            )
+        elif table in {rows.JOBS, rows.UNSEEN}:
+            self.open_jobs += (row is not None) - (old is not None)
+            if table == rows.JOBS and old is None and row is not None:
+                target, _, event_id = key.partition("|")
+                self.order[target, rows.Job(*json.loads(row.value)).entity].append(event_id)
+        elif table == rows.DEAD and row is not None:
+            self.buried[table, key] += 1
+        super()._apply(kind, table, key, row)
+
+    def _member(self, table: str, member: str, *, added: bool, removed: bool) -> None:
+        """Check a change of a set."""
+        kind, _, name = table.partition(":")
+        if kind == "publishedEvents" and removed:
+            self.revoked[name, member] += 1
+            if not all(isinstance(each, MAY_REVOKE) for each in self.inputs):
+                self.surprises.append(
+                    f"7: {member} left the published set of {name} by {self.inputs}"
+                )
+        if kind == "notifiedEvents" and added and not self._acknowledged(name, member):
+            self.surprises.append(f"6: {member} is in the notified set of {name} without a 2xx")
+        if (
+            kind == "publishedEvents"
+            and added
+            and any(isinstance(each, messages.Answered) for each in self.inputs)
+        ):
+            self._record("published", name, member)
+
+
+class World(Hands):
+    """The networks, the subscribers and the processes of one distributor. Times are in ms."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.watch = CheckedStore(lambda: self.now, self._acknowledged, self.record)
+        """The store, with its checks and counters."""
+        self.store: MemoryStore = self.watch
+        """The same store, under the type that all stories use."""
+        self.requests: list[Request] = []
+        """The requests that have not been answered."""
+        self.notes: Counter[str] = Counter()
+        """The number of notes by kind."""
+        self.trace: list[tuple[int, messages.Input]] | None = None
+        """The inputs with their times, if a test sets it to a list."""
+        self.steps = 0
+        """The number of transactions."""
+        self._poll_at = 0
+        """The time of the next scheduled poll."""
+        for network in self.networks.values():
+            network.strangers.append(self.strangers)
+
+    def _acknowledged(self, subscription: str, event_id: str) -> int:
+        """Return how often the endpoint of a subscription has acknowledged an id."""
+        return self.endpoints[self.subscriptions[subscription]].acknowledged(event_id)
+
+    # processes
+
+    def start(self) -> None:
+        """Start all processes that are not running."""
+        for process in self.processes:
+            if not process.alive:
+                self.begin(process)
+
+    def begin(self, process: Process) -> None:
+        """Start a process that is not running."""
+        if process.alive:
+            return
+        process.alive, process.run = True, process.run + 1
+        process.rules = replace(self.rules, owner=f"{process.name}.{process.run}")
+        self.record("start", process.name)
+        self.tell(process, messages.Start({name: self._fresh() for name in self.networks}))
+
+    def kill(self, process: Process, *, back: bool = True) -> None:
+        """Kill a process. Its effects that have not begun are lost.
+
+        With `back`, it starts again after `down_for` ms.
+        """
+        self.record("kill", process.name)
+        self.happened["processes killed"] += 1
+        process.alive = False
+        if back:
+            self.later(self.down_for, lambda: self.begin(process))
+
+    def _fresh(self) -> str:
+        """Return a random text of 128 bits."""
+        return f"{self.random.getrandbits(128):032x}"
+
+    def any_process(self) -> Process | None:
+        """Return a random running process, `None` if all are down."""
+        alive = [process for process in self.processes if process.alive]
+        return self.random.choice(alive) if alive else None
+
+    def tell(
+        self, process: Process | None, *inputs: messages.Input
+    ) -> list[messages.Effects] | None:
+        """Apply inputs in a process, as one transaction, and schedule their effects.
+
+        Returns the effects, or `None` if the process or the store is down.
+        """
+        if process is None or not process.alive or not self.store_up:
+            return None
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise StoreError("the story does not come to an end")
+        if self.trace is not None:
+            self.trace += [(self.now, each) for each in inputs]
+        self.watch.inputs = inputs
+        found = self.store.transact(lambda tx: steps(process.rules, list(inputs), tx))
+        run = process.run
+        for effect in (each for effects in found for each in effects):
+            if isinstance(effect, messages.Note):
+                self.notes[effect.kind] += 1
+                self.record(effect)
+            elif not isinstance(effect, messages.Reply):
+                self.later(0, lambda effect=effect: self.perform(process, run, effect))  # type: ignore[misc]
+        self._plan_poll()
+        self._look_at_requests()
+        return found
+
+    def _plan_poll(self) -> None:
+        """Schedule a poll at the time of the next due row, unless an earlier one is scheduled."""
+        due = self.store.next_due()
+        if due is not None and (due < self._poll_at or self._poll_at <= self.now):
+            self._poll_at = max(due, self.now + 1)
+            self.later(self._poll_at - self.now, self._poll)
+
+    def _poll(self) -> None:
+        """Apply due rows in a random process."""
+        # Meanwhile the next poll has been scheduled for a later time.
+        if self.now < self._poll_at:
+            return
+        process = self.any_process()
+        if process is None or not self.store_up:
+            self._poll_at = self.now + 500
+            self.later(500, self._poll)
+            return
+        found = self.store.due(20)
+        if found:
+            self.tell(process, *found)
+        self._plan_poll()
+
+    # networks
+
+    def publish_on(self, name: str, event: Event, *, by: Scenery | None = None) -> None:
+        """Append an event to a network's log, and notify its subscriptions.
+
+        `by` is the distributor that has called, `None` for a stranger.
+        """
+        network = self.networks[name]
+        notice = network.append(event, self.now)
+        if notice is None:
+            return
+        for counts in network.strangers:
+            counts[name, notice.id or ""] += by is None or counts is not by.strangers
+        self.record("log", name, notice)
+        for endpoint in sorted({*network.hooks.values(), *network.unlisted.values()}):
+            self.notify(endpoint, notice)
+
+    def notify(self, endpoint: str, notice: Notice) -> None:
+        """Send a notification to this distributor, which may be lost or doubled.
+
+        Notifications to other distributors are ignored.
+        """
+        if not endpoint.startswith(f"{self.rules.public_url}/"):
+            return
+        if self.chance(self.faults.lost):
+            self.happened["notifications lost"] += 1
+            return
+        doubled = self.chance(self.faults.doubled)
+        self.happened["notifications doubled"] += doubled
+        for _ in range(1 + doubled):
+            self.later(self.latency(), lambda: self.deliver(endpoint, notice))
+
+    def deliver(self, endpoint: str, notice: Notice) -> str | None:
+        """Deliver a notification to a random process.
+
+        Returns the code of the reply, `None` without an answer.
+        """
+        kind, network, *rest = endpoint.removeprefix(f"{self.rules.public_url}/internal/").split(
+            "/"
+        )
+        subscription = rest[0] if kind == "desmosNotification" else None
+        found = self.tell(
+            self.any_process(), messages.Noticed(network, rest[-1], notice, subscription)
+        )
+        return None if found is None else messages.reply_of(found[0]).code
+
+    # clients
+
+    def publish(self, event_id: str, event: Event) -> Request:
+        """Publish an event as a client, through a random process."""
+        process = self.any_process()
+        if process is None or not self.store_up:
+            return Request(event_id, process or self.processes[0], 0, self.now, status=503)
+        request = Request(event_id, process, process.run, self.now)
+        found = self.tell(process, messages.Publish(event_id, event)) or [[]]
+        reply = messages.reply_of(found[0])
+        request.new = reply.new
+        if reply.code:
+            request.status = 409
+        else:
+            self.requests.append(request)
+            self.later(ANSWER_WITHIN, lambda: self._look_at_requests(late=True))
+            self._look_at_requests(late=True)
+        return request
+
+    def _look_at_requests(self, *, late: bool = False) -> None:
+        """Answer requests that can be answered now.
+
+        Only requests for which something was written are looked at. With `late`, all are, because
+        the time of one may be over.
+        """
+        touched, self.watch.touched = self.watch.touched, set()
+        everything = late or bool(touched.intersection(self.networks))
+        for request in self.requests:
+            if not everything and request.event_id not in touched:
+                continue
+            if not request.process.alive or request.process.run != request.run:
+                request.status = 0
+                continue
+            found = self.where(request.event_id)
+            if self.now - request.since >= ANSWER_WITHIN or not any(
+                each.waiting for each in found.networks
+            ):
+                request.status = status_of(found, new=request.new)
+        if self.requests:
+            self.requests = [request for request in self.requests if request.status is None]
+
+    def where(self, event_id: str) -> Whereabouts:
+        """Return the states of an id on all networks."""
+        return whereabouts(self.rules, self.look(), event_id)
+
+    def look(self) -> Transaction:
+        """Return a transaction that reads the current state."""
+        return Transaction(self.watch.reader, self.now)
+
+    def subscribe(
+        self, endpoint: str, types: tuple[str, ...] = ("*",), metadata: tuple[str, ...] = ()
+    ) -> tuple[str, bool]:
+        """Subscribe as a client. Returns the subscription's name and whether it is new."""
+        self.endpoints.setdefault(endpoint, Subscriber())
+        request = messages.Subscribe(
+            types, metadata, endpoint, None, self._fresh()[:12], self._fresh()
+        )
+        found = self.tell(self.any_process(), request)
+        if found is None:
+            raise StoreError("nobody takes the subscription")
+        reply = messages.reply_of(found[0])
+        self.subscriptions[reply.value] = endpoint
+        return reply.value, reply.new
+
+    def dead_letters(self) -> dict[str, rows.Dead]:
+        """Return the dead letters by name."""
+        return {name: rows.Dead(*json.loads(text)) for name, text in self.store.rows(rows.DEAD)}
+
+    def redrive(self, letter: str) -> str:
+        """Try a dead letter again. Returns the code of the reply."""
+        found = self.tell(self.any_process(), messages.Redrive(letter)) or [[]]
+        return messages.reply_of(found[0]).code
+
+    # the end
+
+    def cut(self, name: str, to: int) -> None:
+        """Rewind a network's log to its first `to` events."""
+        self.record("cut", name, to)
+        self.happened["logs taken back"] += 1
+        self.taken_back |= {(name, notice.id or "") for notice in self.networks[name].log[to:]}
+        self.networks[name].cut(to)
+
+    def heal(self) -> None:
+        """End all faults, and start all processes."""
+        self.faults, self.store_up = Faults(), True
+        for network in self.networks.values():
+            network.up, network.lies, network.mute, network.refuses, network.delay = (
+                True,
+                False,
+                False,
+                "",
+                0,
+            )
+        for endpoint in self.endpoints.values():
+            endpoint.status = 200 if endpoint.status != 410 else 410
+            endpoint.answers.clear()
+        self.start()
+
+    def quiet(self) -> bool:
+        """Return whether only periodic work is left."""
+        if self.watch.open_jobs:
+            return False
+        cursors = [
+            (network, rows.get_cursor(self.look(), name)) for name, network in self.networks.items()
+        ]
+        return all(
+            each.cut < 0 and (network.legacy or each.last == len(network.log))
+            for network, each in cursors
+        )
+
+    def settle(self, most: int = 6 * 3_600_000) -> bool:
+        """Run until only periodic work is left. Returns whether that was reached."""
+        # Each log is read and each adapter compared once before the world can count as quiet.
+        self.run(2 * self.rules.silence)
+        return self.run_until(self.quiet, most)
+
+
+def run_together(
+    worlds: Sequence[World], duration: int, enough: Callable[[], bool] = lambda: False
+) -> bool:
+    """Run worlds that share networks, in one order of time.
+
+    Runs for at most `duration` ms. Returns whether `enough()` holds.
+    """
+    end = max(world.now for world in worlds) + duration
+    while not enough():
+        ahead = min(worlds, key=lambda world: end + 1 if world.next_at is None else world.next_at)
+        if ahead.next_at is None or ahead.next_at > end:
+            for world in worlds:
+                world.now = end
+            return enough()
+        for world in worlds:
+            world.now = max(world.now, ahead.next_at)
+        ahead.next()
+    return True

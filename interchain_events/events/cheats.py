@@ -1,0 +1,62 @@
+"""Cheats of a broadcaster with the events that it should deliver, as named objects (EV-41).
+
+Each cheat takes the events that an honest broadcaster would deliver in one stream, and returns
+those that this one delivers. The systems that use this log have cheats of their own in their rooms.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from interchain_events.events.rows import Row, event_id
+
+E = TypeVar("E")
+
+
+@dataclass(frozen=True, slots=True)
+class Cheat(Generic[E]):
+    """One way to cheat."""
+
+    name: str
+    words: str
+    """The broadcaster's behaviour, as a verb in the third person."""
+    found_as: str
+    """The name under which the audit of deliveries must report it."""
+    change: Callable[[Sequence[E], Sequence[E]], list[E]]
+    """A function that returns the delivered events. It gets the events that are due, at least
+    three, and some events that are not due."""
+
+
+def _invent(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
+    made_up = due[1]._replace(id=event_id(due[1].id, 0), body='{"invented":true}')
+    return [due[0], due[1], made_up, *due[2:]]
+
+
+def _second(due: Sequence[Row], **columns: Any) -> list[Row]:
+    """Return the due events with other values in columns of the second one."""
+    return [due[0], due[1]._replace(**columns), *due[2:]]
+
+
+def _push(due: Sequence[Row], others: Sequence[Row]) -> list[Row]:
+    return sorted([*due, *others[:1]], key=lambda row: row.seq)
+
+
+_CHEATS: Final[tuple[Cheat[Row], ...]] = (
+    Cheat("drop", "leaves an event out", "missing", lambda due, _: [*due[:1], *due[2:]]),
+    Cheat("repeat", "delivers an event twice", "doubled", lambda due, _: [*due[:2], *due[1:]]),
+    Cheat("reorder", "swaps two events", "out of order", lambda due, _: [due[1], due[0], *due[2:]]),
+    Cheat("invent", "delivers an event that never was", "invented", _invent),
+    Cheat(
+        "alter",
+        "changes an event's fields",
+        "altered",
+        lambda due, _: _second(due, body='{"altered":true}'),
+    ),
+    Cheat(
+        "rename", "changes an event's kind", "altered", lambda due, _: _second(due, kind="Made.Up")
+    ),
+    Cheat("loop", "delivers everything again", "doubled", lambda due, _: [*due, *due]),
+    Cheat("push", "delivers what was not asked for", "not asked for", _push),
+)
+CHEATS: Final = {cheat.name: cheat for cheat in _CHEATS}
+"""All cheats by name."""

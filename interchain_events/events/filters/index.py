@@ -1,0 +1,152 @@
+"""An index that finds which of very many filters match a row, without evaluating each (EV-13).
+
+Each filter is filed under conditions ("routes"). Every row that matches the filter fulfils at least
+one of them. The condition is the equality of a field if the filter requires one, otherwise its
+kind, its pallet or its chain. A filter without any of these is evaluated for every row.
+
+For a row, only the filters under its conditions are evaluated, so the result is the same as that of
+evaluating all.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Final, Generic, TypeAlias, TypeVar
+
+from interchain_events.events.filters.algebra import (
+    All,
+    Chain,
+    Field,
+    Filter,
+    Kind,
+    OneOf,
+    Scalar,
+    Step,
+    typed,
+)
+from interchain_events.events.filters.predicate import Predicate, any_of, walk
+from interchain_events.events.rows import Row
+from interchain_events.events.values import Value
+
+K = TypeVar("K", bound=Hashable)
+
+Route: TypeAlias = tuple[object, ...]
+"""A condition: its rank and its value."""
+
+_REST: Final[Route] = ("rest",)
+"""The route of filters that must be evaluated for every row."""
+_RANKS: Final = {"value": 0, "kind": 1, "pallet": 2, "chain": 3, "rest": 4}
+"""The routes in the order in which they are preferred: the first ones are fulfilled by the fewest
+rows."""
+
+
+class FilterIndex(Generic[K]):
+    """The filters of many subscriptions, by the subscriptions' keys."""
+
+    def __init__(self) -> None:
+        self._routes: dict[K, tuple[Route, ...]] = {}
+        """The routes under which each subscription is filed."""
+        self._filed: dict[Route, dict[K, Predicate]] = {}
+        """The subscriptions under each route, with their predicates."""
+        self._paths: dict[str, dict[tuple[Route, ...], int]] = {}
+        """The paths that occur in routes and their numbers, by the first name of the path."""
+        self._steps: dict[tuple[Route, ...], tuple[Step, ...]] = {}
+        """The steps of each path."""
+
+    def __len__(self) -> int:
+        return len(self._routes)
+
+    def add(self, key: K, filters: Iterable[Filter]) -> None:
+        """File the filters of a subscription, in place of those that it had."""
+        self.remove(key)
+        listed = tuple(filters)
+        predicate = any_of(listed)
+        routes = tuple(dict.fromkeys(_routes(OneOf(*listed))))
+        self._routes[key] = routes
+        for route in routes:
+            self._filed.setdefault(route, {})[key] = predicate
+            if route[0] == "value":
+                self._count(route[1], 1)  # type: ignore[arg-type]  # the path of a value's route
+
+    def remove(self, key: K) -> None:
+        """Remove a subscription, if it is there."""
+        for route in self._routes.pop(key, ()):
+            filed = self._filed[route]
+            del filed[key]
+            if not filed:
+                del self._filed[route]
+            if route[0] == "value":
+                self._count(route[1], -1)  # type: ignore[arg-type]  # as in `add`
+
+    def match(self, row: Row, fields: Mapping[str, Value] | None = None) -> list[K]:
+        """Return the keys of all subscriptions that match a row, in no particular order.
+
+        `fields` are the row's decoded fields, if the caller has them.
+        """
+        values = row.fields if fields is None else fields
+        found: dict[K, bool] = {}
+        for route in self._fulfilled(row, values):
+            for key, predicate in self._filed.get(route, {}).items():
+                if key not in found:
+                    found[key] = predicate(row, values)
+        return [key for key, matched in found.items() if matched]
+
+    def _fulfilled(self, row: Row, fields: Mapping[str, Value]) -> Iterable[Route]:
+        """Yield the routes that a row fulfils."""
+        yield ("kind", row.kind)
+        yield ("pallet", row.kind.partition(".")[0])
+        yield ("chain", row.chain)
+        yield _REST
+        # Only paths whose first name the row has can lead somewhere. The intersection is worth its
+        # cost only if there are more paths than fields.
+        for first in (
+            fields.keys() & self._paths.keys() if len(self._paths) > len(fields) else self._paths
+        ):
+            for path in self._paths[first]:
+                value = walk(fields, self._steps[path])
+                if value is None or isinstance(value, (bool, int, str)):
+                    yield _value_route(path, value)
+
+    def _count(self, path: tuple[Route, ...], by: int) -> None:
+        """Count a path's routes up or down, so that paths without routes are not walked."""
+        first = str(path[0][1])
+        paths = self._paths.setdefault(first, {})
+        paths[path] = paths.get(path, 0) + by
+        self._steps[path] = tuple(step for _, step in path)  # type: ignore[misc]  # made by `typed`
+        if not paths[path]:
+            del paths[path], self._steps[path]
+            if not paths:
+                del self._paths[first]
+
+
+def _value_route(path: tuple[Route, ...], value: Scalar) -> Route:
+    """Return the route of a field's value.
+
+    It has the type's name, because `1 == True` in Python.
+    """
+    return ("value", path, type(value).__name__, value)
+
+
+def _routes(part: Filter) -> tuple[Route, ...]:
+    """Return conditions such that every row that matches the filter fulfils at least one."""
+    match part:
+        case Kind(kind):
+            return (("pallet", kind[:-2]),) if kind.endswith(".*") else (("kind", kind),)
+        case Chain(chain):
+            return (("chain", chain),)
+        case Field(path, "=", (bool() | int() | str() | None) as value):
+            return (_value_route(typed(path), value),)
+        case Field(path, "in", tuple() as values):
+            return tuple(_value_route(typed(path), value) for value in values)
+        case OneOf(parts):
+            return tuple(route for each in parts for route in _routes(each))
+        case All(parts):
+            return min((_routes(each) for each in parts), key=_rank, default=(_REST,))
+        case _:
+            return (_REST,)
+
+
+def _rank(routes: tuple[Route, ...]) -> int:
+    """Return the rank of the least selective of some routes.
+
+    `All` uses the part with the best one.
+    """
+    return max((_RANKS[str(route[0])] for route in routes), default=-1)

@@ -1,0 +1,127 @@
+"""A filter as a Python function of a row (EV-11).
+
+`sql` compiles filters to the same meaning. A property test compares the two.
+"""
+
+import operator
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeAlias
+
+from interchain_events.events.filters.algebra import (
+    All,
+    Any,
+    Chain,
+    Field,
+    Filter,
+    Kind,
+    Not,
+    OneOf,
+    Scalar,
+    Step,
+)
+from interchain_events.events.rows import Row
+from interchain_events.events.values import Value
+
+Predicate: TypeAlias = Callable[[Row, Mapping[str, Value]], bool]
+"""A function of a row and of its decoded fields."""
+
+
+class Missing:
+    """The type of `MISSING`."""
+
+
+MISSING: Final = Missing()
+"""The value at a path that leads nowhere. `None` is a value that a field can have."""
+_ORDER: Final[dict[str, Callable[[typing.Any, typing.Any], bool]]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def compile_filter(part: Filter) -> Predicate:
+    """Return the predicate of a filter."""
+    match part:
+        case Any():
+            return lambda _row, _fields: True
+        case All(parts):
+            every = [compile_filter(each) for each in parts]
+            return lambda row, fields: all(each(row, fields) for each in every)
+        case OneOf(parts):
+            some = [compile_filter(each) for each in parts]
+            return lambda row, fields: any(each(row, fields) for each in some)
+        case Not(inner):
+            turned = compile_filter(inner)
+            return lambda row, fields: not turned(row, fields)
+        case Chain(chain):
+            return lambda row, _fields: row.chain == chain
+        case Kind(kind):
+            return _kind(kind)
+        case Field(path, op, value):
+            return _field(path, op, value)
+
+
+def matches(part: Filter, row: Row) -> bool:
+    """Return whether a row matches. For many rows, compile the filter instead."""
+    return compile_filter(part)(row, row.fields)
+
+
+def any_of(filters: Iterable[Filter]) -> Predicate:
+    """Return the predicate of a subscription, which matches if one of its filters does."""
+    return compile_filter(OneOf(*filters))
+
+
+def walk(fields: Mapping[str, Value], path: tuple[Step, ...]) -> "Value | Missing":
+    """Return the value at a path, `MISSING` if the path leads nowhere."""
+    at: typing.Any = fields
+    for step in path:
+        if isinstance(step, str):
+            if not isinstance(at, Mapping) or step not in at:
+                return MISSING
+        elif not isinstance(at, list) or step >= len(at):
+            return MISSING
+        at = at[step]
+    return at  # type: ignore[no-any-return]  # a value of a value is a value
+
+
+def same(found: object, value: Scalar) -> bool:
+    """Return whether a found value is equal to a scalar and of the same type.
+
+    Python has `True == 1`.
+    """
+    return type(found) is type(value) and found == value
+
+
+def _kind(kind: str) -> Predicate:
+    """Return the predicate for a kind or for a pallet."""
+    if kind.endswith(".*"):
+        pallet = kind[:-1]
+        return lambda row, _fields: row.kind.startswith(pallet)
+    return lambda row, _fields: row.kind == kind
+
+
+def _field(path: tuple[Step, ...], op: str, value: Scalar | tuple[Scalar, ...]) -> Predicate:
+    """Return the predicate for a comparison of a field."""
+    test = _test(op, value)
+
+    def predicate(_row: Row, fields: Mapping[str, Value]) -> bool:
+        found = walk(fields, path)
+        return found is not MISSING and test(found)
+
+    return predicate
+
+
+def _test(op: str, value: Scalar | tuple[Scalar, ...]) -> Callable[[object], bool]:
+    """Return the function that compares a found value."""
+    if isinstance(value, tuple):
+        return lambda found: any(same(found, each) for each in value)
+    if op == "=":
+        return lambda found: same(found, value)
+    if op == "!=":
+        return lambda found: not same(found, value)
+    if op == "prefix" and isinstance(value, str):
+        return lambda found: isinstance(found, str) and found.startswith(value)
+    ordered = _ORDER[op]
+    return lambda found: type(found) is type(value) and ordered(found, value)

@@ -1,0 +1,266 @@
+"""A filter as a WHERE clause over the columns of a log, or of another table (EV-11).
+
+No part of a filter becomes SQL text: names, indices and values are all parameters. Every leaf is
+TRUE or FALSE and never NULL, so that NOT inverts a missing path as the predicate does.
+
+SQLite reads integers of more than 64 bits as floats. So integers near that size and beyond it are
+compared as text: by sign, length and digits.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from interchain_events.database.database import Dialect
+from interchain_events.events.filters.algebra import (
+    All,
+    Any,
+    Chain,
+    Field,
+    Filter,
+    Kind,
+    Not,
+    OneOf,
+    Scalar,
+    Step,
+)
+
+
+class Clause(NamedTuple):
+    """SQL with its parameters, in order."""
+
+    sql: str
+    params: tuple[object, ...] = ()
+
+
+_TRUE: Final = Clause("(1 = 1)")
+_FALSE: Final = Clause("(1 = 0)")
+_EXACT: Final = 2**62
+"""Integers that are smaller in size than this are compared as SQLite's own integers."""
+
+
+class Columns(Protocol):
+    """A table of events, by the conditions that stand for the leaves of a filter.
+
+    Each condition is TRUE or FALSE, never NULL.
+    """
+
+    def chain(self, chain: int | None) -> Clause:
+        """Return the condition that a row is of a chain."""
+
+    def kind(self, kind: str) -> Clause:
+        """Return the condition that a row is of a kind, or of a pallet for `Pallet.*`."""
+
+    def field(self, path: tuple[Step, ...], op: str, value: Scalar | tuple[Scalar, ...]) -> Clause:
+        """Return the condition that compares a field.
+
+        Raises `BadFilter` if the table cannot express it.
+        """
+
+
+def where(part: Filter, columns: Columns) -> Clause:
+    """Return the condition under which a row matches.
+
+    Raises `BadFilter` if the table cannot express it.
+    """
+    match part:
+        case Any():
+            return _TRUE
+        case All(parts):
+            return _joined([where(each, columns) for each in parts], "AND", _TRUE)
+        case OneOf(parts):
+            return _joined([where(each, columns) for each in parts], "OR", _FALSE)
+        case Not(inner):
+            turned = where(inner, columns)
+            return Clause(f"(NOT {turned.sql})", turned.params)
+        case Chain(chain):
+            return columns.chain(chain)
+        case Kind(kind):
+            return columns.kind(kind)
+        case Field(path, op, value):
+            return columns.field(path, op, value)
+
+
+class LogColumns(Columns):
+    """The columns of a log: `chain`, `kind`, and `body` with the fields as JSON."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._field: type[_JsonField] = (
+            _SqliteField if dialect is Dialect.SQLITE else _PostgresField
+        )
+
+    def chain(self, chain: int | None) -> Clause:
+        if chain is None:
+            return Clause("(chain IS NULL)")
+        return Clause("(chain IS NOT NULL AND chain = ?)", (chain,))
+
+    def kind(self, kind: str) -> Clause:
+        if kind.endswith(".*"):
+            # Names have letters, digits and _, so `/`, which follows `.`, ends the range of the
+            # pallet.
+            return Clause("(kind >= ? AND kind < ?)", (kind[:-1], f"{kind[:-2]}/"))
+        return Clause("(kind = ?)", (kind,))
+
+    def field(self, path: tuple[Step, ...], op: str, value: Scalar | tuple[Scalar, ...]) -> Clause:
+        return _leaf(self._field(path), op, value)
+
+
+def _joined(clauses: Sequence[Clause], word: str, empty: Clause) -> Clause:
+    """Return the conjunction or disjunction of clauses as a balanced tree.
+
+    Databases limit the depth of an expression, which a chain of many parts would exceed.
+    """
+    if not clauses:
+        return empty
+    if len(clauses) == 1:
+        return clauses[0]
+    half = len(clauses) // 2
+    left, right = _joined(clauses[:half], word, empty), _joined(clauses[half:], word, empty)
+    return Clause(f"({left.sql} {word} {right.sql})", left.params + right.params)
+
+
+def _either(*clauses: Clause) -> Clause:
+    """Return the disjunction of clauses."""
+    return _joined(clauses, "OR", _FALSE)
+
+
+def _both(*clauses: Clause) -> Clause:
+    """Return the conjunction of clauses."""
+    return _joined(clauses, "AND", _TRUE)
+
+
+def _leaf(field: "_JsonField", op: str, value: Scalar | tuple[Scalar, ...]) -> Clause:
+    """Return the comparison of a field as a condition that is never NULL."""
+    if isinstance(value, tuple):
+        test = _either(*(_same(field, each) for each in value))
+    elif op == "!=":
+        same = _same(field, value)
+        # `!=` needs a path that leads somewhere, to a value that is of another type or different.
+        test = _both(
+            field.is_there(), Clause(f"(NOT COALESCE({same.sql}, {_FALSE.sql}))", same.params)
+        )
+    elif op == "=":
+        test = _same(field, value)
+    elif isinstance(value, str):
+        test = field.text(op, value)
+    else:
+        test = field.number(op, int(value or 0))
+    return Clause(f"COALESCE({test.sql}, {_FALSE.sql})", test.params)
+
+
+def _same(field: "_JsonField", value: Scalar) -> Clause:
+    """Return the equality with a scalar. It is NULL if the path leads nowhere."""
+    if value is None:
+        return field.has_type("null")
+    if isinstance(value, bool):
+        return field.truth(value)
+    return field.text("=", value) if isinstance(value, str) else field.number("=", value)
+
+
+class _SqliteField:
+    """The conditions on the value at a path in `body`, for SQLite."""
+
+    def __init__(self, path: tuple[Step, ...]) -> None:
+        self._path = "$" + "".join(
+            f"[{step}]" if isinstance(step, int) else f'."{step}"' for step in path
+        )
+        """The path in SQLite's syntax, which is passed as a parameter."""
+
+    def is_there(self) -> Clause:
+        """Return the condition that the path leads to a value."""
+        return Clause("(json_type(body, ?) IS NOT NULL)", (self._path,))
+
+    def has_type(self, name: str) -> Clause:
+        """Return the condition that the value has a JSON type."""
+        return Clause("(json_type(body, ?) = ?)", (self._path, name))
+
+    def truth(self, value: bool) -> Clause:
+        """Return the condition that the value is `true` or `false`."""
+        return self.has_type("true" if value else "false")
+
+    def text(self, op: str, value: str) -> Clause:
+        """Return the comparison with a text."""
+        if op == "prefix":
+            test = Clause(
+                "(substr(json_extract(body, ?), 1, ?) = ?)", (self._path, len(value), value)
+            )
+        else:
+            test = Clause(f"(json_extract(body, ?) {op} ?)", (self._path, value))
+        return _both(self.has_type("text"), test)
+
+    def number(self, op: str, value: int) -> Clause:
+        """Return the comparison with an integer."""
+        if abs(value) < _EXACT:
+            test = Clause(f"(json_extract(body, ?) {op} ?)", (self._path, value))
+        else:
+            test = self._long(op, str(value), value < 0)
+        return _both(self.has_type("integer"), test)
+
+    def _long(self, op: str, digits: str, negative: bool) -> Clause:
+        """Compare an integer as text: first its sign, then its length, then its digits.
+
+        Of negative integers, the longer one is the smaller one. The sign adds one character to
+        both.
+        """
+        equal = self._digits("=", digits)
+        if op == "=":
+            return equal
+        longer, shorter = self._length(">", digits), self._length("<", digits)
+        as_long = self._length("=", digits)
+        is_negative = Clause("(substr(body -> ?, 1, 1) = '-')", (self._path,))
+        is_positive = Clause("(substr(body -> ?, 1, 1) <> '-')", (self._path,))
+        if negative:
+            less = _both(is_negative, _either(longer, _both(as_long, self._digits(">", digits))))
+            more = _either(is_positive, shorter, _both(as_long, self._digits("<", digits)))
+        else:
+            less = _either(is_negative, shorter, _both(as_long, self._digits("<", digits)))
+            more = _both(is_positive, _either(longer, _both(as_long, self._digits(">", digits))))
+        strict = less if op[0] == "<" else more
+        return _either(strict, equal) if op.endswith("=") else strict
+
+    def _digits(self, op: str, digits: str) -> Clause:
+        """Return the comparison of the integer's text, for texts of the same length."""
+        return Clause(f"((body -> ?) {op} ?)", (self._path, digits))
+
+    def _length(self, op: str, digits: str) -> Clause:
+        """Return the comparison of the length of the integer's text."""
+        return Clause(f"(length(body -> ?) {op} ?)", (self._path, len(digits)))
+
+
+class _PostgresField:
+    """The conditions on the value at a path in `body`, for PostgreSQL."""
+
+    def __init__(self, path: tuple[Step, ...]) -> None:
+        steps = "".join(" -> ?::int" if isinstance(step, int) else " -> ?::text" for step in path)
+        self._at = Clause(f"(body::jsonb{steps})", path)
+        """The expression of the value at the path."""
+
+    def is_there(self) -> Clause:
+        """Return the condition that the path leads to a value."""
+        return Clause(f"({self._at.sql} IS NOT NULL)", self._at.params)
+
+    def has_type(self, name: str) -> Clause:
+        """Return the condition that the value has a JSON type."""
+        return Clause(f"(jsonb_typeof{self._at.sql} = ?::text)", (*self._at.params, name))
+
+    def truth(self, value: bool) -> Clause:
+        """Return the condition that the value is `true` or `false`."""
+        return Clause(
+            f"({self._at.sql} = ?::jsonb)", (*self._at.params, "true" if value else "false")
+        )
+
+    def text(self, op: str, value: str) -> Clause:
+        """Return the comparison with a text, by code points."""
+        found = f"({self._at.sql} #>> '{{}}')"
+        if op == "prefix":
+            test = Clause(f"starts_with({found}, ?::text)", (*self._at.params, value))
+        else:
+            test = Clause(f'({found} COLLATE "C" {op} ?::text)', (*self._at.params, value))
+        return _both(self.has_type("string"), test)
+
+    def number(self, op: str, value: int) -> Clause:
+        """Return the comparison with an integer of any size."""
+        test = Clause(f"({self._at.sql} {op} ?::jsonb)", (*self._at.params, str(value)))
+        return _both(self.has_type("number"), test)
+
+
+_JsonField: TypeAlias = _SqliteField | _PostgresField

@@ -1,0 +1,282 @@
+"""The log of a Substrate chain or network over JSON-RPC (EV-4).
+
+    async with RpcSource("wss://relay…", {2000: "wss://para…"}) as source:
+        await source.follow(store)
+
+The first URL is that of the leading chain. The blocks of a parachain are logged if it has a URL.
+The leading chain tells which blocks it included, in the event `ParaInclusion.CandidateIncluded`, or
+in `Paras.NewHeadNoted` together with the storage `Paras.Heads`.
+
+Only finalised blocks are appended. Blocks that were finalised while the source was away are fetched
+one by one. If the node's finalised chain no longer has the log's last block, the log is rewound to
+the last block that both have. If the finalised chain is only shorter than the log, the node is
+behind and is asked again, unless it has methods that take blocks back.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import Final, Self
+
+from interchain_events.database.errors import StoreUnavailable
+from interchain_events.events.errors import AnotherChain, SourceError
+from interchain_events.events.log.store import Store, put
+from interchain_events.events.rows import Block, ChainBlock, assemble
+from pubsub_emulator.client.answers import HEAD, METHODS, read
+from pubsub_emulator.client.errors import NodeRefused, NodeUnavailable, UnknownBlock
+from pubsub_emulator.client.node import BlockHeader, DecodedEvent, SubstrateNode
+from pubsub_emulator.client.rpc import connect
+from pubsub_emulator.emulator.network.block_time import SLOT_MS
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import BABE_ENGINE
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.storage_keys import para_head
+from pubsub_emulator.primitives.types import ParaId
+
+_LOG: Final = logging.getLogger("pubsub.log")
+_AT_ONCE: Final = 16
+"""The number of blocks that are fetched at the same time."""
+_RETRY_SECONDS: Final = 1.0
+_DEVELOPMENT: Final = "dev_"
+"""The beginning of the methods of nodes that take final blocks back on request."""
+_PRE_RUNTIME: Final = 6
+"""The variant of a digest item that the block's author wrote before the runtime ran."""
+_CANDIDATE_INCLUDED: Final = ("ParaInclusion", "CandidateIncluded")
+_NEW_HEAD_NOTED: Final = ("Paras", "NewHeadNoted")
+
+
+class RpcSource:
+    """A leading chain and parachains behind nodes.
+
+    Use it as an asynchronous context manager. `paras` has the URLs of parachains. `poll_seconds` is
+    the longest wait between two looks at the leading chain.
+    """
+
+    def __init__(
+        self, url: str, paras: Mapping[int, str] | None = None, *, poll_seconds: float = 6.0
+    ) -> None:
+        self.node = SubstrateNode(connect(url))
+        """The node of the leading chain."""
+        self._paras = {para: SubstrateNode(connect(each)) for para, each in (paras or {}).items()}
+        """The nodes of the parachains that are logged."""
+        self._poll_seconds = poll_seconds
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        for node in (self.node, *self._paras.values()):
+            await self._stack.enter_async_context(node.rpc)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def reach(self) -> None:
+        """Ask every node for its genesis hash. Raises `NodeUnavailable` if one does not answer."""
+        for node in (self.node, *self._paras.values()):
+            await node.genesis_hash()
+
+    async def follow(
+        self, store: Store, first: int | None = None, *, until: int | None = None
+    ) -> None:
+        """Append every finalised block until the log has block `until`, or forever.
+
+        An empty log begins with block `first`, by default the newest one. If a node or the database
+        is away, it is asked again. Raises `AnotherChain`, `SourceError` and `ClientError` if asking
+        again is useless.
+        """
+        away = bound = False
+        while True:
+            try:
+                if not bound:
+                    await asyncio.to_thread(store.bind, await self.node.genesis_hash())
+                    bound = True
+                await self.catch_up(store, first, until=until)
+                reached = (await asyncio.to_thread(store.head)).anchor or 0
+                if until is not None and reached >= until:
+                    return
+                away = False
+                await self._next_head(reached)
+            except (NodeUnavailable, UnknownBlock, StoreUnavailable) as error:
+                if not away:
+                    _LOG.warning("%s; asking again", error)
+                away = True
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def catch_up(
+        self, store: Store, first: int | None = None, *, until: int | None = None
+    ) -> int:
+        """Append the finalised blocks that the log does not have, and return their number.
+
+        Raises the errors of `follow`, and also those after which `follow` asks again.
+        """
+        final = await self.node.header(await self.node.finalized_head())
+        head = await asyncio.to_thread(store.head)
+        if head.anchor is None or head.hash is None:
+            following = final.number if first is None else first
+        else:
+            await self._check_not_behind(head.anchor, final.number)
+            following = await self._still_there(store, head.anchor, head.hash, final.number) + 1
+        last = final.number if until is None else min(final.number, until)
+        appended = 0
+        for start in range(following, last + 1, _AT_ONCE):
+            numbers = range(start, min(start + _AT_ONCE, last + 1))
+            blocks = await asyncio.gather(*map(self.block, numbers))
+            appended += await asyncio.to_thread(put, store, blocks)
+        return appended
+
+    async def block(self, number: int) -> Block:
+        """Return the log's block at a height of the leading chain.
+
+        Raises `UnknownBlock`, `SourceError` and `ClientError`.
+        """
+        found = await self.node.block_hash(number)
+        if found is None:
+            raise UnknownBlock(f"{self.node.rpc.url}: the node has no block {number}")
+        header = await self.node.header(found)
+        events = await self.node.events(found, header.parent)
+        time = await self.node.timestamp(found)
+        # A chain without a timestamp has its time in the slot number.
+        time = _slot(header) * SLOT_MS if time is None else time
+        included = [
+            await self._para_block(para, each, time)
+            for para, each in await self._included(header, events)
+        ]
+        return assemble(_chain_block(None, header, time, events), included, parent=header.parent)
+
+    # Parachains
+
+    async def _included(
+        self, relay: BlockHeader, events: list[DecodedEvent]
+    ) -> list[tuple[int, BlockHeader]]:
+        """Return the parachain blocks that a relay block included, in order.
+
+        Only parachains with a URL are considered.
+        """
+        certain = [event for event in events if (event.pallet, event.name) == _CANDIDATE_INCLUDED]
+        if certain:
+            heads = [
+                (para, blake2_256(head))
+                for para, head in map(_candidate, certain)
+                if para in self._paras
+            ]
+            return [(para, await self._paras[para].header(bytes(block))) for para, block in heads]
+        # `NewHeadNoted` tells only the parachain. If a relay block noted several heads, they are
+        # the last ones of the parachain.
+        news = [event for event in events if (event.pallet, event.name) == _NEW_HEAD_NOTED]
+        noted = [int(next(iter(event.fields.values()))) for event in news]
+        counts = Counter(para for para in noted if para in self._paras)
+        chains = {para: await self._newest(relay, para, count) for para, count in counts.items()}
+        return [(para, chains[para].pop(0)) for para in noted if para in chains]
+
+    async def _newest(self, relay: BlockHeader, para: int, count: int) -> list[BlockHeader]:
+        """Return the last `count` blocks of a parachain as of a relay block, oldest first."""
+        raw = await self.node.storage(para_head(ParaId(para)), relay.hash)
+        if raw is None:
+            raise SourceError(f"relay block {relay.number} has no head of parachain {para}")
+        try:
+            block = bytes(blake2_256(Reader(raw).bytes_()))
+        except ScaleError as error:
+            raise SourceError(
+                f"the head of parachain {para} in relay block {relay.number}: {error}"
+            ) from error
+        chain: list[BlockHeader] = []
+        for _ in range(count):
+            chain.append(await self._paras[para].header(block))
+            block = chain[-1].parent
+        return chain[::-1]
+
+    async def _para_block(self, para: int, header: BlockHeader, anchor_time: int) -> ChainBlock:
+        """Return a block of a parachain, with the relay block's time if it has no timestamp."""
+        node = self._paras[para]
+        events = await node.events(header.hash, header.parent)
+        time = await node.timestamp(header.hash)
+        return _chain_block(para, header, anchor_time if time is None else time, events)
+
+    # Following
+
+    async def _check_not_behind(self, anchor: int, final: int) -> None:
+        """Raise `UnknownBlock` if a node has not finalised the log's last block yet.
+
+        A node with development methods may have taken blocks back, so it is not behind.
+        """
+        url = self.node.rpc.url
+        if final >= anchor:
+            return
+        try:
+            methods = read(
+                METHODS, await self.node.rpc.call("rpc_methods"), f"{url}: rpc_methods"
+            ).methods
+        except NodeRefused:
+            methods = ()
+        if not any(each.startswith(_DEVELOPMENT) for each in methods):
+            raise UnknownBlock(
+                f"{url}: its newest final block is {final}, and the log ends at {anchor}"
+            )
+
+    async def _still_there(self, store: Store, anchor: int, block: bytes, final: int) -> int:
+        """Return the log's last block that is on the node's finalised chain.
+
+        The log is rewound to that block if necessary. Raises `AnotherChain` if there is none.
+        """
+        common = min(anchor, final)
+        while True:
+            kept = block if common == anchor else await asyncio.to_thread(store.hash_at, common)
+            if kept is None:
+                raise AnotherChain(
+                    f"{self.node.rpc.url} shares no block with the log, which ends at {anchor}"
+                )
+            if await self.node.block_hash(common) == kept:
+                break
+            common -= 1
+        if common < anchor:
+            _LOG.warning("blocks after %d were taken back", common)
+            await asyncio.to_thread(store.rewind, common)
+        return common
+
+    async def _next_head(self, known: int) -> None:
+        """Wait for a finalised block other than `known`, at most `poll_seconds`.
+
+        Over HTTP there are no subscriptions, so this only waits.
+        """
+        if self.node.rpc.url.startswith("http"):
+            await asyncio.sleep(self._poll_seconds)
+            return
+        subscription = self.node.rpc.subscribe(
+            "chain_subscribeFinalizedHeads", "chain_unsubscribeFinalizedHeads"
+        )
+        async with subscription as heads:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._poll_seconds):
+                    async for header in heads:
+                        if read(HEAD, header, f"{self.node.rpc.url}: a head").number != known:
+                            return
+
+
+def _chain_block(
+    chain: int | None, header: BlockHeader, time: int, events: list[DecodedEvent]
+) -> ChainBlock:
+    """Return a block with its decoded events."""
+    listed = [(f"{event.pallet}.{event.name}", event.fields) for event in events]
+    return ChainBlock(chain, header.number, header.hash, time, listed)
+
+
+def _candidate(event: DecodedEvent) -> tuple[int, bytes]:
+    """Return the para id and the hash of the head data in an event `CandidateIncluded`."""
+    receipt, head = list(event.fields.values())[:2]
+    try:
+        return int(receipt["descriptor"]["para_id"]), bytes(head)
+    except (KeyError, TypeError, ValueError):
+        raise SourceError("a CandidateIncluded event without para id or head data") from None
+
+
+def _slot(header: BlockHeader) -> int:
+    """Return the slot in a header's BABE digest, 0 if it has none."""
+    for item in header.logs:
+        if item[:5] == bytes((_PRE_RUNTIME,)) + BABE_ENGINE:
+            with contextlib.suppress(ScaleError):
+                return int.from_bytes(Reader(item, 5).bytes_()[5:13], "little")
+    return 0

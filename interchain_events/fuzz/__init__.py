@@ -1,0 +1,1 @@
+"""Readers of untrusted input as targets of `pubsub fuzz --target`."""

@@ -1,0 +1,401 @@
+"""Assignments by the orchestrator (IC-38, IC-42).
+
+A system event names publications, subscribers and replays, but not their configurations. `Pulling`
+asks the orchestrator for these, and `Assignments` then applies the event as a whole.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeVar, cast
+
+from interchain_events.icrc72 import keys, methods
+from interchain_events.icrc72 import messages as m
+from interchain_events.icrc72.alerts import one_entry, read_broker_alert
+from interchain_events.icrc72.broadcaster import state as s
+from interchain_events.icrc72.broadcaster.delivery import Delivery
+from interchain_events.icrc72.config import read_publication, read_subscription
+from interchain_events.icrc72.errors import ConfigError
+from interchain_events.icrc72.facts import Delivering, Fact, FactValue, Forwarding, Handing, Width
+from interchain_events.icrc72.ic.canister import ONE_WAY, Context
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.namespaces import is_system, system_namespace
+from interchain_events.icrc72.values import first
+
+DRAIN_LOOK: Final = 10
+"""How many rounds pass between two checks whether a removed publisher still has queued events."""
+
+
+@dataclass(slots=True, eq=False)
+class Pulled:
+    """A system event with the configurations that were asked for."""
+
+    id: int
+    notification: int
+    adds: list[tuple[Fact, FactValue]]
+    removes: list[Fact]
+    subscriptions: dict[tuple[str, Principal], s.Served] = field(default_factory=dict)
+    """The subscriptions of each namespace and subscriber."""
+    publications: dict[str, s.PublicationView] = field(default_factory=dict)
+    isolated: set[int] = field(default_factory=set)
+    """The replays that are isolated."""
+    left: int = 0
+    """How many questions are not answered."""
+    again: list[Callable[[Context], None]] = field(default_factory=list)
+    """The questions that have failed and will be asked again."""
+
+
+@dataclass
+class Assignments(s.Part):
+    """The part that applies changes of publishers, subscribers, relays and replays."""
+
+    delivery: Delivery
+    drop: Callable[[s.Lane], None]
+    """Gives up the events that wait in a lane."""
+
+    def apply(self, ctx: Context, pulled: Pulled) -> None:
+        """Apply a system event as a whole, removals before additions.
+
+        A relay that is removed and added again, with another width, keeps its queued events.
+        """
+        self.state.publications.update(pulled.publications)
+        added = {fact for fact, _ in pulled.adds}
+        kept_relays = {(fact[1], fact[2]) for fact in added if fact[0] == "relay"}
+        for fact in pulled.removes:
+            if fact in self.state.facts or fact[0] in {"rp", "rr", "rf"}:
+                self._remove(ctx, fact, kept_relays)
+            self.state.facts.pop(fact, None)
+        for fact, value in pulled.adds:
+            self._add(ctx, fact, value, pulled)
+            self.state.facts[fact] = value
+
+    def _add(self, ctx: Context, fact: Fact, value: FactValue, pulled: Pulled) -> None:
+        """Apply the addition of a fact, or a new value of a known one."""
+        state = self.state
+        match fact:
+            case ("pub", namespace, who):
+                state.publishers.setdefault(namespace, {})[who] = None
+            case ("sub", namespace, who):
+                known = state.subscribers.setdefault(namespace, {})
+                if who not in known:
+                    state.served[who] = state.served.get(who, 0) + 1
+                known[who] = pulled.subscriptions.get((namespace, who), ())
+                # A fact that is sent again ends a suspension (IC-45).
+                if fact in state.facts and who in state.queues:
+                    state.queues[who].suspended = False
+                    state.queues[who].missed.clear()
+            case ("relay", namespace, target, who):
+                self._widen(
+                    state.relays.setdefault((namespace, target), s.Relay()),
+                    who,
+                    cast("Width", value),
+                )
+            case ("relayer", namespace, who):
+                state.relayers[namespace, who] = None
+            case ("rp", number):
+                isolated = number in pulled.isolated
+                self._add_replay(
+                    ctx, number, s.Delivered(*cast("Delivering", value), isolated=isolated)
+                )
+            case ("rr", number):
+                made = s.Forwarded(*cast("Forwarding", value))
+                known_way = state.forwarded.setdefault(number, made)
+                # The next publisher of the replay's range follows, with ids of its own.
+                if known_way.publisher != made.publisher:
+                    known_way.publisher, known_way.chain, known_way.removed = (
+                        made.publisher,
+                        None,
+                        None,
+                    )
+            case ("rf", number):
+                if number in state.delivered:
+                    state.delivered[number].source = cast("Handing", value)[1]
+
+    @staticmethod
+    def _widen(relay: s.Relay, who: Principal, value: Width) -> None:
+        """Add a subscriber to a relay, and mark it as late on the events that wait already."""
+        if who not in relay.entries:
+            for lane in relay.lanes.values():
+                for forward in lane.queue:
+                    forward.late = (*forward.late, who)
+        relay.entries[who] = value
+
+    def _add_replay(self, ctx: Context, number: int, delivered: s.Delivered) -> None:
+        """Begin to deliver a replay, and announce it to the subscriber (RP-6).
+
+        If it is known already, the next publisher of its range follows.
+        """
+        known = self.state.delivered.get(number)
+        if known is not None:
+            if (known.publisher, known.hands) != (delivered.publisher, delivered.hands):
+                known.publisher, known.hands = delivered.publisher, delivered.hands
+                known.chain = known.source = None
+            return
+        self.state.delivered[number] = delivered
+        # An orchestrator may assign the relay of a replay before the replay itself.
+        hands = self.state.facts.get(("rf", number))
+        if hands is not None:
+            delivered.source = cast("Handing", hands)[1]
+        alerted = self.delivery.tell(
+            ctx, delivered.subscriber, one_entry(keys.SUBSCRIBER_REPLAY_ADD, number, ctx.me)
+        )
+        if delivered.isolated:
+            queue = self.state.queues[delivered.subscriber]
+            window = queue.own.setdefault(number, type(queue.main)())
+            # A window of its own could overtake the announcement, which is in the main one.
+            window.waits = alerted
+
+    def _remove(self, ctx: Context, fact: Fact, kept_relays: set[tuple[str, Principal]]) -> None:
+        """Apply the removal of a fact.
+
+        `kept_relays` are the relays for which the same system event adds a fact.
+        """
+        state = self.state
+        match fact:
+            case ("pub", namespace, who):
+                state.publishers.get(namespace, {}).pop(who, None)
+                state.drains[who] = ctx.now + DRAIN_LOOK + self.settings.drain_kept
+                self._end_chains(namespace, who)
+            case ("sub", namespace, who):
+                self._remove_subscriber(namespace, who)
+            case ("relay", namespace, target, who):
+                relay = state.relays.get((namespace, target))
+                if relay is not None:
+                    relay.entries.pop(who, None)
+                    if not relay.entries and (namespace, target) not in kept_relays:
+                        for lane in relay.lanes.values():
+                            self.drop(lane)
+                        del state.relays[namespace, target]
+            case ("relayer", namespace, who):
+                state.relayers.pop((namespace, who), None)
+                self._end_chains(namespace, who)
+            case ("rp", number):
+                self._remove_replay(ctx, number)
+            case ("rr", number) if number in state.forwarded:
+                state.forwarded[number].removed = state.removed[number] = ctx.now
+
+    def _end_chains(self, namespace: str, caller: Principal) -> None:
+        """Forget the chains from a caller that was removed (IC-42).
+
+        If it returns, or another one follows, the subscribers' chains begin anew.
+        """
+        for key in [
+            key
+            for key, brought_by in self.state.chains
+            if key[0] == namespace and brought_by == caller
+        ]:
+            del self.state.chains[key, caller]
+            if self.state.callers.get(key) == caller:
+                self.state.callers[key] = Principal()
+
+    def _remove_subscriber(self, namespace: str, who: Principal) -> None:
+        """Stop to notify a subscriber of a namespace, and drop its notifications.
+
+        A subscriber that is served in no namespace any more loses its queue with its system
+        namespace.
+        """
+        state = self.state
+        served = state.subscribers.get(namespace, {})
+        if who in served:
+            del served[who]
+            state.served[who] -= 1
+        if not served:
+            state.subscribers.pop(namespace, None)
+        if not state.served.get(who):
+            state.served.pop(who, None)
+        queue = state.queues.get(who)
+        if queue is None:
+            return
+        if is_system(namespace):
+            state.system.pop(namespace, None)
+            if who not in state.served:
+                self.delivery.drop_where(who, queue, None)
+                del state.queues[who]
+            return
+        self.delivery.drop_where(who, queue, namespace)
+        for chains in (queue.prev, queue.missed):
+            for key in [each for each in chains if each[0] == namespace]:
+                del chains[key]
+
+    def _remove_replay(self, ctx: Context, number: int) -> None:
+        """Stop to deliver a replay, and inform the subscriber of its end (RP-6).
+
+        The subscriber is not informed if notifications of the replay were dropped: the end means
+        that all accepted events were delivered.
+        """
+        delivered = self.state.delivered.pop(number, None)
+        self.state.removed[number] = ctx.now
+        if delivered is None or delivered.subscriber not in self.state.queues:
+            return
+        queue = self.state.queues[delivered.subscriber]
+        if number in queue.lost:
+            del queue.lost[number]
+            return
+        window = number if number in queue.own else 0
+        self.delivery.tell(
+            ctx,
+            delivered.subscriber,
+            one_entry(keys.SUBSCRIBER_REPLAY_REMOVE, number),
+            window=window,
+        )
+
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+
+@dataclass
+class Pulling(s.Part):
+    """The part that takes system events and asks the orchestrator for their details."""
+
+    orchestrator: Principal
+    assignments: Assignments
+    _pulling: Pulled | None = None
+    """The system event whose details are being asked for."""
+
+    def waits(self) -> bool:
+        """Return whether a question must be asked again."""
+        return self._pulling is not None and bool(self._pulling.again)
+
+    def wake(self, ctx: Context) -> None:
+        """Ask the failed questions again."""
+        if self._pulling is not None:
+            again, self._pulling.again = self._pulling.again, []
+            for ask in again:
+                ask(ctx)
+
+    def handle(self, ctx: Context, notifications: tuple[m.EventNotification, ...]) -> None:
+        """Take system events from the orchestrator.
+
+        An event that was already applied is confirmed again. A newer event replaces one whose
+        details are not complete. Notifications from others are left to the other roles of the
+        canister.
+        """
+        mine = system_namespace("broadcaster", ctx.me)
+        taken = [
+            each
+            for each in notifications
+            if each.namespace == mine and ctx.caller == self.orchestrator
+        ]
+        for each in taken:
+            if each.eventId <= self.state.applied:
+                self._confirm(ctx, each.notificationId)
+            elif self._pulling is None or self._pulling.id < each.eventId:
+                self._pull(ctx, each)
+        if taken:
+            methods.HANDLE.reply(ctx, None)
+
+    def _confirm(self, ctx: Context, notification: int) -> None:
+        self.role.ask(ctx, self.orchestrator, methods.CONFIRM, (notification,), kind=ONE_WAY)
+
+    def _pull(self, ctx: Context, event: m.EventNotification) -> None:
+        """Begin with a system event: ask for the details of all of its additions.
+
+        An unreadable event is only counted. It is never confirmed, so the orchestrator notices.
+        """
+        try:
+            adds, removes = read_broker_alert(event.data)
+        except ConfigError:
+            self.assignments.delivery.count("unreadable")
+            return
+        pulling = self._pulling = Pulled(event.eventId, event.notificationId, adds, removes)
+        names: dict[str, None] = {}
+        for fact, _ in adds:
+            if fact[0] in {"pub", "relayer"} or (fact[0] == "sub" and not is_system(fact[1])):
+                names[fact[1]] = None
+            if fact[0] == "sub" and not is_system(fact[1]):
+                self._ask_subscriptions(ctx, pulling, fact[1], fact[2])
+            elif fact[0] == "rp":
+                self._ask_replay(ctx, pulling, fact[1])
+        for name in names:
+            self._ask_publication(ctx, pulling, name)
+        self._ended(ctx, pulling)
+
+    def _ask(
+        self,
+        ctx: Context,
+        it: Pulled,
+        method: methods.Method[A, R],
+        page: A,
+        then: Callable[[R], None],
+    ) -> None:
+        """Ask a question by a bounded call, which is repeated until it is answered.
+
+        An orchestrator without ICRC-77 has no method for replays. This counts as an answer.
+        """
+        it.left += 1
+
+        def got(ctx: Context, found: R | None) -> None:
+            if found is None:
+                it.again.append(ask)
+            elif self._pulling is it:
+                then(found)
+                answered(ctx)
+
+        def answered(ctx: Context) -> None:
+            if self._pulling is it:
+                it.left -= 1
+                self._ended(ctx, it)
+
+        def ask(ctx: Context) -> None:
+            absent = answered if method.name == methods.GET_REPLAYS.name else None
+            self.role.ask(ctx, self.orchestrator, method, page, got, absent=absent)
+
+        ask(ctx)
+
+    def _ask_subscriptions(
+        self, ctx: Context, pulling: Pulled, namespace: str, who: Principal
+    ) -> None:
+        """Ask for a subscriber's subscriptions in a namespace; stopped ones do not count."""
+        slices = (m.by_subscriber(who), m.by_namespace(namespace))
+        page = m.ByNat(None, 1000, m.OrchestrationFilter(m.NO_STATISTICS, slices))
+
+        def got(infos: tuple[m.SubscriptionInfo, ...]) -> None:
+            read = ((each.subscriptionId, read_subscription(each.config)) for each in infos)
+            found = tuple(
+                (number, config.filter, config.skip)
+                for number, config in read
+                if not config.stopped
+            )
+            pulling.subscriptions[namespace, who] = found
+
+        self._ask(ctx, pulling, methods.GET_SUBSCRIPTIONS, page, got)
+
+    def _ask_publication(self, ctx: Context, pulling: Pulled, namespace: str) -> None:
+        """Ask for the configuration of a publication."""
+        page = m.ByText(
+            None, 1, m.OrchestrationFilter(m.NO_STATISTICS, (m.by_namespace(namespace),))
+        )
+
+        def got(infos: tuple[m.PublicationInfo, ...]) -> None:
+            for each in infos:
+                if each.namespace == namespace:
+                    config, number = read_publication(each.config), each.publicationId
+                    view = s.PublicationView(
+                        number, config.mode, config.partitions, config.priorities, config.trusted
+                    )
+                    pulling.publications[namespace] = view
+
+        self._ask(ctx, pulling, methods.GET_PUBLICATIONS, page, got)
+
+    def _ask_replay(self, ctx: Context, pulling: Pulled, number: int) -> None:
+        """Ask whether a replay is isolated."""
+
+        def got(infos: tuple[m.ReplayStatus | None, ...]) -> None:
+            for each in infos:
+                if each is not None and each.replayId == number:
+                    value = first(each.config, keys.REPLAY_ISOLATED)
+                    if value is not None and value.value is True:
+                        pulling.isolated.add(number)
+
+        # A page begins after `prev`, so this is the page of one replay.
+        page = m.ByNat(number - 1, 1, m.OrchestrationFilter(m.NO_STATISTICS, ()))
+        self._ask(ctx, pulling, methods.GET_REPLAYS, page, got)
+
+    def _ended(self, ctx: Context, pulling: Pulled) -> None:
+        """Apply and confirm a system event if all questions about it are answered."""
+        if pulling.left or self._pulling is not pulling:
+            return
+        self._pulling = None
+        self.assignments.apply(ctx, pulling)
+        self.state.applied = pulling.id
+        self._confirm(ctx, pulling.notification)

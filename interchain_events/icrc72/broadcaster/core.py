@@ -1,0 +1,243 @@
+"""The core of a broadcaster: its methods, statistics, and relaying to others (IC-41 to IC-47).
+
+`Broadcaster` puts together the parts that share one `BroadcasterState`: `Acceptance` judges events,
+`Delivery` notifies subscribers, `Relaying` sends events to other broadcasters, and `Assignments`
+and `Pulling` apply the system events of the orchestrator.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from interchain_events.icrc72 import keys
+from interchain_events.icrc72.broadcaster.accept import Acceptance
+from interchain_events.icrc72.broadcaster.assignments import DRAIN_LOOK, Assignments, Pulling
+from interchain_events.icrc72.broadcaster.delivery import Delivery
+from interchain_events.icrc72.broadcaster.state import BroadcasterState, Forward, Lane, Part
+from interchain_events.icrc72.ic.canister import GUARANTEED, SECOND, Context
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.messages import Event, Results, SubscriptionRegistration
+from interchain_events.icrc72.methods import PUBLISH, REGISTER_SUBSCRIPTION, is_ok
+from interchain_events.icrc72.namespaces import system_namespace
+from interchain_events.icrc72.role import Core, Handler, Query, RoleCanister, restored
+from interchain_events.icrc72.settings import DEFAULTS, Settings, fitting
+from interchain_events.icrc72.values import Pairs, nat
+
+_HEADERS_BYTES: Final = 200
+"""The most bytes that headers add to a relayed event, apart from the list of late subscribers."""
+
+_LATE_BYTES: Final = 40
+"""The most bytes that one late subscriber adds."""
+
+
+@dataclass
+class Relaying(Part):
+    """The part that relays events to other broadcasters.
+
+    Events wait in lanes: one for each relay and chain, and one for each forwarded replay. A lane
+    has one call under way and so keeps its events in order.
+    """
+
+    delivery: Delivery
+
+    def lanes(self) -> list[Lane]:
+        """Return all lanes."""
+        lanes = [lane for relay in self.state.relays.values() for lane in relay.lanes.values()]
+        return lanes + [each.lane for each in self.state.forwarded.values()]
+
+    def drop(self, lane: Lane) -> None:
+        """Give up the events that wait in a lane."""
+        while lane.queue:
+            self.delivery.release(lane.queue.popleft().stored)
+
+    def pump(self, ctx: Context) -> None:
+        """Send one batch from each lane that has no call under way and need not wait."""
+        for (_, target), relay in self.state.relays.items():
+            for lane in relay.lanes.values():
+                self._pump_lane(ctx, target, lane)
+        for forwarded in self.state.forwarded.values():
+            self._pump_lane(ctx, forwarded.target, forwarded.lane)
+
+    def _bytes_of(self, forward: Forward) -> int:
+        return (
+            self.state.events[forward.stored].size
+            + _HEADERS_BYTES
+            + _LATE_BYTES * len(forward.late)
+        )
+
+    def _pump_lane(self, ctx: Context, target: Principal, lane: Lane) -> None:
+        """Send the next batch of a lane, and go on with the answer.
+
+        Events leave the lane up to the first one that is not accepted. That one is sent again,
+        after a wait that grows, because later events must not overtake it.
+        """
+        if lane.busy or not lane.queue or ctx.now < lane.next:
+            return
+        batch: list[Event] = []
+        for forward in fitting(lane.queue, self._bytes_of, self.settings):
+            forward.sent = forward.sent or ctx.time
+            batch.append(self.delivery.relayed(forward, self.state.events[forward.stored].event))
+        lane.busy = True
+
+        def answered(ctx: Context, results: Results[tuple[int, ...]] | None) -> None:
+            # The lane may have been given up in the meantime.
+            if not any(each is lane for each in self.lanes()):
+                return
+            lane.busy = False
+            for result in (results or ())[: len(batch)] or (None,):
+                if result is None or result.tag != "Ok":
+                    break
+                self.delivery.release(lane.queue.popleft().stored)
+                lane.tries = 0
+            else:
+                lane.next = ctx.now
+                return
+            lane.next = ctx.now + min(
+                self.settings.repeat_first << min(lane.tries, 20), self.settings.repeat_most
+            )
+            lane.tries += 1
+
+        self.role.ask(ctx, target, PUBLISH, tuple(batch), answered)
+
+
+class Broadcaster(Core):
+    """The role of a broadcaster."""
+
+    name = "broadcaster"
+    state: BroadcasterState
+    accepts: type[Acceptance] = Acceptance
+    """The class that judges events. Cheats replace it."""
+    delivers: type[Delivery] = Delivery
+    """The class that notifies subscribers. Cheats replace it."""
+
+    def __init__(self, orchestrator: Principal, settings: Settings = DEFAULTS) -> None:
+        self.state = BroadcasterState()
+        self.settings = settings
+        self.orchestrator = orchestrator
+        self._registering = False
+
+    def attach(self, role: RoleCanister) -> None:
+        """Become a part of a canister, and take confirmations of notifications."""
+        super().attach(role)
+        role.confirmer(
+            lambda ctx, number: self.delivery.confirm(ctx, ctx.caller, number),
+            self.settings.batch_items,
+        )
+        self._wire()
+
+    def _wire(self) -> None:
+        """Make the parts, which all work on the current state. `resume` replaces the state."""
+        part = self.state, self.settings, self.role
+        self.delivery = self.delivers(*part)
+        self.acceptance = self.accepts(*part, self.delivery, self.orchestrator)
+        self.publish = self.acceptance.publish
+        self.relaying = Relaying(*part, self.delivery)
+        self.assignments = Assignments(*part, self.delivery, self.relaying.drop)
+        self.pulling = Pulling(*part, self.orchestrator, self.assignments)
+
+    def updates(self) -> Mapping[str, Handler]:
+        """Return the update methods by name."""
+        return {"icrc72_publish": self._publish, "icrc72_handle_notification": self.pulling.handle}
+
+    def queries(self) -> Mapping[str, Query]:
+        """Return the queries by name."""
+        return {"icrc72_get_broadcaster_stats": self._stats}
+
+    def begin(self, ctx: Context) -> None:
+        """Register at the orchestrator for system events, which assign all further work."""
+        self.state.registered = False
+        self._register(ctx)
+
+    def resume(self, state: object) -> None:
+        """Continue with the saved chains, queues and ids (IC-47a)."""
+        self.state = restored(state, BroadcasterState)
+        self._registering = False
+        self._wire()
+        for lane in self.relaying.lanes():
+            lane.busy = False
+
+    def _register(self, ctx: Context) -> None:
+        """Register for system events. If this fails, `wake` tries again."""
+        self._registering = True
+        item = SubscriptionRegistration(system_namespace("broadcaster", ctx.me), ())
+
+        def got(_ctx: Context, results: Results[int] | None) -> None:
+            self._registering = False
+            self.state.registered = is_ok(results)
+
+        self.role.ask(ctx, self.orchestrator, REGISTER_SUBSCRIPTION, (item,), got, kind=GUARANTEED)
+
+    def wake(self, ctx: Context) -> None:
+        """Do the due work: register, ask, notify, relay and forget."""
+        if not self.state.registered and not self._registering:
+            self._register(ctx)
+        self.pulling.wake(ctx)
+        self.delivery.wake(ctx)
+        self.relaying.pump(ctx)
+        self._forget(ctx)
+
+    def due(self, now: int) -> int | None:
+        """Return the next round in which there is work to do."""
+        found = [] if self.state.registered else [now + 5]
+        if self.pulling.waits():
+            found.append(now + 1)
+        if any(who in self.state.undone for who in self.state.drains):
+            found.append(now + DRAIN_LOOK)
+        found += [due] if (due := self.delivery.due(now)) is not None else []
+        found += [
+            max(lane.next, now + 1)
+            for lane in self.relaying.lanes()
+            if lane.queue and not lane.busy
+        ]
+        return min(found, default=None)
+
+    def _publish(self, ctx: Context, events: tuple[Event, ...]) -> None:
+        """Answer `icrc72_publish`, and send the new notifications at once."""
+        PUBLISH.reply(ctx, self.publish(ctx, events))
+        self.delivery.wake(ctx)
+
+    def _forget(self, ctx: Context) -> None:
+        """Forget old replays, removed publishers without queued events, and old counts."""
+        state, kept = self.state, self.settings.replay_stalled
+        for number, each in list(state.forwarded.items()):
+            if each.removed is not None and ctx.now - each.removed > kept:
+                self.relaying.drop(each.lane)
+                del state.forwarded[number]
+        for number, at in list(state.removed.items()):
+            if ctx.now - at > kept:
+                del state.removed[number]
+                state.accepted.pop(number, None)
+        for who, until in list(state.drains.items()):
+            if who in state.undone:
+                state.drains[who] = ctx.now + DRAIN_LOOK + self.settings.drain_kept
+            elif ctx.now >= until:
+                del state.drains[who]
+        for at in [each for each in state.recent if each <= ctx.now - 100]:
+            del state.recent[at]
+
+    def _stats(self, _caller: Principal, time: int) -> Pairs:
+        """Answer `icrc72_get_broadcaster_stats` (IC-35).
+
+        Besides public statistics, the answer has figures for the orchestrator: by publication,
+        subscription and replay, and how many events of a removed publisher are still queued.
+        """
+        state, prefix, now = self.state, "icrc72:broadcaster:stats:", time // SECOND
+        numbers = dict.fromkeys(keys.STATISTICS[prefix], 0) | state.counts
+        numbers["events_last_100_rounds"] = sum(
+            count for at, count in state.recent.items() if at > now - 100
+        )
+        numbers["queued"] = sum(
+            each.live + each.replayed + each.system for each in state.queues.values()
+        )
+        numbers["bytes"] = state.bytes_own + state.bytes_relayed
+        numbers["suspended"] = sum(each.suspended for each in state.queues.values())
+        pairs = [(prefix + name, nat(numbers[name])) for name in keys.STATISTICS[prefix]]
+        pairs += [(name, nat(number)) for name, number in state.figures.items()]
+        for number in {**state.delivered, **state.forwarded, **state.removed}:
+            waiting = len(state.forwarded[number].lane.queue) if number in state.forwarded else 0
+            pairs.append((f"icrc77:replay:{number}:queued", nat(waiting)))
+            pairs.append((f"icrc77:replay:{number}:accepted", nat(state.accepted.get(number, 0))))
+        for who, until in state.drains.items():
+            if who in state.undone or now < until:
+                pairs.append((f"icrc72:drain:{who.text}:queued", nat(state.undone.get(who, 0))))
+        return tuple(pairs)

@@ -1,0 +1,514 @@
+"""Notification of subscribers: queues, batches, repeats and suspension (IC-22, IC-43, IC-45, RP-9).
+
+Each subscriber has a queue with one window, and one more for each isolated replay. A window sends
+one batch at a time and repeats it until every notification in it is confirmed. Batches of trusted
+publications are sent by guaranteed calls, whose answers confirm them (IC-46).
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from interchain_events.icrc72 import keys
+from interchain_events.icrc72.alerts import error_entry
+from interchain_events.icrc72.broadcaster.state import ChainKey, Forward, Note, Part, Queue, Window
+from interchain_events.icrc72.ic.canister import BOUNDED, GUARANTEED, ONE_WAY, Answer, Context
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.messages import Event, EventNotification
+from interchain_events.icrc72.methods import HANDLE, HANDLE_TRUSTED, Trusted
+from interchain_events.icrc72.namespaces import system_namespace
+from interchain_events.icrc72.role import Confirmed
+from interchain_events.icrc72.services import VALUE, type_codec
+from interchain_events.icrc72.values import Value, array, blob, map_, nat
+
+Spot = tuple[Principal, int]
+"""A window: the subscriber, and the isolated replay or 0 for the main window."""
+
+_OVERHEAD = 200
+"""The most bytes that a notification adds to its event, apart from the filter."""
+
+
+@dataclass
+class Delivery(Part):
+    """The part that notifies subscribers."""
+
+    _ready: list[tuple[tuple[int, int, int], Principal, int]] = field(default_factory=list)
+    """A heap of windows that can send a new batch, by the order of their first notification.
+
+    Entries that no longer apply are dropped when they are reached.
+    """
+    _repeats: list[tuple[int, Principal, int]] = field(default_factory=list)
+    """A heap of windows with a batch under way, by the round in which it is sent again."""
+
+    def __post_init__(self) -> None:
+        # The heaps are not saved, so they are filled again after an upgrade.
+        for who, queue in self.state.queues.items():
+            for number, window in self._windows(queue):
+                window.busy = False
+                self._enlist((who, number), window)
+
+    @staticmethod
+    def _windows(queue: Queue) -> Iterator[tuple[int, Window]]:
+        yield 0, queue.main
+        yield from list(queue.own.items())
+
+    def queue_of(self, ctx: Context, who: Principal) -> Queue:
+        """Return the queue of a subscriber, which is made when it is first needed."""
+        found = self.state.queues.get(who)
+        if found is None:
+            found = self.state.queues[who] = Queue(heard=ctx.now)
+        return found
+
+    def count(self, name: str, more: int = 1) -> None:
+        """Add to a counter of the broadcaster's statistics."""
+        self.state.counts[name] = self.state.counts.get(name, 0) + more
+
+    def figure(self, name: str, more: int = 1) -> None:
+        """Add to a figure for the orchestrator's statistics.
+
+        Only the `stats_kept` figures that changed last are kept.
+        """
+        figures = self.state.figures
+        figures[name] = figures.pop(name, 0) + more
+        while len(figures) > self.settings.stats_kept:
+            del figures[next(iter(figures))]
+
+    def add(self, ctx: Context, who: Principal, note: Note, *, window: int = 0) -> None:
+        """Queue a notification in the main window, or in that of the isolated replay `window`."""
+        queue = self.queue_of(ctx, who)
+        place = queue.main if not window else queue.own.setdefault(window, Window())
+        if not self._anything(queue):
+            queue.heard = ctx.now
+        place.queue.append(note)
+        self.state.pending[note.id] = who
+        self._account(queue, note, 1)
+        if note.stored:
+            self.state.events[note.stored].refs += 1
+        if len(place.queue) == 1 and not place.out:
+            self._enlist((who, window), place)
+
+    def tell(self, ctx: Context, who: Principal, data: Value, *, window: int = 0) -> int:
+        """Queue a system event from this broadcaster itself (IC-38g), and return its id."""
+        note = self._system(
+            ctx, system_namespace("subscriber", who), self.state.last_event + 1, data
+        )
+        self.add(ctx, who, note, window=window)
+        return note.id
+
+    def pass_on(self, ctx: Context, who: Principal, event: Event) -> int:
+        """Queue a system event of the orchestrator, and return the notification's id.
+
+        It does not take room in the store (IC-45a).
+        """
+        note = self._system(ctx, event.namespace, event.eventId, event.data)
+        note.source = event.source
+        self.add(ctx, who, note)
+        return note.id
+
+    def _system(self, ctx: Context, namespace: str, identifier: int, data: Value) -> Note:
+        """Make a notification of a system event. It is sent in order with events from the store."""
+        self.state.last_event += 1
+        number, order = self.role.next_notification(), (self.state.last_event, 0, 0)
+        size = type_codec("broadcaster", VALUE).size(data)
+        return Note(number, order, namespace, identifier, ctx.time, 0, size, data=data)
+
+    def live_full(self, queue: Queue) -> bool:
+        """Return whether a subscriber's queue takes no further live event (IC-45b)."""
+        return (
+            queue.live >= self.settings.queue_notifications
+            or queue.live_bytes >= self.settings.queue_bytes
+        )
+
+    def replay_full(self, ctx: Context, queue: Queue) -> bool:
+        """Return whether a subscriber's queue takes no further replayed event (IC-45c).
+
+        Replayed events may fill half of it. A subscriber that is silent gets none.
+        """
+        settings, silent = self.settings, ctx.now - queue.heard > self.settings.silence
+        full = (
+            queue.replayed_bytes >= settings.queue_bytes // 2
+            or queue.replayed >= settings.queue_notifications // 2
+        )
+        return full or (silent and self._anything(queue))
+
+    def miss(  # noqa: PLR0917 — all that a subscriber is told
+        self,
+        ctx: Context,
+        who: Principal,
+        queue: Queue,
+        chain: ChainKey,
+        event: int,
+        subscription: int,
+    ) -> None:
+        """Note that a suspended subscriber misses an event of a chain (IC-45e).
+
+        It is informed only of the first one. Its chain begins anew after the suspension.
+        """
+        queue.prev.pop(chain, None)
+        if chain in queue.missed and queue.missed[chain] <= event:
+            return
+        queue.missed[chain] = event
+        entry = error_entry(subscription, keys.SUSPENDED, chain[0], event)
+        self.tell(ctx, who, map_({keys.SUBSCRIBER_ERROR: array([entry])}))
+
+    def _account(self, queue: Queue, note: Note, sign: int) -> None:
+        """Add a notification to the sizes of its queue, or take it out (`sign` is 1 or -1)."""
+        if note.data is not None or not note.stored:
+            queue.system += sign
+        elif note.replay:
+            queue.replayed += sign
+            queue.replayed_bytes += sign * note.size
+        else:
+            queue.live += sign
+            queue.live_bytes += sign * note.size
+
+    @staticmethod
+    def _anything(queue: Queue) -> bool:
+        return bool(queue.live or queue.replayed or queue.system)
+
+    def _enlist(self, spot: Spot, window: Window) -> None:
+        """Put a window into the heap that it belongs to."""
+        if window.out:
+            heapq.heappush(self._repeats, (window.next, *spot))
+        elif window.queue and not window.waits:
+            heapq.heappush(self._ready, (window.queue[0].order, *spot))
+
+    def wake(self, ctx: Context) -> None:
+        """Repeat due batches and send new ones, within the limit of a round (IC-43c).
+
+        Repeats may take the whole limit only if there is nothing new to send, and otherwise half of
+        it. Repeats that do not fit are due in the next round.
+        """
+        left = self.settings.sends
+        repeats: list[tuple[Spot, Window]] = []
+        while self._repeats and self._repeats[0][0] <= ctx.now:
+            due, who, number = heapq.heappop(self._repeats)
+            window = self._window((who, number))
+            # An entry with another round is outdated: the window has a later one in the heap.
+            if window is not None and window.out and not window.busy and window.next == due:
+                repeats.append(((who, number), window))
+        self._check_ready()
+        share = left // 2 if self._ready else left
+        for spot, window in repeats:
+            if share <= 0:
+                window.next = ctx.now + 1
+                self._enlist(spot, window)
+                continue
+            sent = self._repeat(ctx, spot)
+            share -= sent
+            left -= sent
+        while left > 0 and self._ready:
+            _, who, number = heapq.heappop(self._ready)
+            left -= self._send_new(ctx, (who, number), left)
+            self._check_ready()
+
+    def due(self, now: int) -> int | None:
+        """Return the next round in which a batch may have to be sent."""
+        if self._ready:
+            return now + 1
+        return self._repeats[0][0] if self._repeats else None
+
+    def _check_ready(self) -> None:
+        """Drop outdated entries from the top of the heap of ready windows."""
+        while self._ready:
+            order, who, number = self._ready[0]
+            window = self._window((who, number))
+            if (
+                window is not None
+                and not window.out
+                and window.queue
+                and window.queue[0].order == order
+            ):
+                return
+            heapq.heappop(self._ready)
+
+    def _window(self, spot: Spot) -> Window | None:
+        queue = self.state.queues.get(spot[0])
+        if queue is None:
+            return None
+        return queue.main if not spot[1] else queue.own.get(spot[1])
+
+    def _send_new(self, ctx: Context, spot: Spot, left: int) -> int:
+        """Send a new batch of a window, and return how many notifications it has.
+
+        A batch has only trusted notifications, or only others, and is bounded in number and size.
+        """
+        window = self._window(spot)
+        if window is None or window.out or not window.queue or window.waits:
+            return 0
+        settings = self.settings
+        most = min(left, settings.batch_notifications)
+        batch: list[Note] = []
+        size = 0
+        window.trusted = window.queue[0].trusted
+        while window.queue and len(batch) < most and window.queue[0].trusted == window.trusted:
+            note = window.queue[0]
+            size += note.size + _OVERHEAD + len(note.filter or "")
+            if batch and size > settings.batch_bytes:
+                break
+            batch.append(window.queue.popleft())
+        for note in batch:
+            note.sent = ctx.time
+        window.out = {note.id: note for note in batch}
+        self._write(window)
+        window.tries, window.came = 0, False
+        self._dispatch(ctx, spot, window)
+        return len(batch)
+
+    def _repeat(self, ctx: Context, spot: Spot) -> int:
+        """Send the batch of a window again, and return how many notifications it has.
+
+        The notifications of a silent subscriber are dropped first, and only system events are left.
+        """
+        window = self._window(spot)
+        queue = self.state.queues[spot[0]]
+        if window is None or not window.out or self._taken_as_done(ctx, spot, queue, window):
+            return 0
+        if ctx.now - queue.heard > self.settings.silence:
+            self.drop_silent(ctx, spot[0], queue)
+            if not window.out:
+                return 0
+        self.count("retries", len(window.out))
+        self._dispatch(ctx, spot, window)
+        return len(window.out)
+
+    def _dispatch(self, ctx: Context, spot: Spot, window: Window) -> None:
+        """Send the batch of a window, and set when it is repeated.
+
+        Trusted batches are sent by guaranteed calls, to subscribers that confirm by one-way calls,
+        and to others as a probe.
+        """
+        settings = self.settings
+        window.next = ctx.now + min(
+            settings.repeat_first << min(window.tries, 20), settings.repeat_most
+        )
+        window.tries += 1
+        if not window.trusted:
+            heapq.heappush(self._repeats, (window.next, *spot))
+            if self.state.queues[spot[0]].confirms:
+                self.role.send(ctx, spot[0], HANDLE, window.message, kind=ONE_WAY)
+            else:
+                self._probe(ctx, spot, window)
+            return
+        window.busy = True
+        sent = tuple(window.out)
+
+        def answered(ctx: Context, result: Trusted | None) -> None:
+            window.busy = False
+            if result is not None and result.tag == "Ok":
+                for number in sent:
+                    self.confirm(ctx, spot[0], number)
+            elif window.out:
+                window.next = max(window.next, ctx.now + 1)
+                heapq.heappush(self._repeats, (window.next, *spot))
+
+        self.role.send(ctx, spot[0], HANDLE_TRUSTED, window.message, answered, kind=GUARANTEED)
+
+    def _probe(self, ctx: Context, spot: Spot, window: Window) -> None:
+        """Send to a subscriber that never confirms, by a call whose answer shows the receipt."""
+        sent = tuple(window.out)
+
+        def answered(_ctx: Context, answer: Answer) -> None:
+            if answer.ok and tuple(window.out) == sent:
+                window.came = True
+
+        ctx.call(spot[0], HANDLE.name, window.message, answered, kind=BOUNDED)
+
+    def _taken_as_done(self, ctx: Context, spot: Spot, queue: Queue, window: Window) -> bool:
+        """Finish a batch that a subscriber has received without ever confirming anything.
+
+        Such a subscriber may not implement confirmations, so each batch is sent only once. Returns
+        whether this applies. The notifications can still be confirmed later.
+        """
+        if queue.confirms or not window.came:
+            return False
+        self.count("unconfirmed", len(window.out))
+        self.figure(f"icrc72:subscriber:{spot[0].text}:unconfirmed", len(window.out))
+        for number, note in list(window.out.items()):
+            self._finish(ctx, spot[0], queue, number)
+            queue.once[number] = note
+            self.state.pending[number] = spot[0]
+        while len(queue.once) > self.settings.repeated:
+            self.state.pending.pop(next(iter(queue.once)), None)
+            del queue.once[next(iter(queue.once))]
+        return True
+
+    def _notification(self, note: Note) -> EventNotification:
+        """Return a notification in the form in which it is sent, with its headers (IC-22)."""
+        if note.data is not None:
+            name, source = note.namespace, note.source or self.role.me
+            return EventNotification(
+                note.id, note.event_id, None, note.made, name, note.data, None, source, None
+            )
+        number, prev, timestamp, name, data, source, before = self.state.events[note.stored].event
+        headers = [*(before or ()), (keys.EVENT_TIMESTAMP, nat(timestamp))]
+        headers.append((keys.PRIORITY, array(map(nat, note.place))))
+        if note.prev is not None:
+            headers.append((keys.PREV, nat(note.prev)))
+        headers.append((keys.SENT, nat(note.sent)))
+        return EventNotification(
+            note.id, number, prev, note.made, name, data, tuple(headers), source, note.filter
+        )
+
+    def confirm(self, ctx: Context, caller: Principal, number: int) -> Confirmed:
+        """Take the confirmation of a notification by its subscriber (IC-44).
+
+        Returns `Ok`, `Unauthorized` if the notification is for another one, or `NotFound`.
+        """
+        who = self.state.pending.get(number)
+        if who is None:
+            return "NotFound"
+        if who != caller:
+            return "Unauthorized"
+        queue = self.state.queues[who]
+        note = queue.once.pop(number, None)
+        if note is not None:
+            del self.state.pending[number]
+        else:
+            note = self._finish(ctx, who, queue, number)
+        # It is queued but was never sent, so the caller has guessed its id.
+        if note is None:
+            return "NotFound"
+        queue.confirms = True
+        self.count("confirmations")
+        if note.subscription:
+            self.figure(f"icrc72:subscription:{note.subscription}:confirmations")
+            if (view := self.state.publications.get(note.namespace)) is not None:
+                self.figure(f"icrc72:publication:{view.id}:confirmations")
+        if note.replay:
+            self.figure(f"icrc77:replay:{note.replay}:confirmations")
+        return "Ok"
+
+    def _finish(self, ctx: Context, who: Principal, queue: Queue, number: int) -> Note | None:
+        """Take a notification out of the batch that is under way, and return it.
+
+        Returns `None` if it is in no batch. Windows that waited for it may send now.
+        """
+        for spot, window in self._windows(queue):
+            note = window.out.pop(number, None)
+            if note is None:
+                continue
+            self._done(queue, note)
+            queue.heard = ctx.now
+            for other, waiting in list(queue.own.items()):
+                if waiting.waits == number:
+                    waiting.waits = 0
+                    self._enlist((who, other), waiting)
+            self._emptied(who, spot, window)
+            return note
+        return None
+
+    def _emptied(self, who: Principal, spot: int, window: Window) -> None:
+        """Go on with the next batch if the batch of a window is done."""
+        if window.out:
+            return
+        window.tries, window.message = 0, b""
+        if window.queue:
+            self._enlist((who, spot), window)
+        elif spot:
+            del self.state.queues[who].own[spot]
+
+    def _done(self, queue: Queue, note: Note) -> None:
+        """Forget a notification that was taken out of its window."""
+        self.state.pending.pop(note.id, None)
+        self._account(queue, note, -1)
+        if note.stored:
+            self.release(note.stored)
+
+    def release(self, number: int) -> None:
+        """Drop one reference to a stored event. Without references the event is forgotten."""
+        state, stored = self.state, self.state.events[number]
+        stored.refs -= 1
+        if stored.refs:
+            return
+        del state.events[number]
+        source = stored.event.source
+        state.bytes_by[source, stored.own] -= stored.size
+        if not state.bytes_by[source, stored.own]:
+            del state.bytes_by[source, stored.own]
+        if stored.own:
+            state.bytes_own -= stored.size
+            state.undone[source] -= 1
+            if not state.undone[source]:
+                del state.undone[source]
+        else:
+            state.bytes_relayed -= stored.size
+
+    def drop_where(self, who: Principal, queue: Queue, namespace: str | None) -> None:
+        """Drop a subscriber's notifications: the live ones of a namespace, or all (`None`)."""
+        for number in [
+            n for n, note in queue.once.items() if namespace is None or _is_live(note, namespace)
+        ]:
+            del queue.once[number], self.state.pending[number]
+        for note in self._take_out(
+            who, queue, lambda note: namespace is None or _is_live(note, namespace)
+        ):
+            self._done(queue, note)
+
+    def _take_out(self, who: Principal, queue: Queue, goes: Callable[[Note], bool]) -> list[Note]:
+        """Remove notifications from all windows of a queue, and return them.
+
+        The caller must account for each with `_done`. Batches under way are written again without
+        them.
+        """
+        found: list[Note] = []
+        for spot, window in self._windows(queue):
+            found += [note for note in (*window.out.values(), *window.queue) if goes(note)]
+            window.out = {number: note for number, note in window.out.items() if not goes(note)}
+            window.queue = deque(note for note in window.queue if not goes(note))
+            if window.out:
+                self._write(window)
+            else:
+                self._emptied(who, spot, window)
+        return found
+
+    def _write(self, window: Window) -> None:
+        window.message = HANDLE.argument(
+            tuple(self._notification(note) for note in window.out.values())
+        )
+
+    def drop_silent(self, ctx: Context, who: Principal, queue: Queue) -> None:
+        """Suspend a silent subscriber and drop its live and replayed notifications (IC-45d).
+
+        It is informed of the first missed event of each chain.
+        """
+        lost = self._take_out(who, queue, lambda note: bool(note.stored))
+        if not lost:
+            return
+        queue.suspended = True
+        for note in sorted(lost, key=lambda each: each.order):
+            self._done(queue, note)
+            if note.replay:
+                queue.lost[note.replay] = None
+            elif note.chain is not None:
+                self.miss(ctx, who, queue, note.chain, note.event_id, note.subscription)
+
+    def relieve(self, ctx: Context) -> None:
+        """Make room in a full store (IC-45d).
+
+        Subscribers with a notification that is older than `silence` rounds are treated as silent.
+        """
+        oldest = ctx.time - self.settings.silence * 10**9
+        for who, queue in list(self.state.queues.items()):
+            windows = [window for _, window in self._windows(queue)]
+            notes = [
+                note for each in windows for note in (*each.out.values(), *islice(each.queue, 1))
+            ]
+            if any(note.stored and note.data is None and note.made < oldest for note in notes):
+                self.drop_silent(ctx, who, queue)
+
+    def relayed(self, forward: Forward, event: Event) -> Event:
+        """Return an event with the headers for a relay."""
+        headers = [*(event.headers or ()), (keys.RELAY_SENT, nat(forward.sent))]
+        if forward.prev is not None:
+            headers.append((keys.RELAY_PREV, nat(forward.prev)))
+        if forward.late:
+            headers.append((keys.RELAY_LATE, array([blob(who) for who in forward.late])))
+        return event._replace(headers=tuple(headers))
+
+
+def _is_live(note: Note, namespace: str) -> bool:
+    """Return whether a notification is of a live event of a namespace."""
+    return note.namespace == namespace and not note.replay and bool(note.stored)

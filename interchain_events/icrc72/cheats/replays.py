@@ -1,0 +1,188 @@
+"""Publishers, broadcasters, subscribers and archives that cheat in replays (RP-14)."""
+
+from typing import Any, Final
+
+from interchain_events.events.log.memory import MemoryStore
+from interchain_events.icrc72 import keys, methods
+from interchain_events.icrc72.archive import Archive
+from interchain_events.icrc72.broadcaster.accept import Acceptance, Answer, Arrival, Full
+from interchain_events.icrc72.broadcaster.state import Delivered, Forwarded
+from interchain_events.icrc72.cheats.broadcasters import cheating
+from interchain_events.icrc72.cheats.stage import NAMESPACE, Actor, Cheat, Stage
+from interchain_events.icrc72.client import App, Config
+from interchain_events.icrc72.ic.canister import Context
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.messages import Event, ReplayStatusUpdate, state_of
+from interchain_events.icrc72.methods import ok
+from interchain_events.icrc72.publisher.replays import Replays
+from interchain_events.icrc72.publisher.state import Replaying
+from interchain_events.icrc72.role import RoleCanister
+from interchain_events.icrc72.values import class_, map_, nat, of, text
+
+
+def _crowd(stage: Stage) -> None:
+    """Replay events while there is another subscriber, who must not get them."""
+    stage.actor(1, None, {NAMESPACE: {}})
+    stage.network.step(60)
+    stage.replayed()
+
+
+def _silence(stage: Stage) -> None:
+    """Replay events, and wait until a report is overdue."""
+    stage.replayed()
+    stage.network.step(250)
+
+
+class _Mute(Replays):
+    def _report(self, _ctx: Context, _number: int, each: Replaying) -> None:
+        each.report = 1 << 60
+
+
+def _telling(lying: type[Replays]) -> type[App]:
+    """Return a publisher whose part for replays is replaced."""
+
+    class Liar(Actor):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            if self.publisher is not None:
+                self.publisher.replays = lying(
+                    self.publisher.orchestrator, self.publisher.settings, self.publisher
+                )
+
+    return Liar
+
+
+class _BadHash(Replays):
+    @staticmethod
+    def marked(event: Event, number: int, each: Replaying) -> Event:
+        marked = Replays.marked(event, number, each)
+        headers = tuple(each for each in marked.headers or () if each[0] != keys.HASH)
+        return marked._replace(data=map_({"n": nat(666)}), headers=headers)
+
+
+class _NewId(Replays):
+    @staticmethod
+    def marked(event: Event, number: int, each: Replaying) -> Event:
+        marked = Replays.marked(event, number, each)
+        return marked._replace(eventId=event.eventId * 1000) if event.eventId == 6 else marked
+
+
+class _Fewer(Replays):
+    def _rows(self, each: Replaying) -> list[int]:
+        log = self.publisher.state.log
+        return [row for row in super()._rows(each) if log[row].event.eventId != 4]
+
+
+class _More(Replays):
+    def _report(self, ctx: Context, number: int, each: Replaying) -> None:
+        if each.state == "completed":
+            each.count = max(each.count, 99)
+        super()._report(ctx, number, each)
+
+
+class _Again(Replays):
+    def _report(self, ctx: Context, number: int, each: Replaying) -> None:
+        if each.state == "completed" and not each.text:
+            each.state, each.text, each.place, each.count = "running", "twice", each.start, 0
+        super()._report(ctx, number, each)
+
+
+def _unasked(stage: Stage) -> None:
+    """Let the publisher send an event of a replay that does not exist."""
+    stage.emit(3)
+    headers = ((keys.REPLAYED, of(True)), (keys.REPLAY_ID, nat(77)))
+    stage.say(
+        stage.teller,
+        stage.entry,
+        methods.PUBLISH,
+        (stage.event(stage.teller, 2, 1, headers=headers),),
+    )
+
+
+class _Rewriting(Archive):
+    def _page(
+        self, caller: Principal, time: int, page: tuple[str, int, int, int]
+    ) -> tuple[Event, ...]:
+        found = super()._page(caller, time, page)
+        return tuple(
+            each._replace(data=map_({"n": nat(666)})) if each.eventId == 5 else each
+            for each in found
+        )
+
+
+def _rewrites(stage: Stage) -> None:
+    """Replay events from an archive that changes the data of one."""
+    name, network, system = "stage.kept", stage.network, stage.system
+    archive = _Rewriting(MemoryStore(name))
+    where = network.create(0, RoleCanister([archive]))
+    config = {name: {keys.REPLAY: True}}
+    made = Actor(
+        system.orchestrator,
+        system.settings,
+        publications=config,
+        subscriptions={},
+        archive=where,
+        keep=0,
+    )
+    teller = archive.writer = network.create(0, made)
+    listener = stage.actor(1, None, {name: {}})
+    network.step(90)
+    stage.tell(teller, name, range(1, 9), 3)
+    network.step(40)
+    stage.replay(listener, name, 2, 8)
+    network.step(80)
+
+
+def _cancels(stage: Stage) -> None:
+    stage.replayed()
+    stage.say(stage.stranger, stage.system.orchestrator, methods.CANCEL_REPLAY, (1,))
+
+
+def _reports(stage: Stage) -> None:
+    stage.replayed()
+    update = ReplayStatusUpdate(1, state_of("completed", 5, ""))
+    stage.say(stage.stranger, stage.system.orchestrator, methods.REPLAY_STATUS, (update,))
+
+
+class _ToAll(Acceptance):
+    def _take(self, it: Arrival, replay: int, way: Delivered | Forwarded, full: Full) -> Answer:
+        if isinstance(way, Delivered):
+            for who in [
+                each
+                for each in self.state.subscribers.get(it.event.namespace, ())
+                if each != way.subscriber
+            ]:
+                note = self._note(it, self._store(it.event, own=False), (0, 0, who, None))
+                note.replay = replay
+                self.delivery.add(it.ctx, who, note)
+        return super()._take(it, replay, way, full)
+
+
+class _NoReplay(Acceptance):
+    def _take(self, it: Arrival, replay: int, way: Delivered | Forwarded, full: Full) -> Answer:
+        delivers = isinstance(way, Delivered)
+        return (
+            ok((self.delivery.role.next_notification(),))
+            if delivers
+            else super()._take(it, replay, way, full)
+        )
+
+
+_PRICE: Final = class_(("perEvent", nat(5)), ("currency", text("icrc2:aaaaa-aa")))
+_PRICED: Final[Config] = {keys.REPLAY: True, keys.PRICING: _PRICE}
+CHEATS: Final = (
+    Cheat("ReplaysAltered", "publisher", Stage.replayed, teller=_telling(_BadHash)),
+    Cheat("ReplaysInvented", "publisher", Stage.replayed, teller=_telling(_NewId)),
+    Cheat("SkipsInReplay", "publisher", Stage.replayed, teller=_telling(_Fewer)),
+    Cheat("Overcharges", "publisher", Stage.replayed, teller=_telling(_More)),
+    Cheat("ReplaysTwice", "publisher", Stage.replayed, teller=_telling(_Again)),
+    Cheat("ReplaysUnasked", "publisher", _unasked),
+    Cheat("Rewrites", "archive", _rewrites),
+    Cheat("ReplaysToAll", "broadcaster", _crowd, broker=cheating(_ToAll)),
+    Cheat("DropsReplay", "broadcaster", Stage.replayed, broker=cheating(_NoReplay)),
+    Cheat("NeverReports", "publisher", _silence, teller=_telling(_Mute)),
+    Cheat("AsksForAll", "subscriber", lambda stage: stage.replayed(1, 1_000_000, 3)),
+    Cheat("PaysNothing", "subscriber", lambda stage: stage.replayed(1, 3, 3), publication=_PRICED),
+    Cheat("CancelsOthers", "subscriber", _cancels),
+    Cheat("ReportsForAnother", "outsider", _reports),
+)

@@ -1,0 +1,410 @@
+"""Configurations of publications, subscriptions and replays: parsing, changes and display.
+
+Configurations come as pairs of a key and an ICRC16 value. Each pair changes an immutable record,
+with an error for unknown reserved keys and wrong types. Keys that are not reserved are kept and
+returned.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple, TypeVar
+
+from interchain_events.icrc72 import keys
+from interchain_events.icrc72 import values as v
+from interchain_events.icrc72.errors import ConfigError, FilterError
+from interchain_events.icrc72.filters import parse
+from interchain_events.icrc72.ic.errors import PrincipalError
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.ic.stable import stable
+from interchain_events.icrc72.namespaces import is_system
+from interchain_events.icrc72.services import MAP, type_codec
+from interchain_events.icrc72.settings import Settings
+
+MODES: Final = ("fifo", "priority", "unordered")
+"""The modes in which events of a publication are delivered."""
+MEMO_BYTES: Final = 32
+"""The longest memo of a subscription or replay."""
+
+stable(v.Skip)
+
+C = TypeVar("C", "PublicationConfig", "SubscriptionConfig")
+T = TypeVar("T")
+
+
+class _Field(NamedTuple):
+    """The connection of a key to a field of a configuration."""
+
+    name: str
+    """The name of the field."""
+    read: Callable[[str, v.Value], object] | None
+    """Parses the value, given the key and the value; `None` if the key is not set in this way."""
+    show: Callable[[Any], v.Value]
+    """Returns the ICRC16 value of the field."""
+
+
+@stable
+@dataclass(frozen=True, slots=True)
+class PublicationConfig:
+    """The configuration of a publication."""
+
+    creator: Principal
+    controllers: tuple[Principal, ...]
+    lists: dict[str, tuple[Principal, ...]] = field(default_factory=dict)
+    """The lists of principals by their names in `keys.LISTS`."""
+    canisters: dict[str, tuple[Principal, str]] = field(default_factory=dict)
+    """List canisters and their lists, by the names in `keys.LISTS`."""
+    mode: str = "fifo"
+    """One of `MODES`."""
+    partitions: int = 1
+    priorities: dict[Principal, int] = field(default_factory=dict)
+    """The ranks of subscribers; the higher, the earlier."""
+    trusted: bool = False
+    """Whether notifications are sent by guaranteed calls (IC-46)."""
+    replay: bool = False
+    """Whether events can be replayed."""
+    price: tuple[int, Principal | None] | None = None
+    """The price of each replayed event, and its ledger or `None` for cycles."""
+    max_range: int | None = None
+    """How many ids a replay may have."""
+    max_concurrent: int | None = None
+    """How many replays may run at once."""
+    others: dict[str, v.Value] = field(default_factory=dict)
+    """The keys that are not reserved."""
+    memo: bytes | None = None
+
+    def pairs(self) -> v.Pairs:
+        """Return the configuration as pairs, as `PublicationInfo` contains it."""
+        found = [(keys.list_key(which), _blobs(members)) for which, members in self.lists.items()]
+        for which, (canister, name) in self.canisters.items():
+            found.append((keys.icrc75_key(which), v.array([v.blob(canister), v.text(name)])))
+        return (*found, *_shown(self, _PUBLICATION), *self.others.items())
+
+
+@stable
+@dataclass(frozen=True, slots=True)
+class SubscriptionConfig:
+    """The configuration of a subscription."""
+
+    controllers: tuple[Principal, ...]
+    skip: v.Skip | None = None
+    filter: str | None = None
+    stopped: bool = False
+    """Whether no events are sent."""
+    others: dict[str, v.Value] = field(default_factory=dict)
+    """The keys that are not reserved."""
+    memo: bytes | None = None
+
+    def pairs(self) -> v.Pairs:
+        """Return the configuration as pairs, as `SubscriptionInfo` contains it."""
+        return (*_shown(self, _SUBSCRIPTION), *self.others.items())
+
+
+def _shown(config: object, fields: Mapping[str, _Field]) -> Iterator[tuple[str, v.Value]]:
+    """Yield the pairs of a configuration's fields, except those that are unset or false.
+
+    `stopped` is always shown.
+    """
+    for key, each in fields.items():
+        value = getattr(config, each.name)
+        if value not in (None, {}) and (value is not False or key == keys.STOPPED):
+            yield key, each.show(value)
+
+
+def check_memo(memo: bytes | None, most: int = MEMO_BYTES) -> None:
+    """Check the length of a memo. Raises `ConfigError` if it has more than `most` bytes.
+
+    ICRC-72 gives no limit for publications; these pass a larger one.
+    """
+    if memo is not None and len(memo) > most:
+        raise ConfigError(f"a memo has at most {most} bytes, not {len(memo)}")
+
+
+def check_same(given: v.Pairs, made: C, known: C, what: str) -> None:
+    """Check a configuration that is given when an item is registered again.
+
+    Raises `ConfigError` if it is not empty and differs from the known one, apart from the memo.
+    """
+    if given and replace(made, memo=None) != replace(known, memo=None):
+        raise ConfigError(
+            f"{what} is registered with another configuration, which only an update changes"
+        )
+
+
+def check_size(
+    config: v.Pairs | PublicationConfig | SubscriptionConfig, settings: Settings
+) -> None:
+    """Check the size of a configuration. Raises `ConfigError`."""
+    size = type_codec("orchestrator", MAP).size(
+        config if isinstance(config, tuple) else config.pairs()
+    )
+    if size > settings.config_bytes:
+        raise ConfigError(f"a configuration has at most {settings.config_bytes} bytes, not {size}")
+
+
+def new_publication(creator: Principal, config: v.Pairs) -> PublicationConfig:
+    """Return the configuration of a new publication. Raises `ConfigError`."""
+    made = PublicationConfig(creator, (creator,))
+    for key, value in config:
+        made = changed_publication(made, key, value, new=True)
+    return made
+
+
+def new_subscription(subscriber: Principal, config: v.Pairs) -> SubscriptionConfig:
+    """Return the configuration of a new subscription. Raises `ConfigError`."""
+    made = SubscriptionConfig((subscriber,))
+    for key, value in config:
+        made = changed_subscription(made, key, value)
+    return made
+
+
+def read_publication(config: v.Pairs) -> PublicationConfig:
+    """Parse the configuration of a publication in another canister's answer.
+
+    Keys and values that are not understood are ignored. The first of repeated keys counts.
+    """
+    made = PublicationConfig(v.as_principal(v.first(config, keys.CREATOR)) or Principal(), ())
+    return _read(
+        made, config, lambda made, key, value: changed_publication(made, key, value, new=True)
+    )
+
+
+def read_subscription(config: v.Pairs) -> SubscriptionConfig:
+    """Parse the configuration of a subscription in another canister's answer.
+
+    Keys and values that are not understood are ignored. The first of repeated keys counts.
+    """
+    return _read(SubscriptionConfig(()), config, changed_subscription)
+
+
+def _read(made: C, config: v.Pairs, changed: Callable[[C, str, v.Value], C]) -> C:
+    # Reversed, so that the first of repeated keys is applied last.
+    for key, value in reversed(config):
+        with suppress(ConfigError):
+            made = changed(made, key, value)
+    return made
+
+
+def changed_publication(
+    config: PublicationConfig, written: str, value: v.Value, *, new: bool = False
+) -> PublicationConfig:
+    """Return the configuration of a publication after one key was set.
+
+    `new` says that the publication is being registered, which alone may set the partitions. Raises
+    `ConfigError`.
+    """
+    key = keys.canonical(written)
+    if key == keys.PARTITIONS and not new:
+        raise ConfigError(f"{key} is set at registration only")
+    for which in keys.LISTS:
+        changed = _changed_list(config, which, key, value)
+        if changed is not None:
+            return changed
+    if key in {keys.CONTROLLERS_ADD, keys.CONTROLLERS_REMOVE}:
+        return replace(config, controllers=_controllers(config.controllers, key, value))
+    return _changed(config, _PUBLICATION.get(key), written, value)
+
+
+def changed_subscription(
+    config: SubscriptionConfig, written: str, value: v.Value
+) -> SubscriptionConfig:
+    """Return the configuration of a subscription after one key was set. Raises `ConfigError`."""
+    key = keys.canonical(written)
+    if key in {keys.SUBSCRIPTION_ADD, keys.SUBSCRIPTION_REMOVE}:
+        return replace(config, controllers=_controllers(config.controllers, key, value))
+    if key in {f"{keys.SKIP}:remove", f"{keys.FILTER}:remove"}:
+        key, value = key.removesuffix(":remove"), v.option(None)
+    return _changed(config, _SUBSCRIPTION.get(key), written, value)
+
+
+def _changed(config: C, known: _Field | None, written: str, value: v.Value) -> C:
+    """Set a field, or keep a key that is not reserved among the others."""
+    if known is not None and known.read is not None:
+        changes = {known.name: known.read(keys.canonical(written), value)}
+        return replace(config, **changes)  # type: ignore[arg-type]  # it reads what the field holds
+    if is_system(written):
+        raise ConfigError(f"the key {written[:80]!r} is not known here")
+    return replace(config, others={**config.others, written: value})
+
+
+def filter_text(value: v.Value) -> str:
+    """Return the text of a filter. Raises `ConfigError` if it is not a Text or cannot be parsed."""
+    written = None if (inside := v.opened(value)) is None else v.as_text(inside)
+    if written is None:
+        raise ConfigError("a filter is a Text")
+    try:
+        parse(written)
+    except FilterError as error:
+        raise ConfigError(str(error)) from error
+    return written
+
+
+def _changed_list(
+    config: PublicationConfig, which: str, key: str, value: v.Value
+) -> PublicationConfig | None:
+    """Apply a key of one of the four lists or its list canister.
+
+    Returns `None` if the key does not belong to this list.
+    """
+    name, canister = keys.list_key(which), keys.icrc75_key(which)
+    if key in {name, f"{name}:add", f"{name}:remove"}:
+        given = _principals(key, value)
+        had = config.lists.get(which, ())
+        if key.endswith(":add"):
+            given = tuple(dict.fromkeys((*had, *given)))
+        elif key.endswith(":remove"):
+            # Without this, removing from a missing list would create an empty one, which excludes
+            # everybody.
+            if which not in config.lists:
+                return config
+            given = tuple(each for each in had if each not in given)
+        return replace(config, lists={**config.lists, which: given})
+    if key == f"{canister}:remove":
+        return replace(
+            config, canisters={each: at for each, at in config.canisters.items() if each != which}
+        )
+    if key == canister:
+        return replace(config, canisters={**config.canisters, which: _list_canister(key, value)})
+    return None
+
+
+def _controllers(had: tuple[Principal, ...], key: str, value: v.Value) -> tuple[Principal, ...]:
+    """Return the controllers after adding or removing some. The last one cannot be removed."""
+    given = _principals(key, value)
+    if key.endswith(":add"):
+        return tuple(dict.fromkeys((*had, *given)))
+    left = tuple(each for each in had if each not in given)
+    if not left:
+        raise ConfigError("the last controller cannot be removed")
+    return left
+
+
+def _blobs(who: tuple[Principal, ...]) -> v.Value:
+    return v.array(v.blob(each) for each in who)
+
+
+def _principals(key: str, value: v.Value) -> tuple[Principal, ...]:
+    """Parse an array of principals, each once."""
+    items = v.as_items(value)
+    found = [v.as_principal(each) for each in items or ()]
+    if items is None or None in found:
+        raise ConfigError(f"{key} is an Array of principals as Blob")
+    return tuple(dict.fromkeys(each for each in found if each is not None))
+
+
+def _list_canister(key: str, value: v.Value) -> tuple[Principal, str]:
+    match v.as_items(value):
+        case (one, two) if (canister := v.as_principal(one)) is not None and (
+            name := v.as_text(two)
+        ) is not None:
+            return canister, name
+    raise ConfigError(f"{key} is Array[Blob canister, Text list]")
+
+
+def _reader(read: Callable[[v.Value], T | None], words: str) -> Callable[[str, v.Value], T]:
+    """Return a parser that raises `ConfigError` with a description if `read` returns `None`."""
+
+    def known(key: str, value: v.Value) -> T:
+        found = read(value)
+        if found is None:
+            raise ConfigError(f"{key} is {words}")
+        return found
+
+    return known
+
+
+_mode = _reader(
+    lambda value: mode if (mode := v.as_text(value)) in MODES else None,
+    f"one of {', '.join(MODES)}",
+)
+_partitions = _reader(
+    lambda value: n if (n := v.as_nat(value)) in range(1, 17) else None, "a Nat from 1 to 16"
+)
+_positive = _reader(lambda value: v.as_nat(value) or None, "a positive Nat")
+_bool = _reader(lambda value: value.value if value.tag == "Bool" else None, "a Bool")
+
+
+def _priorities(key: str, value: v.Value) -> dict[Principal, int]:
+    """Parse the ranks of subscribers."""
+    found: dict[Principal, int] = {}
+    for each in (None,) if (items := v.as_items(value)) is None else items:
+        pair = v.as_items(each) or ()
+        who, rank = (v.as_principal(pair[0]), v.as_nat(pair[1])) if len(pair) == 2 else (None, None)
+        if who is None or rank is None:
+            raise ConfigError(f"{key} is an Array of Array[Blob subscriber, Nat]")
+        found[who] = rank
+    return found
+
+
+def _price(key: str, value: v.Value) -> tuple[int, Principal | None]:
+    """Parse the price of a replayed event, and the ledger or `None` for cycles."""
+    parts = {name: inside for name, inside, _ in value.value} if value.tag == "Class" else {}
+    amount, currency = v.as_nat(parts.get("perEvent")), v.as_text(parts.get("currency")) or ""
+    if amount is not None and currency == "cycles":
+        return amount, None
+    if amount is not None and currency.startswith("icrc2:"):
+        try:
+            return amount, Principal.from_text(currency.removeprefix("icrc2:"))
+        except PrincipalError as error:
+            raise ConfigError(str(error)) from error
+    raise ConfigError(f"{key} is Class{{perEvent Nat, currency Text icrc2:<ledger> or cycles}}")
+
+
+def _priced(price: tuple[int, Principal | None]) -> v.Value:
+    currency = "cycles" if price[1] is None else f"icrc2:{price[1].text}"
+    return v.class_(("perEvent", v.nat(price[0])), ("currency", v.text(currency)))
+
+
+def _ranks(priorities: dict[Principal, int]) -> v.Value:
+    return v.array(v.array([v.blob(who), v.nat(rank)]) for who, rank in priorities.items())
+
+
+def _optional(read: Callable[[v.Value], object]) -> Callable[[str, v.Value], object]:
+    return lambda _key, value: None if v.opened(value) is None else read(value)
+
+
+# The keys without a parser are only shown. `_controllers` sets some of them, and the others are
+# refused.
+_PUBLICATION: Final = {
+    keys.MODE: _Field("mode", _mode, v.text),
+    keys.PARTITIONS: _Field("partitions", _partitions, v.nat),
+    keys.PRIORITIES: _Field("priorities", _priorities, _ranks),
+    keys.TRUSTED: _Field("trusted", _bool, v.boolean),
+    keys.CREATOR: _Field("creator", None, v.blob),
+    keys.CONTROLLERS_ADD: _Field("controllers", None, _blobs),
+    keys.MEMO: _Field("memo", None, v.blob),
+    keys.REPLAY: _Field("replay", _bool, v.boolean),
+    keys.CAPABLE: _Field("replay", None, v.boolean),
+    keys.PRICING: _Field("price", _price, _priced),
+    keys.MAX_RANGE: _Field("max_range", _positive, v.nat),
+    keys.MAX_CONCURRENT: _Field("max_concurrent", _positive, v.nat),
+}
+_SUBSCRIPTION: Final = {
+    keys.SKIP: _Field("skip", _optional(v.skip_of), lambda skip: skip.value),
+    keys.FILTER: _Field("filter", _optional(filter_text), v.text),
+    keys.STOPPED: _Field("stopped", _bool, v.boolean),
+    keys.SUBSCRIPTION_ADD: _Field("controllers", None, _blobs),
+    keys.SUBSCRIPTION_MEMO: _Field("memo", None, v.blob),
+}
+
+
+def replay_config(
+    config: v.Pairs, filter_: str | None, skip: v.Skip | None
+) -> tuple[str | None, v.Skip | None]:
+    """Return filter and skip of a replay.
+
+    `filter_` and `skip` are those of the subscription, which the configuration of the replay may
+    replace or clear. Raises `ConfigError`.
+    """
+    for written, value in config:
+        key = keys.canonical(written)
+        inside = v.opened(value)
+        if key == keys.REPLAY_FILTER:
+            filter_ = None if inside is None else filter_text(inside)
+        elif key == keys.REPLAY_SKIP:
+            skip = None if inside is None else v.skip_of(inside)
+        elif key == keys.REPLAY_ISOLATED:
+            _bool(key, value)
+        elif is_system(written):
+            raise ConfigError(f"the key {written[:80]!r} is not known here")
+    return filter_, skip

@@ -1,0 +1,384 @@
+"""Trials of publishers and subscribers (IC-39, IC-44, IC-48, IC-49; RP-2, RP-5 to RP-7, RP-10)."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from interchain_events.icrc72 import keys, methods
+from interchain_events.icrc72.alerts import MemberAlert
+from interchain_events.icrc72.cheats.stage import Actor
+from interchain_events.icrc72.conformance.probes import Book, Probes, fake, fake_alert
+from interchain_events.icrc72.conformance.trial import ActorLine, Candidate, Trial
+from interchain_events.icrc72.deployment import deploy
+from interchain_events.icrc72.errors import ConfigError, Icrc72Error
+from interchain_events.icrc72.headers import read
+from interchain_events.icrc72.ic.canister import SYS_TRANSIENT
+from interchain_events.icrc72.ic.messaging import Happening, Schedule
+from interchain_events.icrc72.ic.network import CanisterNetwork
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.messages import Event, ReplayRegistration
+from interchain_events.icrc72.methods import CONFIRM, HANDLE, PUBLISH, is_ok
+from interchain_events.icrc72.namespaces import is_system, system_namespace
+from interchain_events.icrc72.values import value_hash
+
+_PATIENCE: Final = 400
+"""The rounds in which a candidate has to finish its last task."""
+Sent = list[tuple[Happening, Event]]
+"""Events that the candidate sent, each with the entry of the trace."""
+
+
+def _begin(candidate: Candidate, role: str, seed: bytes, refuse: int) -> Trial:
+    """Start a trial, and let the candidate register. `role` is `publication` or `subscription`."""
+    network = CanisterNetwork(2, seed=seed, schedule=Schedule(seed, 2, refuse))
+    subscribes = role == "subscription"
+    system = deploy(network, broadcasters=(0, 1, 1) if subscribes else (0, 1))
+    trial = Trial(system, candidate, Book("subscriber" if subscribes else "publisher"))
+    trial.install(int(subscribes))
+    # A candidate that tries only once a minute has then tried five times.
+    network.step(300)
+    return trial
+
+
+def _registered(trial: Trial, role: str) -> tuple[str, ...]:
+    """Judge the candidate's registrations, and return the namespaces without system namespaces."""
+    method = (
+        methods.REGISTER_SUBSCRIPTION if role == "subscription" else methods.REGISTER_PUBLICATION
+    )
+    registered = [item.namespace for _, item in trial.items(method, "send", by=trial.who)]
+    every = trial.answers(method, by=trial.system.orchestrator, to=trial.who)
+    answers = [each for each in every if each.at.code != SYS_TRANSIENT]
+    refused = [f"round {each.at.round}: {each.value}" for each in answers if not is_ok(each.value)]
+    trial.book.judge("IC-32" if role == "subscription" else "IC-31", len(answers), refused)
+    names = tuple(dict.fromkeys(name for name in registered if not is_system(name)))
+    trial.book.must(f"IC-39 {role}", names, f"no {role} was registered", len(registered))
+    return names
+
+
+def _judge_inbox(trial: Trial, role: str, stranger: Principal) -> None:
+    """Judge how the candidate takes and confirms notifications.
+
+    Every notification from a broadcaster that still runs must be confirmed, and no other one. Those
+    of the stranger must not be.
+    """
+    own = system_namespace(role, trial.who)
+    names = [
+        item.namespace
+        for _, item in trial.items(methods.REGISTER_SUBSCRIPTION, "send", by=trial.who)
+    ]
+    trial.book.must("IC-39 alerts", own in names, f"not to {own}", len(names))
+    notified = trial.items(HANDLE, "execute", to=trial.who)
+    got = {(at.sender, each.notificationId): at.round for at, each in notified}
+    confirmed = {
+        (at.receiver, number): at.round for at, number in trial.items(CONFIRM, "send", by=trial.who)
+    }
+    due = [each for each in got if each[0] != stranger and each[0] in trial.network.running()]
+    lacking = [
+        f"round {got[each]}: {each[1]} of {each[0].text} never"
+        for each in due
+        if each not in confirmed
+    ]
+    trial.book.judge("IC-44", len(due), lacking)
+    invented = [each for each in confirmed if each not in got]
+    words = [f"round {confirmed[to, n]}: {n} to {to.text}, who never sent it" for to, n in invented]
+    trial.book.judge("IC-44 own", len(confirmed), words)
+    both = (methods.GET_VALID, methods.GET_VALID_ONE)
+    trial.book.must(
+        "IC-49b", any([*trial.seen(each, "send", by=trial.who)] for each in both), "it never asked"
+    )
+    to_stranger = trial.seen(CONFIRM, "send", by=trial.who, to=stranger)
+    trial.book.judge("IC-49b strangers", 1, [f"round {each.at.round}" for each in to_stranger])
+    trial.judge_traps()
+
+
+def try_subscriber(candidate: Candidate, seed: bytes = b"", refuse: int = 20) -> Trial:
+    """Try a subscriber.
+
+    It meets refused and late messages, a stranger's notifications, an upgrade, and an exit that
+    dies with queued events, which it has to ask for again.
+    """
+    trial = _begin(candidate, "subscription", seed, refuse)
+    network = trial.network
+    patterns = _registered(trial, "subscription")
+    if not patterns:
+        return trial
+    # A namespace that matches its first pattern.
+    name = ".".join("any" if part in {"*", "**"} else part for part in patterns[0].split("."))
+    teller, stranger = trial.actor(0, {name: {keys.REPLAY: True}}), trial.actor(1)
+    network.step(120)
+    trial.tell(teller, name, range(20))
+    network.step(60)
+    for number in (901, 902):
+        trial.say(stranger, trial.who, HANDLE, (fake(number, name, teller),))
+    trial.disturb(stranger, HANDLE.name)
+    trial.tell(teller, name, range(4))
+    trial.upgrade()
+    trial.tell(teller, name, range(20))
+    network.step(120)
+    _lose(trial, teller, name)
+    _judge_inbox(trial, "subscriber", stranger)
+    Probes(trial.book, ActorLine(trial, stranger)).stats("subscriber")
+    _judge_handled(trial, teller)
+    return trial
+
+
+def _lose(trial: Trial, teller: Principal, name: str) -> None:
+    """Let the candidate miss five events, and judge whether it asks for them (RP-10).
+
+    The candidate is stopped while its exit queues the events, and the exit is removed before it
+    runs again.
+    """
+    network = trial.network
+    network.schedule = Schedule(network.seed)
+    exits = [each.at.sender for each in trial.seen(HANDLE, "execute", to=trial.who)]
+    last = next((each for each in reversed(exits) if each in trial.system.broadcasters), None)
+    network.stop(trial.who)
+    network.step(20)
+    trial.tell(teller, name, range(5))
+    network.step(6)
+    if last is not None:
+        network.uninstall(last)
+    network.start(trial.who)
+    network.step(200)
+    trial.tell(teller, name, range(5))
+    network.step(_PATIENCE)
+    ranges = [each.range for _, each in trial.items(methods.REGISTER_REPLAY, "send", by=trial.who)]
+    end = max((number for _, number in trial.system.logs()[teller]), default=0) - 5
+    covered = any(low <= end - 4 and (high is None or high > end) for low, high in ranges)
+    trial.book.must(
+        "RP-10",
+        covered,
+        f"events {end - 4} to {end} are missing, it asked for {ranges or 'nothing'}",
+    )
+
+
+def _judge_handled(trial: Trial, teller: Principal) -> None:
+    """Judge the events that the candidate has handled, if the trial can see them."""
+    if trial.candidate.handled is None or not trial.running():
+        return
+    log = [number for _, number in trial.system.logs()[teller]]
+    got = trial.candidate.handled(trial.network, trial.who)
+    lost, strange = sorted(set(log) - set(got)), sorted(set(got) - set(log))
+    twice = sorted({each for each in got if got.count(each) > 1})
+    trial.book.must("I1", not lost, f"not {lost}", len(log))
+    trial.book.must("I1 once", not twice, f"{twice}", len(got))
+    trial.book.must("I1 order", got == sorted(got), f"{got}", len(got))
+    trial.book.must("IC-49b events", not strange, f"{strange}", 2)
+
+
+def try_publisher(candidate: Candidate, seed: bytes = b"", refuse: int = 20) -> Trial:
+    """Try a publisher.
+
+    It meets refused and late messages, a stranger's system event, an upgrade and a replay. Raises
+    `Icrc72Error` if the candidate has no `publish`.
+    """
+    if candidate.publish is None:
+        raise Icrc72Error("the trial needs a way to let the publisher make an event")
+    trial = _begin(candidate, "publication", seed, refuse)
+    network = trial.network
+    names = _registered(trial, "publication")
+    if not names:
+        return trial
+    listener, stranger = trial.actor(1, None, {name: {} for name in names}), trial.actor(1)
+    network.step(150)
+    for number in range(12):
+        candidate.publish(network, trial.who, number)
+        network.step()
+    network.step(60)
+    publications = trial.system.registry.state.publications
+    ids = [each for each, mine in publications.items() if trial.who in mine.publishers]
+    trial.say(
+        stranger,
+        trial.who,
+        HANDLE,
+        (fake_alert(trial.who, trial.system.orchestrator, ids, stranger),),
+    )
+    trial.disturb(stranger, HANDLE.name)
+    trial.upgrade()
+    for number in range(12, 20):
+        candidate.publish(network, trial.who, number)
+        network.step()
+    network.step(150)
+    network.schedule = Schedule(seed)
+    made = [each.eventId for each in _firsts(_sent(trial)) if each.namespace == names[0]]
+    if len(made) > 6:
+        request = ReplayRegistration(names[0], (made[2], made[6]), ())
+        trial.say(listener, trial.system.orchestrator, methods.REGISTER_REPLAY, (request,))
+    network.step(_PATIENCE)
+    _judge_inbox(trial, "publisher", stranger)
+    live = _sent(trial)
+    _judge_events(trial, live, names, stranger)
+    _judge_ids(trial, live)
+    _judge_sending(trial)
+    _judge_taken(trial, listener, live)
+    if len(made) > 6:
+        _judge_replay(trial, names[0], made[2:6], live)
+    return trial
+
+
+def _sent(trial: Trial, *, replayed: bool = False) -> Sent:
+    """Return all live or all replayed events that the candidate sent, with repetitions."""
+    every = trial.items(PUBLISH, "send", by=trial.who)
+    return [(at, each) for at, each in every if (read(each.headers).replay is not None) == replayed]
+
+
+def _firsts(live: Sent) -> list[Event]:
+    """Return the events without repetitions, each as it was first sent."""
+    found: dict[tuple[str, int], Event] = {}
+    for _, each in live:
+        found.setdefault((each.namespace, each.eventId), each)
+    return list(found.values())
+
+
+def _told(trial: Trial) -> list[tuple[int, Principal, MemberAlert]]:
+    """Return the system events that the candidate got, with the round and the sender."""
+    found: list[tuple[int, Principal, MemberAlert]] = []
+    for at, each in trial.items(HANDLE, "execute", to=trial.who):
+        with suppress(ConfigError):
+            if is_system(each.namespace):
+                found.append((at.round, at.sender, MemberAlert(each.data)))
+    return found
+
+
+def _judge_events(trial: Trial, live: Sent, names: tuple[str, ...], stranger: Principal) -> None:
+    """Judge the receivers and the fields of live events, each by itself."""
+    given = [
+        (at, who)
+        for at, by, alert in _told(trial)
+        if by != stranger
+        for x in alert.entries.values()
+        for who in x
+    ]
+    begun = min((at for at, _ in given), default=None)
+    entries = {who for _, who in given}
+
+    def where(at: Happening, each: Event) -> str:
+        if begun is None or at.round < begun:
+            return f"{each.eventId} before it was told where"
+        return "" if at.receiver in entries else f"{each.eventId} to {at.receiver.text}"
+
+    def hashed(_at: Happening, each: Event) -> str:
+        said = read(each.headers).hash
+        return "" if said is None or said == value_hash(each.data) else f"event {each.eventId}"
+
+    wrong: dict[str, Callable[[Happening, Event], str]] = {
+        "IC-39 entry": where,
+        "IC-22 source": lambda _, each: "" if each.source == trial.who else each.source.text,
+        "IC-41 namespace": lambda _, each: (
+            "" if each.namespace in names else f"in {each.namespace}"
+        ),
+        "IC-23": lambda _, each: f"{each.headers}" if read(each.headers).planted else "",
+        "IC-21": hashed,
+    }
+    for rule, judge in wrong.items():
+        broken = [f"round {at.round}: {words}" for at, each in live if (words := judge(at, each))]
+        trial.book.judge(rule, len(live), broken)
+
+
+def _judge_ids(trial: Trial, live: Sent) -> None:
+    """Judge the ids, predecessors and timestamps of live events in their order."""
+    firsts = {(each.namespace, each.eventId): each for each in _firsts(live)}
+    rounds: dict[tuple[str, int], int] = {}
+    broken: dict[str, list[str]] = {
+        rule: [] for rule in ("IC-48 repeats", "IC-25", "IC-42", "IC-22 time")
+    }
+    for at, each in live:
+        first = rounds.setdefault((each.namespace, each.eventId), at.round)
+        if firsts[each.namespace, each.eventId] != each:
+            broken["IC-48 repeats"].append(
+                f"round {at.round}: event {each.eventId} is another than in round {first}"
+            )
+    last: dict[str, int] = {}
+    for (name, number), each in firsts.items():
+        at_, before = rounds[name, number], last.get(name)
+        if before is not None and number <= before:
+            broken["IC-25"].append(f"round {at_}: {number} after {before}")
+        if each.prevEventId not in {None, before}:
+            broken["IC-42"].append(
+                f"round {at_}: {number} names {each.prevEventId}, the event before is {before}"
+            )
+        now = trial.network.genesis + at_ * 10**9
+        if not now - 600 * 10**9 <= each.timestamp <= now:
+            broken["IC-22 time"].append(
+                f"round {at_}: {each.timestamp} of event {number} is not of now, {now}"
+            )
+        last[name] = number
+    for rule, words in broken.items():
+        trial.book.judge(rule, len(live) if rule == "IC-48 repeats" else len(firsts), words)
+
+
+def _judge_sending(trial: Trial) -> None:
+    """Judge that batches are small enough, and that an entry gets one live batch at a time."""
+    calls = list(trial.seen(PUBLISH, "send", by=trial.who))
+    large = [
+        f"round {each.at.round}: {len(each.value)} events"
+        for each in calls
+        if len(each.value) > 100
+    ]
+    trial.book.judge("IC-30a", len(calls), large)
+    order = {id(each): at for at, each in enumerate(trial.recorder.happenings)}
+    answered = [
+        each
+        for each in trial.recorder.happenings
+        if (each.kind, each.method) == ("answer", PUBLISH.name)
+    ]
+    done = {each.number: order[id(each)] for each in answered}
+    both: list[str] = []
+    busy: dict[Principal, int] = {}
+    for each in calls:
+        if any(read(event.headers).replay is not None for event in each.value):
+            continue
+        begun = order[id(each.at)]
+        if begun < busy.get(each.at.receiver, -1):
+            both.append(f"round {each.at.round}: a batch while another is under way")
+        busy[each.at.receiver] = done.get(each.at.number, begun)
+    trial.book.judge("IC-48 batches", len(calls), both)
+
+
+def _judge_taken(trial: Trial, listener: Principal, live: Sent) -> None:
+    """Judge that all 20 events were published until they reached a listener."""
+    app = trial.network.canister(listener)
+    got = app.data if isinstance(app, Actor) else []
+    sent = [each.eventId for each in _firsts(live)]
+    lost = sorted(set(sent) - set(got))
+    words = [f"{lost} were not taken by its entry"] if lost else []
+    if len(sent) < 20:
+        words.append(f"20 events were made, {len(sent)} were published")
+    trial.book.judge("IC-48", len(sent), words)
+
+
+def _judge_replay(trial: Trial, name: str, due: list[int], live: Sent) -> None:
+    """Judge a replay of the events `due`: its receiver, events, marks and reports."""
+    originals = {each.eventId: each for _, each in live}
+    replays = [each for _, _, alert in _told(trial) for each in alert.replays]
+    trial.book.must("RP-6", replays, "the orchestrator told nothing", len(replays))
+    ids, entries = {each[0] for each in replays}, {each[4] for each in replays}
+    broken: dict[str, list[str]] = {rule: [] for rule in ("RP-6 entry", "RP-7 marks", "RP-7")}
+    sent = _sent(trial, replayed=True)
+    for at, each in sent:
+        headers, what = read(each.headers), f"round {at.round}: event {each.eventId}"
+        if at.receiver not in entries:
+            broken["RP-6 entry"].append(f"{what} to {at.receiver.text}")
+        if headers.replay not in ids:
+            broken["RP-7 marks"].append(
+                f"{what} for replay {headers.replay}, which nobody asked for"
+            )
+        if headers.end not in {None, due[-1]}:
+            broken["RP-7 marks"].append(
+                f"{what} says that {headers.end} is the last, it is {due[-1]}"
+            )
+        before = originals.get(each.eventId)
+        # All fields except the headers, which are the last one.
+        if before is None or before[:6] != each[:6]:
+            broken["RP-7"].append(f"{what} is not what it was")
+    for rule, words in broken.items():
+        trial.book.judge(rule, len(sent), words)
+    firsts = list(dict.fromkeys(each.eventId for _, each in sent))
+    trial.book.must("RP-2", firsts == due, f"{firsts} of {name} instead of {due}", len(due))
+    states = trial.items(methods.REPLAY_STATUS, "send", by=trial.who)
+    words = [f"round {at.round}: {item}" for at, item in states if item.replayId not in ids]
+    steps = list(dict.fromkeys(f"{item.status.tag} {item.status.value}" for _, item in states))
+    if steps != ["running None", f"completed {len(due)}"]:
+        words.append(
+            f"it reported {', '.join(steps) or 'nothing'}, due are running, completed {len(due)}"
+        )
+    trial.book.judge("RP-5", len(states), words)

@@ -1,0 +1,332 @@
+"""Probes of a canister by calls, and the book in which verdicts are collected.
+
+A probe calls the canister and compares the answer with the one that the rules demand. It does not
+matter where the canister runs: a `Line` makes the calls.
+"""
+
+import tomllib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Final, Literal, NamedTuple, Protocol, TypeVar
+
+from interchain_events.icrc72 import messages as m
+from interchain_events.icrc72 import methods
+from interchain_events.icrc72.alerts import member_alert
+from interchain_events.icrc72.audit.record import error_of
+from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.canister import CANISTER_ERROR, SYS_TRANSIENT, Answer
+from interchain_events.icrc72.ic.errors import CandidError
+from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
+from interchain_events.icrc72.keys import FILTER, REPLAY
+from interchain_events.icrc72.methods import A, Method, R
+from interchain_events.icrc72.namespaces import system_namespace
+from interchain_events.icrc72.values import Value, map_, nat, text
+
+PAIR = {
+    "publisher": "member",
+    "subscriber": "member",
+    "broadcaster": "server",
+    "orchestrator": "server",
+}
+"""For each role, the table in `rules.toml` that it shares with another one."""
+
+
+class Verdict(NamedTuple):
+    """The verdict on one rule."""
+
+    rule: str
+    """The number of the rule, which a word may follow."""
+    about: str
+    """The rule in words."""
+    shown: int
+    """How often the rule applied; 0 if it could not be judged."""
+    broken: tuple[str, ...]
+    """A text for each breach, with its place."""
+
+    @property
+    def holds(self) -> bool:
+        """Return whether there is no breach."""
+        return not self.broken
+
+
+def rules_of(role: str) -> dict[str, str]:
+    """Return the rules by which a role is judged, in words by number."""
+    tables = tomllib.loads((files(__package__) / "rules.toml").read_text(encoding="utf-8"))
+    return {**tables["every"], **tables[PAIR[role]], **tables[role]}
+
+
+class Book:
+    """The verdicts on a role."""
+
+    def __init__(self, role: str) -> None:
+        self.rules = rules_of(role)
+        self.verdicts: list[Verdict] = []
+
+    def judge(self, rule: str, shown: int, broken: Iterable[str]) -> None:
+        """Add a verdict with all breaches.
+
+        `shown` is how often the rule applied. It shows a reader that a rule without breaches was
+        tested at all.
+        """
+        self.verdicts.append(Verdict(rule, self.rules[rule], shown, tuple(broken)))
+
+    def must(self, rule: str, holds: object, words: str, shown: int = 1) -> None:
+        """Add a verdict by one condition. `words` describe the breach if it does not hold."""
+        self.judge(rule, shown, [] if holds else [words])
+
+    def same(self, rule: str, found: list[int], due: list[int]) -> None:
+        """Add a verdict on ids, which must equal those that are due."""
+        self.must(rule, found == due, f"{found} instead of {due}", len(due))
+
+
+T = TypeVar("T")
+GARBAGE: Final = b"no Candid"
+"""An argument that cannot be decoded."""
+NOTHING: Final = b"DIDL\0\0"
+"""A Candid message without values."""
+STATS: Final = {
+    "broadcaster": "icrc72_get_broadcaster_stats",
+    "subscriber": "icrc72_get_subscriber_stats",
+}
+"""The query for statistics of the roles that have one."""
+
+
+class Line(Protocol):
+    """A connection to the canister under trial, for a caller that has no rights there."""
+
+    @property
+    def caller(self) -> Principal:
+        """The principal that calls."""
+
+    def call(self, method: str, arg: bytes) -> Answer:
+        """Return the answer to a call.
+
+        Raises `NotAdmitted` if the canister does not admit calls of this caller.
+        """
+
+    def query(self, method: str, arg: bytes) -> Answer:
+        """Return the answer to a query."""
+
+    def wait(self) -> None:
+        """Wait for a while, in which other canisters can act."""
+
+    def moment(self) -> str:
+        """Return the time of the last call as text for a verdict."""
+
+
+def fake(
+    number: int, namespace: str, source: Principal, data: Value | None = None
+) -> m.EventNotification:
+    """Return a forged notification of an event."""
+    value = map_({"n": nat(number)}) if data is None else data
+    return m.EventNotification(number, number, None, 1, namespace, value, (), source, None)
+
+
+def fake_alert(
+    publisher: Principal, source: Principal, publications: list[int], entry: Principal
+) -> m.EventNotification:
+    """Return a forged system event that gives a publisher an entry."""
+    claim = member_alert("publisher", {("bc", each): (entry,) for each in publications}, (), ())
+    return fake(9_000, system_namespace("publisher", publisher), source, claim)
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """The probes of one canister."""
+
+    book: Book
+    line: Line
+    traps: list[str] = field(default_factory=list)
+    """The well-formed calls that made the canister trap."""
+
+    def update(self, method: Method[A, R], value: A) -> R | None:
+        """Return the result of a call, or `None` if there is no readable one.
+
+        A call that the system refuses is made up to four times.
+        """
+        answer = Answer(b"", SYS_TRANSIENT)
+        for _ in range(4):
+            answer = self.line.call(method.name, method.argument(value))
+            if answer.code != SYS_TRANSIENT:
+                break
+        if answer.code == CANISTER_ERROR:
+            self.traps.append(f"{self.line.moment()}: {method.name}: {answer.message}")
+        return _read(method, answer)
+
+    def query(self, method: Method[A, R], value: A) -> R | None:
+        """Return the result of a query, or `None` if there is no readable one."""
+        return _read(method, self.line.query(method.name, method.argument(value)))
+
+    def expect(self, rule: str, results: m.Results[T] | None, wanted: str, *, at: int = 0) -> None:
+        """Judge the answer to the item at position `at` of a batch.
+
+        `wanted` is `Ok`, the name of an error, or the code of a generic error.
+        """
+        result = results[at] if results is not None and at < len(results) else None
+        got = "nothing" if result is None else str(error_of(result) or "Ok")
+        self.book.must(
+            rule, got == wanted, f"{self.line.moment()}: it answered {got}, due is {wanted}"
+        )
+
+    def stats(self, role: str) -> None:
+        """Judge whether the query for statistics is answered."""
+        answer = self.line.query(STATS[role], NOTHING)
+        self.book.must("IC-35d", answer.ok, answer.message)
+
+    def publishing(self, source: Principal, namespace: str, time: int) -> None:
+        """Judge the answers of a broadcaster to a stranger that publishes and confirms.
+
+        `source` is a publisher of the namespace.
+        """
+        me = self.line.caller
+
+        def published(source: Principal, *numbers: int) -> m.Results[tuple[int, ...]] | None:
+            made = (time, namespace, map_({"n": nat(1)}), source, None)
+            return self.update(
+                methods.PUBLISH, tuple(m.Event(each, None, *made) for each in numbers)
+            )
+
+        self.expect("IC-41", published(me, 30), "Unauthorized")
+        self.expect("IC-41 source", published(source, 31), "Unauthorized")
+        nothing = self.update(methods.CONFIRM, (10**9,))
+        self.expect("IC-44", nothing.value if nothing is not None else None, "NotFound")
+        self.expect("IC-30a", published(me, *range(40, 141)), "GenericBatchError", at=100)
+
+    def registering(self, prefix: str) -> None:
+        """Judge the answers of an orchestrator to registrations and changes.
+
+        The namespaces that are registered begin with `prefix`.
+        """
+
+        def publishes(rule: str, wanted: str, name: str, *config: tuple[str, Value]) -> None:
+            item = m.PublicationRegistration(name, config)
+            self.expect(rule, self.update(methods.REGISTER_PUBLICATION, (item,)), wanted)
+
+        publishes("IC-31", "Ok", f"{prefix}.new")
+        publishes("IC-31 system", "Unauthorized", system_namespace("publisher", self.line.caller))
+        publishes("IC-30b", "ImproperConfig", "no spaces")
+        publishes("IC-30b keys", "ImproperConfig", f"{prefix}.keys", ("icrc72:nonsense", nat(1)))
+        self.expect(
+            "IC-32 system",
+            self.subscribed(system_namespace("subscriber", ANONYMOUS)),
+            "Unauthorized",
+        )
+        self.expect(
+            "IC-26", self.subscribed(f"{prefix}.filter", (FILTER, text("((("))), "ImproperConfig"
+        )
+        gone = m.PublicationDelete(identified(f"{prefix}.none"))
+        self.expect("IC-34 unknown", self.update(methods.DELETE_PUBLICATION, (gone,)), "1")
+        first, again = self.subscribed(f"{prefix}.twice"), self.subscribed(f"{prefix}.twice")
+        self.book.must("IC-32", first is not None and first == again, f"{first}, then {again}", 2)
+        many = (m.PublicationRegistration("no spaces", ()),) * 101
+        self.expect(
+            "IC-30a", self.update(methods.REGISTER_PUBLICATION, many), "GenericBatchError", at=100
+        )
+
+    def subscribed(self, name: str, *config: tuple[str, Value]) -> m.Results[int] | None:
+        """Register a subscription, and return the answer."""
+        return self.update(
+            methods.REGISTER_SUBSCRIPTION, (m.SubscriptionRegistration(name, config),)
+        )
+
+    def intruding(self, name: str) -> None:
+        """Judge the answers to a stranger that joins or changes the publication of another one."""
+        item = m.PublicationRegistration(name, ())
+        self.expect(
+            "IC-31 creator",
+            self.update(methods.REGISTER_PUBLICATION, (item,)),
+            "UnauthorizedPublisher",
+        )
+        change = m.PublicationUpdate(identified(name), (REPLAY, map_({})))
+        self.expect("IC-34", self.update(methods.UPDATE_PUBLICATION, (change,)), "Unauthorized")
+
+    def listing(
+        self, name: str | None, brokers: Collection[Principal], *, every: bool = False
+    ) -> None:
+        """Judge the lists of an orchestrator.
+
+        They must be in order and contain the publication `name` and the broadcasters `brokers`.
+        With `every`, these are all broadcasters that there are.
+        """
+        names = self.names()
+        if name is not None:
+            self.book.must("IC-35b", name in names, f"{names} without {name}")
+        self.book.must("IC-35a", names == sorted(names), f"{names}", len(names))
+        first = names[0] if names else ""
+        page = [
+            each.namespace
+            for each in self.query(methods.GET_PUBLICATIONS, m.ByText(first, 1)) or ()
+        ]
+        self.book.must("IC-35a pages", page == names[1:2], f"{page} after {first!r}")
+        if brokers:
+            listed = {
+                each.broadcaster
+                for each in self.query(methods.GET_BROADCASTERS, m.ByPrincipal()) or ()
+            }
+            right = listed == set(brokers) if every else listed >= set(brokers)
+            self.book.must("IC-35b broadcasters", right, f"{sorted(each.text for each in listed)}")
+
+    def names(self) -> list[str]:
+        """Return the namespaces on the first page of publications."""
+        return [each.namespace for each in self.query(methods.GET_PUBLICATIONS, m.ByText()) or ()]
+
+    def replaying(self, name: str, prefix: str, events: int | None, *, waits: int = 20) -> None:
+        """Judge the answers of an orchestrator about replays, and a replay of four events.
+
+        `events` is how many of the four exist, or `None` if this is not known. `waits` is how often
+        to look whether the replay has ended.
+        """
+
+        def asks(of: str, start: int, end: int) -> m.Results[int] | None:
+            return self.update(
+                methods.REGISTER_REPLAY, (m.ReplayRegistration(of, (start, end), ()),)
+            )
+
+        self.expect("RP-3 who", asks(name, 1, 2), "SubscriptionNotFound")
+        self.subscribed(name)
+        self.expect("RP-3 range", asks(name, 3, 3), "ImproperConfig")
+        self.expect("RP-3", asks(f"{prefix}.no", 1, 2), "PublicationNotFound")
+        self.expect("RP-3 wide", asks(name, 1, 2**63), "RangeTooLarge")
+        answer = asks(name, 2, 6)
+        # A generic error is acceptable of a foreign canister: it may have no such events, too many
+        # replays or no broadcaster.
+        if events is None and answer and isinstance(error_of(answer[0]), int):
+            return
+        self.expect("RP-2", answer, "Ok")
+        if not answer or answer[0] is None or answer[0].tag != "Ok":
+            return
+        number = answer[0].value
+        report = (m.ReplayStatusUpdate(number, m.state_of("completed", 4, "")),)
+        self.expect("RP-5 who", self.update(methods.REPLAY_STATUS, report), "Unauthorized")
+        states: list[m.ReplayState] = []
+        over: list[int] = []
+        for _ in range(waits):
+            self.line.wait()
+            found = self.query(methods.GET_REPLAYS, m.ByNat()) or ()
+            states = [each.status for each in found if each is not None and each.replayId == number]
+            over = [each.value for each in states if each.tag == "completed"]
+            if over:
+                break
+        if over or not states or events is not None:
+            self.book.must(
+                "RP-5",
+                over and over[0] in ({events} if events is not None else range(5)),
+                f"{states}",
+            )
+        if not over:
+            self.update(methods.CANCEL_REPLAY, (number,))
+        self.expect("RP-11", self.update(methods.CANCEL_REPLAY, (number,)), "CannotCancel")
+
+
+def _read(method: Method[A, R], answer: Answer) -> R | None:
+    """Return the result in an answer, or `None` if it is a reject or unreadable."""
+    try:
+        return method.result(answer.data) if answer.ok else None
+    except CandidError:
+        return None
+
+
+def identified(namespace: str) -> Variant[Literal["namespace"], str]:
+    """Return a reference to the publication or subscription of a namespace."""
+    return Variant("namespace", namespace)

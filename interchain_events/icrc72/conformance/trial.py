@@ -1,0 +1,180 @@
+"""A trial: a network in which a candidate plays one role, and the record of its messages."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple
+
+from interchain_events.icrc72.cheats.stage import Troupe
+from interchain_events.icrc72.conformance.probes import GARBAGE, Book, Line
+from interchain_events.icrc72.ic.canister import RUNNING, STOPPED, SYS_TRANSIENT, Answer, Canister
+from interchain_events.icrc72.ic.errors import CandidError
+from interchain_events.icrc72.ic.messaging import Happening, Recorder
+from interchain_events.icrc72.ic.network import CanisterNetwork
+from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
+from interchain_events.icrc72.methods import A, Method, R
+
+
+class Candidate(NamedTuple):
+    """An implementation of a role, with functions for which the standard has no method."""
+
+    make: Callable[[Principal], Canister]
+    """Makes the canister, given the orchestrator. It is called again for an upgrade."""
+    publish: Callable[[CanisterNetwork, Principal, int], None] | None = None
+    """Lets a publisher make an event with a number."""
+    handled: Callable[[CanisterNetwork, Principal], list[int]] | None = None
+    """Returns the ids of the events that a subscriber has handled, in order."""
+
+
+class Seen(NamedTuple, Generic[A]):
+    """A decoded message with its entry in the trace."""
+
+    at: Happening
+    value: A
+
+
+@dataclass(slots=True)
+class Trial(Troupe):
+    """A network with a candidate, and the verdicts on it."""
+
+    candidate: Candidate
+    book: Book
+    recorder: Recorder = field(default_factory=Recorder)
+    """The trace, from which verdicts are drawn."""
+    who: Principal = field(default_factory=Principal)
+    """The id of the candidate, once it is installed."""
+
+    def __post_init__(self) -> None:
+        self.network.observers.append(self.recorder)
+
+    def install(self, subnet: int) -> None:
+        """Install the candidate on a subnet."""
+        self.who = self.network.create(subnet, self.candidate.make(self.system.orchestrator))
+
+    def disturb(self, by: Principal, *methods: str) -> None:
+        """Call methods of the candidate with arguments that cannot be decoded."""
+        for method in methods:
+            self.shout(by, self.who, method, GARBAGE)
+
+    def upgrade(self) -> None:
+        """Stop the candidate, upgrade it to the same code, start it, and judge this (IC-8)."""
+        self.network.stop(self.who)
+        for _ in range(60):
+            self.network.step()
+            if self.network.status(self.who) == STOPPED:
+                break
+        stopped = self.network.status(self.who) == STOPPED
+        done = stopped and self.network.upgrade(
+            self.who, self.candidate.make(self.system.orchestrator)
+        )
+        self.network.start(self.who)
+        self.book.must(
+            "IC-8",
+            done,
+            f"round {self.network.round}: {'it trapped' if stopped else 'it does not stop'}",
+        )
+
+    def seen(
+        self,
+        method: Method[A, R],
+        kind: str,
+        *,
+        by: Principal | None = None,
+        to: Principal | None = None,
+    ) -> Iterator[Seen[A]]:
+        """Yield the calls of a method whose argument can be decoded.
+
+        `kind` is `send` or `execute`. Either side can be restricted to one canister.
+        """
+        for each in self.recorder.happenings:
+            fits = by in {None, each.sender} and to in {None, each.receiver}
+            if fits and (each.kind, each.method) == (kind, method.name):
+                with suppress(CandidError):
+                    yield Seen(each, method.value(each.data))
+
+    def items(
+        self,
+        method: Method[tuple[A, ...], R],
+        kind: str,
+        *,
+        by: Principal | None = None,
+        to: Principal | None = None,
+    ) -> list[tuple[Happening, A]]:
+        """Return all items of batches in the calls of a method."""
+        return [
+            (seen.at, each) for seen in self.seen(method, kind, by=by, to=to) for each in seen.value
+        ]
+
+    def answers(
+        self, method: Method[A, R], *, by: Principal, to: Principal
+    ) -> list[Seen[R | None]]:
+        """Return the answers of `by` to calls of a method from `to`.
+
+        A reject, or a reply that cannot be decoded, is `None`.
+        """
+        found: list[Seen[R | None]] = []
+        for each in self.recorder.happenings:
+            if (each.kind, each.method, each.sender, each.receiver) == (
+                "respond",
+                method.name,
+                by,
+                to,
+            ):
+                result: R | None = None
+                with suppress(CandidError):
+                    result = None if each.code else method.result(each.data)
+                found.append(Seen(each, result))
+        return found
+
+    def running(self) -> bool:
+        """Return whether the candidate runs."""
+        return self.network.status(self.who) == RUNNING
+
+    def judge_traps(self) -> None:
+        """Judge whether the candidate traps on messages other than garbage (IC-4)."""
+        happened = self.recorder.happenings
+        bad = {
+            each.number for each in happened if each.kind == "execute" and each.data == GARBAGE
+        } - {0}
+        found = [each for each in happened if each.kind == "trap" and each.receiver == self.who]
+        words = [
+            f"round {x.round}: {x.data.decode(errors='replace')}"
+            for x in found
+            if x.number not in bad
+        ]
+        shown = sum(each.kind == "execute" and each.receiver == self.who for each in happened)
+        self.book.judge("IC-4", shown, words)
+
+
+@dataclass(frozen=True, slots=True)
+class ActorLine(Line):
+    """A connection of one actor to the candidate of a trial."""
+
+    trial: Trial
+    caller: Principal
+
+    def call(self, method: str, arg: bytes) -> Answer:
+        """Let the actor call the candidate, and return the answer from the trace."""
+        trial, before = self.trial, len(self.trial.recorder.happenings)
+        trial.shout(self.caller, trial.who, method, arg)
+        for each in reversed(trial.recorder.happenings[before:]):
+            if (each.kind, each.method, each.sender, each.receiver) == (
+                "respond",
+                method,
+                trial.who,
+                self.caller,
+            ):
+                return Answer(each.data, each.code)
+        return Answer(b"", SYS_TRANSIENT)
+
+    def query(self, method: str, arg: bytes) -> Answer:
+        """Query the candidate as the anonymous user."""
+        return self.trial.network.query(ANONYMOUS, self.trial.who, method, arg)
+
+    def wait(self) -> None:
+        """Step the network ten rounds."""
+        self.trial.network.step(10)
+
+    def moment(self) -> str:
+        """Return the round as text."""
+        return f"round {self.trial.network.round}"

@@ -1,0 +1,71 @@
+"""The parsed headers of an event (IC-23).
+
+The first of repeated keys counts. A header whose value has the wrong type has no value, but its
+presence still matters: `hash`, `partition` and `relayed` show it.
+"""
+
+from typing import NamedTuple
+
+from interchain_events.icrc72 import keys
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.values import Pairs, Value, as_items, as_nat, as_principal
+
+
+class Headers(NamedTuple):
+    """The headers that the roles use. A missing header is `None`."""
+
+    hash: bytes | None
+    """The hash of the data, or empty if the header has the wrong type."""
+    partition: tuple[int | None, ...] | None
+    """Index and number of partitions, or another tuple if the header has the wrong type."""
+    replay: int | None
+    """The id of the replay."""
+    end: int | None
+    """The id of the last event of the replay."""
+    broadcaster: Principal | None
+    """The broadcaster that accepted the event from its publisher."""
+    relay: Principal | None
+    """The broadcaster that accepted the event from that one."""
+    relayed: bool
+    """Whether a broadcaster has already accepted the event from another one."""
+    relay_prev: int | None
+    """The last event of this chain that was sent to the same relay."""
+    late: frozenset[Principal]
+    """The subscribers for which the relay was widened while the event waited (`facts.is_late`)."""
+    priority: tuple[int | None, ...]
+    """The position among the notifications of the event, and their number."""
+    prev: int | None
+    """The last event of this chain that was sent to the same subscriber."""
+    planted: bool
+    """Whether there is a header that only broadcasters append."""
+
+
+_NONE = Headers(None, None, None, None, None, None, False, None, frozenset(), (), None, False)
+
+
+def read(pairs: Pairs | None) -> Headers:
+    """Parse the headers of an event."""
+    if not pairs:
+        return _NONE
+    # Reversed, because the first of repeated keys counts.
+    found = dict(reversed(pairs))
+    said = found.get(keys.HASH)
+    partition, late = found.get(keys.PARTITION), as_items(found.get(keys.RELAY_LATE)) or ()
+    return Headers(
+        None if said is None else said.value if said.tag == "Blob" else b"",
+        None if partition is None else _numbers(partition),
+        as_nat(found.get(keys.REPLAY_ID)),
+        as_nat(found.get(keys.REPLAY_END, found.get("icrc77:replay:end"))),
+        as_principal(found.get(keys.BROADCASTER)),
+        as_principal(found.get(keys.RELAY)),
+        keys.RELAY in found or keys.RELAY_RECEIVED in found,
+        as_nat(found.get(keys.RELAY_PREV)),
+        frozenset(who for who in map(as_principal, late) if who is not None),
+        _numbers(found.get(keys.PRIORITY)),
+        as_nat(found.get(keys.PREV)),
+        not keys.BROADCASTER_HEADERS.isdisjoint(found),
+    )
+
+
+def _numbers(value: Value | None) -> tuple[int | None, ...]:
+    return tuple(map(as_nat, as_items(value) or ()))

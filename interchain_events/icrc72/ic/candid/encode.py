@@ -1,0 +1,314 @@
+"""Writing Candid.
+
+The types of a method never change, so an encoder writes their type table once, when it is made, and
+puts the same bytes before the values of every message.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from interchain_events.icrc72.ic.candid import types as t
+from interchain_events.icrc72.ic.errors import CandidError
+from interchain_events.icrc72.ic.principal import Principal
+
+Write = Callable[[object, bytearray], None]
+"""Appends a value of one type to a buffer. Raises `CandidError` if the value does not fit."""
+
+MAGIC: Final = b"DIDL"
+"""The first four bytes of every message."""
+
+
+def leb128(number: int, out: bytearray) -> None:
+    """Append a natural number in unsigned LEB128."""
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+
+
+def sleb128(number: int, out: bytearray) -> None:
+    """Append an integer in signed LEB128."""
+    while not -64 <= number < 64:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number & 0x7F)
+
+
+class Encoder:
+    """A writer for the arguments or the results of one method."""
+
+    __slots__ = ("_count", "_header", "_sized", "_writers")
+
+    def __init__(self, types: Sequence[t.Type]) -> None:
+        table = _Table()
+        places = [table.index(each) for each in types]
+        header = bytearray(MAGIC)
+        leb128(len(table.entries), header)
+        for entry in table.entries:
+            header += entry
+        leb128(len(places), header)
+        for place in places:
+            sleb128(place, header)
+        self._header = bytes(header)
+        self._writers = [_writer(each, {}) for each in types]
+        self._count = len(types)
+        self._sized: tuple[object, int] | None = None
+
+    def encode(self, *values: object) -> bytes:
+        """Return the message that contains `values`, one per type of this encoder.
+
+        Raises `CandidError` if the number of values is wrong or one does not have its type.
+        """
+        if len(values) != self._count:
+            raise CandidError(f"{self._count} values are encoded, not {len(values)}")
+        out = bytearray(self._header)
+        try:
+            for write, value in zip(self._writers, values, strict=True):
+                write(value, out)
+        except RecursionError as error:
+            raise CandidError("the value is too deep to be encoded") from error
+        return bytes(out)
+
+    def size(self, value: object) -> int:
+        """Return how many bytes a value takes in a message, without the header.
+
+        Only for encoders of one type. The size of the last value is remembered.
+        """
+        # By identity: the values are immutable, and comparing them would take as long as encoding.
+        if self._sized is None or self._sized[0] is not value:
+            self._sized = value, len(self.encode(value)) - len(self._header)
+        return self._sized[1]
+
+
+class _Table:
+    """A type table that is being built."""
+
+    def __init__(self) -> None:
+        self.entries: list[bytes] = []
+        """The entries in the order in which the table contains them."""
+        self._places: dict[int, int] = {}
+        """Indices by the `id` of the type's node."""
+
+    def index(self, type_: t.Type) -> int:
+        """Return the index of a type, after adding it and its inner types to the table.
+
+        Primitive types have negative indices and are not in the table. Raises `CandidError` if the
+        type is a reference.
+        """
+        type_ = t.resolved(type_)
+        if isinstance(type_, t.Prim):
+            return t.PRIMITIVES[type_.name] - 0x80
+        if isinstance(type_, t.Reference):
+            raise CandidError(f"{type_.kind} references are not written")
+        known = self._places.get(id(type_))
+        if known is not None:
+            return known
+        # Reserve the place before the inner types are added: a recursive type refers to it.
+        place = self._places[id(type_)] = len(self.entries)
+        self.entries.append(b"")
+        entry = bytearray()
+        if isinstance(type_, t.Opt | t.Vec):
+            entry.append(0x6E if isinstance(type_, t.Opt) else 0x6D)
+            sleb128(self.index(type_.inner), entry)
+        elif isinstance(type_, t.Record | t.Cases):
+            entry.append(0x6C if isinstance(type_, t.Record) else 0x6B)
+            leb128(len(type_.fields), entry)
+            for each in sorted(type_.fields, key=lambda field: field.id):
+                leb128(each.id, entry)
+                sleb128(self.index(each.type), entry)
+        self.entries[place] = bytes(entry)
+        return place
+
+
+def _writer(type_: t.Type, made: dict[int, list[Write]]) -> Write:
+    """Return the function that writes values of a type.
+
+    `made` has a list for each type that was met. It is empty while the type's writer is being made,
+    and has the writer afterwards. A recursive type meets its own empty list and gets a function
+    that looks the writer up when it is called.
+    """
+    type_ = t.resolved(type_)
+    if isinstance(type_, t.Prim):
+        return _PRIMITIVE_WRITERS[type_.name]
+    known = made.get(id(type_))
+    if known is not None:
+        return known[0] if known else lambda value, out: known[0](value, out)  # noqa: PLW0108 — it is not made yet
+    cell = made[id(type_)] = []
+    if t.is_blob(type_):
+        write: Write = _write_blob
+    elif isinstance(type_, t.Opt):
+        write = _opt_writer(_writer(type_.inner, made), wrapped=t.may_be_null(type_.inner))
+    elif isinstance(type_, t.Vec):
+        write = _vec_writer(_writer(type_.inner, made))
+    elif isinstance(type_, t.Record):
+        places = sorted(range(len(type_.fields)), key=lambda at: type_.fields[at].id)
+        write = _record_writer([(at, _writer(type_.fields[at].type, made)) for at in places])
+    elif isinstance(type_, t.Cases):
+        ordered = sorted(type_.fields, key=lambda field: field.id)
+        write = _variant_writer([(each.name, _writer(each.type, made)) for each in ordered])
+    else:
+        raise CandidError("references are not written")
+    cell.append(write)
+    return write
+
+
+def _opt_writer(inner: Write, *, wrapped: bool) -> Write:
+    """Return the writer of an optional type.
+
+    `wrapped` says that the inner type has null among its values. `None` would then be ambiguous, so
+    such values come as `()` or `(value,)`.
+    """
+
+    def write(value: object, out: bytearray) -> None:
+        if value is None:
+            out.append(0)
+        else:
+            out.append(1)
+            inner(value, out)
+
+    def write_wrapped(value: object, out: bytearray) -> None:
+        if not isinstance(value, tuple) or len(value) > 1:
+            raise t.unencodable(value, "an optional of an optional type: () or (value,)")
+        out.append(len(value))
+        for each in value:
+            inner(each, out)
+
+    return write_wrapped if wrapped else write
+
+
+def _vec_writer(inner: Write) -> Write:
+    def write(value: object, out: bytearray) -> None:
+        if not isinstance(value, list | tuple):
+            raise t.unencodable(value, "vec")
+        leb128(len(value), out)
+        for each in value:
+            inner(each, out)
+
+    return write
+
+
+def _record_writer(fields: list[tuple[int, Write]]) -> Write:
+    """Return the writer of a record type.
+
+    `fields` are in the order of the message, by id, and each has its position in the Python tuple.
+    """
+    count = len(fields)
+
+    def write(value: object, out: bytearray) -> None:
+        if not isinstance(value, tuple) or len(value) != count:
+            raise t.unencodable(value, f"a record of {count} fields")
+        for at, inner in fields:
+            inner(value[at], out)
+
+    return write
+
+
+def _variant_writer(ordered: list[tuple[str, Write]]) -> Write:
+    """Return the writer of a variant type, whose cases are given by name and in the order of ids.
+
+    A message contains the position of the case in this order, then its value.
+    """
+    cases: dict[str, tuple[bytes, Write]] = {}
+    for at, (name, inner) in enumerate(ordered):
+        tag = bytearray()
+        leb128(at, tag)
+        cases[name] = bytes(tag), inner
+
+    def write(value: object, out: bytearray) -> None:
+        if not isinstance(value, tuple) or len(value) != 2 or value[0] not in cases:
+            raise t.unencodable(value, f"a variant of {', '.join(cases)[:120]}")
+        tag, inner = cases[value[0]]
+        out += tag
+        inner(value[1], out)
+
+    return write
+
+
+def _write_blob(value: object, out: bytearray) -> None:
+    if not isinstance(value, bytes):
+        raise t.unencodable(value, "blob")
+    leb128(len(value), out)
+    out += value
+
+
+def _write_text(value: object, out: bytearray) -> None:
+    if not isinstance(value, str):
+        raise t.unencodable(value, "text")
+    try:
+        raw = value.encode()
+    except UnicodeEncodeError as error:
+        raise t.unencodable(value, "text") from error
+    leb128(len(raw), out)
+    out += raw
+
+
+def _write_bool(value: object, out: bytearray) -> None:
+    if not isinstance(value, bool):
+        raise t.unencodable(value, "bool")
+    out.append(value)
+
+
+def _write_nat(value: object, out: bytearray) -> None:
+    # Not isinstance: a bool is an int in Python, but not a nat.
+    if type(value) is not int or value < 0:
+        raise t.unencodable(value, "nat")
+    leb128(value, out)
+
+
+def _write_int(value: object, out: bytearray) -> None:
+    if type(value) is not int:
+        raise t.unencodable(value, "int")
+    sleb128(value, out)
+
+
+def _write_principal(value: object, out: bytearray) -> None:
+    if not isinstance(value, Principal):
+        raise t.unencodable(value, "principal")
+    out.append(1)
+    out.append(len(value))
+    out += value
+
+
+def _fixed(name: str, size: int, *, signed: bool) -> Write:
+    """Return the writer of an integer type with a fixed size in bytes."""
+
+    def write(value: object, out: bytearray) -> None:
+        if type(value) is not int:
+            raise t.unencodable(value, name)
+        try:
+            out += value.to_bytes(size, "little", signed=signed)
+        except OverflowError as error:
+            raise t.unencodable(value, name) from error
+
+    return write
+
+
+def _fitting(name: str, fits: Callable[[Any], bool], raw: Callable[[Any], bytes]) -> Write:
+    """Return the writer of a type whose values are accepted by `fits` and written by `raw`."""
+
+    def write(value: object, out: bytearray) -> None:
+        if not fits(value):
+            raise t.unencodable(value, name)
+        out += raw(value)
+
+    return write
+
+
+def _float(name: str, size: int) -> Write:
+    return _fitting(name, lambda value: isinstance(value, bytes) and len(value) == size, bytes)
+
+
+_PRIMITIVE_WRITERS: Final[dict[str, Write]] = {
+    "null": _fitting("null", lambda value: value is None, lambda _value: b""),
+    "bool": _write_bool,
+    "nat": _write_nat,
+    "int": _write_int,
+    "text": _write_text,
+    "reserved": lambda _value, _out: None,
+    "empty": _fitting("empty", lambda _value: False, bytes),
+    "principal": _write_principal,
+    "float32": _float("float32", 4),
+    "float64": _float("float64", 8),
+    **{f"nat{bits}": _fixed(f"nat{bits}", bits // 8, signed=False) for bits in (8, 16, 32, 64)},
+    **{f"int{bits}": _fixed(f"int{bits}", bits // 8, signed=True) for bits in (8, 16, 32, 64)},
+}

@@ -1,0 +1,478 @@
+"""The emulated Internet Computer, which is stepped in rounds (IC-1 to IC-10, I8, I13).
+
+`step` runs one round on each subnet in turn: first heartbeats, then due timers, then messages that
+have arrived, in the order in which they were sent or as the schedule draws. Idle canisters cost no
+time.
+"""
+
+import heapq
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from interchain_events.icrc72.ic import canister as c
+from interchain_events.icrc72.ic.canister import (
+    SECOND,
+    Answer,
+    Call,
+    CallContext,
+    Canister,
+    Context,
+    Host,
+    Key,
+    Ticket,
+)
+from interchain_events.icrc72.ic.errors import CandidError, IcError, Trap
+from interchain_events.icrc72.ic.management import OF_USERS, Make, serve
+from interchain_events.icrc72.ic.messaging import MessageLimits, Messaging, Schedule, Subnet
+from interchain_events.icrc72.ic.principal import (
+    CANISTERS_OF_A_SUBNET,
+    MANAGEMENT,
+    Principal,
+    canister_id,
+    key_of,
+    self_authenticating,
+)
+
+GENESIS: Final = 1_700_000_000 * SECOND
+"""The time (ns) at which a network begins by default."""
+CYCLES: Final = 10**13
+"""The cycles of a new canister. Execution costs none here: cycles are only sent with calls."""
+
+_NO_CANISTER: Final = Answer(b"", c.DESTINATION_INVALID, "there is no such canister")
+_NOT_RUNNING: Final = Answer(b"", c.CANISTER_ERROR, c.STOPPING)
+
+
+class CanisterNetwork(Messaging):
+    """An emulated Internet Computer.
+
+    `skew` has the nanoseconds by which the clock of each subnet is ahead. Canisters run in the
+    order of their messages and without threads, so the same seed and the same calls give the same
+    trace (I13).
+    """
+
+    def __init__(
+        self,
+        subnets: int = 1,
+        *,
+        seed: bytes = b"",
+        genesis: int = GENESIS,
+        skew: Sequence[int] = (),
+        schedule: Schedule | None = None,
+        limits: MessageLimits | None = None,
+    ) -> None:
+        if subnets < 1 or (skew and len(skew) != subnets):
+            raise IcError("a network has at least one subnet, and one skew per subnet")
+        super().__init__(subnets, schedule or Schedule(seed), limits or MessageLimits())
+        self.seed = seed
+        self.genesis = genesis
+        self.skew = tuple(skew) or (0,) * subnets
+        self.make: Make | None = None
+        """Makes canisters from modules for `install_code`, for example `WasmCanister`."""
+        self._active: dict[int, list[tuple[Key, Principal]]] = {}
+        """For each subnet, a heap of canisters that have messages, by their first message."""
+
+    @property
+    def subnets(self) -> int:
+        """Return the number of subnets."""
+        return len(self._subnets)
+
+    def user(self, name: str) -> Principal:
+        """Return the principal of a user, whose key is drawn from the seed and the name."""
+        return self_authenticating(key_of(self.seed, f"user {name}"))
+
+    def time(self, subnet: int) -> int:
+        """Return the time on a subnet in nanoseconds (IC-1)."""
+        return self.genesis + self.round * SECOND + self.skew[subnet]
+
+    def next_id(self, subnet: int) -> Principal:
+        """Return the id that the next canister of a subnet will have."""
+        return canister_id(subnet, self._subnets[subnet].created)
+
+    def create(
+        self,
+        subnet: int,
+        code: Canister,
+        *,
+        cycles: int = CYCLES,
+        controllers: Sequence[Principal] = (),
+    ) -> Principal:
+        """Create and start a canister, and return its id.
+
+        Raises `IcError` if `init` traps or the subnet has no ids left.
+        """
+        place = self._subnets[subnet]
+        if place.created >= CANISTERS_OF_A_SUBNET:
+            raise IcError(f"subnet {subnet} has no canister ids left")
+        identity = canister_id(subnet, place.created)
+        place.created += 1
+        host = Host(identity, subnet, code, self.limits.message_bytes, lambda: self.time(subnet))
+        host.cycles, host.controllers = cycles, tuple(controllers)
+        self._hosts[identity] = host
+        self._begin(host, code)
+        return identity
+
+    def _begin(self, host: Host, code: Canister) -> None:
+        """Run `init` of new code. Raises `IcError` if it traps."""
+        self._tell("install", 0, MANAGEMENT, host.id)
+        self._install(host)
+        trapped = self._execute(host, None, MANAGEMENT, code.init)
+        if trapped:
+            host.code, host.status = None, c.EMPTY
+            raise IcError(f"the installation of {host.id.text} trapped: {trapped}")
+
+    def hosts(self) -> Iterable[Host]:
+        """Return the hosts of all canisters in the order of their creation."""
+        return self._hosts.values()
+
+    def running(self) -> list[Principal]:
+        """Return the canisters that are running in the order of their creation."""
+        return [each.id for each in self._hosts.values() if each.status == c.RUNNING]
+
+    def canister(self, identity: Principal) -> Canister:
+        """Return the code and state of a canister. Raises `IcError` if it does not exist."""
+        host = self._hosts.get(identity)
+        if host is None or host.code is None:
+            raise IcError(f"there is no canister {identity.text}")
+        return host.code
+
+    def cycles(self, identity: Principal) -> int:
+        """Return the cycles that a canister owns."""
+        return self.host(identity).cycles
+
+    def status(self, identity: Principal) -> str:
+        """Return the status of a canister: `running`, `stopping`, `stopped` or `empty`."""
+        return self.host(identity).status
+
+    def is_idle(self) -> bool:
+        """Return whether no message is on its way or waits to be executed. Timers may be set."""
+        transit = any(place.transit for place in self._subnets)
+        return not self._pending and not transit and not any(self._active.values())
+
+    def submit(self, user: Principal, canister: Principal, method: str, arg: bytes) -> Ticket:
+        """Send a user's request, and return the ticket that will have its answer.
+
+        A request that the canister's `inspect` does not admit is rejected at once (IC-10).
+        """
+        host = self._hosts.get(canister)
+        code = None if host is None else host.code
+        self._tell("ingress", 0, user, canister, method, arg)
+        if code is None and not (canister == MANAGEMENT and method in OF_USERS):
+            return Ticket(_NO_CANISTER)
+        if code is not None and not code.inspect(method, user, arg):
+            return Ticket(Answer(b"", c.CANISTER_REJECT, "refused at inspect"))
+        ticket = Ticket()
+        self._number += 1
+        call = Call(user, canister, method, arg, c.GUARANTEED, number=self._number, ticket=ticket)
+        subnet = 0 if host is None else host.subnet
+        self._arrive(subnet, subnet, call, None, self.limits.own_subnet)
+        return ticket
+
+    def query(self, caller: Principal, canister: Principal, method: str, arg: bytes) -> Answer:
+        """Return the answer of a canister's query, which takes no time and changes nothing."""
+        host = self._hosts.get(canister)
+        if host is None or host.code is None:
+            return _NO_CANISTER
+        if host.status != c.RUNNING:
+            return _NOT_RUNNING
+        try:
+            data = host.code.query(caller, self.time(host.subnet), method, arg)
+            Context(host, canister, caller, 0).bound(len(data))
+        except (Trap, CandidError) as error:
+            return Answer(b"", c.CANISTER_ERROR, f"IC0503: {error}")
+        return Answer(data)
+
+    def stop(self, identity: Principal) -> None:
+        """Begin to stop a canister. It is stopped when it waits for no more answers (IC-8)."""
+        host = self.host(identity)
+        if host.status == c.RUNNING:
+            host.status = c.STOPPING_STATUS
+            self._tell("stop", 0, MANAGEMENT, identity)
+            self._settle(host)
+
+    def start(self, identity: Principal) -> None:
+        """Let a canister that is stopping or stopped run again."""
+        host = self.host(identity)
+        if host.status in {c.STOPPING_STATUS, c.STOPPED}:
+            host.status = c.RUNNING
+            self._tell("start", 0, MANAGEMENT, identity)
+            self._enqueue_timer(host)
+
+    def upgrade(self, identity: Principal, code: Canister) -> bool:
+        """Upgrade a stopped canister to new code (IC-8).
+
+        Returns false if the upgrade trapped; the old code then stays with its state and timer.
+        Raises `IcError` if the canister is not stopped.
+        """
+        host = self.host(identity)
+        if host.status != c.STOPPED or host.code is None:
+            raise IcError(f"{identity.text} is {host.status}, only a stopped canister is upgraded")
+        due, host.due = host.due, None
+        try:
+            ctx = Context(host, identity, MANAGEMENT, self.time(host.subnet))
+            kept = code.take_over(ctx, host.code)
+        except (Trap, CandidError) as error:
+            host.due = due
+            self._tell("trap", 0, MANAGEMENT, identity, "upgrade", str(error).encode())
+            return False
+        host.code = code
+        host.life += 1
+        self._install(host)
+        self._tell("upgrade", 0, MANAGEMENT, identity, "", kept)
+        self._perform(host, None, ctx)
+        return True
+
+    def reinstall(self, identity: Principal, code: Canister) -> None:
+        """Install other code without the state of the code before, if there was any.
+
+        Raises `IcError` if `init` traps.
+        """
+        host = self.host(identity)
+        if host.code is not None:
+            self.uninstall(identity)
+        host.code, host.status = code, c.RUNNING
+        self._begin(host, code)
+
+    def uninstall(self, identity: Principal) -> None:
+        """Remove code and state of a canister, and reject the calls that it has not answered."""
+        host = self.host(identity)
+        open_, host.open = host.open, set()
+        host.code, host.status, host.due = None, c.EMPTY, None
+        host.life += 1
+        self._tell("uninstall", 0, MANAGEMENT, identity)
+        owed = [each.call for each in open_ if each.owes and each.call is not None]
+        for call in sorted(owed, key=lambda each: each.number):
+            self._respond(call, Answer(b"", c.CANISTER_REJECT, "the canister was removed"))
+
+    def step(self, rounds: int = 1) -> None:
+        """Run a number of rounds on all subnets."""
+        for _ in range(rounds):
+            self.round += 1
+            self._time_out()
+            for number in range(len(self._subnets)):
+                self._run_subnet(number)
+
+    def _run_subnet(self, number: int) -> None:
+        """Run heartbeats, due timers and messages of one subnet."""
+        place = self._subnets[number]
+        for host in place.heartbeats:
+            if host.status == c.RUNNING and host.code is not None and host.code.heartbeat:
+                self._tell("heartbeat", 0, MANAGEMENT, host.id)
+                self._execute(host, None, host.id, host.code.on_heartbeat)
+        now = self.time(number)
+        while place.timers and place.timers[0][0] <= now:
+            due, _, identity = heapq.heappop(place.timers)
+            host = self._hosts[identity]
+            # An entry with another time is outdated: the timer was set again or cleared.
+            if host.due == due and host.status == c.RUNNING and host.code is not None:
+                host.due = None
+                self._tell("timer", 0, MANAGEMENT, identity)
+                self._execute(host, None, identity, host.code.on_timer)
+        self._run_messages(number, place)
+
+    def _run_messages(self, number: int, place: Subnet) -> None:
+        """Execute the messages of a subnet that have arrived.
+
+        They are executed in the order of their keys across all canisters. A canister that has
+        reached its limit for the round continues with its inbox in the next one.
+        """
+        active = self._active.setdefault(number, [])
+        while place.transit and place.transit[0][0][0] <= self.round:
+            key, _, call, answer = heapq.heappop(place.transit)
+            host = self._hosts.get(call.receiver if answer is None else call.sender)
+            if host is None:
+                self._nobody(call, answer)
+                continue
+            if not host.inbox:
+                heapq.heappush(active, (key, host.id))
+            host.inbox.append((key, call, answer))
+        rest: list[tuple[Key, Principal]] = []
+        while active:
+            _, identity = heapq.heappop(active)
+            host = self._hosts[identity]
+            if host.round != self.round:
+                host.round, host.ran = self.round, 0
+            if host.ran >= self.limits.messages_a_round:
+                rest.append((host.inbox[0][0], identity))
+                continue
+            host.ran += 1
+            _, call, answer = host.inbox.popleft()
+            if host.inbox:
+                heapq.heappush(active, (host.inbox[0][0], identity))
+            if answer is None:
+                self._serve(host, call)
+            else:
+                self._take_answer(host, call, answer)
+        active += rest
+        heapq.heapify(active)
+
+    def _nobody(self, call: Call, answer: Answer | None) -> None:
+        """Serve a request to the management canister, or reject one to an unknown canister."""
+        if answer is not None:
+            return
+        self._left(call)
+        served = serve(self, call) if call.receiver == MANAGEMENT else _NO_CANISTER
+        if served is not None:
+            self._respond(call, served)
+
+    def _serve(self, host: Host, call: Call) -> None:
+        """Execute a request. Reject it if the canister does not run or the schedule refuses it."""
+        self._left(call)
+        if host.code is None:
+            self._respond(call, Answer(b"", c.CANISTER_ERROR, "IC0537: the canister has no code"))
+        elif host.status != c.RUNNING:
+            self._respond(call, _NOT_RUNNING)
+        elif (
+            call.sender != call.receiver
+            and call.ticket is None
+            and self.schedule.refuses(call.number)
+        ):
+            self._tell("refuse", call.number, call.sender, call.receiver, call.method)
+            self._respond(call, Answer(b"", c.SYS_TRANSIENT, "the request was refused"))
+        else:
+            self._tell("execute", call.number, call.sender, call.receiver, call.method, call.arg)
+            update, context = host.code.update, self._opened(host, call)
+            self._execute(
+                host, context, call.sender, lambda ctx: update(ctx, call.method, call.arg)
+            )
+
+    def _take_answer(self, host: Host, call: Call, answer: Answer) -> None:
+        """Give the caller back its cycles, and continue its work with an answer.
+
+        The work ended if the code has changed since the call.
+        """
+        # The call has timed out before.
+        if self._pending.pop(call.number, None) is None:
+            return
+        # When a call times out, the callee may still accept its cycles: they are lost.
+        if answer.code != c.SYS_UNKNOWN:
+            answer = answer._replace(refunded=call.cycles)
+            host.cycles, call.cycles = host.cycles + call.cycles, 0
+        context = call.context
+        if context is None or context.life != host.life or host.code is None:
+            return
+        context.waits -= 1
+        self._tell(
+            "answer", call.number, call.receiver, call.sender, call.method, answer.data, answer.code
+        )
+        then = call.then
+        if then is not None:
+            self._execute(host, context, host.id, lambda ctx: then(ctx, answer), call.cleanup)
+        else:
+            self._close(host, context)
+
+    def _opened(self, host: Host, call: Call | None = None) -> CallContext:
+        """Open a call context for a request, or for work that no request has caused."""
+        context = CallContext(call, host.life, owes=call is not None)
+        host.open.add(context)
+        return context
+
+    def _execute(
+        self,
+        host: Host,
+        own: CallContext | None,
+        caller: Principal,
+        run: c.CleanUp,
+        cleanup: c.CleanUp | None = None,
+    ) -> str:
+        """Execute one message and carry its effects out, or undo it if it traps (IC-4, I8).
+
+        Returns an empty text, or the reason of the trap. After a trap, `cleanup` is executed.
+        """
+        code = host.code
+        if code is None:
+            return ""
+        own = own or self._opened(host)
+        ctx = Context(host, host.id, caller, self.time(host.subnet), answered=not own.owes)
+        call = own.call
+        if call is not None:
+            ctx.available = call.cycles
+            ctx.deadline = ctx.time + (call.deadline - self.round) * SECOND if call.deadline else 0
+        before = code.snapshot()
+        try:
+            run(ctx)
+        except (Trap, CandidError) as error:
+            code.restore(before)
+            self._tell("trap", call.number if call else 0, caller, host.id, "", str(error).encode())
+            if cleanup is not None:
+                self._clean_up(host, code, caller, cleanup)
+            self._close(host, own, f"IC0503: {error}")
+            return str(error) or "without a word"
+        self._perform(host, own, ctx)
+        return ""
+
+    def _clean_up(self, host: Host, code: Canister, caller: Principal, cleanup: c.CleanUp) -> None:
+        """Execute the clean-up of a call whose continuation trapped.
+
+        Only its state and timer are kept: it can neither call nor answer.
+        """
+        ctx = Context(host, host.id, caller, self.time(host.subnet))
+        before = code.snapshot()
+        try:
+            cleanup(ctx)
+        except (Trap, CandidError) as error:
+            code.restore(before)
+            self._tell("trap", 0, caller, host.id, "clean-up", str(error).encode())
+            return
+        self._set_timer(host, ctx)
+
+    def _perform(self, host: Host, context: CallContext | None, ctx: Context) -> None:
+        """Carry out the effects of an execution: cycles, timer, answer and calls."""
+        own = context or self._opened(host)
+        host.cycles = ctx.balance
+        if own.call is not None:
+            own.call.cycles = ctx.available
+        self._set_timer(host, ctx)
+        if ctx.answer is not None and own.call is not None:
+            own.owes = False
+            self._respond(own.call, ctx.answer)
+        for call in ctx.calls:
+            call.context = own
+            own.waits += 1
+            self._send(host, call)
+        self._close(host, own, "IC0506: the canister did not answer")
+
+    def _close(self, host: Host, context: CallContext, unanswered: str = "") -> None:
+        """Close a call context that waits for no more answers.
+
+        If its request was not answered, it is rejected with the text `unanswered`.
+        """
+        if unanswered and context.owes and not context.waits and context.call is not None:
+            context.owes = False
+            self._respond(context.call, Answer(b"", c.CANISTER_ERROR, unanswered))
+        if not context.waits and not context.owes:
+            host.open.discard(context)
+            self._settle(host)
+
+    def _settle(self, host: Host) -> None:
+        """Stop a stopping canister that has no open work, and answer the calls that stopped it."""
+        if host.status == c.STOPPING_STATUS and not host.open:
+            host.status = c.STOPPED
+            self._tell("stopped", 0, MANAGEMENT, host.id)
+            for call in host.stopping:
+                self._respond(call, Answer(b"DIDL\0\0"))
+            host.stopping.clear()
+
+    def _install(self, host: Host) -> None:
+        """Update the list of canisters with a heartbeat after a change of code."""
+        heartbeats = self._subnets[host.subnet].heartbeats
+        if host in heartbeats:
+            heartbeats.remove(host)
+        if host.code is not None and host.code.heartbeat:
+            heartbeats.append(host)
+
+    def _set_timer(self, host: Host, ctx: Context) -> None:
+        if ctx.timer_set:
+            host.due = ctx.timer
+            self._enqueue_timer(host)
+
+    def _enqueue_timer(self, host: Host) -> None:
+        if host.due is not None:
+            self._number += 1
+            heapq.heappush(self._subnets[host.subnet].timers, (host.due, self._number, host.id))
+
+    def host(self, identity: Principal) -> Host:
+        """Return the host of a canister. Raises `IcError` if it does not exist."""
+        host = self._hosts.get(identity)
+        if host is None:
+            raise IcError(f"there is no canister {identity.text}")
+        return host

@@ -1,0 +1,186 @@
+"""Encoding of a canister's state as bytes, for upgrades and for comparison.
+
+A state consists of `None`, bools, integers, texts, bytes, principals, tuples, lists, deques, dicts,
+sets and instances of registered dataclasses and named tuples. Each value has exactly one encoding:
+a tag byte, a LEB128 length or count, and the parts. Dicts keep their order, and sets are sorted.
+Values are trees: an object that occurs twice is written twice, and becomes two objects.
+"""
+
+from collections import deque
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Final, TypeVar, cast, dataclass_transform
+
+from interchain_events.icrc72.ic.candid.encode import leb128, sleb128
+from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.candid.wire import Reader
+from interchain_events.icrc72.ic.errors import IcError
+from interchain_events.icrc72.ic.principal import Principal
+
+C = TypeVar("C", bound=type)
+T = TypeVar("T")
+
+_CLASSES: Final[dict[str, type]] = {"Variant": Variant}
+"""The registered classes by name."""
+
+
+class StableError(IcError):
+    """Bytes are not an encoded state, or a value cannot be part of a state."""
+
+
+def stable(cls: C) -> C:
+    """Register a dataclass or named tuple, so that its instances can be part of a state.
+
+    Raises `StableError` if another class of the same name is registered: names identify classes in
+    the encoding.
+    """
+    if _CLASSES.setdefault(cls.__name__, cls) is not cls:
+        raise StableError(f"two classes of states are called {cls.__name__}")
+    return cls
+
+
+@dataclass_transform(field_specifiers=(field,))
+def record(cls: type[T]) -> type[T]:
+    """Make a class a dataclass with slots, and register it with `stable`."""
+    return stable(dataclass(slots=True)(cls))
+
+
+def encode(value: object) -> bytes:
+    """Return the bytes of a value. Raises `StableError` if a part has an unregistered type."""
+    out = bytearray()
+    _write(value, out)
+    return bytes(out)
+
+
+def decode(data: bytes) -> object:
+    """Return the value from bytes that `encode` made.
+
+    Raises `StableError` or `CandidError` if the bytes are malformed. Bytes of strangers must not
+    come here: they can also raise other errors.
+    """
+    reader = Reader(data)
+    value = _read(reader)
+    if reader.at != len(data):
+        raise StableError("bytes follow the state")
+    return value
+
+
+def _write(value: object, out: bytearray) -> None:
+    """Append the encoding of a value. By exact types: subclasses are not written as their bases."""
+    kind = type(value)
+    simple = _WRITERS.get(kind)
+    if simple is not None:
+        simple(value, out)
+        return
+    name = kind.__name__
+    if _CLASSES.get(name) is not kind:
+        raise StableError(f"{name} cannot be part of a state")
+    out += b"R"
+    _raw(name.encode(), out)
+    if is_dataclass(kind):
+        _all([getattr(value, each.name) for each in fields(kind)], out)
+    else:
+        _all(cast("tuple[object, ...]", value), out)
+
+
+def _raw(raw: bytes, out: bytearray) -> None:
+    """Append a length and bytes."""
+    leb128(len(raw), out)
+    out += raw
+
+
+def _all(parts: Collection[object], out: bytearray) -> None:
+    """Append a count and the encodings of the parts."""
+    leb128(len(parts), out)
+    for each in parts:
+        _write(each, out)
+
+
+def _tagged(tag: bytes, write: Callable[[T, bytearray], None]) -> Callable[[T, bytearray], None]:
+    """Return a writer that puts a tag before the content."""
+
+    def tagged(value: T, out: bytearray) -> None:
+        out += tag
+        write(value, out)
+
+    return tagged
+
+
+def _dict(value: dict[object, object], out: bytearray) -> None:
+    leb128(len(value), out)
+    for key, each in value.items():
+        _write(key, out)
+        _write(each, out)
+
+
+def _set(value: Collection[object], out: bytearray) -> None:
+    # The order of iteration may differ between runs, so that of the encodings is used.
+    parts = sorted(encode(each) for each in value)
+    leb128(len(parts), out)
+    for each in parts:
+        out += each
+
+
+_WRITERS: Final[dict[type, Callable[[Any, bytearray], None]]] = {
+    type(None): _tagged(b"N", lambda _value, _out: None),
+    bool: lambda value, out: out.extend(b"T" if value else b"F"),
+    int: _tagged(b"I", sleb128),
+    str: _tagged(b"S", lambda value, out: _raw(value.encode(), out)),
+    bytes: _tagged(b"B", _raw),
+    Principal: _tagged(b"P", _raw),
+    tuple: _tagged(b"t", _all),
+    list: _tagged(b"l", _all),
+    deque: _tagged(b"q", _all),
+    dict: _tagged(b"d", _dict),
+    set: _tagged(b"s", _set),
+    frozenset: _tagged(b"f", _set),
+}
+
+
+def _read(reader: Reader) -> object:
+    tag = reader.take(1)
+    read = _READERS.get(tag)
+    if read is None:
+        raise StableError(f"{tag!r} begins no value of a state")
+    return read(reader)
+
+
+def _parts(reader: Reader) -> list[object]:
+    return [_read(reader) for _ in range(reader.leb())]
+
+
+def _record(reader: Reader) -> object:
+    """Read an instance of a registered class: its name, and its fields in their order."""
+    name = reader.take(reader.leb()).decode()
+    parts = _parts(reader)
+    made = _CLASSES.get(name)
+    if made is None:
+        raise StableError(f"there is no class {name} of states")
+    return _filled(made, parts) if is_dataclass(made) else made(*parts)
+
+
+def _filled(kind: type, parts: list[object]) -> object:
+    """Make an instance of a dataclass with these fields, bypassing `__init__` and frozen fields."""
+    made: object = object.__new__(kind)
+    for each, part in zip(fields(kind), parts, strict=True):
+        object.__setattr__(made, each.name, part)
+    return made
+
+
+_READERS: Final[dict[bytes, Callable[[Reader], object]]] = {
+    b"N": lambda _reader: None,
+    b"T": lambda _reader: True,
+    b"F": lambda _reader: False,
+    b"I": Reader.sleb,
+    b"S": lambda reader: reader.take(reader.leb()).decode(),
+    b"B": lambda reader: reader.take(reader.leb()),
+    b"P": lambda reader: Principal(reader.take(reader.leb())),
+    b"t": lambda reader: tuple(_parts(reader)),
+    b"l": _parts,
+    b"q": lambda reader: deque(_parts(reader)),
+    # A dict comprehension evaluates the key before the value, which is their order in the bytes.
+    b"d": lambda reader: {_read(reader): _read(reader) for _ in range(reader.leb())},
+    b"s": lambda reader: set(_parts(reader)),
+    b"f": lambda reader: frozenset(_parts(reader)),
+    b"R": _record,
+}

@@ -1,0 +1,392 @@
+"""The inbox of publishers and subscribers (IC-38f, IC-49a, b), and registration (IC-30, IC-39).
+
+The inbox is a core of its own, because a canister may be both publisher and subscriber. It takes
+notifications only from valid broadcasters, gives system events and events to the roles, and
+confirms those that they take.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from itertools import islice, zip_longest
+from typing import Literal, Protocol, TypeVar
+
+from interchain_events.icrc72 import keys, methods
+from interchain_events.icrc72.alerts import MemberAlert
+from interchain_events.icrc72.errors import ConfigError
+from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.canister import GUARANTEED, ONE_WAY, SECOND, Context
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.ic.stable import record
+from interchain_events.icrc72.messages import (
+    EventNotification,
+    PublicationRegistration,
+    Results,
+    Valid,
+)
+from interchain_events.icrc72.namespaces import is_system, system_namespace
+from interchain_events.icrc72.role import Core, Handler, Query, restored
+from interchain_events.icrc72.settings import DEFAULTS, Settings
+from interchain_events.icrc72.values import Pairs, Value, nat
+
+Told = Callable[[Context, Principal, MemberAlert], None]
+"""Applies a system event: gets the context, its sender and its content."""
+
+
+class _Taker(Protocol):
+    """The receiver of events other than system events, which is the subscriber."""
+
+    def take(self, ctx: Context, caller: Principal, notification: EventNotification) -> bool: ...
+    def taken(self, ctx: Context) -> None: ...
+    def subscribed(self) -> int: ...
+    def holding(self) -> int: ...
+
+
+@record
+class InboxState:
+    """The state of an inbox."""
+
+    valid: dict[Principal, None] = field(default_factory=dict)
+    """The valid broadcasters that are known."""
+    valid_list: tuple[Principal, str] | None = None
+    """The list canister and list of valid broadcasters; `None` if the orchestrator lists them."""
+    unknown: dict[Principal, None] = field(default_factory=dict)
+    """Callers of which it must be asked whether they are valid."""
+    ask_next: int = 0
+    """The round before which it does not ask again for valid broadcasters."""
+    asks: int = 0
+    """How often it has asked since the last answer."""
+    curious: bool = False
+    """Whether it has to ask, because an unknown caller came."""
+    registered: dict[str, None] = field(default_factory=dict)
+    """The roles whose system namespaces are registered."""
+    handled: dict[tuple[str, Principal], int] = field(default_factory=dict)
+    """The id of the last system event of each namespace and source."""
+    confirm: dict[Principal, dict[int, None]] = field(default_factory=dict)
+    """For each broadcaster, the notifications that have to be confirmed."""
+    confirmed: dict[Principal, int] = field(default_factory=dict)
+    """For each broadcaster, the round in which confirmations were last sent."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """The counters of the statistics."""
+    recent: dict[int, int] = field(default_factory=dict)
+    """How many notifications were received in each of the last 100 rounds."""
+
+
+class Inbox(Core):
+    """The core that receives notifications for the other roles of a canister."""
+
+    name = "inbox"
+    state: InboxState
+
+    def __init__(self, orchestrator: Principal, settings: Settings = DEFAULTS) -> None:
+        self.state, self.orchestrator, self.settings = InboxState(), orchestrator, settings
+        self.on_alert: dict[str, Told] = {}
+        """The functions that apply system events, by role."""
+        self.taker: _Taker | None = None
+        self._registering: dict[str, None] = {}
+        """The roles whose registration is under way."""
+        self._waiting = False
+        """Whether a question about valid broadcasters is under way."""
+
+    def updates(self) -> Mapping[str, Handler]:
+        """Return the update methods by name."""
+        return {
+            "icrc72_handle_notification": self._handle,
+            "icrc72_handle_notification_trusted": self._handle_trusted,
+        }
+
+    def queries(self) -> Mapping[str, Query]:
+        """Return the queries by name.
+
+        A publisher has the query of subscribers, too, because it subscribes to system events.
+        """
+        return {"icrc72_get_subscriber_stats": self._stats}
+
+    def begin(self, ctx: Context) -> None:
+        """Ask for valid broadcasters, and register the system namespaces of the roles (IC-39)."""
+        self._ask_valid(ctx)
+        self._register(ctx)
+
+    def resume(self, state: object) -> None:
+        """Continue with a saved state. Calls that were under way have ended before the upgrade."""
+        self.state = restored(state, InboxState)
+        self._registering.clear()
+        self._waiting = False
+
+    def wake(self, ctx: Context) -> None:
+        """Do the due work: register, ask for valid broadcasters, and confirm."""
+        self._register(ctx)
+        if self.state.curious:
+            self._ask_valid(ctx)
+        self._confirm(ctx)
+
+    def due(self, now: int) -> int | None:
+        """Return the next round in which there is work to do."""
+        found = [now + 1] if any(self.state.confirm.values()) else []
+        if self.state.curious and not self._waiting:
+            found.append(max(self.state.ask_next, now + 1))
+        if any(role not in self.state.registered for role in self.on_alert):
+            found.append(now + 5)
+        return min(found, default=None)
+
+    def count(self, name: str, more: int = 1) -> None:
+        """Add to a counter of the statistics."""
+        self.state.counts[name] = self.state.counts.get(name, 0) + more
+
+    def ready(self, role: str) -> bool:
+        """Return whether the system namespace of a role is registered."""
+        return role in self.state.registered
+
+    def _register(self, ctx: Context) -> None:
+        for role in self.on_alert:
+            if role not in self.state.registered and role not in self._registering:
+                self._register_one(ctx, role)
+
+    def _register_one(self, ctx: Context, role: str) -> None:
+        """Register a role for its system events. When it is registered, all cores may go on."""
+        self._registering[role] = None
+        item = PublicationRegistration(system_namespace(role, ctx.me), ())
+
+        def got(ctx: Context, results: Results[int] | None) -> None:
+            self._registering.pop(role, None)
+            if methods.is_ok(results):
+                self.state.registered[role] = None
+                for core in self.role.cores:
+                    core.wake(ctx)
+
+        self.role.ask(
+            ctx, self.orchestrator, methods.REGISTER_SUBSCRIPTION, (item,), got, kind=GUARANTEED
+        )
+
+    def _ask_valid(self, ctx: Context, caller: Principal | None = None) -> None:
+        """Ask for the valid broadcasters because an unknown `caller` came, or at the start.
+
+        Strangers can call at any rate, so only one question is under way, waits between questions
+        grow while they are not answered, and the number of remembered callers is bounded. If a list
+        canister decides, it is asked about the callers.
+        """
+        self.state.curious = True
+        if caller is not None and len(self.state.unknown) < self.settings.confirmations:
+            self.state.unknown[caller] = None
+        if self._waiting or ctx.now < self.state.ask_next:
+            return
+        self.state.ask_next = ctx.now + min(
+            1 << min(self.state.asks, 20), self.settings.publisher_wait
+        )
+        self.state.asks += 1
+        self._waiting = True
+        if self.state.valid_list is not None and self.state.unknown:
+            self._ask_members(ctx, *self.state.valid_list)
+            return
+
+        def got(ctx: Context, valid: Valid | None) -> None:
+            self._waiting = False
+            if valid is None:
+                return
+            self._answered(ctx)
+            match valid:
+                case ("list", found):
+                    self.state.unknown.clear()
+                    self.state.valid.update(dict.fromkeys(found))
+                case ("icrc75", where):
+                    self.state.valid_list = where
+                    self.state.curious = bool(self.state.unknown)
+
+        self.role.ask(ctx, self.orchestrator, methods.GET_VALID, None, got)
+
+    def _answered(self, ctx: Context) -> None:
+        self.state.curious = False
+        self.state.asks, self.state.ask_next = 0, ctx.now + 1
+
+    def _ask_members(self, ctx: Context, canister: Principal, name: str) -> None:
+        """Ask the list canister which of the unknown callers are valid broadcasters (IC-35e)."""
+        who = tuple(self.state.unknown)
+
+        def got(ctx: Context, said: tuple[bool, ...] | None) -> None:
+            self._waiting = False
+            if said is None or len(said) != len(who):
+                return
+            self._answered(ctx)
+            for each, listed in zip(who, said, strict=True):
+                self.state.unknown.pop(each, None)
+                if listed:
+                    self.state.valid[each] = None
+
+        self.role.ask(
+            ctx, canister, methods.IS_MEMBER, tuple(methods.member(each, name) for each in who), got
+        )
+
+    def _handle(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> None:
+        """Answer `icrc72_handle_notification`.
+
+        A caller that is not known to be a broadcaster is rejected, so that it sends the batch
+        again. Confirmations go in calls of their own.
+        """
+        self._receive(ctx, notifications)
+        if ctx.answered:
+            return
+        if ctx.caller in self.state.valid or ctx.caller == self.orchestrator:
+            methods.HANDLE.reply(ctx, None)
+        else:
+            ctx.reject("the caller is not known to be a broadcaster")
+
+    def _handle_trusted(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> None:
+        """Answer `icrc72_handle_notification_trusted`; Ok confirms the whole batch (IC-46)."""
+        count, confirmed = len(notifications), self._receive(ctx, notifications)
+        taken: Variant[Literal["Ok"], Value] = Variant("Ok", nat(confirmed))
+        left: Variant[Literal["err"], str] = Variant(
+            "err", f"{count - confirmed} of {count} were not taken"
+        )
+        methods.HANDLE_TRUSTED.reply(ctx, taken if confirmed == count else left)
+
+    def _receive(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> int:
+        """Give the notifications of a batch to the roles, and return how many they took.
+
+        Nothing is taken from an unknown caller. The orchestrator may send system events directly
+        even if it is not a broadcaster. System events for a broadcaster are left to that role of
+        the canister.
+        """
+        caller = ctx.caller
+        own = {system_namespace(role, ctx.me): role for role in self.on_alert}
+        mine = [
+            each for each in notifications if not each.namespace.startswith("icrc72:broadcaster:")
+        ]
+        if caller == self.orchestrator and caller not in self.state.valid:
+            system = [each for each in mine if each.namespace in own]
+            if len(system) < len(mine):
+                self._ask_valid(ctx, caller)
+            mine = system
+        elif caller not in self.state.valid:
+            self.count("refused_callers")
+            self._ask_valid(ctx, caller)
+            return 0
+        self.state.recent[ctx.now] = self.state.recent.get(ctx.now, 0) + len(mine)
+        for at in [each for each in self.state.recent if each <= ctx.now - 100]:
+            del self.state.recent[at]
+        to_confirm = self.state.confirm.setdefault(caller, {})
+        confirmed = 0
+        for each in mine:
+            role, taken = own.get(each.namespace), False
+            if role is not None:
+                taken = self._alert(ctx, role, each)
+            elif self.taker is not None and not is_system(each.namespace):
+                taken = self.taker.take(ctx, caller, each)
+            if taken:
+                to_confirm[each.notificationId] = None
+                confirmed += 1
+        if self.taker is not None:
+            self.taker.taken(ctx)
+        self._confirm(ctx)
+        return confirmed
+
+    def _alert(self, ctx: Context, role: str, notification: EventNotification) -> bool:
+        """Apply a system event, and return whether it has to be confirmed.
+
+        A malformed one is not applied at all and not confirmed. Known events, and events whose
+        source is neither the orchestrator nor the caller, are confirmed and ignored.
+        """
+        key = (notification.namespace, notification.source)
+        known = notification.source not in {self.orchestrator, ctx.caller}
+        if known or notification.eventId <= self.state.handled.get(key, 0):
+            return True
+        try:
+            alert = MemberAlert(notification.data)
+        except ConfigError:
+            self.count("unreadable")
+            return False
+        self.state.handled[key] = notification.eventId
+        self.on_alert[role](ctx, ctx.caller, alert)
+        return True
+
+    def _confirm(self, ctx: Context) -> None:
+        """Confirm notifications by one-way calls, one to each broadcaster in a round."""
+        for broadcaster, numbers in list(self.state.confirm.items()):
+            if not numbers:
+                del self.state.confirm[broadcaster]
+                continue
+            if self.state.confirmed.get(broadcaster, -1) >= ctx.now:
+                continue
+            self.state.confirmed[broadcaster] = ctx.now
+            batch = tuple(numbers)[: min(self.settings.confirmations, self.settings.batch_items)]
+            for number in batch:
+                del numbers[number]
+            self.count("confirmations", len(batch))
+            self.role.ask(ctx, broadcaster, methods.CONFIRM, batch, kind=ONE_WAY)
+
+    def _stats(self, _caller: Principal, time: int) -> Pairs:
+        """Answer `icrc72_get_subscriber_stats`."""
+        prefix, since = "icrc72:subscriber:stats:", time // SECOND - 100
+        counts = dict.fromkeys(keys.STATISTICS[prefix], 0) | self.state.counts
+        if self.taker is not None:
+            counts["subscriptions"], counts["held"] = self.taker.subscribed(), self.taker.holding()
+        counts["notifications_last_100_rounds"] = sum(
+            n for at, n in self.state.recent.items() if at > since
+        )
+        return tuple((prefix + name, nat(counts[name])) for name in keys.STATISTICS[prefix])
+
+
+class _Registrable(Protocol):
+    """A publication or subscription that its owner registers."""
+
+    config: Pairs
+    id: int | None
+    error: str
+
+
+R = TypeVar("R", bound=_Registrable)
+_Method = methods.Method[tuple[PublicationRegistration, ...], Results[int]]
+_After = Callable[[Context], None]
+
+
+class Registering:
+    """The registration of a canister's publications or subscriptions."""
+
+    def __init__(self) -> None:
+        self.under_way: dict[str, None] = {}
+
+    def register(
+        self,
+        ctx: Context,
+        inbox: Inbox,
+        method: _Method,
+        mine: Mapping[str, _Registrable],
+        after: _After,
+    ) -> None:
+        """Register items that have no id, in one guaranteed call of at most a batch.
+
+        Items get their id or an error from the answer, then `after` is called. Items without an
+        answer are registered again at the next call of this method.
+        """
+        lacking = ((name, each) for name, each in mine.items() if self.lacks(name, each))
+        items = dict(islice(lacking, inbox.settings.batch_items))
+        if not items:
+            return
+        self.under_way.update(dict.fromkeys(items))
+
+        def got(ctx: Context, results: Results[int] | None) -> None:
+            for (name, each), result in zip_longest(items.items(), (results or ())[: len(items)]):
+                self.under_way.pop(name, None)
+                match result:
+                    case ("Ok", number):
+                        each.id = number
+                    case ("Err", error):
+                        each.error = methods.words_of(error)
+            after(ctx)
+
+        batch = tuple(PublicationRegistration(name, each.config) for name, each in items.items())
+        inbox.role.ask(ctx, inbox.orchestrator, method, batch, got, kind=GUARANTEED)
+
+    def lacks(self, name: str, each: _Registrable) -> bool:
+        """Return whether an item has to be registered and is not being registered."""
+        return each.id is None and not each.error and name not in self.under_way
+
+
+def renew(given: Mapping[str, R], known: dict[str, R]) -> None:
+    """Add the items of new code to those that were saved by an upgrade.
+
+    Registered items stay as they are. Items that are new or were refused get their new
+    configuration and are registered.
+    """
+    for name, new in given.items():
+        old = known.setdefault(name, new)
+        if old.id is None:
+            old.config, old.error = new.config, ""

@@ -1,0 +1,170 @@
+"""Namespaces, patterns with wildcards, system namespaces (IC-24), and ids of events (IC-25).
+
+A namespace consists of segments joined by dots. In a pattern, `*` stands for one segment and `**`
+for any number of them. System namespaces begin with `icrc72:`; the orchestrator sends system events
+in those of the form `icrc72:<role>:sys:<principal>`.
+"""
+
+import re
+from contextlib import suppress
+from functools import lru_cache
+from typing import Final
+
+from interchain_events.icrc72.errors import IdentifierError, NamespaceError
+from interchain_events.icrc72.ic.errors import PrincipalError, shown
+from interchain_events.icrc72.ic.principal import Principal
+
+MOST_SEGMENTS: Final = 16
+MOST_BYTES: Final = 256
+
+_SEGMENT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+"""A segment without wildcards."""
+_SYSTEM: Final = re.compile(r"icrc[0-9]+:", re.ASCII | re.IGNORECASE)
+_FOREIGN: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
+_SYSTEM_OF: Final = re.compile(
+    r"icrc72:(broadcaster|publisher|subscriber):sys:([a-z2-7-]+)", re.ASCII
+)
+
+
+def is_system(name: str) -> bool:
+    """Return whether a text is reserved: it begins with `icrc<digits>:`, in any case."""
+    return _SYSTEM.match(name) is not None
+
+
+def system_namespace(role: str, principal: Principal) -> str:
+    """Return the namespace of the system events for a principal in a role."""
+    return f"icrc72:{role}:sys:{principal.text}"
+
+
+def system_owner(name: str) -> tuple[str, Principal] | None:
+    """Return the role and principal of a system namespace, or `None` for any other text."""
+    match = _SYSTEM_OF.fullmatch(name)
+    with suppress(PrincipalError):
+        return None if match is None else (match[1], Principal.from_text(match[2]))
+    return None
+
+
+def check_namespace(name: str) -> None:
+    """Check the namespace of a publication. Raises `NamespaceError`."""
+    _check(name, frozenset())
+
+
+def check_pattern(pattern: str) -> None:
+    """Check the pattern of a subscription. Raises `NamespaceError`."""
+    _check(pattern, frozenset(["*", "**"]))
+
+
+def _check(name: str, wildcards: frozenset[str]) -> None:
+    """Check length and segments of a name; `wildcards` are segments that are also allowed."""
+    shown = repr(name[:80])
+    if len(name.encode(errors="replace")) > MOST_BYTES:
+        raise NamespaceError(f"{shown} has more than {MOST_BYTES} bytes")
+    segments = name.split(".")
+    if len(segments) > MOST_SEGMENTS:
+        raise NamespaceError(f"{shown} has more than {MOST_SEGMENTS} segments")
+    for segment in segments:
+        if segment not in wildcards and _SEGMENT.fullmatch(segment) is None:
+            what = "namespace or pattern" if wildcards else "namespace"
+            raise NamespaceError(f"{shown} is no {what}: {segment[:70]!r} is no segment")
+
+
+def has_wildcard(pattern: str) -> bool:
+    """Return whether a pattern may match more than one namespace."""
+    return "*" in pattern
+
+
+def matches(pattern: str, namespace: str) -> bool:
+    """Return whether a namespace matches a pattern.
+
+    A system namespace matches only itself, so that no wildcard reveals system events.
+    """
+    if pattern == namespace:
+        return True
+    if "*" not in pattern or is_system(namespace) or is_system(pattern):
+        return False
+    return _matches(tuple(pattern.split(".")), tuple(namespace.split(".")))
+
+
+@lru_cache(maxsize=1 << 14)
+def _matches(pattern: tuple[str, ...], name: tuple[str, ...]) -> bool:
+    """Return whether segments match, in time proportional to the product of the two lengths.
+
+    `reached` has the lengths of all prefixes of the name that the pattern matches so far.
+    """
+    reached = {0}
+    for segment in pattern:
+        if segment == "**":
+            reached = set(range(min(reached), len(name) + 1))
+        else:
+            reached = {at + 1 for at in reached if at < len(name) and segment in {"*", name[at]}}
+        if not reached:
+            return False
+    return len(name) in reached
+
+
+def cleaned(segment: str) -> str:
+    """Return a segment with `_` in place of characters that IC-24 does not allow (IC-55)."""
+    return _FOREIGN.sub("_", segment)
+
+
+OWN: Final = 1 << 64
+"""How many ids each publisher of a publication has.
+
+Ids below it belong to the creator. The partition of an event is its id modulo this number, modulo
+the number of partitions.
+"""
+
+_DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_VALUES: Final = {
+    letter: at for at, digit in enumerate(_DIGITS) for letter in (digit, digit.lower())
+}
+# Crockford's base32 reads letters that look like digits as these digits.
+_VALUES.update({"o": 0, "O": 0, **dict.fromkeys("iIlL", 1)})
+
+
+def to_text(identifier: int) -> str:
+    """Return an id in canonical Crockford base32.
+
+    It is in upper case, without leading zeros and check symbol. Raises `IdentifierError` if the id
+    is negative.
+    """
+    if identifier < 0:
+        raise IdentifierError(f"{shown(identifier)} is no identifier: it is negative")
+    digits = [_DIGITS[identifier & 31]]
+    while identifier := identifier >> 5:
+        digits.append(_DIGITS[identifier & 31])
+    return "".join(reversed(digits))
+
+
+def from_text(text: str) -> int:
+    """Parse an id in Crockford base32, in any case and with hyphens between digits.
+
+    Raises `IdentifierError`.
+    """
+    if not text or text.startswith(("-", "0x", "0X")) or text.endswith("-"):
+        raise IdentifierError(f"{text[:80]!r} is no identifier")
+    found = 0
+    for letter in text:
+        if letter == "-":
+            continue
+        value = _VALUES.get(letter)
+        if value is None:
+            raise IdentifierError(
+                f"{text[:80]!r} is no identifier: {letter!r} is no digit of Crockford base32"
+            )
+        found = found << 5 | value
+    return found
+
+
+def from_blob(blob: bytes) -> int:
+    """Return a blob as a natural number, big-endian."""
+    return int.from_bytes(blob, "big")
+
+
+def first_id(source: Principal, creator: Principal) -> int:
+    """Return the first id that a publisher gives to events of a publication.
+
+    The creator counts from 1. Any other publisher counts from its principal times 2^64, plus 1, so
+    ids of different publishers never meet.
+    """
+    return 1 if source == creator else int.from_bytes(source, "big") << 64 | 1

@@ -1,0 +1,194 @@
+"""Moving publishers and retiring broadcasters without losing queued events (IC-47b).
+
+A publisher is moved in steps: its entries stop accepting its events, deliver those in their queues,
+and only then it gets new entries.
+
+A broadcaster that retires gets no new members. Its publishers are moved, and its subscribers get
+other exits. When these serve them, the relays to the broadcaster are removed, and when its queues
+are empty, its subscribers. A subscriber that misses events asks for a replay.
+"""
+
+from dataclasses import dataclass
+
+from interchain_events.icrc72.facts import Fact
+from interchain_events.icrc72.ic.canister import Context
+from interchain_events.icrc72.ic.principal import Principal, subnet_of
+from interchain_events.icrc72.orchestrator.planner import Planner
+from interchain_events.icrc72.orchestrator.queries import Queries
+from interchain_events.icrc72.orchestrator.state import Broker, Part, Publication
+
+_QUEUED = "icrc72:broadcaster:stats:queued"
+"""The statistic of how many notifications a broadcaster has in its queues."""
+
+
+@dataclass
+class Moves(Part):
+    """The part that moves publishers and retires broadcasters."""
+
+    planner: Planner
+    lookups: Queries
+
+    def move_publisher(self, namespace: str, publisher: Principal) -> bool:
+        """Begin to move a publisher to other broadcasters.
+
+        Returns false if the publisher has no entries or is already being moved.
+        """
+        publication = self.state.publications.get(self.state.by_namespace.get(namespace, 0))
+        if (
+            publication is None
+            or not publication.entries.get(publisher)
+            or publisher in publication.draining
+        ):
+            return False
+        publication.draining[publisher] = publication.entries.pop(publisher)
+        self.planner.plan_publisher(publication, publisher)
+        return True
+
+    def retire(self, broadcaster: Principal) -> bool:
+        """Begin to retire a broadcaster.
+
+        Returns false if it is unknown or dead, or if no other broadcaster serves its subnet.
+        """
+        broker = self.state.brokers.get(broadcaster)
+        if (
+            broker is None
+            or broker.dead
+            or self.planner.choose(broker.subnet, [broadcaster]) is None
+        ):
+            return False
+        broker.retiring = True
+        return True
+
+    def due(self, now: int) -> int | None:
+        """Return the next round in which a move may go on."""
+        moving = any(each.draining for each in self.state.publications.values())
+        return now + self.settings.drain_check if moving or self._retiring() else None
+
+    def wake(self, ctx: Context) -> None:
+        """Take the next step of each move that is ready for it."""
+        for publication in self.state.publications.values():
+            for who in list(publication.draining):
+                self._check_drain(ctx, publication, who)
+        for broker in self._retiring():
+            self._check_retiring(ctx, broker)
+
+    def broadcaster_died(self, broadcaster: Principal) -> None:
+        """Finish moves that waited for a dead broadcaster: its queues will not become empty."""
+        for publication in self.state.publications.values():
+            for who in [w for w, entries in publication.draining.items() if broadcaster in entries]:
+                self._drained(publication, who)
+        for broker in self._retiring():
+            # It is now the last one on its subnet, so it has to stay.
+            if self.planner.choose(broker.subnet, [broker.id]) is None:
+                broker.retiring = broker.emptied = False
+                broker.leaves = broker.closed = None
+
+    def _check_drain(self, ctx: Context, publication: Publication, who: Principal) -> None:
+        """Give a publisher new entries when its old ones have delivered all of its events."""
+        entries = publication.draining[who]
+        fact: Fact = ("pub", publication.namespace, who)
+        if any(self.planner.maybe(each, fact) for each in entries):
+            return
+        name, since = (
+            f"icrc72:drain:{who.text}:queued",
+            publication.emptying.setdefault(who, ctx.now),
+        )
+        brokers = [self.state.brokers[each] for each in dict.fromkeys(entries)]
+        waits = [each for each in brokers if not self._is_zero(ctx, each, name, since)]
+        if not waits:
+            self._drained(publication, who)
+
+    def _is_zero(self, ctx: Context, broker: Broker, name: str, since: int) -> bool:
+        """Return whether a broadcaster's statistic is 0, in an answer to a request after `since`.
+
+        Otherwise it is asked again, every `drain_check` rounds.
+        """
+        if broker.told_stats >= since and not broker.stats.get(name, 0):
+            return True
+        if broker.asked_stats < since or ctx.now >= broker.asked_stats + self.settings.drain_check:
+            self.lookups.ask_stats(ctx, self.role, broker)
+        return False
+
+    def _drained(self, publication: Publication, who: Principal) -> None:
+        """Give a publisher a new entry, or its old ones if there is no other broadcaster."""
+        old = publication.draining.pop(who)
+        publication.emptying.pop(who, None)
+        if not publication.publishers.get(who):
+            return
+        chosen = self.planner.choose(subnet_of(who), old)
+        publication.entries[who] = (
+            old if chosen is None else (chosen,) * publication.config.partitions
+        )
+        self.planner.plan_publisher(publication, who)
+        self.planner.plan_all_pairs(publication)
+
+    def _retiring(self) -> list[Broker]:
+        return [
+            each
+            for each in self.state.brokers.values()
+            if each.retiring and each.registered and not each.dead
+        ]
+
+    def _check_retiring(self, ctx: Context, broker: Broker) -> None:
+        """Take the next step of retiring a broadcaster.
+
+        The relays to it may go only some rounds after other exits have begun to serve its
+        subscribers (`leaves`), because events may still be on their way to it.
+        """
+        if self._serves_publishers(broker) or self._has_exits(broker):
+            return
+        if broker.leaves is None:
+            if all(
+                self._served_elsewhere(fact[2], fact) for fact in broker.held if fact[0] == "sub"
+            ):
+                broker.leaves = ctx.now + self.settings.drain_check
+        elif ctx.now >= broker.leaves and not self._relayed_to(broker):
+            self._empty(ctx, broker, broker.leaves)
+
+    def _serves_publishers(self, broker: Broker) -> bool:
+        """Begin to move the broadcaster's publishers. Return whether it has any."""
+        found = False
+        for publication in self.state.publications.values():
+            for who, entries in list(publication.entries.items()):
+                if broker.id in entries:
+                    found = True
+                    self.move_publisher(publication.namespace, who)
+            found = found or any(broker.id in entries for entries in publication.draining.values())
+        return found
+
+    def _has_exits(self, broker: Broker) -> bool:
+        """Give other exits to members of which it is the exit. Return whether there are any."""
+        mine = [who for who, exit_ in self.state.exits.items() if exit_ == broker.id]
+        for who in mine:
+            self.planner.assign_exit(who)
+        return bool(mine)
+
+    def _served_elsewhere(self, who: Principal, fact: Fact) -> bool:
+        """Return whether the member's exit has confirmed a fact, or need not have it."""
+        exit_ = self.state.exits.get(who)
+        wanted = exit_ is not None and fact in self.state.brokers[exit_].want
+        return not wanted or (exit_ is not None and self.planner.sure(exit_, fact))
+
+    def _relayed_to(self, broker: Broker) -> bool:
+        """Return whether a living broadcaster may still relay events to this one."""
+        for source in self.state.brokers.values():
+            facts = [*source.held, *(source.alert.adds if source.alert is not None else ())]
+            if not source.dead and any(
+                fact[0] == "relay" and fact[2] == broker.id for fact in facts
+            ):
+                return True
+        return False
+
+    def _empty(self, ctx: Context, broker: Broker, since: int) -> None:
+        """Finish a broadcaster that gets no events any more.
+
+        When its queues are empty, or after `silence` rounds, its subscribers may be removed (see
+        `Planner.removable`). When it holds no facts, it is no longer registered.
+        """
+        if not broker.emptied:
+            late = ctx.now > since + self.settings.silence
+            if broker.closed is None:
+                broker.closed = ctx.now
+            broker.emptied = self._is_zero(ctx, broker, _QUEUED, broker.closed) or late
+        elif not broker.held and broker.alert is None:
+            broker.registered = broker.retiring = False

@@ -1,0 +1,446 @@
+"""Replays: requests, states, and recovery from failures (RP-1, RP-5, RP-13).
+
+A subscriber asks for a range of past events. The orchestrator checks the request, takes the price,
+and plans a path: the publisher sends its events again to the entry, which forwards them to the
+subscriber's exit. If the publication has several publishers, they replay one after the other. The
+publisher reports its progress; when it is done, the orchestrator polls the entry until this has
+handed over everything.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from interchain_events.icrc72 import keys, methods
+from interchain_events.icrc72.config import check_memo, check_size, replay_config
+from interchain_events.icrc72.errors import ConfigError
+from interchain_events.icrc72.ic.canister import Context
+from interchain_events.icrc72.ic.errors import shown
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.messages import (
+    Err,
+    Ok,
+    ReplayRegistration,
+    ReplayStatusUpdate,
+    Result,
+    StateName,
+)
+from interchain_events.icrc72.methods import err, forbidden, generic, ok, refused, too_many
+from interchain_events.icrc72.namespaces import OWN, is_system, matches
+from interchain_events.icrc72.orchestrator.access import Access
+from interchain_events.icrc72.orchestrator.escrow import Escrow
+from interchain_events.icrc72.orchestrator.planner import Planner
+from interchain_events.icrc72.orchestrator.state import Part, Replay
+from interchain_events.icrc72.values import Pairs, as_nat
+
+LIVE: Final = frozenset(["pending", "running"])
+"""The states of replays that have not ended."""
+
+
+@dataclass
+class Replays(Part):
+    """The part that manages replays."""
+
+    planner: Planner
+    access: Access
+
+    def __post_init__(self) -> None:
+        self.escrow = Escrow(self.settings, self.role)
+
+    def register(self, ctx: Context, items: tuple[ReplayRegistration, ...]) -> None:
+        """Register replays one after the other.
+
+        Each is paid before the next one is checked, because it counts for the quotas of the next.
+        """
+        caller = ctx.caller
+        taken = items[: self.settings.batch_items]
+        results: list[Result[int]] = []
+
+        def step(ctx: Context) -> None:
+            # Runs until a payment has to be waited for, and again when it has been made.
+            ctx.caller = caller
+            while len(results) < len(taken):
+                outcome = self._checked(ctx, taken[len(results)])
+                if not isinstance(outcome, Replay):
+                    results.append(outcome)
+                elif not outcome.price:
+                    results.append(self._accept(ctx, outcome))
+                else:
+                    self.escrow.pay(ctx, outcome, paid)
+                    return
+            if len(items) > len(taken):
+                results.append(too_many(self.settings.batch_items))
+            methods.REGISTER_REPLAY.reply(ctx, tuple(results))
+
+        def paid(ctx: Context, replay: Replay, refusal: Err | None) -> None:
+            ctx.caller = caller
+            # Access and quotas may have changed while the ledger worked.
+            again = refusal or self._checked(ctx, taken[len(results)])
+            if isinstance(again, Replay):
+                results.append(self._accept(ctx, replay))
+            else:
+                if refusal is None:
+                    self._refund(ctx, replay)
+                results.append(again)
+            step(ctx)
+
+        step(ctx)
+
+    def _checked(self, ctx: Context, item: ReplayRegistration) -> Replay | Err:
+        """Make the checks of RP-3 in order. Return the replay with its price, or the error."""
+        who, state = ctx.caller, self.state
+        if is_system(item.namespace):
+            return err("Unauthorized")
+        publication = state.publications.get(state.by_namespace.get(item.namespace, 0))
+        if publication is None:
+            return err("PublicationNotFound")
+        if not self.access.may(publication, "subscribers", who):
+            return forbidden("UnauthorizedSubscriber", item.namespace)
+        mine = sorted(
+            n
+            for name, n in state.by_subscriber.get(who, {}).items()
+            if matches(name, item.namespace)
+        )
+        if not mine:
+            return err("SubscriptionNotFound")
+        start, end = item.range
+        chosen = state.subscriptions[mine[0]].config
+        if end is not None and not start < end:
+            return refused("ImproperConfig", "the range is empty")
+        try:
+            check_memo(item.memo)
+            check_size(item.config, self.settings)
+            filter_, skip = replay_config(item.config, chosen.filter, chosen.skip)
+        except ConfigError as error:
+            return refused("ImproperConfig", str(error))
+        config = publication.config
+        most = config.max_range or self.settings.max_range
+        # The ids of each publisher have their own part of the numbers, of size `OWN`. An open
+        # range, or one over several parts, is paid for as the longest one and ends when the logs
+        # do.
+        count = most if end is None or start // OWN != (end - 1) // OWN else end - start
+        if end is not None and count > most:
+            return refused("RangeTooLarge", f"at most {shown(most)} ids, not {shown(count)}")
+        publishers = [each for each, may in publication.publishers.items() if may]
+        if not config.replay or not publishers:
+            return generic(keys.NO_REPLAY)
+        if not self._within_quota(ctx, who):
+            return generic(keys.QUOTA)
+        first, *rest = publishers
+        way = (item.namespace, publication.id, first, who, start, end, filter_, skip)
+        made = Replay(0, *way, item.config, ctx.now, rest=tuple(rest))
+        if config.price is not None and config.price[0]:
+            made.price, made.ledger = config.price
+            made.payer = who
+            made.paid = made.price * count * (len(publishers) if count == most else 1)
+        return made
+
+    def _within_quota(self, ctx: Context, who: Principal) -> bool:
+        """Return whether a subscriber may have another replay, and forget old requests."""
+        settings, requests = self.settings, self.state.requests
+        old = ctx.now - settings.replay_window
+        # Those who asked longest ago come first, see `_accept`.
+        while requests and requests[first := next(iter(requests))][-1] <= old:
+            del requests[first]
+        live = sum(
+            1
+            for each in self.state.replays.values()
+            if each.subscriber == who and each.state in LIVE
+        )
+        recent = sum(at > old for at in requests.get(who, ()))
+        return live < settings.live_replays and recent < settings.replay_requests
+
+    def _accept(self, ctx: Context, replay: Replay) -> Ok[int]:
+        """Give a checked and paid replay its id, and start it if possible."""
+        self.state.last_replay += 1
+        replay.id = self.state.last_replay
+        replay.settled = replay.payer is None
+        replay.heard = ctx.now
+        self.state.replays[replay.id] = replay
+        old, times = (
+            ctx.now - self.settings.replay_window,
+            self.state.requests.pop(replay.subscriber, ()),
+        )
+        # Removed and inserted again, so that the dict is ordered by each subscriber's last request.
+        self.state.requests[replay.subscriber] = [*(at for at in times if at > old), ctx.now]
+        self._start_waiting(ctx)
+        return ok(replay.id)
+
+    def _refund(self, ctx: Context, replay: Replay) -> None:
+        """Pay the whole price back for a replay that was refused after its payment.
+
+        It is recorded as a replay that failed, so that the transfer is repeated until it succeeds.
+        """
+        self.state.last_replay += 1
+        replay.id = self.state.last_replay
+        replay.state, replay.text, replay.ended = "errored", "refused", ctx.now
+        replay.exit_kept, replay.settled = False, True
+        replay.owed = [] if replay.payer is None else [(replay.payer, replay.paid)]
+        self.state.replays[replay.id] = replay
+        self.escrow.transfer(ctx, replay)
+
+    def wake(self, ctx: Context) -> None:
+        """Do the due work on each replay: start, poll, end if silent or stalled, settle, forget."""
+        self._start_waiting(ctx)
+        for replay in list(self.state.replays.values()):
+            if replay.state in LIVE:
+                self._watch(ctx, replay)
+            else:
+                self._finish(ctx, replay)
+
+    def due(self, now: int) -> int | None:
+        """Return the next round in which a replay needs work."""
+        every = self.state.replays.values()
+        if any(
+            each.state in LIVE or not each.settled or each.owed or each.exit_kept for each in every
+        ):
+            return now + 1
+        ends = [each.ended for each in every if each.ended is not None]
+        return min(ends) + self.settings.replay_forgotten if ends else None
+
+    def _start_waiting(self, ctx: Context) -> None:
+        """Start replays that wait, as many as may run at once for each publication.
+
+        A replay needs an entry of its publisher and an exit of its subscriber.
+        """
+        live = [each for each in self.state.replays.values() if each.state in LIVE]
+        running = Counter(each.publication for each in live if each.path is not None)
+        for replay in live:
+            publication = self.state.publications.get(replay.publication)
+            if replay.path is not None or publication is None:
+                continue
+            most = publication.config.max_concurrent or self.settings.max_concurrent
+            entries = publication.entries.get(replay.publisher, ())
+            exit_ = self.state.exits.get(replay.subscriber)
+            if running[publication.id] < most and entries and exit_ is not None:
+                running[publication.id] += 1
+                replay.path, replay.since = (entries[0], exit_), ctx.now
+                self.planner.plan_replay(replay.id)
+
+    def _watch(self, ctx: Context, replay: Replay) -> None:
+        """End a live replay if its publisher or entry fails, or poll the entry (RP-13)."""
+        settings, member = self.settings, self.state.members.get(("publisher", replay.publisher))
+        if replay.path is None:
+            if replay.state == "running" and ctx.now - replay.since > settings.replay_silence:
+                self._end(ctx, replay, "errored", text="publisher silent")
+            return
+        if replay.alerted is None and member is not None and ("rp", replay.id) in member.holds:
+            replay.alerted = replay.heard = ctx.now
+        if (
+            replay.alerted is not None
+            and replay.done is None
+            and ctx.now - replay.heard > settings.replay_silence
+        ):
+            self._end(ctx, replay, "errored", text="publisher silent")
+        elif replay.done is not None:
+            if ctx.now - replay.since > settings.replay_stalled:
+                self._end(ctx, replay, "errored", text="stalled")
+            elif ctx.now >= replay.polled_at + settings.replay_poll:
+                self._ask_entry(ctx, replay)
+
+    def _finish(self, ctx: Context, replay: Replay) -> None:
+        """Do what is left after the end of a replay.
+
+        Release the exit when the entry has no more events, settle the payment, and forget the
+        replay later. For a canceled replay, the publisher has some time to report how many events
+        it sent.
+        """
+        settings, ended = self.settings, ctx.now if replay.ended is None else replay.ended
+        if replay.exit_kept:
+            if (
+                ctx.now - ended > settings.replay_stalled
+                or replay.path is None
+                or replay.path[0] == replay.path[1]
+            ):
+                self._release_exit(replay)
+            elif ctx.now >= replay.polled_at + settings.replay_poll:
+                self._ask_entry(ctx, replay)
+        if not replay.settled:
+            waits = replay.state == "canceled" and replay.reported is None
+            if not waits or ctx.now - ended > settings.replay_settle:
+                self._count_out(ctx, replay, ended)
+        self.escrow.transfer(ctx, replay)
+        if replay.settled and not replay.owed and ctx.now - ended > settings.replay_forgotten:
+            del self.state.replays[replay.id]
+
+    def _release_exit(self, replay: Replay) -> None:
+        replay.exit_kept = False
+        self.planner.plan_replay(replay.id)
+
+    def _ask_entry(self, ctx: Context, replay: Replay) -> None:
+        """Ask the entry how many events of a replay it has accepted, and whether any are queued.
+
+        When none are queued, the replay goes on to the next publisher or ends.
+        """
+        if replay.path is None:
+            return
+        replay.polled_at = ctx.now
+        entry, reported = replay.path[0], (replay.done, replay.reported)
+        before = _accepted_before(replay, entry)
+
+        def got(ctx: Context, pairs: Pairs | None) -> None:
+            if pairs is None:
+                return
+            stats = {name: as_nat(value) for name, value in pairs}
+            # If the publisher has reported in the meantime, the entry may have accepted more events
+            # than this answer counts.
+            if reported == (replay.done, replay.reported):
+                said = stats.get(f"icrc77:replay:{replay.id}:accepted")
+                # An entry that keeps no such count is trusted to have accepted what was reported.
+                replay.accepted = before + self._reported(replay) if said is None else said
+            if stats.get(f"icrc77:replay:{replay.id}:queued"):
+                return
+            if replay.state == "running" and replay.done is not None:
+                self._part_ended(ctx, replay, replay.done)
+            elif replay.state not in LIVE and replay.exit_kept:
+                self._release_exit(replay)
+
+        self.role.ask(ctx, entry, methods.GET_BROADCASTER_STATS, None, got)
+
+    def _part_ended(self, ctx: Context, replay: Replay, done: int) -> None:
+        """Go on with the next publisher when one is done, or complete the replay."""
+        if not replay.rest:
+            self._end(ctx, replay, "completed", done)
+            return
+        if replay.path is not None:
+            entry = replay.path[0]
+            accepted = (replay.accepted or 0) - _accepted_before(replay, entry)
+            replay.parts.append((replay.publisher, entry, min(done, accepted)))
+        replay.publisher, *rest = replay.rest
+        replay.rest, replay.path, replay.alerted, replay.done, replay.accepted = (
+            tuple(rest),
+            None,
+            None,
+            None,
+            None,
+        )
+        replay.since = ctx.now
+        self.planner.plan_replay(replay.id)
+        self._start_waiting(ctx)
+
+    def _end(
+        self, ctx: Context, replay: Replay, state: StateName, count: int = 0, *, text: str = ""
+    ) -> None:
+        """Put a replay into a final state, with the number of events or the text of an error."""
+        replay.state, replay.count, replay.text, replay.ended = state, count, text, ctx.now
+        if state == "completed":
+            replay.reported = count
+            replay.count += sum(part for _, _, part in replay.parts)
+            if replay.path is not None:
+                replay.exit_kept = False
+        self.planner.plan_replay(replay.id)
+        self._start_waiting(ctx)
+
+    @staticmethod
+    def _reported(replay: Replay) -> int:
+        """Return how many events the publisher reported; 0 if it was never asked to replay."""
+        return 0 if replay.alerted is None else replay.done or replay.reported or 0
+
+    def _count_out(self, ctx: Context, replay: Replay, ended: int) -> None:
+        """Settle the payment by the number of events that were delivered (RP-4).
+
+        The publisher's report counts up to the number that the entry accepted. Settling waits for
+        the entry's answer, unless the entry is dead or does not answer for too long.
+        """
+        count = 0 if replay.state == "errored" else self._reported(replay)
+        entry = None if replay.path is None else self.state.brokers.get(replay.path[0])
+        if (
+            count
+            and entry is not None
+            and not entry.dead
+            and ctx.now - ended <= self.settings.replay_stalled
+        ):
+            if replay.accepted is None:
+                if ctx.now >= replay.polled_at + self.settings.replay_poll:
+                    self._ask_entry(ctx, replay)
+                return
+            count = min(count, replay.accepted - _accepted_before(replay, entry.id))
+        self.escrow.settle(ctx, replay, count)
+
+    def report(self, ctx: Context, item: ReplayStatusUpdate, _silent: object) -> Result[int]:
+        """Take a publisher's report on a replay (RP-5).
+
+        A report of the present state only shows that the publisher lives. After a cancellation, the
+        first report of `canceled` tells how many events were sent.
+        """
+        replay = self.state.replays.get(item.replayId)
+        if replay is None:
+            return err("NotFound")
+        if ctx.caller != replay.publisher:
+            return err("Unauthorized")
+        status = item.status
+        if replay.state == "canceled" and status.tag == "canceled" and replay.reported is None:
+            replay.reported = replay.count = status.value
+            replay.accepted, replay.polled_at = None, 0
+            return ok(replay.id)
+        if status.tag != (
+            "completed" if replay.state == "running" and replay.done is not None else replay.state
+        ):
+            match replay.state, status:
+                case "pending", ("running", _) if replay.path is not None:
+                    replay.state = "running"
+                case "running", ("completed", count) if replay.done is None:
+                    replay.done, replay.since, replay.polled_at = count, ctx.now, 0
+                case "running", ("errored", words) if replay.done is None:
+                    self._end(ctx, replay, "errored", text=words)
+                case _:
+                    return generic(keys.WRONG_STATE)
+        replay.heard = ctx.now
+        return ok(replay.id)
+
+    def cancel(self, ctx: Context, number: int, _silent: object) -> Result[int]:
+        """Cancel a replay, for its subscriber or a controller of the publication (RP-11)."""
+        replay = self.state.replays.get(number)
+        if replay is None:
+            return err("NotFound")
+        publication = self.state.publications.get(replay.publication)
+        controllers = () if publication is None else publication.config.controllers
+        if ctx.caller != replay.subscriber and ctx.caller not in controllers:
+            return err("Unauthorized")
+        if replay.state not in LIVE:
+            return refused("CannotCancel", replay.state)
+        self._end(ctx, replay, "canceled")
+        return ok(number)
+
+    def broadcaster_died(self, broadcaster: Principal) -> None:
+        """End the replays whose path contains a dead broadcaster with an error (RP-13)."""
+        for replay in self.state.replays.values():
+            if replay.path is None or broadcaster not in replay.path:
+                continue
+            if replay.state in LIVE:
+                replay.state, replay.text, replay.ended = (
+                    "errored",
+                    "broadcaster died",
+                    self.state.last_wake,
+                )
+                self._release_exit(replay)
+            elif replay.exit_kept:
+                self._release_exit(replay)
+
+    def cancel_of(
+        self,
+        publication: int,
+        *,
+        subscriber: Principal | None = None,
+        publisher: Principal | None = None,
+    ) -> None:
+        """Cancel replays of a publication: all, or those of one subscriber or one publisher.
+
+        Called when the publication is deleted or the member loses access.
+        """
+        for replay in self.state.replays.values():
+            concerned = subscriber in {None, replay.subscriber} and publisher in {
+                None,
+                replay.publisher,
+            }
+            if concerned and replay.state in LIVE and replay.publication == publication:
+                replay.state, replay.count, replay.ended = "canceled", 0, self.state.last_wake
+                self.planner.plan_replay(replay.id)
+
+
+def _accepted_before(replay: Replay, entry: Principal) -> int:
+    """Return how many events an entry accepted from publishers that are done with their parts.
+
+    The entry counts all events of a replay together, whichever publisher sent them.
+    """
+    return sum(count for _, at, count in replay.parts if at == entry)

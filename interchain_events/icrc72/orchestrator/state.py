@@ -1,0 +1,329 @@
+"""The state of the orchestrator: registrations, assignments, and the knowledge of each canister.
+
+These records are saved in upgrades.
+"""
+
+from dataclasses import dataclass, field
+
+from interchain_events.icrc72.config import PublicationConfig, SubscriptionConfig
+from interchain_events.icrc72.facts import Cause, Fact, Facts, FactValue, MemberFact, MemberValue
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.ic.stable import record, stable
+from interchain_events.icrc72.messages import Event, StateName
+from interchain_events.icrc72.role import RoleCanister
+from interchain_events.icrc72.settings import Settings
+from interchain_events.icrc72.values import Pairs, Skip
+
+Said = tuple[Principal, str, Principal]
+"""The key of a list canister's answer: canister, name of the list, and principal in question."""
+
+stable(Event)
+
+
+@record
+class Publication:
+    """A registered publication."""
+
+    id: int
+    namespace: str
+    config: PublicationConfig
+    publishers: dict[Principal, bool]
+    """All registered publishers, and whether each may publish now."""
+    subscribers: dict[Principal, dict[int, bool]] = field(default_factory=dict)
+    """For each subscriber, the subscriptions that match, and whether each is authorised now."""
+    entries: dict[Principal, tuple[Principal, ...]] = field(default_factory=dict)
+    """For each publisher, its entries by partition."""
+    verdicts: dict[Said, bool] = field(default_factory=dict)
+    """The last answers of list canisters."""
+    heard: dict[Said, int] = field(default_factory=dict)
+    """The rounds in which they were received."""
+    version: int = 0
+    """How often the configuration was updated."""
+    draining: dict[Principal, tuple[Principal, ...]] = field(default_factory=dict)
+    """For each publisher that is being moved, its former entries, which must become empty first."""
+    emptying: dict[Principal, int] = field(default_factory=dict)
+    """For each of these, the round since which no entry accepts its events."""
+    unserved: dict[Principal, None] = field(default_factory=dict)
+    """Subscribers whose exit may not yet serve them."""
+
+
+@record
+class SubscriptionRecord:
+    """A registered subscription, or the registration of a canister for its system events."""
+
+    id: int
+    pattern: str
+    subscriber: Principal
+    config: SubscriptionConfig
+    version: int = 0
+    """How often the subscription, or the priorities of its publications, were updated."""
+
+
+@record
+class Alert:
+    """A system event under way to a broadcaster."""
+
+    id: int
+    notification: int
+    adds: dict[Fact, FactValue]
+    removes: tuple[Fact, ...]
+    message: bytes = b""
+    """The encoded argument of the call."""
+    age: int = 0
+    """How many rounds of the orchestrator's running time it has not been confirmed."""
+    sends: int = 0
+    """How often it was sent."""
+    next: int = 0
+    """The round in which it is sent again."""
+
+
+@record
+class Broker:
+    """A broadcaster as the orchestrator knows it."""
+
+    id: Principal
+    subnet: int
+    registered: bool = False
+    want: dict[Fact, tuple[FactValue, int]] = field(default_factory=dict)
+    """The facts that it should have, each with its value and the number of its causes."""
+    load: int = 0
+    """How many pairs of a namespace and a subscriber or publisher are assigned to it."""
+    held: dict[Fact, FactValue] = field(default_factory=dict)
+    """The facts that it has confirmed."""
+    dirty: dict[Fact, None] = field(default_factory=dict)
+    """Facts for which `want` and `held` may differ."""
+    wanted_relays: dict[str, dict[Fact, None]] = field(default_factory=dict)
+    """The relay facts in `want`, by namespace."""
+    held_by_name: dict[tuple[str, str], dict[Fact, None]] = field(default_factory=dict)
+    """The facts in `held`, by kind and namespace."""
+    alert: Alert | None = None
+    """The system event that is under way."""
+    last_id: int = 0
+    """The id of its last system event."""
+    last_round: int = 0
+    """The round in which its last system event was made."""
+    dead: bool = False
+    """Whether it is taken for dead, because it has not confirmed for too long."""
+    sick: bool = False
+    """Whether it was taken for dead and has come back. It then first drops all facts."""
+    retiring: bool = False
+    """Whether it gets no new members and its members are moved."""
+    leaves: int | None = None
+    """The round from which relays to it may go, because other exits serve its subscribers."""
+    closed: int | None = None
+    """The round since which no broadcaster relays to it."""
+    emptied: bool = False
+    """Whether its queues are empty, so that its subscribers may be removed."""
+    stats: dict[str, int] = field(default_factory=dict)
+    asked_stats: int = 0
+    """The round in which it was last asked for statistics."""
+    told_stats: int = 0
+    """The round in which the statistics in `stats` were asked for."""
+
+    def hold(self, facts: Facts) -> None:
+        """Note facts that the broadcaster has confirmed."""
+        self.held.update(facts)
+        for fact in facts:
+            name = _name_of(fact)
+            if name is not None:
+                self.held_by_name.setdefault(name, {})[fact] = None
+
+    def release(self, fact: Fact) -> None:
+        """Note that the broadcaster has confirmed the removal of a fact."""
+        self.held.pop(fact, None)
+        name = _name_of(fact)
+        if name is not None:
+            named = self.held_by_name.get(name, {})
+            named.pop(fact, None)
+            if not named:
+                self.held_by_name.pop(name, None)
+
+    def listed(self, kind: str, namespace: str) -> list[Principal]:
+        """Return the subscribers, publishers or relay targets (by `kind`) on which it may act.
+
+        These are the principals in facts that it has confirmed, or that are under way to it.
+        """
+        adds = () if self.alert is None else self.alert.adds
+        found = [
+            *self.held_by_name.get((kind, namespace), ()),
+            *(f for f in adds if f[:2] == (kind, namespace)),
+        ]
+        return [fact[2] for fact in found if len(fact) > 2]
+
+
+def _name_of(fact: Fact) -> tuple[str, str] | None:
+    """Return kind and namespace of a fact that has a namespace and is looked up by it."""
+    return fact[:2] if fact[0] == "sub" or fact[0] == "pub" or fact[0] == "relay" else None
+
+
+@record
+class MemberAlert:
+    """A system event under way to a publisher or subscriber."""
+
+    id: int
+    adds: dict[MemberFact, MemberValue]
+    removes: tuple[MemberFact, ...]
+    errors: tuple[tuple[int, int, str], ...]
+    """Errors: id of a publication or subscription, code and namespace."""
+    exit: Principal | None
+    """The exit through which it goes; `None` if it is sent directly."""
+    message: bytes = b""
+    """The encoded argument of the call, if it is sent directly."""
+    event: Event | None = None
+    """The event that is published at the exit."""
+    notification: int = 0
+    """The id of the notification, if it is sent directly."""
+    busy: bool = False
+    """Whether a call that publishes it is under way."""
+    sent: bool = False
+    """Whether it was sent, so that its facts count as known."""
+
+
+@record
+class Member:
+    """A canister in the role of publisher or subscriber, and its knowledge of facts."""
+
+    role: str
+    id: Principal
+    want: dict[MemberFact, tuple[MemberValue, int]] = field(default_factory=dict)
+    """The facts that it should know, each with its value and the number of its causes."""
+    holds: dict[MemberFact, MemberValue] = field(default_factory=dict)
+    """The facts that it was informed about."""
+    may: dict[MemberFact, None] = field(default_factory=dict)
+    """Facts of which it is uncertain whether it knows them, until it is informed again."""
+    errors: dict[tuple[int, int, str], None] = field(default_factory=dict)
+    """Errors about which it has to be informed."""
+    alert: MemberAlert | None = None
+    """The system event that is under way."""
+    last_id: int = 0
+    """The id of its last system event."""
+    tries: int = 0
+    """How often its system event was sent in vain."""
+    next: int = 0
+    """The round before which it is not sent again."""
+    fresh: bool = False
+    """Whether it must be informed about everything again."""
+
+
+@record
+class Replay:
+    """A replay that a subscriber has asked for (ICRC-77)."""
+
+    id: int
+    namespace: str
+    publication: int
+    publisher: Principal
+    """The publisher that is replaying now."""
+    subscriber: Principal
+    start: int
+    end: int | None
+    """The id after the last one; `None` for all events that exist."""
+    filter: str | None
+    skip: Skip | None
+    config: Pairs
+    created: int
+    """The round in which it was asked for."""
+    state: StateName = "pending"
+    count: int = 0
+    """The number of events in a final state."""
+    text: str = ""
+    """The error, if the state is `errored`."""
+    path: tuple[Principal, Principal] | None = None
+    """Entry and exit; `None` while it waits."""
+    alerted: int | None = None
+    """The round in which its publisher was informed."""
+    heard: int = 0
+    """The round of the last report."""
+    done: int | None = None
+    """The number of events that the publisher reported as completed, while the entry is polled."""
+    polled_at: int = 0
+    """The round in which the entry was last polled."""
+    since: int = 0
+    """The round in which it got its path, the publisher was done, or the next publisher was due."""
+    ended: int | None = None
+    """The round in which it reached a final state."""
+    exit_kept: bool = True
+    """Whether the exit still expects events that may be queued at the entry."""
+    reported: int | None = None
+    """The number of events that the publisher reported for a final state."""
+    payer: Principal | None = None
+    """The subscriber who paid; `None` if it is free."""
+    price: int = 0
+    """The price of each event."""
+    ledger: Principal | None = None
+    """The ledger of the price; `None` for cycles."""
+    paid: int = 0
+    """The amount in escrow."""
+    settled: bool = True
+    """Whether the amount was divided between publishers and payer."""
+    owed: list[tuple[Principal, int]] = field(default_factory=list)
+    """Transfers that have to be made: receiver and amount."""
+    paying: bool = False
+    """Whether a transfer is under way."""
+    next_pay: int = 0
+    """The round before which a failed transfer is not tried again."""
+    accepted: int | None = None
+    """How many events the entry has accepted from all publishers, as it last answered."""
+    rest: tuple[Principal, ...] = ()
+    """The publishers that follow when this one is done."""
+    parts: list[tuple[Principal, Principal, int]] = field(default_factory=list)
+    """The publishers that are done, with their entries and numbers of events."""
+
+
+@record
+class Registry:
+    """The whole state of the orchestrator."""
+
+    publications: dict[int, Publication] = field(default_factory=dict)
+    by_namespace: dict[str, int] = field(default_factory=dict)
+    """Ids of publications by namespace."""
+    subscriptions: dict[int, SubscriptionRecord] = field(default_factory=dict)
+    by_subscriber: dict[Principal, dict[str, int]] = field(default_factory=dict)
+    """For each subscriber, the ids of its subscriptions by pattern, including system namespaces."""
+    patterns: dict[int, None] = field(default_factory=dict)
+    """Subscriptions whose patterns have wildcards."""
+    exact: dict[str, dict[int, None]] = field(default_factory=dict)
+    """The other subscriptions by namespace."""
+    by_publisher: dict[Principal, int] = field(default_factory=dict)
+    """How many publications each publisher has."""
+    exits: dict[Principal, Principal | None] = field(default_factory=dict)
+    """For each member its exit; `None` if its subnet has no usable broadcaster."""
+    brokers: dict[Principal, Broker] = field(default_factory=dict)
+    """The broadcasters on the list, whether registered or not."""
+    members: dict[tuple[str, Principal], Member] = field(default_factory=dict)
+    """The members by role and id."""
+    restless: dict[tuple[str, Principal], None] = field(default_factory=dict)
+    """Members that may have to be informed now.
+
+    A member that waits for a broadcaster is not listed; `Planner.settled` lists it again.
+    """
+    reasons: dict[Cause, list[tuple[Principal, Fact]]] = field(default_factory=dict)
+    """The facts that each cause makes broadcasters want, so that they can be withdrawn."""
+    member_reasons: dict[Cause, list[tuple[tuple[str, Principal], MemberFact]]] = field(
+        default_factory=dict
+    )
+    """The facts that each cause makes members want."""
+    last_publication: int = 0
+    last_subscription: int = 0
+    last_replay: int = 0
+    replays: dict[int, Replay] = field(default_factory=dict)
+    requests: dict[Principal, list[int]] = field(default_factory=dict)
+    """For each subscriber, the rounds in which it asked for replays.
+
+    The subscriber that asked last is the last one.
+    """
+    direct: dict[int, tuple[str, Principal]] = field(default_factory=dict)
+    """Members that are notified directly, by the id of the notification."""
+    last_check: int = 0
+    """The round in which list canisters were last asked."""
+    last_wake: int = 0
+    """The round in which the orchestrator last ran."""
+
+
+@dataclass
+class Part:
+    """A part of an orchestrator, with the state and services that all parts share."""
+
+    state: Registry
+    settings: Settings
+    role: RoleCanister

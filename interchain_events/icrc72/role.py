@@ -1,0 +1,314 @@
+"""Canisters that consist of roles, such as an orchestrator and a broadcaster in one (IC-36).
+
+A core implements one role as a state machine without I/O. It gets method calls and answers, makes
+responses and calls through a `Context`, and says in which round it wants to be woken next. The
+cores of a canister share its identity, its only timer and one counter of notifications.
+
+Cores make all checks before they change their state. An execution that traps has therefore changed
+nothing, and the state need not be copied before each one.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Final, Literal, TypedDict, TypeVar, Unpack, cast
+
+from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.canister import (
+    BOUNDED,
+    CANISTER_ERROR,
+    SECOND,
+    STOPPING,
+    Answer,
+    Canister,
+    Context,
+)
+from interchain_events.icrc72.ic.errors import CandidError, Trap
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.ic.stable import StableError, decode, encode
+from interchain_events.icrc72.messages import AllAccepted, Itemized, Result
+from interchain_events.icrc72.methods import CONFIRM, Method, err, ok, too_many
+from interchain_events.icrc72.services import codec
+
+Handler = Callable[..., None]
+"""An update method: gets the context and the arguments, and replies through the context."""
+Query = Callable[..., object]
+"""A query: gets caller, time and the arguments, and returns the result."""
+A = TypeVar("A")
+R = TypeVar("R")
+S = TypeVar("S")
+Confirmed = Literal["Ok", "Unauthorized", "NotFound"]
+Got = Callable[[Context, R | None], None] | None
+"""Continues with the result of a call, or with `None` if it was rejected or is unreadable."""
+
+ROLE_METHODS: Final = ("icrc72_", "icrc77_")
+"""The beginnings of the names of the standards' methods."""
+
+
+class How(TypedDict, total=False):
+    """Options of a call."""
+
+    kind: str
+    """The kind of call; bounded by default."""
+    absent: Callable[[Context], None] | None
+    """Called instead of the continuation if the callee has no such method or traps."""
+    cycles: int
+    """The cycles that are sent with the call."""
+
+
+class Core:
+    """One role of a canister. By default it has no methods and is never woken."""
+
+    name: str
+    """The key of the role's state in the data of an upgrade."""
+
+    state: object = None
+    """The state that survives an upgrade."""
+
+    role: "RoleCanister"
+    """The canister that the core is a part of."""
+
+    def attach(self, role: "RoleCanister") -> None:
+        """Become a part of a canister. Called once, by the canister."""
+        self.role = role
+
+    def updates(self) -> Mapping[str, Handler]:
+        """Return the update methods by name."""
+        return {}
+
+    def queries(self) -> Mapping[str, Query]:
+        """Return the queries by name."""
+        return {}
+
+    def begin(self, ctx: Context) -> None:
+        """Start the work of the role. Called when the canister is installed."""
+
+    def wake(self, ctx: Context) -> None:
+        """Do the work that is due. Called in the round that `due` returned, or earlier."""
+
+    def due(self, _now: int) -> int | None:
+        """Return the next round in which the core wants to be woken, or `None`."""
+        return None
+
+    def saved(self) -> object:
+        """Return the state for an upgrade."""
+        return self.state
+
+    def resume(self, state: object) -> None:
+        """Continue with a saved state. Raises `StableError` if it is the state of another role."""
+        self.state = restored(state, type(self.state))
+
+
+class RoleCanister(Canister):
+    """A canister that consists of cores."""
+
+    def __init__(self, cores: Iterable[Core]) -> None:
+        self.cores = tuple(cores)
+        self.me, self.notifications, self.batch_items = Principal(), 0, 0
+        self._updates: dict[str, list[Handler]] = {}
+        self._queries: dict[str, Query] = {}
+        self._private: dict[str, Callable[[Context, bytes], None]] = {}
+        self._woken: int | None = None
+        """The round for which the timer is set."""
+        self.confirmers: list[Callable[[Context, int], Confirmed]] = []
+        for core in self.cores:
+            core.attach(self)
+        self._wire()
+
+    def _wire(self) -> None:
+        """Collect the methods of the cores.
+
+        Called again after an upgrade, because `resume` may replace the objects behind the methods.
+        Several cores may have the same update method: `update` offers a message to each of them.
+        """
+        self._updates.clear()
+        if self.confirmers:
+            self._updates["icrc72_confirm_notifications"] = [self._confirm]
+        for core in self.cores:
+            for name, handler in core.updates().items():
+                self._updates.setdefault(name, []).append(handler)
+            self._queries.update(core.queries())
+
+    def confirmer(self, confirm: Callable[[Context, int], Confirmed], batch_items: int) -> None:
+        """Add a function that knows notifications of this canister and takes their confirmation.
+
+        A call may confirm at most `batch_items` of them (IC-30a).
+        """
+        self.confirmers.append(confirm)
+        self.batch_items = batch_items
+
+    def offered(self) -> set[str]:
+        """Return the names of all methods that others may call."""
+        return {*self._updates, *self._queries}
+
+    def private(self, method: str, run: Callable[[Context, bytes], None]) -> None:
+        """Add a method that only the canister itself may call."""
+        self._private[method] = run
+
+    def next_notification(self) -> int:
+        """Return the id of the next notification. The ids of a canister count up from 1 (IC-25)."""
+        self.notifications += 1
+        return self.notifications
+
+    def init(self, ctx: Context) -> None:
+        """Start the work of each core."""
+        self.me = ctx.me
+        for core in self.cores:
+            core.begin(ctx)
+        self.rearm(ctx)
+
+    def inspect(self, method: str, _caller: Principal, _arg: bytes) -> bool:
+        """Return whether users may call the method: not the updates of the standards (IC-10)."""
+        return not method.startswith(ROLE_METHODS)
+
+    def update(self, ctx: Context, method: str, arg: bytes) -> None:
+        """Execute a method.
+
+        If several cores have it, they get the message in turn until one has answered. Queries can
+        be called as updates, too. Raises `Trap` if the method does not exist, the argument is
+        unreadable, or a method of the canister itself is called by another one.
+        """
+        handlers = self._updates.get(method)
+        if handlers is not None:
+            values = _arguments(method, arg)
+            for handler in handlers:
+                handler(ctx, *values)
+                if ctx.answered:
+                    break
+            else:
+                if codec(method).method.mode == "oneway":
+                    ctx.reply(codec(method).rets.encode())
+        elif method in self._private:
+            if ctx.caller != self.me:
+                raise Trap(f"{method} is for the canister itself")
+            self._private[method](ctx, arg)
+        elif method in self._queries:
+            ctx.reply(self.query(ctx.caller, ctx.time, method, arg))
+        else:
+            raise Trap(f"IC0536: there is no method {method}")
+        self.rearm(ctx)
+
+    def query(self, caller: Principal, time: int, method: str, arg: bytes) -> bytes:
+        """Answer a query. Raises `Trap` if it does not exist or the argument is unreadable."""
+        query = self._queries.get(method)
+        if query is None:
+            raise Trap(f"IC0536: there is no query {method}")
+        return codec(method).rets.encode(query(caller, time, *_arguments(method, arg)))
+
+    def on_timer(self, ctx: Context) -> None:
+        """Wake the cores."""
+        self._woken = None
+        for core in self.cores:
+            core.wake(ctx)
+        self.rearm(ctx)
+
+    def ask(
+        self,
+        ctx: Context,
+        to: Principal,
+        method: Method[A, R],
+        value: A,
+        then: Got[R] = None,
+        **how: Unpack[How],
+    ) -> None:
+        """Call a method and continue with its result. The call is bounded by default."""
+        self.send(ctx, to, method, method.argument(value), then, **how)
+
+    def send(
+        self,
+        ctx: Context,
+        to: Principal,
+        method: Method[A, R],
+        arg: bytes,
+        then: Got[R] = None,
+        **how: Unpack[How],
+    ) -> None:
+        """Call a method with an argument that is already encoded.
+
+        Senders that repeat a message encode it only once.
+        """
+        absent = how.get("absent")
+
+        def answered(ctx: Context, answer: Answer) -> None:
+            result: R | None = None
+            with suppress(CandidError):
+                result = method.result(answer.data) if answer.ok else None
+            # A callee without the method rejects with the same code as one that is stopping, which
+            # will have the method again.
+            if absent is not None and answer.code == CANISTER_ERROR and answer.message != STOPPING:
+                absent(ctx)
+            elif then is not None:
+                then(ctx, result)
+            self.rearm(ctx)
+
+        kind, cycles = how.get("kind", BOUNDED), how.get("cycles", 0)
+        ctx.call(
+            to, method.name, arg, answered if then is not None else None, kind=kind, cycles=cycles
+        )
+
+    def _confirm(self, ctx: Context, numbers: tuple[int, ...]) -> None:
+        """Confirm notifications: Ok for each one that was pending for the caller (IC-44).
+
+        Every confirmer sees every id: the cores share one counter, and each knows only its own ids.
+        """
+        results: list[Result[None]] = []
+        for number in numbers[: self.batch_items]:
+            said = [each(ctx, number) for each in self.confirmers]
+            refusal = err("Unauthorized" if "Unauthorized" in said else "NotFound")
+            results.append(ok(None) if "Ok" in said else refusal)
+        if len(numbers) > len(results):
+            results.append(too_many(self.batch_items))
+        accepted: AllAccepted = Variant("allAccepted")
+        itemized: Itemized = Variant("itemized", tuple(results))
+        CONFIRM.reply(ctx, accepted if all(each.tag == "Ok" for each in results) else itemized)
+
+    def pre_upgrade(self) -> bytes:
+        """Return the counter of notifications and the states of all cores."""
+        return encode((self.notifications, {core.name: core.saved() for core in self.cores}))
+
+    def post_upgrade(self, ctx: Context, kept: bytes) -> None:
+        """Restore the states of all cores and set the timer.
+
+        A core that the former code did not have starts its work.
+        """
+        self.me = ctx.me
+        self.notifications, states = cast("tuple[int, dict[str, object]]", decode(kept))
+        for core in self.cores:
+            if core.name in states:
+                core.resume(states[core.name])
+            else:
+                core.begin(ctx)
+        self._wire()
+        self._woken = None
+        self.rearm(ctx)
+
+    def snapshot(self) -> None:
+        """Return no copy: a core traps before it changes its state, or not at all."""
+
+    def restore(self, snapshot: object) -> None:
+        """Do nothing: an execution that trapped has not changed the state."""
+
+    def rearm(self, ctx: Context) -> None:
+        """Set the timer to the next round in which a core wants to be woken.
+
+        This is at least the next round, even if a core is overdue.
+        """
+        dues = [due for core in self.cores if (due := core.due(ctx.now)) is not None]
+        wanted = max(min(dues), ctx.now + 1) if dues else None
+        if wanted != self._woken:
+            self._woken = wanted
+            ctx.set_timer(None if wanted is None else wanted * SECOND)
+
+
+def restored(state: object, kind: type[S]) -> S:
+    """Return a saved state with its type. Raises `StableError` if it has another type."""
+    if not isinstance(state, kind):
+        raise StableError(f"a state is {type(state).__name__}, not {kind.__name__}")
+    return state
+
+
+def _arguments(method: str, arg: bytes) -> tuple[object, ...]:
+    """Decode the arguments of a method. Raises `Trap` if they are unreadable."""
+    try:
+        return codec(method).args.decode(arg)
+    except CandidError as error:
+        raise Trap(f"the argument of {method} is unreadable: {error}") from error

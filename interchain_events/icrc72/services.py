@@ -1,0 +1,154 @@
+"""Codecs for the methods of the services in `did/` (IC-11).
+
+A codec encodes and decodes the arguments or results of one method. It is made when it is first
+needed and shared by all canisters.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache, cached_property, partial
+from importlib.resources import files
+from typing import Final, cast
+
+from interchain_events.icrc72.ic.candid.decode import Decoder
+from interchain_events.icrc72.ic.candid.did import Interface, Method, parse
+from interchain_events.icrc72.ic.candid.encode import Encoder
+from interchain_events.icrc72.ic.candid.types import Make, Type
+from interchain_events.icrc72.ic.errors import CandidError
+from interchain_events.icrc72.messages import RECORDS
+from interchain_events.icrc72.values import Pairs, Value
+
+SERVICES: Final = (
+    "orchestrator",
+    "broadcaster",
+    "publisher",
+    "subscriber",
+    "list",
+    "ledger",
+    "archive",
+)
+
+
+STRICT: Final = frozenset(["icrc77_get_replays"])
+"""Methods of which an optional argument of another type is refused instead of ignored.
+
+ICRC-77 writes `prev` of this query as `opt principal`. Read as null, it would mean the first page,
+and the caller would get this page again and again.
+"""
+
+
+class Codec:
+    """An encoder and decoder for a list of types.
+
+    A message that cannot be decoded as `types` is decoded as one of `others`: forms that other
+    implementations write.
+    """
+
+    def __init__(
+        self,
+        types: tuple[Type, ...],
+        others: Sequence[tuple[Type, ...]] = (),
+        *,
+        strict: bool = False,
+    ) -> None:
+        self.types = types
+        self._encoder = Encoder(types)
+        self._decoders = [Decoder(each, strict=strict) for each in (types, *others)]
+        self.encode = self._encoder.encode
+        self.decode = self._read if others else self._decoders[0].decode
+        self.size = self._encoder.size
+
+    def _read(self, data: bytes) -> tuple[object, ...]:
+        """Decode a message with the first decoder that can.
+
+        Raises the `CandidError` of the first decoder if none can.
+        """
+        refused: CandidError | None = None
+        for decoder in self._decoders:
+            try:
+                return decoder.decode(data)
+            except CandidError as error:
+                refused = refused or error
+        raise refused or CandidError("there is nothing to read it as")
+
+
+class MethodCodec:
+    """The codecs of a method's arguments and results.
+
+    `readings` are variants of the method from `readings.did` whose types are also accepted.
+    """
+
+    def __init__(self, method: Method, readings: Sequence[Method] = ()) -> None:
+        self.method = method
+        self._readings = readings
+
+    @cached_property
+    def args(self) -> Codec:
+        """Return the codec of the arguments."""
+        others = [each.arguments for each in self._readings if each.arguments]
+        return Codec(self.method.arguments, others, strict=self.method.name in STRICT)
+
+    @cached_property
+    def rets(self) -> Codec:
+        """Return the codec of the results."""
+        return Codec(self.method.results, [each.results for each in self._readings if each.results])
+
+
+@cache
+def interface(service: str) -> Interface:
+    """Return the interface in `did/<service>.did`.
+
+    Records become instances of the classes in `messages.RECORDS`. A type whose name continues after
+    an underscore, such as `PublicationUpdate_map`, uses the class of the name before it.
+    """
+    text = (files("interchain_events.icrc72") / "did" / f"{service}.did").read_text(
+        encoding="utf-8"
+    )
+    # `tuple.__new__` makes a named tuple from the tuple of fields, faster than its own constructor.
+    makers: dict[str, Make] = {
+        name: partial(tuple.__new__, record) for name, record in RECORDS.items()
+    }
+    names = {
+        name
+        for name in re.findall(r"^type (\w+)", text, re.MULTILINE)
+        if name.partition("_")[0] in makers
+    }
+    return parse(text, {name: makers[name.partition("_")[0]] for name in names})
+
+
+@cache
+def codec(method: str) -> MethodCodec:
+    """Return the codec of a method. Raises `KeyError` if no service has it.
+
+    A method of several services has the same types in each of them.
+    """
+    for service in SERVICES:
+        found = interface(service).methods.get(method)
+        if found is not None:
+            readings = interface("readings").methods.values()
+            return MethodCodec(
+                found, [each for each in readings if each.name.startswith(f"{method}__")]
+            )
+    raise KeyError(method)
+
+
+@cache
+def type_codec(service: str, name: str) -> Codec:
+    """Return the codec of messages with one value of a named type of a service."""
+    return Codec((interface(service).types[name],))
+
+
+VALUE: Final = "ICRC16"
+"""The name of the type of ICRC16 values."""
+MAP: Final = "ICRC16Map"
+"""The name of the type of ICRC16 maps."""
+
+
+def read_value(raw: bytes) -> Value:
+    """Decode a message with one ICRC16 value. Raises `CandidError`."""
+    return cast("Value", type_codec("broadcaster", VALUE).decode(raw)[0])
+
+
+def read_map(raw: bytes) -> Pairs:
+    """Decode a message with one ICRC16Map. Raises `CandidError`."""
+    return cast("Pairs", type_codec("broadcaster", MAP).decode(raw)[0])

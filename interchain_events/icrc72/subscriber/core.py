@@ -1,0 +1,397 @@
+"""The core of a subscriber: order, gaps and the handler (IC-49).
+
+Events of a chain are handled in order. An event whose predecessor was not handled is held back. If
+the predecessor does not come for 64 rounds, the missing events are a gap, which `Repairs` closes by
+a replay, and the event is handled. Replayed events therefore come late.
+
+The handler runs in a call of the canister to itself, one for each event. If it traps, only the
+effects of this call are undone, and not the bookkeeping of the subscriber.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, Protocol
+
+from interchain_events.icrc72 import keys
+from interchain_events.icrc72.alerts import MemberAlert
+from interchain_events.icrc72.filters import parse
+from interchain_events.icrc72.headers import Headers, read
+from interchain_events.icrc72.ic.canister import STOPPING, Answer, Context
+from interchain_events.icrc72.ic.errors import Trap
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.inbox import Inbox, Registering, renew
+from interchain_events.icrc72.messages import EventNotification
+from interchain_events.icrc72.methods import REGISTER_SUBSCRIPTION
+from interchain_events.icrc72.role import Core, RoleCanister, restored
+from interchain_events.icrc72.subscriber.repairs import Repairs
+from interchain_events.icrc72.subscriber.state import (
+    Followed,
+    Gap,
+    HeldBack,
+    SubscriberState,
+    Wanted,
+)
+from interchain_events.icrc72.values import Pairs
+
+RUN: Final = "handle_event"
+"""The method by which a subscriber calls itself."""
+
+
+class _Handler(Protocol):
+    """The author's code and state.
+
+    `keep_data` returns a copy of the state with which `restore_data` undoes a `handle` that
+    trapped.
+    """
+
+    def handle(self, ctx: Context, event: EventNotification) -> None: ...
+    def keep_data(self) -> object: ...
+    def restore_data(self, before: object) -> None: ...
+
+
+class Subscriber(Core):
+    """The role of a subscriber."""
+
+    name = "subscriber"
+    state: SubscriberState
+
+    def __init__(self, inbox: Inbox, handler: _Handler, subscriptions: Mapping[str, Pairs]) -> None:
+        self.state = SubscriberState(
+            {name: Wanted(name, tuple(config)) for name, config in subscriptions.items()}
+        )
+        self.inbox, self.handler = inbox, handler
+        self.orchestrator, self.settings = inbox.orchestrator, inbox.settings
+        self.repairs = Repairs(self.orchestrator, self.settings, self)
+        inbox.on_alert["subscriber"] = self._told
+        inbox.taker = self
+        self._asking = Registering()
+
+    def attach(self, role: RoleCanister) -> None:
+        """Become a part of a canister, and add the method that runs the handler."""
+        super().attach(role)
+        role.private(RUN, lambda ctx, arg: self.run(ctx, int.from_bytes(arg, "big")))
+
+    def resume(self, state: object) -> None:
+        """Continue with a saved state.
+
+        Events that wait for the handler are handed over again. Subscriptions that only the new code
+        has are registered.
+        """
+        given, self.state = self.state.wanted, restored(state, SubscriberState)
+        renew(given, self.state.wanted)
+        self._asking.under_way.clear()
+        self.state.called.clear()
+        self.repairs.resume()
+
+    def wake(self, ctx: Context) -> None:
+        """Do the due work: register, find gaps, run the handler, and ask for replays."""
+        if self.inbox.ready("subscriber"):
+            self._asking.register(
+                ctx, self.inbox, REGISTER_SUBSCRIPTION, self.state.wanted, lambda _ctx: None
+            )
+        self._notice(ctx)
+        self._hand_over(ctx)
+        self.repairs.wake(ctx)
+
+    def due(self, now: int) -> int | None:
+        """Return the next round in which there is work to do."""
+        state, found = self.state, [self.repairs.due(now)]
+        if self.inbox.ready("subscriber") and any(
+            self._asking.lacks(*each) for each in state.wanted.items()
+        ):
+            found.append(now + 5)
+        if len(state.waiting) > len(state.called):
+            found.append(now + 1)
+        for chain in state.chains.values():
+            found += [each.since + self.settings.gap_wait for each in chain.held.values()]
+            found += [chain.late[1] + self.settings.gap_wait] if chain.late is not None else []
+        return min((each for each in found if each is not None), default=None)
+
+    def subscribe(self, ctx: Context, pattern: str, config: Pairs = ()) -> None:
+        """Add a subscription and register it. Raises `FilterError` if its filter is malformed."""
+        for key, value in config:
+            if keys.canonical(key) == keys.FILTER and value.tag == "Text":
+                parse(value.value)
+        if pattern not in self.state.wanted:
+            self.state.wanted[pattern] = Wanted(pattern, config)
+            self.wake(ctx)
+
+    def take(self, ctx: Context, caller: Principal, notification: EventNotification) -> bool:
+        """Take a notification of an event, and return whether it has to be confirmed.
+
+        This is so if the event was known, is held back, or will be handled. If too many events are
+        held back, the notification is refused and the broadcaster repeats it.
+        """
+        state = self.state
+        self.inbox.count("notifications")
+        if state.exit is None:
+            state.met = caller
+        headers = read(notification.headers)
+        chain = self._chain(notification, headers)
+        identifier = notification.eventId
+        if headers.replay is not None:
+            return self._take_replayed(ctx, notification, chain, headers.replay)
+        if identifier in chain.handled or identifier in chain.held:
+            self.inbox.count("duplicates")
+            return True
+        if self._in_order(notification, headers.prev, chain):
+            self._handle(notification, chain)
+            # Later events were handled before: events between may be missing (see `_notice`).
+            if chain.handled.above(identifier) is not None:
+                chain.late = (identifier, ctx.now)
+            return True
+        if self._held() >= self.settings.held:
+            return False
+        chain.held[identifier] = HeldBack(notification, ctx.now)
+        return True
+
+    def taken(self, ctx: Context) -> None:
+        """Handle events that were held back and are now in order. Called after each batch."""
+        for chain in self.state.chains.values():
+            self._drain(chain)
+        self._hand_over(ctx)
+
+    def subscribed(self) -> int:
+        """Return the number of registered subscriptions."""
+        return sum(each.id is not None for each in self.state.wanted.values())
+
+    def holding(self) -> int:
+        """Return how many events wait, for events before them or for the handler."""
+        return len(self.state.waiting) + self._held()
+
+    def _held(self) -> int:
+        return sum(len(each.held) for each in self.state.chains.values())
+
+    def _take_replayed(
+        self, ctx: Context, notification: EventNotification, chain: Followed, replay: int
+    ) -> bool:
+        """Take a replayed event, which is handled at once, whatever events are missing before it.
+
+        Events of a replay that this subscriber never asked for are confirmed and dropped. Its own
+        replay may begin before the orchestrator has answered with its id, so any announced one
+        counts as soon as it has ever asked.
+        """
+        state = self.state
+        if replay not in state.own and not (state.ever_asked and replay in state.announced):
+            self.inbox.count("unasked")
+            return True
+        state.replayed[replay] = state.replayed.get(replay, 0) + 1
+        current = state.current
+        if current is not None and current.id in {None, replay}:
+            current.top = max(current.top, notification.eventId)
+            current.sign = ctx.now
+        if notification.eventId in chain.handled:
+            self.inbox.count("duplicates")
+        else:
+            self._handle(notification, chain)
+        return True
+
+    def _chain(self, notification: EventNotification, headers: Headers) -> Followed:
+        """Return the chain of an event, which is made when it is first needed."""
+        parts = headers.partition or ()
+        key = (
+            notification.namespace,
+            notification.source,
+            (parts[0] or 0) if len(parts) == 2 else 0,
+        )
+        if key not in self.state.chains:
+            self.state.chains[key] = Followed(moved=self.state.moved)
+        return self.state.chains[key]
+
+    def _in_order(
+        self, notification: EventNotification, former: int | None, chain: Followed
+    ) -> bool:
+        """Return whether an event may be handled now.
+
+        Its predecessor must have been handled, except for the first event of a chain. With a filter
+        or skip, the publisher's predecessor may have been left out; then the event before it in the
+        broadcaster's chain to this subscriber (`former`) counts.
+        """
+        prev = notification.prevEventId
+        if prev is None or prev in chain.handled:
+            return True
+        if not chain.handled:
+            return not chain.moved
+        return (
+            former is not None
+            and former in chain.handled
+            and not self.state.plain(notification.namespace)
+        )
+
+    def _handle(self, notification: EventNotification, chain: Followed) -> None:
+        """Count an event as handled, and queue it for the handler."""
+        state = self.state
+        chain.held.pop(notification.eventId, None)
+        chain.handled.add(notification.eventId, notification.prevEventId, self.settings.ranges)
+        state.last += 1
+        state.waiting[state.last] = notification
+
+    def _drain(self, chain: Followed) -> None:
+        """Handle the held events of a chain that are in order, until no more are."""
+        going = bool(chain.held)
+        while going:
+            going = False
+            for identifier in sorted(chain.held):
+                waits = chain.held[identifier].notification
+                if identifier in chain.handled:
+                    del chain.held[identifier]
+                    going = True
+                elif self._in_order(waits, read(waits.headers).prev, chain):
+                    self._handle(waits, chain)
+                    going = True
+
+    def _notice(self, ctx: Context) -> None:
+        """Record gaps for events that have been missing for 64 rounds (IC-49e).
+
+        They are missing before a held event, which is then handled, or after one that came late.
+        """
+        for key, chain in self.state.chains.items():
+            self._drain(chain)
+            if chain.late is not None and ctx.now - chain.late[1] >= self.settings.gap_wait:
+                high, chain.late = chain.handled.above(chain.late[0]), None
+                low = None if high is None else chain.handled.below(high)
+                if low is not None:
+                    self._gap(Gap(*key[:2], low, high, low + 1))
+            while chain.held:
+                due = [
+                    at
+                    for at, each in chain.held.items()
+                    if ctx.now - each.since >= self.settings.gap_wait
+                ]
+                if not due:
+                    break
+                identifier = min(due)
+                low = chain.handled.below(identifier)
+                start = low + 1 if low is not None else max(identifier - self.settings.max_range, 0)
+                self._gap(Gap(key[0], key[1], low, identifier, start))
+                self._handle(chain.held[identifier].notification, chain)
+                if chain.handled.above(identifier) is not None:
+                    chain.late = (identifier, ctx.now)
+                self._drain(chain)
+
+    def _gap(self, gap: Gap) -> None:
+        """Record a gap, once for each way in which replays have to be asked for."""
+        self.inbox.count("gaps")
+        for config in self.state.asks_for(gap.namespace):
+            if len(self.state.gaps) < self.settings.gaps:
+                self.state.gaps.append(replace(gap, config=config))
+
+    def _hand_over(self, ctx: Context) -> None:
+        """Call the canister itself for each event that waits for the handler, in order (IC-49g)."""
+        for number in self.state.waiting:
+            if number not in self.state.called:
+                if len(self.state.called) >= self.settings.confirmations:
+                    break
+                self.state.called[number] = None
+                ctx.call(
+                    ctx.me,
+                    RUN,
+                    number.to_bytes(8, "big"),
+                    lambda c, a, n=number: self._answered(c, a, n),  # type: ignore[misc]
+                )
+
+    def run(self, ctx: Context, number: int) -> None:
+        """Run the handler for an event, in the call of the canister to itself.
+
+        If an event before it has not been handled, this does nothing and the event is handed over
+        again. Raises `Trap` if the handler does.
+        """
+        state = self.state
+        notification = state.waiting.get(number)
+        if (
+            notification is None
+            or next((each for each in state.waiting if each not in state.run), None) != number
+        ):
+            ctx.reply(b"\0")
+            return
+        before = self.handler.keep_data()
+        try:
+            self.handler.handle(ctx, notification)
+        except Trap:
+            self.handler.restore_data(before)
+            raise
+        state.run[number] = None
+        ctx.reply(b"\1")
+
+    def _answered(self, ctx: Context, answer: Answer, number: int) -> None:
+        """Note that an event was handled, or that the handler trapped, and go on.
+
+        An event for which the handler traps is not handed over again. A call that was rejected
+        because the canister stops will be repeated.
+        """
+        state = self.state
+        state.called.pop(number, None)
+        done = number in state.run
+        if not done and not answer.ok and answer.message != STOPPING:
+            self.inbox.count("handler_failures")
+            done = True
+        if done:
+            state.run.pop(number, None)
+            state.waiting.pop(number, None)
+        # A stopping canister must not call itself again. The timer will, when it has started again.
+        if answer.message != STOPPING:
+            self._hand_over(ctx)
+        self.role.rearm(ctx)
+
+    def _told(self, ctx: Context, _caller: Principal, alert: MemberAlert) -> None:
+        """Apply a system event: exits, errors, and replays that begin or end."""
+        state = self.state
+        self._served(alert)
+        for number in alert.finished:
+            state.over[number] = None
+            if state.current is not None and state.current.id == number:
+                state.current.over = True
+        state.announced.update({number: None for number, _ in alert.announced})
+        state.errors += alert.errors
+        del state.errors[:-100]
+        for number, code, namespace, missed in alert.errors:
+            if code == keys.SUSPENDED and missed is not None:
+                self._suspended(number, namespace, missed)
+        for known in (state.announced, state.over):
+            while len(known) > self.settings.gaps:
+                del known[next(iter(known))]
+        self.wake(ctx)
+
+    def _served(self, alert: MemberAlert) -> None:
+        """Note the exits that serve the subscriptions.
+
+        The exit has changed or restarted if another one is named, if a known one is named again, or
+        if no subscription was served before. Events may have been lost then.
+        """
+        state = self.state
+        for each in alert.left:
+            state.served.pop(each, None)
+        restarted = not state.served or any(
+            each in state.served or each[1] != state.exit for each in alert.exits
+        )
+        for number, who in alert.exits:
+            state.served = {each: None for each in state.served if each[1] == who}
+            state.served[number, who] = None
+        if not alert.exits:
+            return
+        exit_ = alert.exits[-1][1]
+        if restarted if state.exit is not None else state.met not in {None, exit_}:
+            self._after_move()
+        state.exit = exit_
+
+    def _after_move(self) -> None:
+        """Record open gaps at the ends of all chains after the exit has changed.
+
+        Events lost there would otherwise be noticed only with the next event, which may never come.
+        """
+        self.state.moved = True
+        for key, chain in self.state.chains.items():
+            chain.moved = True
+            highest = chain.handled.highest()
+            if highest is not None:
+                self._gap(Gap(key[0], key[1], highest, None, highest + 1))
+
+    def _suspended(self, subscription: int, namespace: str, missed: int) -> None:
+        """Have a suspended subscription resumed, and record the gap from its first missed event."""
+        self.state.resuming[subscription] = None
+        low, source = None, None
+        for key, chain in self.state.chains.items():
+            below = chain.handled.below(missed) if key[0] == namespace else None
+            if below is not None and (low is None or below > low):
+                low, source = below, key[1]
+        self._gap(Gap(namespace, source, low, None, missed if low is None else low + 1))

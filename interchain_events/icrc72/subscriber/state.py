@@ -1,0 +1,246 @@
+"""The state of a subscriber: subscriptions, chains, gaps, and events that wait for the handler.
+
+It is saved in upgrades.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from interchain_events.icrc72 import keys
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.ic.stable import record, stable
+from interchain_events.icrc72.messages import EventNotification
+from interchain_events.icrc72.namespaces import matches
+from interchain_events.icrc72.values import Pairs, Value, option
+
+ChainKey = tuple[str, Principal, int]
+"""Namespace, source and partition of a chain, a sequence of events in order."""
+
+stable(EventNotification)
+
+
+@record
+class Ranges:
+    """The handled ids of a chain as disjoint, ascending ranges (IC-49c).
+
+    Ids need not be consecutive. A range joins events of which each names the one before it as its
+    predecessor, so no event between its ends is missing. A range may contain ids of events that do
+    not exist.
+    """
+
+    first: list[int] = field(default_factory=list)
+    """The first id of each range."""
+    last: list[int] = field(default_factory=list)
+    """The last id of each range."""
+    before: list[int | None] = field(default_factory=list)
+    """The predecessor of the first event of each range."""
+
+    def __contains__(self, identifier: int) -> bool:
+        """Return whether the event was handled."""
+        at = bisect_right(self.first, identifier) - 1
+        return at >= 0 and identifier <= self.last[at]
+
+    def __bool__(self) -> bool:
+        """Return whether any event was handled."""
+        return bool(self.first)
+
+    def add(self, identifier: int, prev: int | None, most: int) -> None:
+        """Add a handled event and its predecessor.
+
+        If there are then more than `most` ranges, the two lowest are joined. Missing events between
+        them are forgotten, which bounds the memory.
+        """
+        at = bisect_right(self.first, identifier)
+        if prev is not None and at and self.last[at - 1] == prev:
+            at -= 1
+            self.last[at] = identifier
+        else:
+            self.first.insert(at, identifier)
+            self.last.insert(at, identifier)
+            self.before.insert(at, prev)
+        if at + 1 < len(self.first) and self.before[at + 1] == identifier:
+            self.last[at] = self.last[at + 1]
+            self._drop(at + 1)
+        if len(self.first) > most:
+            self.last[0] = self.last[1]
+            self._drop(1)
+
+    def _drop(self, at: int) -> None:
+        del self.first[at], self.last[at], self.before[at]
+
+    def below(self, identifier: int) -> int | None:
+        """Return the highest handled id below, or `None`."""
+        at = bisect_right(self.first, identifier - 1) - 1
+        return min(self.last[at], identifier - 1) if at >= 0 else None
+
+    def above(self, identifier: int) -> int | None:
+        """Return the first event of the next range above, or `None`."""
+        at = bisect_right(self.first, identifier)
+        return self.first[at] if at < len(self.first) else None
+
+    def joins(self, low: int, high: int) -> bool:
+        """Return whether two events are in one range, so that no event between is missing."""
+        at = bisect_right(self.first, low) - 1
+        return at >= 0 and low <= self.last[at] >= high
+
+    def highest(self) -> int | None:
+        """Return the highest handled id, or `None`."""
+        return self.last[-1] if self.last else None
+
+
+@record
+class Wanted:
+    """A subscription, from its subscriber's point of view."""
+
+    pattern: str
+    config: Pairs
+    id: int | None = None
+    """The id that the orchestrator gave; `None` until it is registered."""
+    error: str = ""
+    """The error with which the registration was refused."""
+
+    def plain(self) -> bool:
+        """Return whether the subscription has neither filter nor skip."""
+        return all(keys.canonical(key) not in {keys.FILTER, keys.SKIP} for key, _ in self.config)
+
+    def replay_config(self) -> Pairs:
+        """Return the configuration of a replay with the filter and skip of this subscription."""
+        chosen: dict[str, Value] = {keys.FILTER: option(None), keys.SKIP: option(None)}
+        chosen |= {
+            name: value for key, value in self.config if (name := keys.canonical(key)) in chosen
+        }
+        return ((keys.REPLAY_FILTER, chosen[keys.FILTER]), (keys.REPLAY_SKIP, chosen[keys.SKIP]))
+
+
+@record
+class HeldBack:
+    """An event that waits for events before it."""
+
+    notification: EventNotification
+    since: int
+    """The round in which it was received."""
+
+
+@record
+class Followed:
+    """A chain, from its subscriber's point of view."""
+
+    handled: Ranges = field(default_factory=Ranges)
+    held: dict[int, HeldBack] = field(default_factory=dict)
+    """Events that wait for events before them, by id."""
+    moved: bool = False
+    """Whether the exit has changed, so that its first event may not be the first of the chain."""
+    late: tuple[int, int] | None = None
+    """The last event that came after later ones, and the round."""
+
+
+@stable
+@dataclass(slots=True)
+class Gap:
+    """Events that may be missing: those with ids between `low` and `high`."""
+
+    namespace: str
+    source: Principal | None
+    """The source of the events; `None` if it is unknown."""
+    low: int | None
+    """The last handled event before the gap; `None` if there is none."""
+    high: int | None
+    """The first handled event after the gap; `None` if it is open."""
+    start: int
+    """The first id that is asked for."""
+    tries: int = 0
+    """How many replays have not closed it."""
+    config: Pairs = ()
+    """Filter and skip of the replay; if empty, those of the only subscription apply."""
+    wide: bool = False
+    """Whether its range was refused as too large, so that it is asked for in parts."""
+
+
+@record
+class GapReplay:
+    """The replay with which a gap is being closed."""
+
+    gap: Gap
+    start: int
+    end: int | None
+    """The id after the last one; `None` if the range is open."""
+    top: int
+    """The highest id that it has delivered."""
+    sign: int
+    """The round of its last sign of life."""
+    id: int | None = None
+    """Its id; `None` until the orchestrator has answered."""
+    over: bool = False
+    """Whether a system event has reported its end."""
+    asking: bool = False
+    """Whether a query for its state is under way."""
+    check: int = 0
+    """The round before which its state is not asked for again."""
+
+
+@record
+class SubscriberState:
+    """The whole state of a subscriber."""
+
+    wanted: dict[str, Wanted] = field(default_factory=dict)
+    """Its subscriptions by pattern."""
+    chains: dict[ChainKey, Followed] = field(default_factory=dict)
+    exit: Principal | None = None
+    """Its exit, as the orchestrator has named it."""
+    met: Principal | None = None
+    """The broadcaster that sent notifications before the orchestrator had named an exit."""
+    served: dict[tuple[int, Principal], None] = field(default_factory=dict)
+    """The subscriptions that are served, each with its exit."""
+    moved: bool = False
+    """Whether the exit has ever changed or restarted."""
+    waiting: dict[int, EventNotification] = field(default_factory=dict)
+    """Events that wait for the handler, by a number that counts up."""
+    called: dict[int, None] = field(default_factory=dict)
+    """Those of them for which a call to the canister itself is under way."""
+    run: dict[int, None] = field(default_factory=dict)
+    """Those of them that were handled, while the answer of the call has not arrived."""
+    last: int = 0
+    """The last number in `waiting`."""
+    gaps: list[Gap] = field(default_factory=list)
+    """Gaps that have to be closed."""
+    current: GapReplay | None = None
+    """The replay that is under way."""
+    own: dict[int, None] = field(default_factory=dict)
+    """The last replays that it asked for."""
+    announced: dict[int, None] = field(default_factory=dict)
+    """The last replays whose beginning was announced by system events."""
+    over: dict[int, None] = field(default_factory=dict)
+    """The last replays whose end was reported by system events."""
+    ever_asked: bool = False
+    """Whether it has ever asked for a replay."""
+    resuming: dict[int, None] = field(default_factory=dict)
+    """Suspended subscriptions that have to be resumed."""
+    wait: int = 0
+    """The round before which it neither resumes nor asks for a replay."""
+    errors: list[tuple[int, int, str, int | None]] = field(default_factory=list)
+    """The last errors from system events: id, code, namespace and first missed event."""
+    replayed: dict[int, int] = field(default_factory=dict)
+    """How many events each replay has delivered."""
+
+    def plain(self, namespace: str) -> bool:
+        """Return whether no subscription that matches the namespace has a filter or skip."""
+        return all(
+            each.plain() for each in self.wanted.values() if matches(each.pattern, namespace)
+        )
+
+    def asks_for(self, namespace: str) -> list[Pairs]:
+        """Return the configurations with which to ask for a namespace's missing events (RP-10c).
+
+        A replay has one filter and skip. There is one replay for each subscription that matches, or
+        a single one if a subscription without filter and skip gets all events anyway.
+        """
+        mine = [
+            each
+            for each in self.wanted.values()
+            if not each.error and matches(each.pattern, namespace)
+        ]
+        if len(mine) < 2:
+            return [()] * len(mine)
+        return [each.replay_config() for each in mine if each.plain()][:1] or [
+            each.replay_config() for each in mine
+        ]

@@ -1,0 +1,24 @@
+"""The vectors of global ids, for `pubsub vectors check` (ID-20, ID-21)."""
+
+from typing import Final
+
+from interchain_events.pallets.dome_events.global_id import NoGlobalIdError, global_id
+from pubsub_emulator.primitives.vectors import Document, Format, cases_of, has, same
+
+
+def _check(case: Document) -> None:
+    try:
+        found = ("id", global_id(case["data_location"]))
+    except NoGlobalIdError as error:
+        found = ("error", str(error))
+    stated = next((name, case[name]) for name in ("id", "error") if name in case)
+    same("what is found", found, stated)
+
+
+FORMATS: Final = (
+    Format(
+        "global ids of events",
+        has("data_location", of="cases"),
+        lambda document: cases_of(document["cases"], _check),
+    ),
+)

@@ -1,0 +1,283 @@
+"""Cheats of a PRISM server, as named objects (EV-41).
+
+Each of `CHEATS` changes the operations of one stream. `spark_audit.spark.deliveries` finds it in
+the rows that `operations.row_of` makes of them. Each of `STATUS_CHEATS` changes the statuses that
+one stream tells of an operation. `spark_audit.spark.statuses` finds it by comparing them with the
+true ones.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from interchain_events.events.cheats import Cheat
+from interchain_events.prism.core.errors import Reason
+from interchain_events.prism.core.filters import TYPES, FilterType
+from interchain_events.prism.core.identifiers import sha256
+from interchain_events.prism.core.messages import (
+    AtalaOperation,
+    RevokeCredentials,
+    SignedAtalaOperation,
+    decode,
+    encode,
+)
+from interchain_events.prism.core.process import OperationType, Status
+from interchain_events.prism.core.status import OperationStatus, Update
+from interchain_events.prism.tables.operations import Event
+
+Events: TypeAlias = Sequence[Event]
+_DEACTIVATE: Final = OperationType.DEACTIVATE_DID
+_STATES: Final = {OperationType.CREATE_DID, OperationType.UPDATE_DID, _DEACTIVATE}
+_REVOCATIONS: Final = TYPES[FilterType.CREDENTIALS_REVOCATION_FILTER]
+
+
+def _states(due: Events) -> list[Event]:
+    """Return the operations that changed the DID."""
+    return [each for each in due if each.type in _STATES and each.status is Status.APPLIED]
+
+
+def _hiding(*types: OperationType) -> Callable[[Events, Events], list[Event]]:
+    """Return the change that leaves out operations of these types."""
+    return lambda due, _: [each for each in due if each.type not in types]
+
+
+_hide_deactivation: Final = _hiding(OperationType.DEACTIVATE_DID)
+
+
+def _instead(due: Events, old: Event, **columns: Any) -> list[Event]:
+    """Return the operations with other values in columns of one of them."""
+    return [old._replace(**columns) if each is old else each for each in due]
+
+
+def _first(due: Events, status: Status) -> Event:
+    """Return the first operation with a status."""
+    return next(each for each in due if each.status is status)
+
+
+def _keep_old_state(due: Events, _others: Events) -> list[Event]:
+    later = _states(due)[1:]
+    return [each for each in due if each not in later]
+
+
+def _hide_rejection(due: Events, _others: Events) -> list[Event]:
+    return [each for each in due if each.status is not Status.REJECTED]
+
+
+def _apply_rejected(due: Events, _others: Events) -> list[Event]:
+    return _instead(due, _first(due, Status.REJECTED), status=Status.APPLIED, reason=None)
+
+
+def _reject_applied(due: Events, _others: Events) -> list[Event]:
+    return _instead(
+        due, _first(due, Status.APPLIED), status=Status.REJECTED, reason=Reason.INVALID_SIGNATURE
+    )
+
+
+def _excuse(due: Events, _others: Events) -> list[Event]:
+    rejected = _first(due, Status.REJECTED)
+    reason = next(each for each in Reason if each is not rejected.reason)
+    return _instead(due, rejected, reason=reason)
+
+
+def _borrow_status(due: Events, others: Events) -> list[Event]:
+    update = next(each for each in due if any(each.status is not other.status for other in others))
+    lent = next(other for other in others if other.status is not update.status)
+    return _instead(due, update, status=lent.status, reason=lent.reason)
+
+
+def _rehash(due: Events, _others: Events) -> list[Event]:
+    content = due[0].content + b"\x00"
+    return [due[0], due[0]._replace(operation_id=sha256(content), content=content), *due[1:]]
+
+
+def _swap_content(due: Events, _others: Events) -> list[Event]:
+    old, new = _states(due)[:2]
+    return _instead(due, new, content=old.content)
+
+
+def _spare(due: Events, _others: Events) -> list[Event]:
+    """Report a revocation of a whole batch as one of a single credential."""
+    for update in due:
+        signed = decode(SignedAtalaOperation, update.content)
+        member = None if signed.operation is None else signed.operation.operation
+        if isinstance(member, RevokeCredentials) and not member.credentials_to_revoke:
+            one = AtalaOperation(
+                operation=member._replace(credentials_to_revoke=(sha256(update.content),))
+            )
+            return _instead(due, update, content=encode(signed._replace(operation=one)))
+    raise ValueError("no operation due revokes a whole batch")
+
+
+def _attribute(due: Events, others: Events) -> list[Event]:
+    stranger = next(each.did_suffix for each in others if each.did_suffix != due[0].did_suffix)
+    return _instead(due, due[0], did_suffix=stranger)
+
+
+def _move(due: Events, _others: Events) -> list[Event]:
+    place = due[-1].place
+    return _instead(due, due[-1], place=place._replace(number=place.number + 1))
+
+
+def _reorder(due: Events, _others: Events) -> list[Event]:
+    earlier, later = _states(due)[:2]
+    return [later if each is earlier else earlier if each is later else each for each in due]
+
+
+def _repeat(due: Events, _others: Events) -> list[Event]:
+    again = _states(due)[1]
+    return [copy for each in due for copy in ((each, each) if each is again else (each,))]
+
+
+def _push(due: Events, others: Events) -> list[Event]:
+    return sorted([*due, *others[:1]], key=lambda each: each.seq_no)
+
+
+CHEATS: Final[dict[str, Cheat[Event]]] = {
+    cheat.name: cheat
+    for cheat in (
+        Cheat(
+            "hide-deactivation",
+            "never tells that the DID was deactivated",
+            "missing",
+            _hiding(_DEACTIVATE),
+        ),
+        Cheat(
+            "hide-channel",
+            "leaves out what one channel has, revocations",
+            "missing",
+            _hiding(*_REVOCATIONS),
+        ),
+        Cheat(
+            "keep-old-state",
+            "leaves out each change of the DID after the first",
+            "missing",
+            _keep_old_state,
+        ),
+        Cheat("hide-rejection", "leaves out what was rejected", "missing", _hide_rejection),
+        Cheat(
+            "apply-rejected",
+            "says that a rejected operation was applied",
+            "altered",
+            _apply_rejected,
+        ),
+        Cheat(
+            "reject-applied",
+            "says that an applied operation was rejected",
+            "altered",
+            _reject_applied,
+        ),
+        Cheat("excuse", "gives another reason for a rejection", "altered", _excuse),
+        Cheat(
+            "borrow-status", "tells the status of another's operation", "altered", _borrow_status
+        ),
+        Cheat(
+            "swap-content",
+            "tells an older operation's content in place of a newer one's",
+            "altered",
+            _swap_content,
+        ),
+        Cheat("spare", "says that a revoked batch lost only one credential", "altered", _spare),
+        Cheat("attribute", "says that an operation is another DID's", "altered", _attribute),
+        Cheat("move", "says that an operation is in another block", "altered", _move),
+        Cheat("rehash", "tells an operation again, with another hash", "invented", _rehash),
+        Cheat("reorder", "swaps two changes of one DID", "out of order", _reorder),
+        Cheat("repeat", "tells a change of the DID twice", "doubled", _repeat),
+        Cheat("push", "tells an operation of another DID", "not asked for", _push),
+    )
+}
+"""The cheats with operations, by name.
+
+`change` gets the operations for the owner of one DID, and operations of others. Those of the owner
+include two changes of the DID, its deactivation, a rejected operation, and a revocation of a whole
+batch. Those of others include both statuses.
+"""
+
+
+class Told(NamedTuple):
+    """A status in a stream, at the time when the true status number `turn` held."""
+
+    turn: int
+    update: Update
+
+
+Answers: TypeAlias = Sequence[Told]
+"""The statuses of one operation in one stream."""
+
+
+def _at(due: Answers, status: OperationStatus) -> int:
+    """Return the place of the first answer with a status."""
+    return next(at for at, each in enumerate(due) if each.update.status is status)
+
+
+def _say(due: Answers, at: int, update: Update) -> list[Told]:
+    """Return the answers with another status at one place."""
+    return [*due[:at], due[at]._replace(update=update), *due[at + 1 :]]
+
+
+def _foretell(due: Answers, _others: Answers) -> list[Told]:
+    level = _at(due, OperationStatus.CONFIRMATION_LEVEL)
+    return _say(due, level, due[-1].update)
+
+
+def _deny(due: Answers, _others: Answers) -> list[Told]:
+    return _say(due, _at(due, OperationStatus.IN_BLOCK), Update(OperationStatus.CANCELLED))
+
+
+def _inflate(due: Answers, _others: Answers) -> list[Told]:
+    at = _at(due, OperationStatus.CONFIRMATION_LEVEL)
+    return _say(due, at, due[at].update._replace(level=due[at].update.level + 100))
+
+
+def _misplace(due: Answers, _others: Answers) -> list[Told]:
+    update = due[-1].update
+    if update.place is None:
+        raise ValueError("the last status has no place")
+    return _say(
+        due,
+        len(due) - 1,
+        update._replace(place=update.place._replace(number=update.place.number + 1)),
+    )
+
+
+def _borrow(due: Answers, others: Answers) -> list[Told]:
+    lent = next(each.update for each in others if each.update.place is not None)
+    return _say(due, _at(due, OperationStatus.PENDING), lent)
+
+
+def _repeat_answer(due: Answers, _others: Answers) -> list[Told]:
+    at = _at(due, OperationStatus.CONFIRMATION_LEVEL)
+    return [*due[: at + 1], due[at], *due[at + 1 :]]
+
+
+def _hark_back(due: Answers, _others: Answers) -> list[Told]:
+    at = _at(due, OperationStatus.CONFIRMATION_LEVEL)
+    return [*due[: at + 1], Told(due[at].turn, due[at - 1].update), *due[at + 1 :]]
+
+
+_OF_STATUS: Final[tuple[Cheat[Told], ...]] = (
+    Cheat("foretell", "says that an operation is approved before it is", "invented", _foretell),
+    Cheat("deny", "says that an operation in a block was cancelled", "invented", _deny),
+    Cheat("inflate", "says that more blocks confirm an operation than do", "altered", _inflate),
+    Cheat("misplace", "says that an operation is in another block", "altered", _misplace),
+    Cheat("borrow-answer", "tells the status of another operation", "altered", _borrow),
+    Cheat("repeat-answer", "tells a status twice in a row", "doubled", _repeat_answer),
+    Cheat(
+        "hark-back",
+        "tells an earlier status again, though no block was taken back",
+        "out of order",
+        _hark_back,
+    ),
+    Cheat(
+        "hide-end",
+        "never tells that an operation was approved",
+        "withheld",
+        lambda due, _: list(due[:-1]),
+    ),
+    Cheat("keep-silent", "tells nothing", "withheld", lambda _due, _others: []),
+)
+STATUS_CHEATS: Final = {cheat.name: cheat for cheat in _OF_STATUS}
+"""The cheats with statuses, by name.
+
+`change` gets the statuses of one operation, each with its turn, and those of another one. Those of
+the operation are PENDING and IN_BLOCK, both again after a reorganisation, several levels of
+CONFIRMATION_LEVEL, and APPROVED.
+"""

@@ -1,0 +1,223 @@
+"""A client of a PRISM node, which knows its position in the stream.
+
+    async with PrismClient("127.0.0.1:50052") as node:
+        subscription = await node.subscribe([Filter(FilterType.CREATE_DID_FILTER)])
+        async for message in node.events(subscription):
+            subscription = message.subscription
+
+`events` connects again if necessary, and yields each event once and in order. The subscription in
+the last message is everything that a client must store to go on later.
+
+If the node has taken operations back, `TakenBack` is raised. The caller then drops the operations
+after `seq_no` and goes on with the subscription in the error.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, Self, TypeVar
+
+import grpc
+import grpc.aio
+from google.protobuf import message as protobuf
+
+from interchain_events.events.errors import EventsError
+from interchain_events.events.subscriptions.grpc_server import KEEPALIVE_SECONDS, PING_SECONDS
+from interchain_events.prism.core.filters import Filter
+from interchain_events.prism.protocol import prism_pb2 as pb
+from interchain_events.prism.service.rpc import NAME, OUTCOMES
+
+R = TypeVar("R")
+
+_RETRY_SECONDS: Final = 0.5
+_AGAIN: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED})
+"""The statuses after which a stream connects again."""
+
+
+class NodeError(EventsError):
+    """Raised if the node refuses a request. `code` is the gRPC status."""
+
+    def __init__(self, code: grpc.StatusCode, words: str) -> None:
+        super().__init__(f"{code.name}: {words}")
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSubscription:
+    """A subscription and the client's position in it. It is everything that a client must store."""
+
+    token: str
+    cursor: str
+    """The cursor after the last message. Empty for the start of everything."""
+
+
+class TakenBack(EventsError):
+    """Raised if operations after `seq_no` were taken back.
+
+    The caller drops them and goes on with `subscription`. `operation_id` is the last operation that
+    remains.
+    """
+
+    def __init__(self, seq_no: int, operation_id: bytes, subscription: ClientSubscription) -> None:
+        super().__init__(f"operations after {seq_no} were taken back")
+        self.seq_no = seq_no
+        self.operation_id = operation_id
+        self.subscription = subscription
+
+
+class Message(NamedTuple):
+    """A message of a stream."""
+
+    events: Sequence[pb.SubscriptionEvent]
+    """The operations. A heartbeat has none."""
+    subscription: ClientSubscription
+    """What the client must store once it has dealt with the events."""
+    live: bool
+    """Whether the stream has caught up."""
+
+
+class PrismClient:
+    """A connection to a node at `host:port`.
+
+    Use it as an asynchronous context manager. `token` is the caller's token, if the node needs one.
+    `roots` are certificates in PEM for a node with TLS. Methods raise `NodeError`.
+    """
+
+    def __init__(self, address: str, *, token: str = "", roots: bytes | None = None) -> None:
+        options = (
+            ("grpc.keepalive_time_ms", KEEPALIVE_SECONDS * 1_000),
+            ("grpc.http2.ping_timeout_ms", PING_SECONDS * 1_000),
+        )
+        if roots is None:
+            self._channel = grpc.aio.insecure_channel(address, options)
+        else:
+            self._channel = grpc.aio.secure_channel(
+                address, grpc.ssl_channel_credentials(roots), options
+            )
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        """The metadata of every call."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._channel.close(None)
+
+    async def subscribe(
+        self, filters: Iterable[Filter], *, batches: bool = False, everything: bool = False
+    ) -> ClientSubscription:
+        """Make a subscription to the operations from now on.
+
+        With `everything`, it begins with the first operation.
+        """
+        request = pb.NewSubscriptionRequest(
+            filters=map(encode_filter, filters), allow_operations_batches=batches
+        )
+        found = await self._call("NewSubscription", request, pb.NewSubscriptionResponse.FromString)
+        return ClientSubscription(found.subscription_token, "" if everything else found.cursor)
+
+    async def events(
+        self, subscription: ClientSubscription, *, reconnect: bool = True
+    ) -> AsyncGenerator[Message, None]:
+        """Yield the messages after the subscription's cursor.
+
+        With `reconnect`, it connects again after a lost connection. Also raises `TakenBack`.
+        """
+        at = subscription
+        while True:
+            request = pb.GetSubscriptionEventsStreamRequest(subscription_token=at.token)
+            if at.cursor:
+                request.cursor = at.cursor
+            call = self._stream(
+                "GetSubscriptionEventsStream", request, pb.SubscriptionEvents.FromString
+            )
+            try:
+                async for found in call:
+                    at = replace(at, cursor=found.cursor)
+                    yield Message(found.events, at, found.live)
+            except grpc.aio.AioRpcError as error:
+                if reconnect and error.code() in _AGAIN:
+                    await asyncio.sleep(_RETRY_SECONDS)
+                    continue
+                raise _error(error, at) from None
+            finally:
+                call.cancel()
+
+    async def cancel(self, subscription: ClientSubscription) -> None:
+        """Delete a subscription."""
+        request = pb.CancelSubscriptionRequest(subscription_token=subscription.token)
+        await self._call("CancelSubscription", request, pb.CancelSubscriptionResponse.FromString)
+
+    async def schedule(self, signed: Iterable[bytes]) -> tuple[list[bytes], str]:
+        """Have operations anchored in one object. Returns their ids and a token to cancel them."""
+        request = pb.ScheduleOperationsRequest(signed_operations=signed)
+        found = await self._call(
+            "ScheduleOperations", request, pb.ScheduleOperationsResponse.FromString
+        )
+        return list(found.operation_ids), found.cancel_token
+
+    async def cancel_operation(self, operation_id: bytes, cancel_token: str) -> None:
+        """Cancel an operation that is not in a block."""
+        request = pb.CancelOperationRequest(operation_id=operation_id, cancel_token=cancel_token)
+        await self._call("CancelOperation", request, pb.CancelOperationResponse.FromString)
+
+    async def statuses(self, operation_id: bytes) -> AsyncGenerator[pb.OperationStatusUpdate, None]:
+        """Yield the status of an operation, and then its changes, until a final one."""
+        request = pb.GetOperationStatusStreamRequest(operation_id=operation_id)
+        call = self._stream(
+            "GetOperationStatusStream", request, pb.OperationStatusUpdate.FromString
+        )
+        try:
+            async for update in call:
+                yield update
+        except grpc.aio.AioRpcError as error:
+            raise _error(error, ClientSubscription("", "")) from None
+        finally:
+            call.cancel()
+
+    def _stream(
+        self, method: str, request: protobuf.Message, decode: Callable[[bytes], R]
+    ) -> "grpc.aio.UnaryStreamCall[protobuf.Message, R]":
+        """Begin a call with a stream of answers."""
+        call = self._channel.unary_stream(
+            f"/{NAME}/{method}", type(request).SerializeToString, decode
+        )
+        return call(request, metadata=self._metadata)
+
+    async def _call(
+        self, method: str, request: protobuf.Message, decode: Callable[[bytes], R]
+    ) -> R:
+        """Return the answer to a call. Raises `NodeError`."""
+        call = self._channel.unary_unary(
+            f"/{NAME}/{method}", type(request).SerializeToString, decode
+        )
+        try:
+            answer: R = await call(request, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            raise _error(error, ClientSubscription("", "")) from None
+        return answer
+
+
+def encode_filter(each: Filter) -> pb.SubscriptionFilter:
+    """Return a filter as a protobuf message."""
+    return pb.SubscriptionFilter(
+        type=each.type.name,
+        did_suffix=each.did_suffix or "",
+        credential_hash=each.credential_hash or b"",
+        credential_batch_id=each.credential_batch_id or "",
+        statuses=[] if each.status is None else [OUTCOMES[each.status]],
+    )
+
+
+def _error(error: grpc.aio.AioRpcError, at: ClientSubscription) -> EventsError:
+    """Return the error for a failed call. `at` is the client's position."""
+    trailing: Iterable[tuple[object, object]] = tuple(error.trailing_metadata() or ())  # type: ignore[arg-type]  # pairs
+    details = {str(key): str(value) for key, value in trailing}
+    if "last-common-cursor" in details:
+        where = replace(at, cursor=details["last-common-cursor"])
+        return TakenBack(
+            int(details["last-common-seq-no"]),
+            bytes.fromhex(details["last-common-operation"]),
+            where,
+        )
+    return NodeError(error.code(), error.details() or "")

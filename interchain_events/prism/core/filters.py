@@ -1,0 +1,110 @@
+"""The filters of subscriptions, with matching and normal form (PR-40 to PR-42)."""
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from interchain_events.prism.core.process import OperationType, Outcome, Status
+
+
+class FilterType(IntEnum):
+    """The kinds of filters. Numbers are those of `prism.proto`."""
+
+    DID_OWNER_ANY_FILTER = 1
+    UPDATE_DID_FILTER = 2
+    CREDENTIALS_ISSUANCE_FILTER = 3
+    CREDENTIALS_REVOCATION_FILTER = 4
+    ANONYMOUS_ANY_FILTER = 5
+    CREATE_DID_FILTER = 6
+    REVOKE_CREDENTIAL_FILTER = 7
+
+
+OWNERS: Final = frozenset(
+    {
+        FilterType.DID_OWNER_ANY_FILTER,
+        FilterType.UPDATE_DID_FILTER,
+        FilterType.CREDENTIALS_ISSUANCE_FILTER,
+        FilterType.CREDENTIALS_REVOCATION_FILTER,
+    }
+)
+"""The kinds of filters that name a DID."""
+
+TYPES: Final = {
+    FilterType.UPDATE_DID_FILTER: (OperationType.UPDATE_DID, OperationType.DEACTIVATE_DID),
+    FilterType.CREDENTIALS_ISSUANCE_FILTER: (OperationType.ISSUE_CREDENTIAL_BATCH,),
+    FilterType.CREDENTIALS_REVOCATION_FILTER: (OperationType.REVOKE_CREDENTIALS,),
+    FilterType.CREATE_DID_FILTER: (OperationType.CREATE_DID,),
+    FilterType.REVOKE_CREDENTIAL_FILTER: (OperationType.REVOKE_CREDENTIALS,),
+}
+"""The types of operations that a kind of filter matches. Other kinds match all types."""
+
+
+class Filter(NamedTuple):
+    """One filter."""
+
+    type: FilterType
+    did_suffix: str | None = None
+    credential_hash: bytes | None = None
+    credential_batch_id: str | None = None
+    status: Status | None = None
+    """APPLIED or REJECTED, `None` for both."""
+
+
+def matches(each: Filter, row: Outcome) -> bool:
+    """Return whether a filter matches the row of a processed operation (PR-40, PR-41)."""
+    if each.status is not None and row.status is not each.status:
+        return False
+    if each.type in TYPES and row.type not in TYPES[each.type]:
+        return False
+    if each.type in OWNERS:
+        return each.did_suffix in {row.did_suffix, row.created_did_suffix}
+    if each.type is FilterType.REVOKE_CREDENTIAL_FILTER:
+        if (
+            each.credential_batch_id is not None
+            and row.credential_batch_id != each.credential_batch_id
+        ):
+            return False
+        # A revocation without hashes concerns the whole batch.
+        return not row.revoked_hashes or each.credential_hash in row.revoked_hashes
+    return True
+
+
+def normal_form(filters: Iterable[Filter]) -> tuple[Filter, ...]:
+    """Return filters that match the same rows, in normal form (PR-42).
+
+    Equal filters are joined, covered filters are left out, and the rest is in one order.
+    """
+    # Filters are compared for each status, and those of both statuses are joined again at the end.
+    split = {
+        each._replace(status=status)
+        for each in filters
+        for status in ((Status.APPLIED, Status.REJECTED) if each.status is None else (each.status,))
+    }
+    kept = {
+        each for each in split if not any(_covers(other, each) for other in split if other != each)
+    }
+    joined: set[Filter] = set()
+    for each in kept:
+        both = {each._replace(status=status) for status in (Status.APPLIED, Status.REJECTED)}
+        joined.add(each._replace(status=None) if both <= kept else each)
+    return tuple(sorted(joined, key=_order))
+
+
+def _covers(wide: Filter, narrow: Filter) -> bool:
+    """Return whether every row that `narrow` matches is also matched by `wide`."""
+    if wide.status is not narrow.status:
+        return False
+    if wide.type is FilterType.ANONYMOUS_ANY_FILTER:
+        return True
+    if wide.type is FilterType.DID_OWNER_ANY_FILTER:
+        return narrow.type in OWNERS and narrow.did_suffix == wide.did_suffix
+    return (
+        wide == narrow._replace(credential_batch_id=None)
+        and wide.type is FilterType.REVOKE_CREDENTIAL_FILTER
+    )
+
+
+def _order(each: Filter) -> tuple[int, str, bytes, str, str]:
+    """Return the key by which filters are sorted."""
+    batch = each.credential_batch_id or ""
+    return (each.type, each.did_suffix or "", each.credential_hash or b"", batch, each.status or "")

@@ -1,0 +1,42 @@
+"""The state that the processing of operations reads and writes, without a database.
+
+`tables.ledger` has the same over the tables.
+"""
+
+from dataclasses import dataclass, field
+
+from interchain_events.prism.core.state import Batch, Did
+
+
+@dataclass(slots=True)
+class MemoryLedger:
+    """A ledger in memory."""
+
+    dids: dict[str, Did] = field(default_factory=dict)
+    """The DIDs by suffix."""
+    batches: dict[str, Batch] = field(default_factory=dict)
+    """The credential batches by id."""
+    applied_hashes: set[bytes] = field(default_factory=set)
+    """The hashes of the AtalaOperations that were applied."""
+    applied: set[bytes] = field(default_factory=set)
+    """The ids of the operations that were applied."""
+    rejected: set[bytes] = field(default_factory=set)
+    """The ids of the operations that were rejected."""
+
+    def did(self, suffix: str) -> Did | None:
+        """Return a DID by its suffix, `None` if there is none."""
+        return self.dids.get(suffix)
+
+    def batch(self, batch_id: str) -> Batch | None:
+        """Return a batch by its id, `None` if there is none."""
+        return self.batches.get(batch_id)
+
+    def is_rejected(self, operation_id: bytes) -> bool:
+        """Return whether an operation was rejected before."""
+        return operation_id in self.rejected
+
+    def note(self, operation_id: bytes, operation_hash: bytes | None, *, applied: bool) -> None:
+        """Record that an operation was applied or rejected."""
+        (self.applied if applied else self.rejected).add(operation_id)
+        if applied and operation_hash is not None:
+            self.applied_hashes.add(operation_hash)

@@ -1,0 +1,375 @@
+"""The messages of an AtalaObject: `decode(AtalaObject, raw)` and `encode(message)` (PR-10, PR-20).
+
+The members of a oneof share one attribute, which has the last member that was set. The attribute
+`raw` of a message that is hashed has the bytes as they were received. It is empty in a message that
+was made here and not decoded.
+"""
+
+from collections.abc import Callable
+from enum import IntEnum
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from interchain_events.prism.core.errors import Undecodable
+from interchain_events.prism.core.wire import (
+    BYTES,
+    VARINT,
+    bytes_field,
+    reader,
+    varint,
+    varint_field,
+)
+
+M = TypeVar("M")
+
+
+class Usage(IntEnum):
+    """The usages of a key."""
+
+    MASTER_KEY = 1
+    ISSUING_KEY = 2
+    KEY_AGREEMENT_KEY = 3
+    AUTHENTICATION_KEY = 4
+    REVOCATION_KEY = 5
+    CAPABILITY_INVOCATION_KEY = 6
+    CAPABILITY_DELEGATION_KEY = 7
+    VDR_KEY = 8
+
+
+class ECKeyData(NamedTuple):
+    """A point of a curve by its coordinates, in big endian."""
+
+    curve: str = ""
+    x: bytes = b""
+    y: bytes = b""
+
+
+class CompressedECKeyData(NamedTuple):
+    """A point of a curve in compressed form."""
+
+    curve: str = ""
+    data: bytes = b""
+
+
+class PublicKey(NamedTuple):
+    """A key as operations carry it."""
+
+    id: str = ""
+    usage: int = 0
+    """The number that was received, which need not be one of `Usage`."""
+    data: ECKeyData | CompressedECKeyData | None = None
+
+
+class Service(NamedTuple):
+    """A service as operations carry it."""
+
+    id: str = ""
+    type: str = ""
+    service_endpoint: str = ""
+
+
+class DIDCreationData(NamedTuple):
+    """The content of a new DID."""
+
+    public_keys: tuple[PublicKey, ...] = ()
+    services: tuple[Service, ...] = ()
+    context: tuple[str, ...] = ()
+
+
+class CreateDID(NamedTuple):
+    """The operation CREATE_DID, which creates a DID."""
+
+    did_data: DIDCreationData | None = None
+
+
+class AddKey(NamedTuple):
+    """An action that adds a key."""
+
+    key: PublicKey | None = None
+
+
+class RemoveKey(NamedTuple):
+    """An action that revokes a key."""
+
+    key_id: str = ""
+
+
+class AddService(NamedTuple):
+    """An action that adds a service."""
+
+    service: Service | None = None
+
+
+class RemoveService(NamedTuple):
+    """An action that removes a service."""
+
+    service_id: str = ""
+
+
+class UpdateService(NamedTuple):
+    """An action that changes a service. Empty fields leave the former values."""
+
+    service_id: str = ""
+    type: str = ""
+    service_endpoints: str = ""
+
+
+class PatchContext(NamedTuple):
+    """An action that replaces the context."""
+
+    context: tuple[str, ...] = ()
+
+
+Action: TypeAlias = AddKey | RemoveKey | AddService | RemoveService | UpdateService | PatchContext
+"""An action of an update."""
+
+
+class UpdateDIDAction(NamedTuple):
+    """The message around an action."""
+
+    action: Action | None = None
+
+
+class UpdateDID(NamedTuple):
+    """The operation UPDATE_DID, which changes a DID."""
+
+    previous_operation_hash: bytes = b""
+    """The hash of the last operation that was applied to the DID."""
+    id: str = ""
+    """The DID's suffix."""
+    actions: tuple[UpdateDIDAction, ...] = ()
+
+
+class CredentialBatchData(NamedTuple):
+    """A credential batch and its issuer. The batch's id is the hash of `raw`."""
+
+    raw: bytes = b""
+    issuer_did: str = ""
+    """The suffix of the issuer's DID."""
+    merkle_root: bytes = b""
+
+
+class IssueCredentialBatch(NamedTuple):
+    """The operation ISSUE_CREDENTIAL_BATCH, which issues a batch."""
+
+    credential_batch_data: CredentialBatchData | None = None
+
+
+class RevokeCredentials(NamedTuple):
+    """The operation REVOKE_CREDENTIALS, which revokes credentials of a batch."""
+
+    previous_operation_hash: bytes = b""
+    credential_batch_id: str = ""
+    credentials_to_revoke: tuple[bytes, ...] = ()
+    """The hashes of credentials. Without any, the whole batch is revoked."""
+
+
+class DeactivateDID(NamedTuple):
+    """The operation DEACTIVATE_DID, which ends a DID."""
+
+    previous_operation_hash: bytes = b""
+    id: str = ""
+    """The DID's suffix."""
+
+
+Operation: TypeAlias = (
+    CreateDID | UpdateDID | IssueCredentialBatch | RevokeCredentials | DeactivateDID
+)
+"""An operation of a kind that is processed."""
+
+
+class AtalaOperation(NamedTuple):
+    """The message that is signed."""
+
+    raw: bytes = b""
+    operation: Operation | None = None
+    """`None` if the message has no member that is processed."""
+
+
+class SignedAtalaOperation(NamedTuple):
+    """A signed operation."""
+
+    raw: bytes = b""
+    signed_with: str = ""
+    """The id of the key that signed it."""
+    signature: bytes = b""
+    operation: AtalaOperation | None = None
+
+
+class AtalaBlock(NamedTuple):
+    """The operations of an object."""
+
+    operations: tuple[SignedAtalaOperation, ...] = ()
+
+
+class AtalaObject(NamedTuple):
+    """The object that is anchored on a chain."""
+
+    raw: bytes = b""
+    block_content: AtalaBlock | None = None
+
+
+class _Field(NamedTuple):
+    """A field of a message."""
+
+    name: str
+    kind: type[tuple[object, ...]] | str
+    """The class of a message, or `text`, `bytes` or `enum`."""
+    repeated: bool = False
+
+
+_SCHEMA: Final[dict[type, dict[int, _Field]]] = {
+    AtalaObject: {4: _Field("block_content", AtalaBlock)},
+    AtalaBlock: {2: _Field("operations", SignedAtalaOperation, repeated=True)},
+    SignedAtalaOperation: {
+        1: _Field("signed_with", "text"),
+        2: _Field("signature", "bytes"),
+        3: _Field("operation", AtalaOperation),
+    },
+    AtalaOperation: {
+        1: _Field("operation", CreateDID),
+        2: _Field("operation", UpdateDID),
+        3: _Field("operation", IssueCredentialBatch),
+        4: _Field("operation", RevokeCredentials),
+        6: _Field("operation", DeactivateDID),
+    },
+    CreateDID: {1: _Field("did_data", DIDCreationData)},
+    DIDCreationData: {
+        2: _Field("public_keys", PublicKey, repeated=True),
+        3: _Field("services", Service, repeated=True),
+        4: _Field("context", "text", repeated=True),
+    },
+    UpdateDID: {
+        1: _Field("previous_operation_hash", "bytes"),
+        2: _Field("id", "text"),
+        3: _Field("actions", UpdateDIDAction, repeated=True),
+    },
+    UpdateDIDAction: {
+        1: _Field("action", AddKey),
+        2: _Field("action", RemoveKey),
+        3: _Field("action", AddService),
+        4: _Field("action", RemoveService),
+        5: _Field("action", UpdateService),
+        6: _Field("action", PatchContext),
+    },
+    AddKey: {1: _Field("key", PublicKey)},
+    RemoveKey: {1: _Field("key_id", "text")},
+    AddService: {1: _Field("service", Service)},
+    RemoveService: {1: _Field("service_id", "text")},
+    UpdateService: {
+        1: _Field("service_id", "text"),
+        2: _Field("type", "text"),
+        3: _Field("service_endpoints", "text"),
+    },
+    PatchContext: {1: _Field("context", "text", repeated=True)},
+    IssueCredentialBatch: {1: _Field("credential_batch_data", CredentialBatchData)},
+    CredentialBatchData: {1: _Field("issuer_did", "text"), 2: _Field("merkle_root", "bytes")},
+    RevokeCredentials: {
+        1: _Field("previous_operation_hash", "bytes"),
+        2: _Field("credential_batch_id", "text"),
+        3: _Field("credentials_to_revoke", "bytes", repeated=True),
+    },
+    DeactivateDID: {1: _Field("previous_operation_hash", "bytes"), 2: _Field("id", "text")},
+    PublicKey: {
+        1: _Field("id", "text"),
+        2: _Field("usage", "enum"),
+        8: _Field("data", ECKeyData),
+        9: _Field("data", CompressedECKeyData),
+    },
+    ECKeyData: {1: _Field("curve", "text"), 2: _Field("x", "bytes"), 3: _Field("y", "bytes")},
+    CompressedECKeyData: {1: _Field("curve", "text"), 2: _Field("data", "bytes")},
+    Service: {
+        1: _Field("id", "text"),
+        2: _Field("type", "text"),
+        3: _Field("service_endpoint", "text"),
+    },
+}
+"""The fields of each message by their numbers. Other fields are skipped."""
+
+
+def decode(message: type[M], raw: bytes) -> M:
+    """Return the message in some bytes. Raises `Undecodable`."""
+    try:
+        found: M = _READERS[message](raw)
+    except UnicodeDecodeError:
+        raise Undecodable("text that is not UTF-8") from None
+    return found
+
+
+def encode(message: tuple[object, ...]) -> bytes:
+    """Return the canonical bytes of a message: fields in order, and none that is empty.
+
+    The attribute `raw` is ignored.
+    """
+    return b"".join(
+        _encoded_field(number, field, getattr(message, field.name))
+        for number, field in _SCHEMA[type(message)].items()
+    )
+
+
+def is_canonical(signed: SignedAtalaOperation) -> bool:
+    """Return whether a SignedAtalaOperation was encoded canonically (PR-21, check 1).
+
+    It must have the fields 1, 2 and 3 in order, minimally encoded, and no others.
+    """
+    raw, name, signature, operation = signed
+    # 0x0a, 0x12 and 0x1a begin fields 1, 2 and 3 of bytes.
+    # The message is encoded from its end, and then compared.
+    made = b"" if operation is None else b"\x1a" + varint(len(operation.raw)) + operation.raw
+    if signature:
+        made = b"\x12" + varint(len(signature)) + signature + made
+    if name:
+        encoded = name.encode()
+        made = b"\x0a" + varint(len(encoded)) + encoded + made
+    return made == raw
+
+
+def _encoded_field(number: int, field: _Field, value: Any) -> bytes:
+    """Return the bytes of a field, empty for an empty value."""
+    if field.repeated:
+        return b"".join(bytes_field(number, _encoded(each)) for each in value)
+    if field.kind == "enum":
+        return varint_field(number, value) if value else b""
+    if not isinstance(field.kind, str):
+        return bytes_field(number, encode(value)) if type(value) is field.kind else b""
+    return bytes_field(number, _encoded(value)) if value else b""
+
+
+def _encoded(value: Any) -> bytes:
+    """Return the bytes of a value."""
+    if isinstance(value, str):
+        return value.encode()
+    return value if isinstance(value, bytes) else encode(value)
+
+
+_CONVERTERS: Final[dict[str, Callable[[bytes], Any] | None]] = {
+    "text": bytes.decode,
+    "bytes": None,
+    "enum": None,
+}
+"""The function that makes a value from bytes, for fields that are not messages."""
+_READERS: Final[dict[Any, Callable[[bytes], Any]]] = {}
+"""The reader of each message."""
+
+
+def _reader(message: Any) -> Callable[[bytes], Any]:
+    """Return the reader of a message.
+
+    It is made once, after the readers of the messages inside of it.
+    """
+    if message not in _READERS:
+        steps = {
+            number << 3 | (VARINT if field.kind == "enum" else BYTES): (
+                message._fields.index(field.name),
+                field.repeated,
+                _CONVERTERS[field.kind] if isinstance(field.kind, str) else _reader(field.kind),
+            )
+            for number, field in _SCHEMA[message].items()
+        }
+        make = partial(tuple.__new__, message)
+        _READERS[message] = reader(steps, message(), make, is_hashed="raw" in message._fields)
+    return _READERS[message]
+
+
+for _message in _SCHEMA:
+    _reader(_message)

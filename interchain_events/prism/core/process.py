@@ -1,0 +1,368 @@
+"""From an anchored object to rows and state: the checks in their order (PR-20 to PR-23).
+
+    operations = read_object(raw)                # None: the object is ignored
+    for signed in operations or ():
+        row = process(ledger, signed)            # None: its id was decided before
+
+`process` consists of `examine`, which needs no ledger, and `judge`.
+"""
+
+from enum import IntEnum, StrEnum
+from typing import Final, NamedTuple
+
+from interchain_events.prism.core import messages as m
+from interchain_events.prism.core import signatures
+from interchain_events.prism.core.errors import Reason, Rejected, Undecodable
+from interchain_events.prism.core.identifiers import is_hex_hash, sha256
+from interchain_events.prism.core.ledger import MemoryLedger
+from interchain_events.prism.core.state import (
+    USAGES,
+    Batch,
+    Did,
+    Key,
+    created,
+    deactivated,
+    revoked,
+    updated,
+)
+from interchain_events.prism.core.well_formed import SECP256K1, check, key_point
+
+
+class OperationType(IntEnum):
+    """The kinds of operations. Numbers are those of `prism.proto`.
+
+    UNKNOWN is an operation that failed check 1 or 2.
+    """
+
+    UNKNOWN = 0
+    CREATE_DID = 1
+    UPDATE_DID = 2
+    ISSUE_CREDENTIAL_BATCH = 3
+    REVOKE_CREDENTIALS = 4
+    DEACTIVATE_DID = 6
+
+
+class Status(StrEnum):
+    """The status of an operation in its row.
+
+    RECEIVED and CANCELLED are only of operations that were scheduled at this node (PR-63).
+    """
+
+    RECEIVED = "RECEIVED"
+    CANCELLED = "CANCELLED"
+    APPLIED = "APPLIED"
+    REJECTED = "REJECTED"
+
+
+_UNKNOWN: Final = OperationType.UNKNOWN
+_CREATE: Final = OperationType.CREATE_DID
+_REVOKE: Final = OperationType.REVOKE_CREDENTIALS
+"""Members under names of their own, because an enumeration looks its members up at each use."""
+_NO_USAGE: Final = m.Usage.VDR_KEY
+"""Stands for a number that is not a usage. Such a key is refused by PR-24 later."""
+
+_TYPES: Final[dict[type, OperationType]] = {
+    m.CreateDID: OperationType.CREATE_DID,
+    m.UpdateDID: OperationType.UPDATE_DID,
+    m.IssueCredentialBatch: OperationType.ISSUE_CREDENTIAL_BATCH,
+    m.RevokeCredentials: OperationType.REVOKE_CREDENTIALS,
+    m.DeactivateDID: OperationType.DEACTIVATE_DID,
+}
+"""The type of each message."""
+_USAGES: Final = {
+    OperationType.CREATE_DID: m.Usage.MASTER_KEY,
+    OperationType.UPDATE_DID: m.Usage.MASTER_KEY,
+    OperationType.DEACTIVATE_DID: m.Usage.MASTER_KEY,
+    OperationType.ISSUE_CREDENTIAL_BATCH: m.Usage.ISSUING_KEY,
+    OperationType.REVOKE_CREDENTIALS: m.Usage.REVOCATION_KEY,
+}
+"""The usage that the signing key of each type must have."""
+
+
+class Examined(NamedTuple):
+    """An operation with everything that can be learnt from its bytes alone."""
+
+    signed: m.SignedAtalaOperation
+    id: bytes
+    """The hash of the SignedAtalaOperation."""
+    hash: bytes | None
+    """The hash of the AtalaOperation, if there is one."""
+    type: OperationType
+    batch_id: str | None
+    """The id of the batch that it issues or names for revocation."""
+
+
+class Outcome(NamedTuple):
+    """The outcome of an operation: the columns of its row that do not depend on its place."""
+
+    operation_id: bytes
+    operation_hash: bytes | None
+    type: OperationType
+    reason: Reason | None
+    """The reason of a rejection, `None` if the operation was applied."""
+    did_suffix: str | None
+    """The DID to which it is attributed (PR-22). `None` also for CREATE_DID."""
+    created_did_suffix: str | None
+    credential_batch_id: str | None
+    revoked_hashes: tuple[bytes, ...]
+    content: bytes
+    """The bytes of the SignedAtalaOperation."""
+
+    @property
+    def status(self) -> Status:
+        """Return APPLIED or REJECTED."""
+        return Status.APPLIED if self.reason is None else Status.REJECTED
+
+
+def read_object(raw: bytes) -> tuple[m.SignedAtalaOperation, ...] | None:
+    """Return the operations of an object.
+
+    Returns `None` if the object is ignored, because it cannot be decoded or has no operations
+    (PR-20).
+    """
+    try:
+        block = m.decode(m.AtalaObject, raw).block_content
+    except Undecodable:
+        return None
+    return None if block is None or not block.operations else block.operations
+
+
+def examine(signed: m.SignedAtalaOperation) -> Examined:
+    """Return an operation with everything that can be learnt from its bytes."""
+    operation = signed.operation
+    kind, batch_id = _UNKNOWN, None
+    if operation is not None and operation.operation is not None and m.is_canonical(signed):
+        kind, batch_id = _TYPES[type(operation.operation)], _named_batch(operation.operation)
+    return Examined(
+        signed,
+        sha256(signed.raw),
+        None if operation is None else sha256(operation.raw),
+        kind,
+        batch_id,
+    )
+
+
+def process(ledger: MemoryLedger, signed: m.SignedAtalaOperation) -> Outcome | None:
+    """Check an operation, apply it to the ledger, and return its outcome.
+
+    Returns `None` if its id was decided before (PR-23).
+    """
+    return judge(ledger, examine(signed))
+
+
+def judge(ledger: MemoryLedger, examined: Examined) -> Outcome | None:
+    """Check an examined operation, apply it to the ledger, and return its outcome.
+
+    Returns `None` if its id was decided before: an applied operation is ignored, and a rejected one
+    is tried again and returns `None` if it is rejected again (PR-23).
+    """
+    if examined.id in ledger.applied:
+        return None
+    judged = _Judged(examined)
+    try:
+        judged.apply(ledger)
+    except Rejected as rejected:
+        if ledger.is_rejected(examined.id):
+            return None
+        judged.reason = rejected.reason
+    ledger.note(examined.id, examined.hash, applied=judged.reason is None)
+    return judged.outcome()
+
+
+def check_shape(examined: Examined) -> m.Operation:
+    """Do the checks that need no state, which are 1 to 3, and return the operation.
+
+    Raises `Rejected`.
+    """
+    signed = examined.signed
+    if examined.type is _UNKNOWN and not m.is_canonical(signed):
+        raise Rejected(Reason.MALFORMED_OPERATION, "SignedAtalaOperation is not canonical")
+    if signed.operation is None or signed.operation.operation is None:
+        raise Rejected(Reason.UNSUPPORTED_OPERATION)
+    if not _is_shaped(signed.operation.operation):
+        raise Rejected(
+            Reason.MALFORMED_OPERATION, "a DID suffix, a batch id or data is missing or malformed"
+        )
+    return signed.operation.operation
+
+
+def _is_shaped(operation: m.Operation) -> bool:
+    """Return whether an operation has its data, and a DID suffix or batch id of the right form."""
+    match operation:
+        case m.CreateDID(did_data):
+            return did_data is not None
+        case m.UpdateDID(_, suffix, _) | m.DeactivateDID(_, suffix):
+            return is_hex_hash(suffix)
+        case m.IssueCredentialBatch(data):
+            return data is not None and is_hex_hash(data.issuer_did)
+        case m.RevokeCredentials(_, batch_id, _):
+            return is_hex_hash(batch_id)
+
+
+def _named_batch(operation: m.Operation) -> str | None:
+    """Return the id of the batch that an operation issues or revokes, `None` if there is none."""
+    match operation:
+        case m.IssueCredentialBatch(data) if data is not None:
+            return sha256(data.raw).hex()
+        case m.RevokeCredentials(_, batch_id, _) if is_hex_hash(batch_id):
+            return batch_id
+        case _:
+            return None
+
+
+def effect(did: Did | None, operation: m.Operation, operation_hash: bytes) -> Did:
+    """Return a DID after a CREATE_DID, UPDATE_DID or DEACTIVATE_DID.
+
+    Raises `Rejected`.
+    """
+    if isinstance(operation, m.CreateDID):
+        return created(operation, operation_hash)
+    if did is not None and isinstance(operation, m.UpdateDID):
+        return updated(did, operation, operation_hash)
+    if did is not None and isinstance(operation, m.DeactivateDID):
+        return deactivated(did, operation, operation_hash)
+    raise Rejected(Reason.UNKNOWN_DID)
+
+
+class _Judged:
+    """An operation on its way through the checks."""
+
+    def __init__(self, examined: Examined) -> None:
+        self._examined = examined
+        self._attributed: str | None = None
+        """The DID whose key has signed, once check 6 has passed."""
+        self.reason: Reason | None = None
+
+    def outcome(self) -> Outcome:
+        """Return the outcome, after the checks."""
+        signed, operation_id, operation_hash, kind, batch_id = self._examined
+        is_create = kind is _CREATE
+        return Outcome(
+            operation_id,
+            operation_hash,
+            kind,
+            self.reason,
+            None if is_create else self._attributed,
+            self._attributed if is_create else None,
+            batch_id,
+            revoked_hashes(signed) if kind is _REVOKE else (),
+            signed.raw,
+        )
+
+    def apply(self, ledger: MemoryLedger) -> None:
+        """Do all checks in order, then apply the operation to the ledger. Raises `Rejected`.
+
+        The numbers in the comments are those of PR-21.
+        """
+        signed, _, operation_hash, kind, _ = self._examined
+        operation = check_shape(self._examined)  # 1 to 3
+        if signed.operation is None or operation_hash is None:
+            raise Rejected(Reason.UNSUPPORTED_OPERATION)
+        owner, did, batch = self._subject(ledger, operation)  # 4
+        key = self._key(operation, did)  # 5
+        if not signatures.verify(key.point, operation_hash, signed.signature):
+            raise Rejected(Reason.INVALID_SIGNATURE)  # 6
+        # Only now is the operation attributed to a DID, even if a later check fails (PR-22).
+        self._attributed = operation_hash.hex() if isinstance(operation, m.CreateDID) else owner
+        if operation_hash in ledger.applied_hashes:
+            raise Rejected(Reason.DUPLICATE_OPERATION)  # 7
+        check(operation)  # 8
+        if key.usage != _USAGES[kind]:
+            raise Rejected(Reason.WRONG_KEY_USAGE)  # 9
+        if not key.active:
+            raise Rejected(Reason.KEY_REVOKED)  # 10
+        _check_previous(operation, did, batch)  # 11
+        self._effect(ledger, operation, did, batch, operation_hash)  # 12
+
+    def _subject(
+        self, ledger: MemoryLedger, operation: m.Operation
+    ) -> tuple[str, Did | None, Batch | None]:
+        """Return the DID whose key must have signed: its suffix and state, and the batch to revoke.
+
+        A CREATE_DID has neither.
+        """
+        suffix, batch = "", None
+        match operation:
+            case m.CreateDID():
+                return "", None, None
+            case m.UpdateDID(_, given, _) | m.DeactivateDID(_, given):
+                suffix = given
+            case m.IssueCredentialBatch(data):
+                suffix = "" if data is None else data.issuer_did
+            case m.RevokeCredentials(_, batch_id, _):
+                batch = ledger.batch(batch_id)
+                if batch is None:
+                    raise Rejected(Reason.UNKNOWN_BATCH)
+                suffix = batch.issuer
+        did = ledger.did(suffix)
+        if did is None:
+            raise Rejected(Reason.UNKNOWN_DID)
+        return suffix, did, batch
+
+    def _key(self, operation: m.Operation, did: Did | None) -> Key:
+        """Return the key that is named as signer. Raises `Rejected` if it cannot have signed.
+
+        The key of a CREATE_DID is one of its own.
+        """
+        name = self._examined.signed.signed_with
+        found: Key | None = None
+        if isinstance(operation, m.CreateDID):
+            keys = () if operation.did_data is None else operation.did_data.public_keys
+            first = next((each for each in keys if each.id == name), None)
+            point = None if first is None else key_point(first)
+            if first is not None and point is not None:
+                found = Key(USAGES.get(first.usage, _NO_USAGE), *point)
+        elif did is not None:
+            found = did.keys.get(name)
+        if found is None or found.curve != SECP256K1:
+            raise Rejected(Reason.UNKNOWN_KEY)
+        return found
+
+    def _effect(
+        self,
+        ledger: MemoryLedger,
+        operation: m.Operation,
+        did: Did | None,
+        batch: Batch | None,
+        operation_hash: bytes,
+    ) -> None:
+        """Change the ledger. Raises `Rejected` if the state does not allow the operation."""
+        if isinstance(operation, m.RevokeCredentials) and batch is not None:
+            ledger.batches[operation.credential_batch_id] = revoked(batch, operation)
+        elif (
+            isinstance(operation, m.IssueCredentialBatch)
+            and operation.credential_batch_data is not None
+        ):
+            data, batch_id = operation.credential_batch_data, self._examined.batch_id or ""
+            if ledger.batch(batch_id) is not None:
+                raise Rejected(Reason.BATCH_EXISTS)
+            ledger.batches[batch_id] = Batch(data.issuer_did, data.merkle_root, operation_hash)
+        else:
+            ledger.dids[self._attributed or ""] = effect(did, operation, operation_hash)
+
+
+def revoked_hashes(signed: m.SignedAtalaOperation) -> tuple[bytes, ...]:
+    """Return the hashes that a REVOKE_CREDENTIALS lists, each once and sorted."""
+    member = None if signed.operation is None else signed.operation.operation
+    return (
+        tuple(sorted({*member.credentials_to_revoke}))
+        if isinstance(member, m.RevokeCredentials)
+        else ()
+    )
+
+
+def _check_previous(operation: m.Operation, did: Did | None, batch: Batch | None) -> None:
+    """Check the hash of the previous operation, which an operation must name.
+
+    It is the last operation that was applied to the DID or, for a revocation, the one that issued
+    the batch.
+    """
+    match operation:
+        case m.UpdateDID(previous) | m.DeactivateDID(previous):
+            last = None if did is None else did.last_hash
+        case m.RevokeCredentials(previous):
+            last = None if batch is None else batch.issue_hash
+        case _:
+            return
+    if previous != last:
+        raise Rejected(Reason.WRONG_PREVIOUS_HASH)

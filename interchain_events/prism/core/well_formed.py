@@ -1,0 +1,211 @@
+"""The form that an operation must have (PR-24).
+
+The functions raise `Rejected` with MALFORMED_OPERATION and an explanation.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+from interchain_events.prism.core import messages as m
+from interchain_events.prism.core import signatures
+from interchain_events.prism.core.errors import Reason, Rejected
+
+SECP256K1: Final = "secp256k1"
+"""The name of the curve of keys that sign."""
+RAW_CURVES: Final = ("Ed25519", "X25519")
+"""The curves whose keys are 32 bytes."""
+MOST_ACTIVE: Final = 50
+"""The greatest number of active keys of a DID, and of active services."""
+_MOST_ID: Final = 50
+"""The greatest length of the id of a key or service, in characters."""
+_MOST_TYPE: Final = 100
+"""The greatest length of a service's type, in characters."""
+_MOST_ENDPOINT: Final = 300
+"""The greatest length of a service's endpoint, in characters."""
+_HASH: Final = 32
+"""The size of a hash, in bytes."""
+_MASTER, _LAST = int(m.Usage.MASTER_KEY), int(m.Usage.VDR_KEY)
+"""Plain numbers, because an enumeration looks its members up at each use."""
+
+# The repetitions are possessive. The next character alone decides how a text continues, so
+# backtracking would find nothing.
+_ID: Final = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]++|%[0-9A-Fa-f]{2})++")
+_TYPE: Final = re.compile(r"[A-Za-z0-9_-]+( +[A-Za-z0-9_-]+)*")
+_URI: Final = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]++|%[0-9A-Fa-f]{2})++"
+)
+
+
+def check(operation: m.Operation) -> None:
+    """Check everything that PR-24 requires of an operation."""
+    match operation:
+        case m.CreateDID(did_data):
+            if did_data is None:
+                _malformed("no did_data")
+            _keys(did_data.public_keys)
+            _services(did_data.services)
+            _unique(did_data.context, "context")
+        case m.UpdateDID(previous, _, actions):
+            _hash(previous, "previous_operation_hash")
+            if not actions:
+                _malformed("no actions")
+            for each in actions:
+                _action(each.action)
+        case m.IssueCredentialBatch(data):
+            _hash(b"" if data is None else data.merkle_root, "merkle_root")
+        case m.RevokeCredentials(previous, _, hashes):
+            _hash(previous, "previous_operation_hash")
+            for each_hash in hashes:
+                _hash(each_hash, "credentials_to_revoke")
+        case m.DeactivateDID(previous, _):
+            _hash(previous, "previous_operation_hash")
+
+
+def key_point(key: m.PublicKey) -> tuple[str, bytes] | None:
+    """Return the curve and the public key of a key, `None` if its data cannot be used.
+
+    The public key is a compressed point of secp256k1, or 32 bytes for other curves.
+    """
+    data = key.data
+    if data is None:
+        return None
+    if data.curve == SECP256K1:
+        found = (
+            signatures.compressed(data.x, data.y)
+            if isinstance(data, m.ECKeyData)
+            else signatures.on_curve(data.data)
+        )
+        return None if found is None else (SECP256K1, found)
+    raw = data.data if isinstance(data, m.CompressedECKeyData) else data.x
+    return (data.curve, raw) if data.curve in RAW_CURVES and len(raw) == _HASH else None
+
+
+def _keys(keys: Sequence[m.PublicKey]) -> None:
+    """Check the keys of a new DID."""
+    if not 1 <= len(keys) <= MOST_ACTIVE:
+        _malformed(f"{len(keys)} keys")
+    for each in keys:
+        _key(each)
+    _unique([each.id for each in keys], "key id")
+    if _MASTER not in [each.usage for each in keys]:
+        _malformed("no master key")
+
+
+def _key(key: m.PublicKey) -> None:
+    """Check one key."""
+    _id(key.id, "key id")
+    if not _MASTER <= key.usage <= _LAST:
+        _malformed(f"key {key.id}: usage {key.usage}")
+    point = key_point(key)
+    if point is None or (key.usage == _MASTER and point[0] != SECP256K1):
+        _malformed(f"key {key.id}: its data")
+
+
+def _services(services: Sequence[m.Service]) -> None:
+    """Check the services of a new DID."""
+    if len(services) > MOST_ACTIVE:
+        _malformed(f"{len(services)} services")
+    for each in services:
+        _service(each)
+    _unique([each.id for each in services], "service id")
+
+
+def _service(service: m.Service) -> None:
+    """Check one service."""
+    _id(service.id, "service id")
+    _service_type(service.type)
+    _endpoint(service.service_endpoint)
+
+
+def _action(action: m.Action | None) -> None:
+    """Check one action of an update."""
+    match action:
+        case None:
+            _malformed("an empty action")
+        case m.AddKey(key):
+            if key is None:
+                _malformed("add_key without a key")
+            _key(key)
+        case m.RemoveKey(key_id):
+            _id(key_id, "key id")
+        case m.AddService(service):
+            if service is None:
+                _malformed("add_service without a service")
+            _service(service)
+        case m.RemoveService(service_id):
+            _id(service_id, "service id")
+        case m.UpdateService(service_id, kind, endpoints):
+            _id(service_id, "service id")
+            if not kind and not endpoints:
+                _malformed("update_service changes nothing")
+            if kind:
+                _service_type(kind)
+            if endpoints:
+                _endpoint(endpoints)
+        case m.PatchContext(context):
+            _unique(context, "context")
+
+
+def _id(text: str, what: str) -> None:
+    if len(text) > _MOST_ID or not _ID.fullmatch(text):
+        _malformed(f"{what} {text!r}")
+
+
+def _service_type(text: str) -> None:
+    """Check a service's type: one name, or a JSON list of names."""
+    if len(text) > _MOST_TYPE:
+        _malformed("a service type of more than 100 characters")
+    if not _TYPE.fullmatch(text):
+        listed = _json(text)
+        if (
+            not isinstance(listed, list)
+            or not listed
+            or not all(_is(_TYPE, each) for each in listed)
+        ):
+            _malformed(f"service type {text!r}")
+
+
+def _endpoint(text: str) -> None:
+    """Check a service's endpoint: a URI, a JSON object, or a JSON list of those."""
+    if len(text) > _MOST_ENDPOINT:
+        _malformed("an endpoint of more than 300 characters")
+    if _URI.fullmatch(text):
+        return
+    found = _json(text)
+    listed = found if isinstance(found, list) else [found] if isinstance(found, dict) else []
+    if not listed or not all(isinstance(each, dict) or _is(_URI, each) for each in listed):
+        _malformed(f"endpoint {text!r}")
+
+
+def _hash(value: bytes, what: str) -> None:
+    if len(value) != _HASH:
+        _malformed(f"{what} of {len(value)} bytes")
+
+
+def _unique(values: Sequence[str], what: str) -> None:
+    """Check that no value occurs twice."""
+    if len({*values}) < len(values):
+        _malformed(f"a {what} twice")
+
+
+def _is(pattern: re.Pattern[str], value: object) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _json(text: str) -> Any:
+    """Return the value of JSON, `None` if the text is not JSON."""
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _no_constant(name: str) -> NoReturn:
+    """Refuse NaN and infinities, which JSON does not have."""
+    raise ValueError(name)
+
+
+def _malformed(words: str) -> NoReturn:
+    raise Rejected(Reason.MALFORMED_OPERATION, words)

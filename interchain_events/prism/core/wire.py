@@ -1,0 +1,150 @@
+"""Protobuf's wire format, read with the choices of PR-20.
+
+    field   varint (number << 3 | wire type)  value
+    value   0 varint | 1 eight bytes | 2 varint length, bytes | 5 four bytes
+
+The protobuf library cannot be used to read operations: it does not retain the bytes that are
+hashed, merges a message that occurs twice, cuts enums to 32 bits, and accepts groups.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias, TypeVar
+
+from interchain_events.prism.core.errors import Undecodable
+
+VARINT: Final = 0
+"""The wire type of numbers."""
+BYTES: Final = 2
+"""The wire type of bytes, text and messages."""
+_SIZES: Final = {1: 8, 5: 4}
+"""The sizes of the other wire types, in bytes."""
+_LEAST_TAG: Final = 1 << 3
+"""The least tag of a field: field numbers begin with 1."""
+_TAGS: Final = 1 << 32
+"""Tags are smaller than this."""
+_SHORT: Final = tuple(bytes((value,)) for value in range(0x80))
+"""The varints of one byte."""
+_MOST_VARINT: Final = (1 << 64) - 1
+
+M = TypeVar("M")
+
+Step: TypeAlias = tuple[int, bool, Callable[[bytes], Any] | None]
+"""How a field is read: the place of its value in the message, whether it is repeated, and a
+function that makes the value from bytes. The function is `None` for numbers, and for bytes that are
+the value themselves."""
+
+
+def reader(
+    steps: Mapping[int, Step],
+    empty: Sequence[object],
+    make: Callable[[list[object]], M],
+    *,
+    is_hashed: bool,
+) -> Callable[[bytes], M]:
+    """Return a function that reads a message. It raises `Undecodable`.
+
+    `steps` has the fields that are read, by their tags (number << 3 | wire type, with wire type 0
+    or 2). Other fields are skipped. `empty` has the values of a message without fields, which are
+    empty tuples for repeated fields. If `is_hashed`, the first value is the message's bytes.
+    """
+    step_of = steps.get
+    start: list[Any] = [*empty]
+    lists = sorted({place for place, is_repeated, _ in steps.values() if is_repeated})
+
+    def read(raw: bytes) -> M:
+        values = start.copy()
+        if is_hashed:
+            values[0] = raw
+        at, end = 0, len(raw)
+        while at < end:
+            tag = raw[at]
+            at += 1
+            if tag >= 0x80:
+                tag, at = _varint(raw, at - 1)
+            step = step_of(tag)
+            if step is None:
+                at = _skip(tag, raw, at)
+                continue
+            # Most numbers and lengths have one byte. 0x80 makes `_varint` report the end.
+            value: Any = raw[at] if at < end else 0x80
+            at += 1
+            if value >= 0x80:
+                value, at = _varint(raw, at - 1)
+            place, is_repeated, convert = step
+            if tag & BYTES:
+                value = raw[at : (at := at + value)]
+                if at > end:
+                    raise Undecodable(f"field {tag >> 3} ends beyond its message")
+                if convert is not None:
+                    value = convert(value)
+            if not is_repeated:
+                values[place] = value
+            elif values[place]:
+                values[place].append(value)
+            else:
+                values[place] = [value]
+        for place in lists:
+            if values[place]:
+                values[place] = tuple(values[place])
+        return make(values)
+
+    return read
+
+
+def _skip(tag: int, raw: bytes, at: int) -> int:
+    """Return the place after the value at `at`."""
+    kind = tag & 7
+    if not _LEAST_TAG <= tag < _TAGS:
+        raise Undecodable(f"field number {tag >> 3}")
+    if kind == VARINT:
+        return _varint(raw, at)[1]
+    if kind == BYTES:
+        length, at = _varint(raw, at)
+    elif kind in _SIZES:
+        length = _SIZES[kind]
+    else:
+        raise Undecodable(f"wire type {kind}")
+    if at + length > len(raw):
+        raise Undecodable(f"field {tag >> 3} ends beyond its message")
+    return at + length
+
+
+def _varint(raw: bytes, at: int) -> tuple[int, int]:
+    """Return the number at `at`, and the place after it."""
+    value = shift = 0
+    while True:
+        if at >= len(raw):
+            raise Undecodable("a varint ends beyond its message")
+        byte = raw[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift > 63:
+            raise Undecodable("a varint of more than ten bytes")
+    if value > _MOST_VARINT:
+        raise Undecodable("a varint of more than 64 bits")
+    return value, at
+
+
+def varint(value: int) -> bytes:
+    """Return the shortest varint of a number."""
+    if value < 0x80:
+        return _SHORT[value]
+    made = bytearray()
+    while value >= 0x80:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    made.append(value)
+    return bytes(made)
+
+
+def bytes_field(number: int, value: bytes) -> bytes:
+    """Return a field with bytes, text or a message."""
+    return varint(number << 3 | BYTES) + varint(len(value)) + value
+
+
+def varint_field(number: int, value: int) -> bytes:
+    """Return a field with a number."""
+    return varint(number << 3 | VARINT) + varint(value)

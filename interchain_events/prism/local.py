@@ -1,0 +1,153 @@
+"""A PRISM node over an emulated chain, all in one process, for examples, notebooks and tests.
+
+    with LocalPrism() as node:
+        created = node.follow(Filter(FilterType.CREATE_DID_FILTER))
+        node.anchor(operation)                       # one block with one object
+        [event.did_suffix for event in created.new()]
+
+The chain has pallet `Prism` and executes signed calls. Its events go through a log to the same
+tables as those of a node.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Self
+
+from interchain_events.events.errors import CursorAbandoned
+from interchain_events.events.filters.algebra import OneOf
+from interchain_events.events.log.sources.fields import fields_of, kind_of
+from interchain_events.events.log.sql_store import open_store
+from interchain_events.events.log.store import check_cursor, put
+from interchain_events.events.rows import ChainBlock, assemble
+from interchain_events.events.subscriptions.cursor import Cursor
+from interchain_events.pallets.prism import PALLET, Prism
+from interchain_events.prism.core.filters import Filter, normal_form
+from interchain_events.prism.core.state import Batch, Did
+from interchain_events.prism.make import IssuedBatch, Signed, atala_object
+from interchain_events.prism.tables.ledger import load_batch, load_did
+from interchain_events.prism.tables.operations import Event, OperationLog, OperationRow, log_filter
+from interchain_events.prism.tables.processor import Processor
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import AccountId, Hash
+from pubsub_emulator.runtime.framework.dispatch import Call
+from pubsub_emulator.runtime.framework.executive import Executive, Extrinsic
+from pubsub_emulator.runtime.framework.origin import Signed as SignedBy
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.trie import ordered_root
+
+_WHO: Final = AccountId(blake2_256(b"PRISM node"))
+"""The account that anchors."""
+_BLOCK_MS: Final = 6_000
+"""The time between two blocks."""
+_PAGE: Final = 500
+
+
+class Followed:
+    """A selection of operations, and the reader's position in it."""
+
+    def __init__(self, log: OperationLog, filters: Sequence[Filter], cursor: Cursor) -> None:
+        self._log = log
+        self._where = OneOf(*map(log_filter, normal_form(filters)))
+        self.cursor = cursor
+
+    def new(self) -> list[Event]:
+        """Return the operations since the last call, each once and in order.
+
+        Raises `CursorAbandoned` after a rewind that took back operations which were returned.
+        """
+        check_cursor(self._log.head(), *self.cursor, self._log.common(self.cursor.epoch))
+        found: list[Event] = []
+        while True:
+            page = self._log.read(self.cursor.seq, _PAGE, self._where)
+            found += [row.event for row in page.rows if isinstance(row, OperationRow)]
+            self.cursor = Cursor(page.head.epoch, page.through)
+            if page.is_last:
+                return found
+
+    def again(self, cut: CursorAbandoned) -> None:
+        """Go on from the last operation that a rewind has left."""
+        self.cursor = Cursor(cut.epoch, cut.common)
+
+
+class LocalPrism:
+    """A chain and a node in one process.
+
+    `depth` is the number of blocks that must be above a block before it is processed. Use it as a
+    context manager, which deletes its files at the end.
+    """
+
+    def __init__(self, depth: int = 0) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="prism-")
+        self.log = open_store(str(Path(self._folder.name) / "prism.db"), "local")
+        self.processor = Processor(self.log.database, self.log, depth=depth)
+        self.operations = OperationLog(self.log.database)
+        self._executive = Executive((Prism(),))
+        storage = Storage(State())
+        root = storage.commit()
+        self._chain = [(Header(Hash(bytes(32)), 0, root, ordered_root(()), ()), storage.state)]
+        """The header of each block and the state after it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.log.close()
+        self._folder.cleanup()
+
+    def anchor(self, *signed: Signed | IssuedBatch | bytes) -> int:
+        """Build a block with one object of these operations. Returns the block's number.
+
+        Blocks that are deep enough are processed.
+        """
+        return self.build(atala_object([_raw(each) for each in signed]))
+
+    def build(self, *objects: bytes) -> int:
+        """Build a block that anchors these objects, whatever they contain. Returns its number."""
+        header, state = self._chain[-1]
+        storage = Storage(state.fork())
+        extrinsics = tuple(
+            Extrinsic(SignedBy(_WHO), Call(PALLET.name, "anchor", (raw,))) for raw in objects
+        )
+        block = self._executive.build_block(
+            storage, header.number + 1, header.hash(), extrinsics=extrinsics
+        )
+        self._chain.append((block.header, storage.state))
+        events = [(kind_of(each.event), fields_of(each.event)) for each in block.events]
+        number = block.header.number
+        row = ChainBlock(None, number, bytes(block.header.hash()), number * _BLOCK_MS, events)
+        put(self.log, [assemble(row, (), parent=bytes(header.hash()))])
+        self.processor.run()
+        return number
+
+    def back_to(self, number: int) -> None:
+        """Take back every block after block `number`, as a restored network does."""
+        del self._chain[number + 1 :]
+        self.log.rewind(number)
+        self.processor.run()
+
+    def follow(self, *filters: Filter, everything: bool = False) -> Followed:
+        """Return a subscription to the operations from now on.
+
+        With `everything`, it begins with the first operation.
+        """
+        head = self.operations.head()
+        return Followed(self.operations, filters, Cursor(head.epoch, 0 if everything else head.seq))
+
+    def did(self, suffix: str) -> Did | None:
+        """Return the present state of a DID, `None` if there is none."""
+        with self.log.database.transaction() as session:
+            return load_did(session, suffix)
+
+    def batch(self, batch_id: str) -> Batch | None:
+        """Return the present state of a credential batch, `None` if there is none."""
+        with self.log.database.transaction() as session:
+            return load_batch(session, batch_id)
+
+
+def _raw(each: Signed | IssuedBatch | bytes) -> bytes:
+    """Return the bytes of a SignedAtalaOperation."""
+    if isinstance(each, IssuedBatch):
+        return each.signed.raw
+    return each if isinstance(each, bytes) else each.raw

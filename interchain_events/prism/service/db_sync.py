@@ -1,0 +1,270 @@
+"""Cardano as a PRISM node needs it, read from a database of cardano-db-sync.
+
+    async with PrismNode(service, log, DbSyncChain("postgresql://…", depth=112)): …
+
+The tables `block`, `tx` and `tx_metadata` are only read.
+
+A block is appended to the log when `depth` blocks are above it, and only if it has objects. So the
+blocks between two of the log's blocks have no objects. A block that db-sync no longer has is taken
+back.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, NoReturn, TypeVar
+
+from interchain_events.database.database import Database, Session
+from interchain_events.database.opening import open_database
+from interchain_events.events.errors import AnotherChain, NotTheNextBlock, SourceError
+from interchain_events.events.log.store import Store
+from interchain_events.events.rows import Block, ChainBlock, assemble
+from interchain_events.prism.core.metadata import LABEL, MOST_BYTES, object_of
+from interchain_events.prism.core.status import BestBlock, best_block
+from interchain_events.prism.service.chain import POLL_SECONDS, AnchoringChain, Head
+from interchain_events.prism.tables.processor import Source
+from pubsub_emulator.client.errors import ClientError, UnknownBlock
+
+T = TypeVar("T")
+
+_LOG: Final = logging.getLogger("pubsub.prism")
+
+DEPTH: Final = 112
+"""The number of blocks for which PRISM nodes on Cardano wait."""
+SOURCE: Final = Source("Cardano.Metadata")
+"""The events of the log that carry objects."""
+_BEGINNING: Final = "Cardano.LogBegins"
+"""The kind of the event of the log's first block, which is appended even if it has no objects."""
+SCHEMAS: Final = range(25, 51)
+"""The known values of `schema_version.stage_two`: those of cardano-db-sync 13.1.0.0 to 13.7.2.1."""
+_COLUMNS: Final = {
+    "block": ("id", "hash", "block_no", "time"),
+    "tx": ("id", "block_id", "block_index", "valid_contract"),
+    "tx_metadata": ("key", "json", "bytes", "tx_id"),
+    "schema_version": ("stage_two",),
+}
+"""The columns that are read, by table."""
+_WINDOW: Final = 20_000
+"""The number of blocks through which one statement looks."""
+_MOST_OBJECTS: Final = 1_000
+"""The greatest number of objects in one answer. A block of Cardano, which has at most 88 KiB, has
+fewer."""
+_PAGE: Final = 500
+"""The number of rows in one read of the log."""
+
+_BEST: Final = (
+    "SELECT block_no, hash FROM block WHERE block_no IS NOT NULL ORDER BY block_no DESC LIMIT 1"
+)
+_BLOCK: Final = "SELECT block_no, hash, (extract(epoch FROM time) * 1000)::bigint FROM block"
+_FIRST: Final = f"{_BLOCK} WHERE block_no >= ?::bigint ORDER BY block_no LIMIT 1"
+_AT: Final = f"{_BLOCK} WHERE block_no = ?::bigint LIMIT 1"
+_OBJECTS: Final = (
+    "SELECT b.block_no, b.hash, (extract(epoch FROM b.time) * 1000)::bigint, left(m.json::text,"
+    f" {MOST_BYTES + 1}), substring(m.bytes FROM 1 FOR {MOST_BYTES + 1}) FROM block AS b JOIN tx AS"
+    f" t ON t.block_id = b.id JOIN tx_metadata AS m ON m.tx_id = t.id WHERE m.key = {LABEL} AND"
+    " t.valid_contract AND b.block_no > ?::bigint AND b.block_no <= ?::bigint ORDER BY b.block_no,"
+    f" t.block_index LIMIT {_MOST_OBJECTS}"
+)
+_THERE: Final = (
+    "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = ANY"
+    " (current_schemas(false))"
+)
+
+
+class DbSyncChain(AnchoringChain):
+    """A Cardano chain, which this node only reads.
+
+    `first` is the block with which an empty log begins, or the next one if it is missing.
+
+    Methods raise `StoreUnavailable` while the database does not answer, `UnknownBlock` while it
+    lacks blocks, `SourceError` if it is not a known version of db-sync, and `AnotherChain` if it is
+    not the log's chain.
+    """
+
+    def __init__(
+        self, url: str, depth: int = DEPTH, first: int = 0, poll_seconds: float = POLL_SECONDS
+    ) -> None:
+        self._url = url
+        self._depth = depth
+        self._first = first
+        self._poll_seconds = poll_seconds
+        self._database: Database | None = None
+        self._read: Head | None = None
+        """The block up to which the log has everything, `None` if that must be found out."""
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._database is not None:
+            self._database.close()
+
+    # An `AnchoringChain`
+
+    async def catch_up(self, log: Store) -> None:
+        """Append the blocks with objects that are deep enough, and take back lost ones."""
+        while await asyncio.to_thread(self._append, log):
+            pass
+
+    async def best(self) -> Head:
+        return await asyncio.to_thread(self._asked, _best)
+
+    async def hash_at(self, number: int) -> bytes | None:
+        return await asyncio.to_thread(self._asked, partial(_hash_at, number=number))
+
+    async def block(self, number: int) -> BestBlock:
+        return await asyncio.to_thread(self._asked, partial(_block, number=number))
+
+    async def wait(self, _known: bytes) -> None:
+        """Wait for the time between two looks. db-sync does not announce blocks."""
+        await asyncio.sleep(self._poll_seconds)
+
+    async def anchor(self, _content: bytes) -> NoReturn:
+        """Raise `ClientError`, because db-sync only reads a chain."""
+        raise ClientError("a chain that is read from db-sync anchors nothing")
+
+    def settled(self, number: int) -> int:
+        return number - self._depth
+
+    # In a thread
+
+    def _asked(self, ask: Callable[[Session], T]) -> T:
+        """Return the result of a function that reads, in a transaction."""
+        with self._opened().transaction() as session:
+            return ask(session)
+
+    def _opened(self) -> Database:
+        """Return the database, and open it if necessary. Raises `SourceError`."""
+        if self._database is None:
+            database = open_database(self._url)
+            try:
+                _check_schema(database)
+            except BaseException:
+                database.close()
+                raise
+            self._database = database
+        return self._database
+
+    def _append(self, log: Store) -> bool:
+        """Append the next blocks to the log. Returns whether there may be more."""
+        with self._opened().transaction() as session:
+            final = self.settled(_best(session).number)
+            if self._read is None or _hash_at(session, self._read.number) != self._read.hash:
+                self._read = self._common(session, log)
+            after = self._read
+            # By the number, the hash and the time of a block.
+            events: dict[tuple[Any, ...], list[tuple[str, dict[str, bytes]]]] = {}
+            if after is None:
+                begins = session.run(_FIRST, (self._first,))
+                if not begins or begins[0][0] > final:
+                    return False
+                events[begins[0]] = [(_BEGINNING, {})]
+                after = Head(begins[0][0] - 1, b"")
+            last = min(after.number + _WINDOW, final)
+            if last <= after.number:
+                return False
+            found = session.run(_OBJECTS, (after.number, last))
+            # The last block may have more objects, so it is left to the next statement.
+            if len(found) == _MOST_OBJECTS:
+                last = found[-1][0] - 1
+                if last <= after.number:
+                    raise SourceError(
+                        f"{self._opened().place}: block {last + 1} has {_MOST_OBJECTS} objects or"
+                        " more"
+                    )
+            for *block, text, cbor in found:
+                if block[0] <= last:
+                    events.setdefault(tuple(block), []).append(
+                        (SOURCE.kind, {"object": object_of(text, cbor)})
+                    )
+            end = _hash_at(session, last)
+        if end is None:
+            raise UnknownBlock(f"{self._opened().place}: there is no block {last} now")
+        made, parent = list[Block](), log.head().hash or bytes(32)
+        for (number, block_hash, time), listed in events.items():
+            made.append(
+                assemble(
+                    ChainBlock(None, number, block_hash, time, listed),
+                    (),
+                    parent=parent,
+                    after_gap=True,
+                )
+            )
+            parent = block_hash
+        try:
+            log.append(made)
+        except NotTheNextBlock as error:
+            # Another process has written to the log meanwhile.
+            self._read = None
+            raise UnknownBlock(str(error)) from error
+        self._read = Head(last, end)
+        return last < final
+
+    def _common(self, session: Session, log: Store) -> Head | None:
+        """Return the last block of the log that db-sync has too, `None` for an empty log.
+
+        The blocks after it are taken back. Raises `AnotherChain` if there is no such block.
+        """
+        log.bind(session.run("SELECT hash FROM block ORDER BY id LIMIT 1")[0][0])
+        head, after, begins = log.head(), log.head().seq, 0
+        while after > 0:
+            after = max(0, after - _PAGE)
+            for begins in sorted({row.anchor for row in log.read(after, _PAGE).rows}, reverse=True):
+                kept = log.hash_at(begins)
+                if kept is not None and kept == _hash_at(session, begins):
+                    if begins != head.anchor:
+                        _LOG.warning("blocks after %d were taken back", begins)
+                        log.rewind(begins)
+                    return Head(begins, kept)
+        if head.anchor is None:
+            return None
+        place, best = self._opened().place, _best(session).number
+        if best < begins:
+            raise UnknownBlock(
+                f"{place}: its newest block is {best}, and the log begins with block {begins}"
+            )
+        raise AnotherChain(
+            f"{place} shares no block with the log, which begins with block {begins}"
+        )
+
+
+def _best(session: Session) -> Head:
+    """Return the newest block. Raises `UnknownBlock` if there is none."""
+    found = session.run(_BEST)
+    if not found:
+        raise UnknownBlock("db-sync has no block yet")
+    return Head(*found[0])
+
+
+def _hash_at(session: Session, number: int) -> bytes | None:
+    """Return the hash of a block, `None` if db-sync does not have it."""
+    found = session.run(_AT, (number,))
+    return found[0][1] if found else None
+
+
+def _block(session: Session, number: int) -> BestBlock:
+    """Return a block with its objects."""
+    found = session.run(_AT, (number,))
+    if not found:
+        raise UnknownBlock(f"db-sync has no block {number} now")
+    objects = [
+        object_of(text, cbor) for *_, text, cbor in session.run(_OBJECTS, (number - 1, number))
+    ]
+    _, block_hash, time = found[0]
+    return best_block(number, block_hash, time, objects)
+
+
+def _check_schema(database: Database) -> None:
+    """Raise `SourceError` unless the tables are those of a known db-sync."""
+    there = set(database.select(_THERE))
+    for table, columns in _COLUMNS.items():
+        for column in columns:
+            if (table, column) not in there:
+                raise SourceError(
+                    f"{database.place}: there is no column {column} of db-sync's table {table} to"
+                    " read"
+                )
+    found = database.select("SELECT stage_two FROM schema_version")
+    version = found[0][0] if found else "not given"
+    if version not in SCHEMAS:
+        known = f"{SCHEMAS[0]} to {SCHEMAS[-1]} are known"
+        raise SourceError(f"{database.place}: stage two of db-sync's schema is {version}; {known}")

@@ -1,0 +1,195 @@
+"""The node at work: it goes through the chain's best blocks one by one.
+
+    async with PrismNode(service, log, chain):
+        …
+
+For each best block it appends final blocks to the log, processes them, updates the statuses of
+operations, and anchors scheduled operations.
+"""
+
+import asyncio
+import logging
+from typing import Final, Self
+
+from interchain_events.database.errors import StoreUnavailable
+from interchain_events.events.log.store import Store
+from interchain_events.prism.core.identifiers import sha256
+from interchain_events.prism.core.process import read_object
+from interchain_events.prism.service.chain import AnchoringChain
+from interchain_events.prism.service.service import PrismService
+from pubsub_emulator.client.errors import ClientError, NodeRefused
+
+_LOG: Final = logging.getLogger("pubsub.prism")
+_RETRY_SECONDS: Final = 1.0
+_MOST_UNPROCESSED: Final = 512
+"""The greatest number of the best branch's blocks that are looked into. Of a long chain that is
+being caught up with, only the end is."""
+_AGAIN_BLOCKS: Final = 8
+"""The number of best blocks after which an object that was submitted and is in no block is
+submitted again."""
+
+
+class PrismNode:
+    """Follows a chain for a service.
+
+    Use it as an asynchronous context manager. On leaving, it raises the error with which the node
+    could not go on.
+    """
+
+    def __init__(self, service: PrismService, log: Store, chain: AnchoringChain) -> None:
+        self._service = service
+        self._log = log
+        self._chain = chain
+        self._task: asyncio.Task[None] | None = None
+        """The task that follows the chain."""
+        self._handing: asyncio.Task[None] | None = None
+        """The task that submits objects."""
+        self._anchored: dict[bytes, int] = {}
+        """The objects that were submitted and are not processed, each with the number of the best
+        block at that time."""
+        self._to_anchor = asyncio.Event()
+        """Set when there may be objects to submit."""
+        self._best = b""
+        """The hash of the best block up to which everything was done."""
+        self._looked: tuple[int, bytes | None] | None = None
+        """The last settled block that was looked into, with its hash."""
+        self._is_away = False
+        """Whether the chain or the database did not answer, which is logged only once."""
+
+    async def __aenter__(self) -> Self:
+        self._service.handed_over = self._to_anchor.set
+        await self._service.events.__aenter__()
+        self._task = asyncio.create_task(self._follow())
+        self._handing = asyncio.create_task(self._hand_over())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._service.events.__aexit__()
+        tasks = [task for task in (self._task, self._handing) if task is not None]
+        for task in tasks:
+            task.cancel()
+        for ended in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(ended, Exception):
+                raise ended
+
+    async def ended(self) -> None:
+        """Return when the node has ended. Raises the error with which it could not go on."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def _follow(self) -> None:
+        """Follow the chain until the task is cancelled or the node refuses a request."""
+        while True:
+            try:
+                await self.advance()
+                self._is_away = False
+                await self._chain.wait(self._best)
+            except NodeRefused:
+                raise
+            except (ClientError, StoreUnavailable) as error:
+                if not self._is_away:
+                    _LOG.warning("%s; asking again", error)
+                self._is_away = True
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def advance(self) -> None:
+        """Go to the chain's best block, one block at a time.
+
+        At each block, the log is processed first and then the statuses are updated, as if that
+        block had been the best one.
+        """
+        best = await self._chain.best()
+        if best.hash == self._best:
+            return
+        await self._chain.catch_up(self._log)
+        # With -1 nothing is processed, but rows of blocks that the log took back are removed.
+        await asyncio.to_thread(self._service.processor.run, -1)
+        branch = self._service.branch
+        kept = await self._common()
+        known = {each.number for each in branch.blocks if each.number <= kept}
+        # A block that the log took back may still be on the chain. It is then missing before the
+        # known ones.
+        settled = self._chain.settled(best.number)
+        unprocessed = (
+            max(min(kept, self._service.processor.processed), await self._looked_into(settled)) + 1
+        )
+        first = max(unprocessed, best.number - _MOST_UNPROCESSED, 1)
+        missing = [number for number in range(first, best.number + 1) if number not in known]
+        added = [await self._chain.block(number) for number in missing]
+        looked = (settled, await self._chain.hash_at(settled) if settled > 0 else None)
+        # The branch changed while its blocks were read.
+        if added and await self._chain.hash_at(best.number) != best.hash:
+            return
+        for number in [each for each in missing if each > kept] or [best.number]:
+            await asyncio.to_thread(self._service.processor.run, number)
+            fresh = [each for each in added if each.number <= number]
+            added = added[len(fresh) :]
+            processed = max(self._service.processor.processed, self._chain.settled(number))
+            gone = branch.go_to(kept, fresh, number, processed)
+            kept = number
+            if gone:
+                await asyncio.to_thread(self._service.scheduled.left_branch, gone, number)
+            inside = [name for each in branch.blocks for name in each.operations]
+            most = self._service.limits.pending_blocks
+            expired = await asyncio.to_thread(self._service.scheduled.expire, number, inside, most)
+            for name in expired:
+                branch.out_of_blocks.pop(name, None)
+            branch.give_up(most)
+            await self._service.notice()
+        if self._anchored or not self._best:
+            self._to_anchor.set()
+        self._best, self._looked = best.hash, looked
+
+    async def _looked_into(self, settled: int) -> int:
+        """Return the number of the last block that was looked into and that the chain still has.
+
+        At first, that is the last block that was settled before the node began.
+        """
+        if self._looked is None:
+            return settled
+        number, found = self._looked
+        return number if found is not None and await self._chain.hash_at(number) == found else -1
+
+    async def _common(self) -> int:
+        """Return the last block of the branch that the chain still has.
+
+        Blocks before the branch have been processed.
+        """
+        for each in reversed(self._service.branch.blocks):
+            if await self._chain.hash_at(each.number) == each.hash:
+                return each.number
+        return self._service.processor.processed
+
+    async def _hand_over(self) -> None:
+        """Submit every object with an operation that is RECEIVED.
+
+        An object whose transaction was lost with its block is submitted again.
+        """
+        said = ""
+        while True:
+            await self._to_anchor.wait()
+            self._to_anchor.clear()
+            try:
+                waiting = await asyncio.to_thread(self._service.scheduled.waiting)
+                self._anchored = {
+                    name: number for name, number in self._anchored.items() if name in waiting
+                }
+                for name, content in waiting.items():
+                    if self._is_to_anchor(name, content):
+                        await self._chain.anchor(content)
+                        self._anchored[name] = self._service.branch.number
+                said = ""
+            except (ClientError, StoreUnavailable) as error:
+                if str(error) != said:
+                    _LOG.warning("an object could not be handed over: %s; trying again", error)
+                said = str(error)
+                self._to_anchor.set()
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    def _is_to_anchor(self, object_id: bytes, content: bytes) -> bool:
+        """Return whether an object must be submitted now."""
+        at, branch = self._anchored.get(object_id), self._service.branch
+        if at is None:
+            return True
+        operations = (sha256(signed.raw) for signed in read_object(content) or ())
+        return branch.number - at >= _AGAIN_BLOCKS and not any(map(branch.place, operations))

@@ -1,0 +1,270 @@
+"""The gRPC front: `eventplane.prism.v1.PrismNode` of `protocol/prism.proto`.
+
+A request is checked completely before anything is done. A token is looked up first.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
+from typing import Final
+
+import grpc
+
+from interchain_events.events.errors import BadCursor, CursorAbandoned
+from interchain_events.events.rows import Row
+from interchain_events.events.subscriptions.callers import EVERYBODY, Callers
+from interchain_events.events.subscriptions.cursor import Cursor
+from interchain_events.events.subscriptions.grpc_server import CODES, Methods, Refused, Tls, serving
+from interchain_events.events.subscriptions.hub import Message
+from interchain_events.events.subscriptions.service import START
+from interchain_events.prism.core.errors import (
+    AlreadyThere,
+    BadRequest,
+    NotCancellable,
+    NothingAnchors,
+    UnknownOperation,
+)
+from interchain_events.prism.core.filters import OWNERS, Filter, FilterType
+from interchain_events.prism.core.identifiers import is_hex_hash
+from interchain_events.prism.core.process import Status
+from interchain_events.prism.core.status import Place, Update
+from interchain_events.prism.protocol import prism_pb2 as pb
+from interchain_events.prism.service.service import PrismService
+from interchain_events.prism.tables.operations import OperationRow
+
+NAME: Final = "eventplane.prism.v1.PrismNode"
+"""The full name of the service."""
+MOST_FILTERS: Final = 64
+"""The greatest number of filters of a subscription, and of statuses of a filter."""
+_HASH: Final = 32
+
+_CODES: Final = {
+    **CODES,
+    BadRequest: grpc.StatusCode.INVALID_ARGUMENT,
+    UnknownOperation: grpc.StatusCode.NOT_FOUND,
+    AlreadyThere: grpc.StatusCode.ALREADY_EXISTS,
+    NotCancellable: grpc.StatusCode.FAILED_PRECONDITION,
+    NothingAnchors: grpc.StatusCode.FAILED_PRECONDITION,
+}
+"""The status for each error."""
+_STATUSES: Final = {pb.OUTCOME_APPLIED: Status.APPLIED, pb.OUTCOME_REJECTED: Status.REJECTED}
+OUTCOMES: Final = {status: number for number, status in _STATUSES.items()}
+"""The number of each status in the protocol."""
+
+
+class _Front:
+    """The methods of one service."""
+
+    def __init__(self, service: PrismService) -> None:
+        self._service = service
+        self._events = service.events
+
+    def methods(self, callers: Callers) -> Methods:
+        """Return the methods of the gRPC service."""
+        found = Methods(NAME, _CODES, callers)
+        found.unary("NewSubscription", pb.NewSubscriptionRequest, self.subscribe)
+        found.unary("CancelSubscription", pb.CancelSubscriptionRequest, self.cancel)
+        found.unary("ScheduleOperations", pb.ScheduleOperationsRequest, self.schedule)
+        found.unary("CancelOperation", pb.CancelOperationRequest, self.cancel_operation)
+        found.stream(
+            "GetSubscriptionEventsStream", pb.GetSubscriptionEventsStreamRequest, self.stream
+        )
+        found.stream("GetOperationStatusStream", pb.GetOperationStatusStreamRequest, self.statuses)
+        return found
+
+    async def subscribe(
+        self, request: pb.NewSubscriptionRequest, client: str
+    ) -> pb.NewSubscriptionResponse:
+        """Make a subscription (PR-50)."""
+        filters = read_filters(request.filters)
+        token, cursor = await self._events.subscribe(
+            filters, client, batches=request.allow_operations_batches
+        )
+        last = await asyncio.to_thread(self._events.subscriptions.after_operation, token)
+        return pb.NewSubscriptionResponse(
+            subscription_token=token, events_after=last, cursor=cursor
+        )
+
+    async def stream(
+        self, request: pb.GetSubscriptionEventsStreamRequest, client: str
+    ) -> AsyncGenerator[pb.SubscriptionEvents, None]:
+        """Stream operations until the client disconnects or the stream ends (PR-51 to PR-53)."""
+        code = grpc.StatusCode.FAILED_PRECONDITION
+        before: Message | None = None
+        try:
+            after = await self._after(request)
+            async with self._events.stream(
+                request.subscription_token, client, after, seam=True
+            ) as messages:
+                code = grpc.StatusCode.ABORTED
+                async for message in messages:
+                    # A heartbeat that moves nothing is not sent.
+                    if message.rows or before is None or message[1:] != before[1:]:
+                        events, cursor = (
+                            map(encode_row, message.rows),
+                            self._events.text(message.cursor),
+                        )
+                        yield pb.SubscriptionEvents(events=events, cursor=cursor, live=message.live)
+                    before = message
+        except CursorAbandoned as error:
+            last, name = await asyncio.to_thread(
+                self._events.log.last_common, Cursor(error.epoch, error.common)
+            )
+            trailer = (
+                ("last-common-operation", name.hex()),
+                ("last-common-seq-no", str(last.seq)),
+                ("last-common-cursor", self._events.text(last)),
+            )
+            raise Refused(code, str(error), trailer) from None
+
+    async def cancel(
+        self, request: pb.CancelSubscriptionRequest, _client: str
+    ) -> pb.CancelSubscriptionResponse:
+        """Delete a subscription."""
+        await self._events.cancel(request.subscription_token)
+        return pb.CancelSubscriptionResponse()
+
+    async def schedule(
+        self, request: pb.ScheduleOperationsRequest, client: str
+    ) -> pb.ScheduleOperationsResponse:
+        """Store operations to be anchored (PR-63)."""
+        ids, token = await self._service.schedule(request.signed_operations, client)
+        return pb.ScheduleOperationsResponse(operation_ids=ids, cancel_token=token)
+
+    async def cancel_operation(
+        self, request: pb.CancelOperationRequest, _client: str
+    ) -> pb.CancelOperationResponse:
+        """Cancel a scheduled operation."""
+        _check_hash(request.operation_id, "operation_id")
+        await self._service.cancel_operation(request.operation_id, request.cancel_token)
+        return pb.CancelOperationResponse()
+
+    async def statuses(
+        self, request: pb.GetOperationStatusStreamRequest, client: str
+    ) -> AsyncGenerator[pb.OperationStatusUpdate, None]:
+        """Stream the status of one operation (PR-61)."""
+        _check_hash(request.operation_id, "operation_id")
+        async with aclosing(self._service.statuses(request.operation_id, client)) as updates:
+            async for update in updates:
+                yield encode_update(update)
+
+    async def _after(self, request: pb.GetSubscriptionEventsStreamRequest) -> str | None:
+        """Return the beginning of a stream, in the form of `EventService.stream`.
+
+        Raises `UnknownToken` and `BadCursor`.
+        """
+        await asyncio.to_thread(self._events.registry.get, request.subscription_token)
+        which = request.WhichOneof("start")
+        if which == "cursor":
+            return self._events.text(self._events.cursor(request.cursor))
+        if which == "since_subscription" and request.since_subscription:
+            return None
+        if which == "events_after" and request.events_after:
+            if len(request.events_after) != _HASH:
+                raise BadCursor("events_after: an operation id has 32 bytes")
+            found = await asyncio.to_thread(self._events.log.after_operation, request.events_after)
+            return self._events.text(found)
+        return START
+
+
+def serve_prism(
+    service: PrismService,
+    host: str,
+    port: int,
+    callers: Callers = EVERYBODY,
+    tls: Tls | None = None,
+) -> AbstractAsyncContextManager[int]:
+    """Serve the methods at a port, 0 for any free one. The context yields the port.
+
+    Raises `OSError` if the port is not available.
+    """
+    return serving([_Front(service).methods(callers)], host, port, tls=tls)
+
+
+def read_filters(given: Sequence[pb.SubscriptionFilter]) -> list[Filter]:
+    """Return the filters of a request (PR-43), one for each status that a filter names.
+
+    Raises `BadRequest`, which names the field.
+    """
+    if not given:
+        raise BadRequest("filters: there is none")
+    if len(given) > MOST_FILTERS:
+        raise BadRequest(f"filters: {len(given)}, {MOST_FILTERS} is the most")
+    return [
+        each
+        for index, filter_ in enumerate(given)
+        for each in _read_filter(filter_, f"filters[{index}]")
+    ]
+
+
+def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
+    """Return the filters of one filter in a request. `where` names it in errors."""
+    try:
+        kind = FilterType(given.type)
+    except ValueError:
+        raise BadRequest(f"{where}.type: {given.type} is none") from None
+    if (kind in OWNERS) != bool(given.did_suffix):
+        raise BadRequest(f"{where}.did_suffix: {'missing' if kind in OWNERS else 'superfluous'}")
+    if given.did_suffix and not is_hex_hash(given.did_suffix):
+        raise BadRequest(
+            f"{where}.did_suffix: 64 lower-case hex digits, not {given.did_suffix[:80]!r}"
+        )
+    if kind is FilterType.REVOKE_CREDENTIAL_FILTER:
+        _check_hash(given.credential_hash, f"{where}.credential_hash")
+    elif given.credential_hash or given.credential_batch_id:
+        raise BadRequest(
+            f"{where}: credential_hash and credential_batch_id are for REVOKE_CREDENTIAL_FILTER"
+        )
+    if given.credential_batch_id and not is_hex_hash(given.credential_batch_id):
+        raise BadRequest(f"{where}.credential_batch_id: 64 lower-case hex digits")
+    one = Filter(
+        kind,
+        given.did_suffix or None,
+        given.credential_hash or None,
+        given.credential_batch_id or None,
+    )
+    if len(given.statuses) > MOST_FILTERS:
+        raise BadRequest(f"{where}.statuses: {len(given.statuses)}, {MOST_FILTERS} is the most")
+    statuses = sorted({*given.statuses})
+    for each in statuses:
+        if each not in _STATUSES:
+            raise BadRequest(f"{where}.statuses: {each} is none")
+    return [one._replace(status=_STATUSES[each]) for each in statuses] or [one]
+
+
+def encode_row(row: Row) -> pb.SubscriptionEvent:
+    """Return a row of the log of operations as a protobuf message."""
+    if not isinstance(row, OperationRow):
+        raise TypeError(f"a {type(row).__name__} is no row of the log of operations")
+    event = row.event
+    return pb.SubscriptionEvent(
+        operation_id=event.operation_id,
+        seq_no=event.seq_no,
+        type=event.type.name,
+        status=OUTCOMES[event.status],
+        reason="NONE" if event.reason is None else event.reason.name,
+        did_suffix=event.did_suffix or "",
+        credential_batch_id=event.credential_batch_id or "",
+        signed_operation=event.content,
+        position=_position(event.place),
+    )
+
+
+def encode_update(update: Update) -> pb.OperationStatusUpdate:
+    """Return a status as a protobuf message."""
+    return pb.OperationStatusUpdate(
+        status=update.status.name,
+        confirmation_level=update.level,
+        reason="NONE" if update.reason is None else update.reason.name,
+        position=None if update.place is None else _position(update.place),
+    )
+
+
+def _position(place: Place) -> pb.BlockPosition:
+    return pb.BlockPosition(**place._asdict())
+
+
+def _check_hash(value: bytes, where: str) -> None:
+    """Raise `BadRequest` unless a value has the size of a hash."""
+    if len(value) != _HASH:
+        raise BadRequest(f"{where}: 32 bytes, not {len(value)}")

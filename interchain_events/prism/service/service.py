@@ -1,0 +1,265 @@
+"""The service of a node under asyncio: streams of operations and of statuses (PR-50 to PR-63).
+
+`PrismService.events` is the `EventService` of the log of operations. Statuses of single operations
+are read here, from the tables and from the best branch. Databases block, so they are read in worker
+threads. If the branch has moved meanwhile, the rows are stale and are read again.
+
+Streams of statuses count against the same limits as streams of operations. They are recorded if a
+recorder is given (EV-40).
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from interchain_events.database.errors import StoreUnavailable
+from interchain_events.events.errors import LimitReached
+from interchain_events.events.log.store import Head
+from interchain_events.events.subscriptions.service import EventService, Recorder
+from interchain_events.events.subscriptions.streams import Ended, Held, Limits, woken
+from interchain_events.prism.core.errors import NothingAnchors, UnknownOperation
+from interchain_events.prism.core.filters import Filter
+from interchain_events.prism.core.status import FINAL, Branch, OperationStatus, Update
+from interchain_events.prism.tables.operations import OperationLog
+from interchain_events.prism.tables.processor import Processor
+from interchain_events.prism.tables.registry import PER_CLIENT, PrismRegistry
+from interchain_events.prism.tables.scheduled import PENDING_BLOCKS, Scheduled
+
+FINISHED: Final = "finished"
+"""The end of a stream that ended after a final status."""
+_RETRY_SECONDS: Final = 0.5
+_MINUTE: Final = 60.0
+_LOOK_SECONDS: Final = 1.0
+"""The greatest delay until rows of another process are seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrismLimits(Limits):
+    """The limits of clients (PR-54) and of reading."""
+
+    streams_per_client: int = 8
+    bound: int = 500
+    full_reads: int = 4
+    subscriptions_per_client: int = PER_CLIENT
+    """The number of subscriptions that one client may have."""
+    pending_blocks: int = PENDING_BLOCKS
+    """The number of best blocks after which a scheduled operation that is in no block is
+    cancelled."""
+    schedules_per_minute: int = 100
+    """The number of operations that a client may schedule in a minute."""
+
+
+class OperationService(EventService[Filter]):
+    """The service of the operations in a node's tables.
+
+    The node calls `notice` when the tables may have changed. Rows of other processes are seen
+    within `_LOOK_SECONDS`.
+    """
+
+    def __init__(
+        self, log: OperationLog, registry: PrismRegistry, limits: Limits, recorder: Recorder | None
+    ) -> None:
+        super().__init__(log, registry, limits, recorder)
+        self.log = log
+        self.subscriptions = registry
+        self._noticed = asyncio.Event()
+        """Set when the tables may have changed."""
+
+    def notice(self) -> None:
+        """Look at the tables, which may have changed."""
+        self._noticed.set()
+
+    def stop(self) -> None:
+        """End all streams with a resumable status, and refuse new ones."""
+        super().stop()
+        self.notice()
+
+    async def _wait(self, _known: Head) -> None:
+        """Wait until the node reports a change, at most `_LOOK_SECONDS`."""
+        await woken(self._noticed, _LOOK_SECONDS)
+        self._noticed.clear()
+
+
+class StatusRecorder(Protocol):
+    """Records streams of statuses (EV-40). `stream` is a unique name for each stream.
+
+    The order of the calls is significant: an audit compares the delivered statuses with those that
+    were true at that time.
+    """
+
+    def held(self, operation_id: bytes, update: Update) -> None:
+        """Record that an operation has this status from now on."""
+
+    def began(self, stream: str, operation_id: bytes) -> None:
+        """Record that a stream begins."""
+
+    def record(self, stream: str, update: Update) -> None:
+        """Record that a status was handed to the client's connection."""
+
+    def waits(self, stream: str) -> None:
+        """Record that a stream has looked just now and has nothing new."""
+
+    def stopped(self, stream: str, how: str) -> None:
+        """Record that a stream has ended. `how` is `FINISHED` or another reason."""
+
+
+class PrismService:
+    """The subscriptions and statuses of one node."""
+
+    def __init__(
+        self,
+        processor: Processor,
+        limits: PrismLimits | None = None,
+        recorder: Recorder | None = None,
+        status_recorder: StatusRecorder | None = None,
+        *,
+        anchors: bool = True,
+    ) -> None:
+        self.processor = processor
+        self.limits = limits or PrismLimits()
+        self._anchors = anchors
+        database = processor.database
+        registry = PrismRegistry(database, self.limits.subscriptions_per_client)
+        self.events = OperationService(OperationLog(database), registry, self.limits, recorder)
+        self.branch = Branch()
+        """The best branch, as far as the node has followed it."""
+        self.scheduled = Scheduled(database)
+        self._status_recorder = status_recorder
+        self._looking = asyncio.Lock()
+        """Held while a status is read and recorded, so that records are in order."""
+        self.handed_over: Callable[[], None] = lambda: None
+        """Called when there is something new to anchor. The node sets it."""
+        self._status_streams: dict[Held, bytes] = {}
+        """The operation of each open stream of statuses."""
+        self._told: dict[bytes, Update | None] = {}
+        """The last recorded status of each operation that has a stream."""
+        self._schedules: dict[str, list[float]] = {}
+        """When each client scheduled operations, within the last minute."""
+
+    async def notice(self) -> None:
+        """Wake all streams, because the tables or the branch may have changed."""
+        self.events.notice()
+        await self._look_at_statuses()
+
+    async def _look_at_statuses(self) -> None:
+        """Record the statuses of operations that have streams, and wake these streams."""
+        for operation_id in tuple(self._told) if self._status_recorder is not None else ():
+            # If the database is away, the next look finds the status.
+            with contextlib.suppress(StoreUnavailable):
+                await self._look(operation_id)
+        for each in self._status_streams:
+            each.wake.set()
+
+    async def schedule(self, signed: Sequence[bytes], client: str) -> tuple[list[bytes], str]:
+        """Store operations to be anchored. Returns their ids and a token to cancel them.
+
+        Raises `BadRequest`, `AlreadyThere`, `LimitReached` and `NothingAnchors`.
+        """
+        self.events.check_stopping()
+        if not self._anchors:
+            raise NothingAnchors(
+                "this node only reads its chain; submit to a node that anchors, or with a wallet"
+            )
+        self._check_schedule(client, len(signed))
+        stored = await asyncio.to_thread(self.scheduled.add, signed, self.branch.number)
+        self.handed_over()
+        await self._look_at_statuses()
+        return stored
+
+    def _check_schedule(self, client: str, count: int) -> None:
+        """Count a client's operations of the last minute. Raises `LimitReached`.
+
+        The limit exists because each operation costs the node's account a fee.
+        """
+        most, now = self.limits.schedules_per_minute, asyncio.get_running_loop().time()
+        for each in [name for name, times in self._schedules.items() if times[-1] <= now - _MINUTE]:
+            del self._schedules[each]
+        times = [each for each in self._schedules.get(client, ()) if each > now - _MINUTE]
+        if len(times) + count > most:
+            raise LimitReached(f"a client may schedule {most} operations a minute")
+        self._schedules[client] = times + [now] * max(count, 1)
+
+    async def cancel_operation(self, operation_id: bytes, token: str) -> None:
+        """Cancel an operation. Raises `UnknownOperation` and `NotCancellable`."""
+        in_block = self.branch.place(operation_id) is not None
+        await asyncio.to_thread(self.scheduled.cancel, operation_id, token, in_block)
+        await self._look_at_statuses()
+
+    async def statuses(self, operation_id: bytes, client: str) -> AsyncGenerator[Update, None]:
+        """Yield the status of an operation, and then its changes, until a final one.
+
+        Raises `UnknownOperation` and `Ended`.
+        """
+        name, how, last, recorder = (
+            secrets.token_hex(8),
+            "disconnected",
+            None,
+            self._status_recorder,
+        )
+        with self.events.held(client) as mine:
+            self._status_streams[mine] = operation_id
+            self._told.setdefault(operation_id, None)
+            try:
+                while last is None or last.status not in FINAL:
+                    mine.wake.clear()
+                    self.events.check(mine)
+                    try:
+                        found = await self._look(operation_id)
+                    except StoreUnavailable:
+                        await asyncio.sleep(_RETRY_SECONDS)
+                        continue
+                    # It was out of blocks for too long and was not scheduled here.
+                    if found is None and last is not None:
+                        found = Update(OperationStatus.CANCELLED)
+                    if found is None:
+                        raise UnknownOperation("no operation of this id is known here")
+                    if last is None and recorder is not None:
+                        recorder.began(name, operation_id)
+                    is_new, last = found != last, found
+                    if is_new:
+                        if recorder is not None:
+                            recorder.record(name, found)
+                        yield found
+                    elif recorder is not None:
+                        recorder.waits(name)
+                    if found.status not in FINAL:
+                        await mine.wake.wait()
+                how = FINISHED
+            except Ended as error:
+                how = str(error)
+                raise
+            finally:
+                if last is not None and recorder is not None:
+                    recorder.stopped(name, how)
+                del self._status_streams[mine]
+                if operation_id not in self._status_streams.values():
+                    del self._told[operation_id]
+
+    async def _look(self, operation_id: bytes) -> Update | None:
+        """Return the status of an operation, `None` if it is unknown.
+
+        With a recorder, statuses are read one after the other and changes are recorded.
+        """
+        if self._status_recorder is None:
+            return await self._read(operation_id)
+        async with self._looking:
+            found = true = await self._read(operation_id)
+            told = self._told.get(operation_id)
+            # As in `statuses`: out of blocks for too long, and not scheduled here.
+            if found is None and told is not None:
+                true = Update(OperationStatus.CANCELLED)
+            if true is not None and true != told and operation_id in self._told:
+                self._told[operation_id] = true
+                self._status_recorder.held(operation_id, true)
+            return found
+
+    async def _read(self, operation_id: bytes) -> Update | None:
+        """Return the status according to the rows and the branch, both of the same moment."""
+        while True:
+            version = self.branch.version
+            known = await asyncio.to_thread(self.scheduled.known, operation_id)
+            if self.branch.version == version:
+                return self.branch.status(operation_id, known)

@@ -1,0 +1,202 @@
+"""Operations that this node was asked to anchor (PR-63).
+
+They are RECEIVED until they are processed from the chain, or CANCELLED.
+"""
+
+import secrets
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from interchain_events.database.database import Database, Session
+from interchain_events.pallets.prism.pallet import MOST_OBJECT
+from interchain_events.prism.core.errors import (
+    AlreadyThere,
+    BadRequest,
+    NotCancellable,
+    Reason,
+    Rejected,
+    Undecodable,
+    UnknownOperation,
+)
+from interchain_events.prism.core.identifiers import sha256
+from interchain_events.prism.core.messages import AtalaObject, SignedAtalaOperation, decode
+from interchain_events.prism.core.process import Status, check_shape, examine
+from interchain_events.prism.core.status import Known, Place
+from interchain_events.prism.make import atala_object
+from interchain_events.prism.tables.processor import position
+from interchain_events.prism.tables.schema import insert_scheduled
+from pubsub_emulator.primitives.hashing import token_hash
+
+PENDING_BLOCKS: Final = 64
+"""The number of best blocks after which an operation that is in no block is cancelled."""
+_TOKEN_BYTES: Final = 24
+"""The number of random bytes of a token."""
+_OF_ID: Final = "atala_operations WHERE signed_atala_operation_id = ?"
+"""The table and the condition of an operation id."""
+_IS_RECEIVED: Final = "atala_operation_status = 'RECEIVED'"
+
+
+def check_operations(signed: Sequence[bytes]) -> tuple[list[bytes], bytes]:
+    """Return the ids of operations, and the object that carries all of them (PR-63).
+
+    Raises `BadRequest` if an operation is malformed or repeated, or if the object is too large.
+    """
+    if not signed:
+        raise BadRequest("signed_operations: there is none")
+    size = sum(map(len, signed))
+    if size > MOST_OBJECT:
+        raise BadRequest(f"signed_operations: an object of {size} bytes, {MOST_OBJECT} is the most")
+    ids = [sha256(each) for each in signed]
+    for index, raw in enumerate(signed):
+        if ids[index] in ids[:index]:
+            raise BadRequest(f"signed_operations[{index}]: the same operation again")
+        try:
+            check_shape(examine(decode(SignedAtalaOperation, raw)))
+        except (Undecodable, Rejected) as error:
+            raise BadRequest(f"signed_operations[{index}]: {error}") from None
+    content = atala_object(signed)
+    if len(content) > MOST_OBJECT:
+        raise BadRequest(
+            f"signed_operations: an object of {len(content)} bytes, {MOST_OBJECT} is the most"
+        )
+    decode(AtalaObject, content)
+    return ids, content
+
+
+class Scheduled:
+    """The rows of operations that are RECEIVED or CANCELLED."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, signed: Sequence[bytes], best: int) -> tuple[list[bytes], str]:
+        """Store operations that are to be anchored in one object.
+
+        Returns their ids and a token with which they can be cancelled. `best` is the number of the
+        best block. Raises `BadRequest` and `AlreadyThere`.
+        """
+        ids, content = check_operations(signed)
+        object_id, token = sha256(content), secrets.token_urlsafe(_TOKEN_BYTES)
+        with self._database.transaction(write=True) as session:
+            # Locks the tables against the processor.
+            position(session, lock=self._database.dialect)
+            for index, (operation_id, raw) in enumerate(zip(ids, signed, strict=True)):
+                there = session.run(f"SELECT atala_operation_status FROM {_OF_ID}", (operation_id,))
+                for each in (Status.RECEIVED, Status.APPLIED):
+                    if (each,) in there:
+                        raise AlreadyThere(
+                            f"signed_operations[{index}]: the operation is {each.value} here"
+                        )
+                session.run(
+                    f"DELETE FROM {_OF_ID} AND atala_operation_status = 'CANCELLED'",
+                    (operation_id,),
+                )
+                insert_scheduled(session, object_id, raw, Status.RECEIVED, token_hash(token), best)
+            session.run(
+                "INSERT INTO atala_objects VALUES (?, ?, 'PENDING', NULL) ON CONFLICT"
+                " (atala_object_id) DO NOTHING",
+                (object_id, content),
+            )
+            # An object is not needed any more if all its operations are in another object now.
+            session.run(
+                "DELETE FROM atala_objects WHERE atala_object_status = 'PENDING' AND NOT EXISTS"
+                " (SELECT 1 FROM atala_operations AS o WHERE o.atala_object_id ="
+                " atala_objects.atala_object_id)"
+            )
+        return ids, token
+
+    def cancel(self, operation_id: bytes, token: str, in_block: bool) -> None:
+        """Cancel an operation.
+
+        `in_block` says that it is in a block of the best branch. Raises `UnknownOperation` and
+        `NotCancellable`.
+        """
+        with self._database.transaction(write=True) as session:
+            position(session, lock=self._database.dialect)
+            found = session.run(
+                f"SELECT atala_operation_status, cancel_token FROM {_OF_ID}", (operation_id,)
+            )
+            if not found:
+                raise UnknownOperation("no operation of this id was scheduled here")
+            received = next((each for each in found if each[0] == Status.RECEIVED), None)
+            if received is None:
+                raise NotCancellable(f"the operation is {found[0][0]}")
+            key = received[1]
+            if key is None or not secrets.compare_digest(bytes(key), token_hash(token)):
+                raise NotCancellable("the token is not the one that ScheduleOperations gave")
+            if in_block:
+                raise NotCancellable("the operation is in a block")
+            _mark_cancelled(session, operation_id)
+
+    def waiting(self) -> dict[bytes, bytes]:
+        """Return the objects with an operation that is RECEIVED, by their ids."""
+        with self._database.transaction() as session:
+            found = session.run(
+                "SELECT atala_object_id, object_content FROM atala_objects WHERE atala_object_id"
+                f" IN (SELECT atala_object_id FROM atala_operations WHERE {_IS_RECEIVED})"
+            )
+        return {bytes(object_id): bytes(content) for object_id, content in found}
+
+    def left_branch(self, operations: Iterable[bytes], best: int) -> None:
+        """Restart the time of operations whose blocks have left the best branch."""
+        with self._database.transaction(write=True) as session:
+            since = f"pending_since = ? WHERE signed_atala_operation_id = ? AND {_IS_RECEIVED}"
+            session.run_many(
+                f"UPDATE atala_operations SET {since}", [(best, each) for each in operations]
+            )
+
+    def expire(
+        self, best: int, in_blocks: Iterable[bytes], most: int = PENDING_BLOCKS
+    ) -> list[bytes]:
+        """Cancel operations that have been in no block for `most` best blocks. Returns their ids.
+
+        `in_blocks` are the operations in blocks of the best branch.
+        """
+        inside = {*in_blocks}
+        # Usually none is waiting, and this finds that out without a write transaction.
+        with self._database.transaction() as session:
+            if not session.run(f"SELECT 1 FROM atala_operations WHERE {_IS_RECEIVED} LIMIT 1"):
+                return []
+        with self._database.transaction(write=True) as session:
+            position(session, lock=self._database.dialect)
+            new = f"WHERE {_IS_RECEIVED} AND pending_since IS NULL"
+            session.run(f"UPDATE atala_operations SET pending_since = ? {new}", (best,))
+            old = f"WHERE {_IS_RECEIVED} AND pending_since <= ?"
+            found = session.run(
+                f"SELECT signed_atala_operation_id FROM atala_operations {old}", (best - most,)
+            )
+            gone = [bytes(each) for (each,) in found if bytes(each) not in inside]
+            for each in gone:
+                _mark_cancelled(session, each)
+        return gone
+
+    def known(self, operation_id: bytes) -> Known:
+        """Return the state of an operation according to its rows."""
+        with self._database.transaction() as session:
+            rows = session.run(
+                "SELECT atala_operation_status, status_details, block_number, block_hash,"
+                f" object_index, operation_index, block_time FROM {_OF_ID}",
+                (operation_id,),
+            )
+        by_status: dict[str, Sequence[Any]] = {row[0]: row for row in rows}
+        applied, rejected = by_status.get(Status.APPLIED), by_status.get(Status.REJECTED)
+        return Known(
+            None if applied is None else _place(applied),
+            None if rejected is None else (_place(rejected), Reason[rejected[1]]),
+            Status.RECEIVED in by_status,
+            Status.CANCELLED in by_status,
+        )
+
+
+def _place(row: Sequence[Any]) -> Place:
+    """Return the place in a row."""
+    number, block_hash, object_index, operation_index, time = row[2:]
+    return Place(number, bytes(block_hash or b""), object_index, operation_index, time)
+
+
+def _mark_cancelled(session: Session, operation_id: bytes) -> None:
+    """Make a RECEIVED row a CANCELLED one, in place of an earlier one."""
+    session.run(f"DELETE FROM {_OF_ID} AND atala_operation_status = 'CANCELLED'", (operation_id,))
+    changes = "atala_operation_status = 'CANCELLED', cancel_token = NULL, pending_since = NULL"
+    of_id = f"signed_atala_operation_id = ? AND {_IS_RECEIVED}"
+    session.run(f"UPDATE atala_operations SET {changes} WHERE {of_id}", (operation_id,))

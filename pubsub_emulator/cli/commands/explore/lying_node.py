@@ -1,0 +1,9 @@
+"""The page of a node, as it reads a node that lies."""
+
+from pubsub_emulator.cli.commands.explore.node import page_of_node
+from pubsub_emulator.node.lying_node import BLOCKS, reads_a_node
+
+
+@reads_a_node("explore")
+def _explore(url: str) -> str:
+    return f"{page_of_node(url, BLOCKS, lambda _done, _total: None)[1]} blocks"

@@ -1,0 +1,27 @@
+"""The terminal session, as it reads a node that lies."""
+
+from typing import Final
+
+from pubsub_emulator.cli.session.session import Session
+from pubsub_emulator.node.lying_node import reads_a_node
+from pubsub_emulator.primitives.errors import PubsubError
+
+_LINES: Final = (
+    "status publishers verdicts collators_2000 subscriptions_2000 ledger_2000 storage_2000 events"
+    " keys_1000"
+)
+
+
+@reads_a_node("step")
+def _session(url: str) -> str:
+    session = Session.at(url)
+    shown = 0
+    try:
+        for line in _LINES.split():
+            try:
+                shown += sum(1 for _ in session.execute(line.replace("_", " ")))
+            except PubsubError:
+                continue
+    finally:
+        session.node.close()
+    return f"{min(shown, 50)} pages"

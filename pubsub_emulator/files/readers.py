@@ -1,0 +1,88 @@
+"""The readers of untrusted data, as the file `readers.toml` of each package lists them.
+
+`docs/untrusted.md` is made from these files.
+"""
+
+import tomllib
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.resources import files
+from typing import Any
+
+from pubsub_emulator.extension import extensions
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The maximum of something.
+
+    `constant` is `module:NAME` with the full name of the module. `unit` says what the limit counts:
+    bytes if it is empty or begins with `of`.
+    """
+
+    constant: str
+    unit: str = ""
+
+    def value(self) -> int:
+        """The number; of a class's field, its default."""
+        module, _, names = self.constant.partition(":")
+        found: Any = import_module(module)
+        for name in names.split("."):
+            found = getattr(found() if isinstance(found, type) else found, name)
+        return int(found)
+
+    def shown(self) -> str:
+        """The limit in words."""
+        value = self.value()
+        if self.unit and not self.unit.startswith("of "):
+            return f"{value:,} {self.unit}"
+        for size, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+            if value % size == 0:
+                return f"{value // size:,} {name} {self.unit}".rstrip()
+        return f"{value:,} bytes {self.unit}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One reader, by file and name.
+
+    `more` is what bounds it beside the numbers; not every one has a `target`.
+    """
+
+    what: str
+    reader: str
+    limits: tuple[Limit, ...]
+    more: str
+    bad: str
+    target: str
+
+
+def rows_of(package: str) -> tuple[Row, ...]:
+    """Return the readers that the file `readers.toml` of a package lists."""
+    text = (files(package) / "readers.toml").read_text(encoding="utf-8")
+    rows = []
+    for what, row in tomllib.loads(text).items():
+        limits = tuple(_limit(package, row["reader"], limit) for limit in row.get("limits", ()))
+        bad = row.get("bad", "one line with file and field; exit code 2")
+        reader = f"{package}/{row['reader']}"
+        rows.append(Row(what, reader, limits, row.get("more", ""), bad, row.get("target", "")))
+    return tuple(rows)
+
+
+def all_rows() -> tuple[Row, ...]:
+    """Return the readers of this distribution and of all extensions. Raises `BadExtension`."""
+    rows = list(rows_of("pubsub_emulator"))
+    for extension in extensions():
+        rows += rows_of(extension.package)
+    return tuple(rows)
+
+
+def _limit(package: str, reader: str, text: str) -> Limit:
+    """Read a limit: a constant of the reader's module, or of `module:` in some distribution."""
+    constant, _, unit = text.partition(" ")
+    module, colon, name = constant.rpartition(":")
+    if not colon:
+        module = reader.partition(".py::")[0].replace("/", ".")
+    if not module.startswith(("pubsub_emulator.", "interchain_events.")):
+        module = f"{package}.{module}"
+    return Limit(f"{module}:{name}", unit)

@@ -1,7 +1,0 @@
-"""The catalogue of all cheats that the audit must find."""
-
-from typing import Final
-
-from pubsub_emulator.icrc72.cheats import broadcasters, callers, replays
-
-CHEATS: Final = (*broadcasters.CHEATS, *callers.CHEATS, *replays.CHEATS)

@@ -1,0 +1,353 @@
+"""Targets of `pubsub fuzz --target` that read requests to nodes and answers of nodes.
+
+Some read the data of archives.
+"""
+
+import asyncio
+import json
+from collections.abc import Coroutine, Iterable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, actions
+from pubsub_emulator.emulator.relay.runtime import RelayConfig
+from pubsub_emulator.emulator.scenario.file import load_bundled
+from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.files.untrusted import parse_json
+from pubsub_emulator.laboratory.mutation import target
+from pubsub_emulator.laboratory.target_files import from_file, temporary_folder
+from pubsub_emulator.node.chain import journal
+from pubsub_emulator.primitives import ed25519
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.signatures import Scheme
+from pubsub_emulator.primitives.types import AccountId, Hash, ParaId
+from pubsub_emulator.runtime.accounts import extrinsic as extrinsics
+from pubsub_emulator.runtime.accounts.chain import ChainRuntime, NextBlock, begin
+from pubsub_emulator.runtime.framework import events, system
+from pubsub_emulator.runtime.framework.fork import Fork
+from pubsub_emulator.runtime.framework.lazy_state import lazy_state
+from pubsub_emulator.runtime.framework.origin import Root, Signed
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.metadata.outer import type_names
+from pubsub_emulator.runtime.metadata.versions import metadata
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+
+if TYPE_CHECKING:
+    from pubsub_emulator.node.rpc.dispatch import Dispatcher
+    from pubsub_emulator.node.rpc.session import RpcSubscription
+
+_SENDER: Final = bytes(range(32))
+"""The seed of the key that signs mutated extrinsics again."""
+_WHO: Final = AccountId(ed25519.public_key(_SENDER))
+_OTHER: Final = AccountId(b"\x07" * 32)
+
+
+_STATE: Final = {bytes((at, at % 7)) * 8: bytes(at % 60) for at in range(40)} | {
+    bytes.fromhex("26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"): (
+        (7).to_bytes(4, "little")
+    )
+}
+"""Entries of a small state, `System.Number` among them."""
+_CHILD: Final = b"pubsub\xe8\x03\x00\x00"
+
+
+@cache
+def _small_state() -> State:
+    return State.from_entries(
+        _STATE.items(), {_CHILD: {bytes((at,)) * 32: bytes(50) for at in range(9)}.items()}
+    )
+
+
+def _state_answers() -> Iterable[bytes]:
+    nodes: dict[Hash, bytes] = {}
+    _small_state().prove(_STATE, {}, nodes)
+    yield json.dumps(
+        {"at": hexed(bytes(32)), "proof": [hexed(node) for node in nodes.values()]}
+    ).encode()
+
+
+class _Told:
+    """A node that answers everything alike."""
+
+    url = "ws://node"
+
+    def __init__(self, answer: object) -> None:
+        self._answer = answer
+
+    def ask(self, method: str, *_params: object) -> object:
+        return list(_STATE) if "Keys" in method else self._answer
+
+
+@target("state-answer", "read proofs of a forked node", _state_answers, "client", text=True)
+def _read_state_answer(data: bytes) -> str:
+    from pubsub_emulator.client.live_state import StateProofs
+
+    whole = _small_state()
+    source = StateProofs(_Told(parse_json(data, "answer")), Hash(bytes(32)))
+    state = lazy_state(whole.root(), source)
+    for key, value in _STATE.items():
+        if state.top.get(key) != value:
+            raise DefensiveFailure("a node was believed")
+    if any(Hash(blake2_256(node)) != name for name, node in source.nodes.items()):
+        raise DefensiveFailure("a node was taken under another hash")
+    return f"{len(source.nodes)} nodes"
+
+
+def _exported_states() -> Iterable[bytes]:
+    from pubsub_emulator.client.state_file import write_state
+
+    path = temporary_folder() / "state.json"
+    write_state(Fork(_small_state(), 7, Hash(bytes(32)), "small"), path)
+    return [path.read_bytes()]
+
+
+@target("exported-state", "an exported state's file", _exported_states, "client", text=True)
+@from_file("read.json")
+def _read_exported_state(path: Path) -> str:
+    from pubsub_emulator.client.state_file import read_state
+
+    return f"{read_state(path).number < 1000}"
+
+
+class _Deaf:
+    """A connection whose client accepts everything.
+
+    Work that a request starts in the background is run to its end, or given up.
+    """
+
+    def __init__(self) -> None:
+        self.works: list[Coroutine[object, None, None]] = []
+
+    def event(self, subscription: "RpcSubscription", text: str) -> None:
+        if subscription.session is not None:
+            json.loads(text)
+
+    def spawn(self, work: Coroutine[object, None, None]) -> None:
+        self.works.append(work)
+
+    async def room(self) -> None:
+        return
+
+
+@cache
+def event_loop() -> asyncio.AbstractEventLoop:
+    """Return the loop that readers of this process run in."""
+    return asyncio.new_event_loop()
+
+
+@cache
+def _dispatcher() -> "Dispatcher":
+    """Of a node that a public would reach: without the development methods, a few blocks old."""
+    from pubsub_emulator.node.chain.live import LiveNetwork
+    from pubsub_emulator.node.server.options import Build, Options
+    from pubsub_emulator.node.server.server import Server
+
+    live = LiveNetwork(Simulation(load_bundled("node"), accounts=True))
+    server = Server(live, Options(build=Build.MANUAL))
+    event_loop().run_until_complete(server.producer.start())
+    return server.dispatcher
+
+
+def _requests() -> Iterable[bytes]:
+    node = _dispatcher()._node  # noqa: SLF001  # the method table, which nothing else hands out
+    block = hexed(node.timeline.newest.relay.hash)
+    key = "0x26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"
+    samples: dict[str, list[object]] = {
+        "state_call": ["Core_version", "0x"],
+        "system_accountNextIndex": ["5C4hrfjw"],
+    }
+    for name, method in sorted(node.methods.items()):
+        params: list[object] = samples.get(name, [])
+        for each in () if params else method.params:
+            hint = f"{each}".lower()
+            params.append(
+                [key]
+                if "keys" in hint
+                else key
+                if "key" in hint
+                else block
+                if "hash" in hint
+                else 1
+            )
+        yield json.dumps({"jsonrpc": "2.0", "id": 1, "method": name, "params": params}).encode()
+    query = [
+        {"key": key, "type": "descendantsValues"},
+        {"key": key, "type": "closestDescendantMerkleValue"},
+    ]
+    calls: dict[str, list[object]] = {
+        "chainHead_v1_follow": [True],
+        "archive_v1_storage": [block, query, None],
+        "archive_v1_storageDiff": [block, None, None],
+        "state_getKeysPaged": [key, 10, key, block],
+        "state_getReadProof": [[key], block],
+        "state_queryStorageAt": [[key], block],
+        "author_submitAndWatchExtrinsic": ["0x1004000000"],
+        "transaction_v1_broadcast": ["0x1004000000"],
+    }
+    for name, params in calls.items():
+        yield json.dumps({"jsonrpc": "2.0", "id": "x", "method": name, "params": params}).encode()
+    yield json.dumps(
+        [{"jsonrpc": "2.0", "id": 1, "method": "chain_getHeader", "params": []}] * 3
+    ).encode()
+
+
+@target("request", "a JSON-RPC message to a node", _requests, "node", text=True)
+def _read_request(data: bytes) -> str:
+    return event_loop().run_until_complete(_answered(data))
+
+
+async def _answered(data: bytes) -> str:
+    """The answers to one connection to the relay chain; internal errors are surprises."""
+    from pubsub_emulator.node.chain.block import RELAY
+    from pubsub_emulator.node.rpc.dispatch import Answer
+    from pubsub_emulator.node.rpc.session import Session
+
+    outlet = _Deaf()
+    session = Session("f", outlet)
+    try:
+        found = _dispatcher().handle(data, RELAY, session)
+        answer = found if isinstance(found, Answer) else await found.work
+        session.release(answer.opened or [])
+        for work in outlet.works:
+            async with asyncio.timeout(60):
+                await work
+    finally:
+        for work in outlet.works:
+            work.close()
+        session.close()
+    if answer.text is None:
+        return "nothing"
+    answered = json.loads(answer.text)
+    errors = [
+        each.get("error") for each in (answered if isinstance(answered, list) else [answered])
+    ]
+    for error in errors:
+        if error is not None and error["code"] == -32603:
+            raise DefensiveFailure(f"internal error: {error}")
+    return " ".join(
+        sorted({"answered" if error is None else f"refused {error['code']}" for error in errors})
+    )
+
+
+@cache
+def relay_with_accounts() -> tuple[Network, ChainRuntime]:
+    """A relay chain with the profile `accounts`, on which the key that signs owns something."""
+    spec = RuntimeSpec(ParaId(2000), {}, accounts=True)
+    network = Network(NetworkConfig((ParachainConfig(spec),), RelayConfig(accounts=True)))
+    network.call(Root(), "Balances", "force_set_balance", _WHO, 10**18)
+    network.step(2)
+    runtime = network.relay.runtime.accounts
+    if runtime is None:
+        raise DefensiveFailure("the profile is off")
+    return network, runtime
+
+
+def _extrinsics() -> Iterable[bytes]:
+    encode, extra = (
+        relay_with_accounts()[1].calls.encode,
+        extrinsics.Extra(extrinsics.Era(), 0, 0, 0),
+    )
+    for made in (
+        encode("System", "remark", b"hello"),
+        encode("System", "remark_with_event", b"hello"),
+        encode("Balances", "transfer_allow_death", _OTHER, 10**12),
+        encode("Balances", "transfer_keep_alive", _OTHER, 5),
+        encode("Balances", "force_set_balance", _OTHER, 2**127),
+        encode("Registrar", "register", 4000, b"head"),
+        encode("Registrar", "deregister", 2000),
+        encode("Broadcaster", "register_publisher", 2000),
+        encode("Broadcaster", "force_deregister_publisher", 2000),
+        encode("Sudo", "sudo", encode("System", "set_storage", [(b"key", b"value")])),
+    ):
+        yield extrinsics.SignedExtrinsic(_WHO, Scheme.ED25519, bytes(64), extra, made, 0).encode()
+
+
+@target("extrinsic", "an extrinsic, signed again and run", _extrinsics, "runtime")
+def _read_extrinsic(data: bytes) -> str:
+    """Run the extrinsic in a block, signed as its maker would sign it, and its call as root."""
+    network, runtime = relay_with_accounts()
+    extrinsic = extrinsics.decode(data, runtime.calls)
+    if isinstance(extrinsic, extrinsics.BareExtrinsic):
+        return "nobody signed it"
+    if extrinsic.encode() != data:
+        raise DefensiveFailure("an extrinsic reads back as other bytes")
+    state, header = network.relay.state, network.relay.header
+    root = state.root()
+    dispatched = runtime.calls.dispatch(begin(state, header), Root(), extrinsic.call)
+    hashes = dict(system.BLOCK_HASH.items(network.relay.storage())) | {header.number: header.hash()}
+    birth = hashes.get(extrinsic.extra.era.birth(header.number + 1), header.hash())
+    implicit = extrinsics.Implicit(
+        runtime.signing.spec_version, runtime.signing.transaction_version, hashes[0], birth
+    )
+    signature = ed25519.sign(
+        _SENDER, extrinsics.payload(extrinsic.call.encoded, extrinsic.extra, implicit)
+    )
+    again = extrinsics.SignedExtrinsic(
+        _WHO, Scheme.ED25519, signature, extrinsic.extra, extrinsic.call, 0
+    )
+    outcome = NextBlock(runtime, state, header).apply(again.encode())
+    if state.root() != root:
+        raise DefensiveFailure("a block that was not built changed the state")
+    return f"{extrinsic.call.pallet}: {outcome.error is None}, {dispatched.error is None}"
+
+
+@cache
+def _metadata_bytes() -> bytes:
+    """Of a runtime of two pallets, in version 14."""
+    whole = relay_with_accounts()[1].definition
+    pallets = tuple(each for each in whole.pallets if each.pallet.name in ("System", "Balances"))
+    two = replace(whole, pallets=pallets, apis=())
+    return metadata(14, two, lambda: type_names(two))
+
+
+@cache
+def _event_records() -> bytes:
+    """The records of a transfer and a remark, as `System.Events` holds them."""
+    network, runtime = relay_with_accounts()
+    calls, storage = runtime.calls, begin(network.relay.state, network.relay.header)
+    calls.dispatch(
+        storage, Signed(_WHO), calls.encode("Balances", "transfer_allow_death", _OTHER, 10**12)
+    )
+    calls.dispatch(storage, Signed(_WHO), calls.encode("System", "remark_with_event", b"hello"))
+    return events.encode_records(events.records(storage))
+
+
+@target("metadata", "a node's metadata", lambda: [_metadata_bytes()], "client")
+def _read_metadata(data: bytes) -> str:
+    """The metadata, and a block's events by it."""
+    from pubsub_emulator.client.metadata import parse_metadata
+    from pubsub_emulator.client.node import decode_events
+
+    parse_metadata.cache_clear()
+    return f"{len(decode_events(parse_metadata(data), _event_records()))} events"
+
+
+@target("events", "the events of a block", lambda: [_event_records()], "client")
+def _read_events(data: bytes) -> str:
+    from pubsub_emulator.client.metadata import parse_metadata
+    from pubsub_emulator.client.node import decode_events
+
+    return f"{min(len(decode_events(parse_metadata(_metadata_bytes()), data)), 5)} events"
+
+
+def _journals() -> Iterable[bytes]:
+    head = journal.Head(load_bundled("node"), 1_000_000).line()
+    done = (
+        actions.Publish(para=1000, key=bytes(32), value=b"a", ttl=3),
+        actions.Subscribe(para=2000, items=((1000, (bytes(32),)),)),
+        actions.Travel(slot=1_000_100),
+        actions.Rewind(relay=bytes(32)),
+    )
+    step = json.dumps({"step": 1, "relay": hexed(bytes(32))})
+    lines = (head, *(journal.action_line(each) for each in done), step)
+    yield "".join(f"{line}\n" for line in lines).encode()
+
+
+@target("journal", "a node's journal", _journals, "node.chain")
+def _read_journal(data: bytes) -> str:
+    found = journal.read_journal(data, "journal")
+    return f"{min(len(found.entries), 3)} steps, {min(len(found.rest), 3)} left, cut {found.cut}"
