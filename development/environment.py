@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.util
+import itertools
 import json
 import os
 import re
@@ -19,7 +20,10 @@ STAMP = VENV / "setup-stamp"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
 CONSTRAINTS = "constraints.txt"
-PACKAGE = "pubsub_emulator"
+PACKAGES = ("pubsub_emulator", "interchain_events")
+"""The packages of this checkout, each a distribution of its own."""
+PROJECTS = (Path("pyproject.toml"), Path("interchain_events/pyproject.toml"))
+"""The project files of the two distributions. Only the first has dependency groups."""
 DEMO_EXTRAS = ("audit", "distributor", "events", "icrc72", "node", "plot", "prism", "sql")
 """The extras that the demonstration and the commands named at its end need."""
 GROUPS = {
@@ -43,7 +47,11 @@ GROUPS = {
 `demo` has some of the extras, every other job has all of them. The extra `spark`, most of the
 download, is left out for `demo` and `pubsub` unless their arguments name Spark.
 """
-CORE_TESTS = ("tests/trie", "tests/xcm", "tests/collator")
+CORE_TESTS = (
+    "tests/pubsub_emulator/trie",
+    "tests/pubsub_emulator/xcm",
+    "tests/pubsub_emulator/collator",
+)
 """Tests that need only the core, pytest and hypothesis.
 
 A run of these alone installs nothing else.
@@ -73,9 +81,22 @@ def requirements(pyproject: dict[str, object], names: tuple[str, ...]) -> list[s
     return found
 
 
+def read_project() -> Project:
+    """Return the content of the first project file, with the extras of all."""
+    projects = [
+        tomllib.loads((ROOT / place).read_text(encoding="utf-8"))
+        for place in PROJECTS
+        if (ROOT / place).exists()
+    ]
+    extras = projects[0]["project"]["optional-dependencies"]
+    for further in projects[1:]:
+        extras |= further["project"]["optional-dependencies"]
+    return projects[0]
+
+
 def stamp() -> str:
     """Return a digest of the project file, the constraints, the Python version and the folder."""
-    files = [ROOT / name for name in ("pyproject.toml", CONSTRAINTS)]
+    files = [ROOT / name for name in (*PROJECTS, CONSTRAINTS)]
     texts = (file.read_text(encoding="utf-8") for file in files if file.exists())
     return hashlib.sha256("\0".join((sys.version, str(ROOT), *texts)).encode()).hexdigest()
 
@@ -166,13 +187,14 @@ def displaced() -> str | None:
     """
     # -I: neither this folder nor PYTHONPATH may answer instead of what is installed
     find = (
-        f"import importlib.util as u; found = u.find_spec({PACKAGE!r}); print(found.origin if found"
-        " else 'nowhere')"
+        f"import importlib.util as u; found = map(u.find_spec, {PACKAGES!r});"
+        " print(*(spec.origin if spec else 'nowhere' for spec in found), sep='\\n')"
     )
-    origin = quiet(PYTHON, "-I", "-c", find).stdout.strip()
-    if origin and Path(origin).resolve() == ROOT / PACKAGE / "__init__.py":
-        return None
-    return origin.removesuffix("__init__.py") or "nowhere"
+    origins = quiet(PYTHON, "-I", "-c", find).stdout.splitlines()
+    for package, origin in itertools.zip_longest(PACKAGES, origins, fillvalue="nowhere"):
+        if Path(origin).resolve() != ROOT / package / "__init__.py":
+            return origin.removesuffix("__init__.py")
+    return None
 
 
 def set_up(job: str, args: list[str]) -> None:
@@ -180,13 +202,13 @@ def set_up(job: str, args: list[str]) -> None:
 
     An interrupted set-up is taken up again.
     """
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = read_project()
     have = installed()
     have |= {"group:core-test"} if "group:test" in have else set()
     elsewhere = displaced() if have else None
     if elsewhere is not None:
         say(
-            f".venv imports {PACKAGE} from {elsewhere} instead of this checkout: installing it"
+            f".venv imports the project from {elsewhere} instead of this checkout: installing it"
             " again"
         )
     parts = needed(job, args, project)
@@ -224,6 +246,8 @@ def _install(job: str, parts: set[str], project: Project) -> None:
     # compat mode: a plain path entry, which mypy can follow
     pip += ["--config-settings", "editable_mode=compat", "--editable", "."]
     run_pip([*pip, *wanted, *requirements(project, groups)])
+    # Compat mode would put the second package's own folder on the path.
+    run_pip([PYTHON, *PIP, "--no-deps", "--editable", PROJECTS[1].parent])
 
 
 def java_is_here() -> bool:

@@ -22,24 +22,31 @@ MEMORY_WANTED = 4 << 30
 COMPILERS = ("cc", "gcc", "clang", "cl")
 COMPILED_TESTS = (
     *(
-        "tests/primitives/test_hashing.py",
-        "tests/primitives/test_pubsub_types.py",
-        "tests/primitives/test_scale.py",
+        "tests/pubsub_emulator/primitives/test_hashing.py",
+        "tests/pubsub_emulator/primitives/test_pubsub_types.py",
+        "tests/pubsub_emulator/primitives/test_scale.py",
     ),
     *(
-        "tests/trie",
-        "tests/xcm",
-        "tests/runtime/pallet_subscriber",
-        "tests/runtime/parachain_system/test_verdicts.py",
+        "tests/pubsub_emulator/trie",
+        "tests/pubsub_emulator/xcm",
+        "tests/pubsub_emulator/runtime/pallet_subscriber",
+        "tests/pubsub_emulator/runtime/parachain_system/test_verdicts.py",
     ),
     *(
-        "tests/runtime/test_storage.py",
-        "tests/runtime/test_message_queue.py",
-        "tests/runtime/relay_chain",
+        "tests/pubsub_emulator/runtime/test_storage.py",
+        "tests/pubsub_emulator/runtime/test_message_queue.py",
+        "tests/pubsub_emulator/runtime/relay_chain",
     ),
-    *("tests/runtime/pallet_pubsub/test_broadcaster_encoding.py", "tests/collator/test_fuzz.py"),
-    *("tests/emulator/test_fixtures.py", "tests/prism/test_wire.py", "tests/prism/test_process.py"),
-    "tests/prism/test_vectors.py",
+    *(
+        "tests/pubsub_emulator/runtime/pallet_pubsub/test_broadcaster_encoding.py",
+        "tests/pubsub_emulator/collator/test_fuzz.py",
+    ),
+    *(
+        "tests/pubsub_emulator/emulator/test_fixtures.py",
+        "tests/interchain_events/prism/test_wire.py",
+        "tests/interchain_events/prism/test_process.py",
+    ),
+    "tests/interchain_events/prism/test_vectors.py",
 )
 """Vectors, traces and properties of bytes, and the tests of the compiled modules (setup.py).
 Nothing else changes when modules are compiled.
@@ -141,7 +148,12 @@ def compiled() -> int:
         raise SetupError("the compiled build is not compiled")
     # test_descent.py subclasses a class of the kernel, which compiled code does not allow
     return test(
-        ["-o", f"pythonpath={target} tests", "--ignore=tests/trie/test_descent.py", *COMPILED_TESTS]
+        [
+            "-o",
+            f"pythonpath={target} tests",
+            "--ignore=tests/pubsub_emulator/trie/test_descent.py",
+            *COMPILED_TESTS,
+        ]
     )
 
 

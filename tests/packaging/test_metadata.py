@@ -185,7 +185,11 @@ def test_tests_of_the_sdist_pass_with_its_own_sources(unpacked: Path) -> None:
         check=True,
     )
     assert Path(where.stdout.strip()).is_relative_to(unpacked)
-    tests = ("tests/xcm", "tests/trie/test_trie_vectors.py", "tests/test_hypothesis_profiles.py")
+    tests = (
+        "tests/pubsub_emulator/xcm",
+        "tests/pubsub_emulator/trie/test_trie_vectors.py",
+        "tests/test_hypothesis_profiles.py",
+    )
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
         cwd=unpacked,

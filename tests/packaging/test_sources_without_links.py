@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 
-CORE = ("tests/trie", "tests/xcm", "tests/collator")
+CORE = ("tests/pubsub_emulator/trie", "tests/pubsub_emulator/xcm", "tests/pubsub_emulator/collator")
 """Tests of rooms that need the core, pytest and hypothesis alone."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
@@ -91,7 +91,9 @@ def test_a_network_runs(unpacked: Path) -> None:
 def test_tests_of_a_room_pass_where_only_the_core_and_pytest_are_installed(
     unpacked: Path, bare: Path
 ) -> None:
-    files = [f"tests/trie/test_{name}.py" for name in ("step", "descent", "trie_vectors")]
+    files = [
+        f"tests/pubsub_emulator/trie/test_{name}.py" for name in ("step", "descent", "trie_vectors")
+    ]
     assert " passed" in _run(
         unpacked, bare / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files
     )

@@ -52,14 +52,14 @@ MARKERS: Final = "not spark and not browser and not slow"
 
 LEFT_OUT: Final = (
     # The same with every version: pages, distributions, the set-up, these lanes.
-    "tests/cli/test_bootstrap.py",
+    "tests/pubsub_emulator/cli/test_bootstrap.py",
     "tests/docs",
     "tests/examples",
     "tests/packaging",
     "tests/support",
     "tests/versions",
     # Schemathesis is missing.
-    "tests/distributor/test_openapi.py",
+    "tests/interchain_events/distributor/test_openapi.py",
 )
 """Tests that no lane runs, beside those with markers and those of `without_libraries`."""
 

