@@ -14,18 +14,32 @@ from typing import Final
 
 MOVED: Final = {
     "pubsub_emulator.collator.draws": "pubsub_emulator.primitives.draws",
+    "pubsub_emulator.database": "interchain_events.database",
+    "pubsub_emulator.distributor": "interchain_events.distributor",
     "pubsub_emulator.emulator.extras": "pubsub_emulator.files.extras",
     "pubsub_emulator.emulator.files": "pubsub_emulator.files.atomic",
     "pubsub_emulator.emulator.settings": "pubsub_emulator.files.settings",
     "pubsub_emulator.emulator.untrusted": "pubsub_emulator.files.untrusted",
+    "pubsub_emulator.events": "interchain_events.events",
+    "pubsub_emulator.icrc72": "interchain_events.icrc72",
     "pubsub_emulator.primitives.face": "pubsub_emulator.lazy",
     "pubsub_emulator.primitives.near": "pubsub_emulator.files.near",
     "pubsub_emulator.primitives.shown": "pubsub_emulator.files.shown",
     "pubsub_emulator.primitives.version": "pubsub_emulator.version",
+    "pubsub_emulator.prism": "interchain_events.prism",
+    "pubsub_emulator.runtime.pallet_dome_events": "interchain_events.pallets.dome_events",
+    "pubsub_emulator.runtime.pallet_prism": "interchain_events.pallets.prism",
+    "pubsub_emulator.spark_audit.deliveries": "interchain_events.delivery_audit",
+    "pubsub_emulator.spark_audit.spark.deliveries": "interchain_events.delivery_audit.deliveries",
+    "pubsub_emulator.spark_audit.spark.statuses": "interchain_events.delivery_audit.statuses",
+    "pubsub_emulator.testing.canisters": "interchain_events.testing.canisters",
 }
 """The new path of each moved module or package by its old path. Modules within a package moved with
 it.
 """
+
+DISTRIBUTIONS: Final = {"interchain_events": "interchain-events"}
+"""The name that a distribution is installed by, by its package, of those that modules moved to."""
 
 
 def new_path(name: str) -> str | None:
@@ -52,7 +66,10 @@ class MovedModules(MetaPathFinder, Loader):
         return None if new_path(fullname) is None else ModuleSpec(fullname, self)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Import the module from its new place and warn."""
+        """Import the module from its new place and warn.
+
+        Raises `ModuleNotFoundError` if it moved to a distribution that is not installed.
+        """
         place = new_path(spec.name)
         assert place is not None  # noqa: S101  # `find_spec` has checked it
         warnings.warn(
@@ -60,7 +77,7 @@ class MovedModules(MetaPathFinder, Loader):
             DeprecationWarning,
             stacklevel=2,  # the frames of importlib do not count
         )
-        module = import_module(place)
+        module = _import_from(place, spec.name)
         self._specs[spec.name] = module.__spec__
         return module
 
@@ -72,6 +89,20 @@ class MovedModules(MetaPathFinder, Loader):
         spec = module.__spec__
         assert spec is not None  # noqa: S101  # as said
         module.__spec__ = self._specs.pop(spec.name)
+
+
+def _import_from(place: str, old: str) -> ModuleType:
+    """Import a module from its new place. Raises `ModuleNotFoundError`."""
+    try:
+        return import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name not in DISTRIBUTIONS:
+            raise
+        raise ModuleNotFoundError(
+            f"{old} is now {place}, and the distribution {DISTRIBUTIONS[error.name]}, which has it,"
+            f" is not installed: `pip install {DISTRIBUTIONS[error.name]}`",
+            name=error.name,
+        ) from None
 
 
 def install() -> None:

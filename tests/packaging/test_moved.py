@@ -1,11 +1,39 @@
 """Old import paths work for one release and warn."""
 
+import json
+import subprocess
 import sys
 from importlib import import_module
 
 import pytest
 
-from pubsub_emulator.moved import MOVED, new_path
+from pubsub_emulator.moved import DISTRIBUTIONS, MOVED, new_path
+
+ELSEWHERE = {old: new for old, new in MOVED.items() if new.partition(".")[0] in DISTRIBUTIONS}
+"""The modules that moved to another distribution."""
+
+ALONE = """
+import json, sys, warnings
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+
+class Missing(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == "interchain_events":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+import pubsub_emulator
+sys.meta_path.insert(0, Missing())
+warnings.simplefilter("ignore")
+said = {}
+for old in json.load(sys.stdin):
+    try:
+        import_module(old)
+    except ModuleNotFoundError as error:
+        said[old] = (str(error), error.name)
+json.dump(said, sys.stdout)
+"""
+"""Imports old paths where the other distribution is missing, and prints the errors."""
 
 
 @pytest.fixture(autouse=True)
@@ -25,10 +53,49 @@ def test_an_old_path_is_the_module_of_the_new_one_and_warns(old: str, new: str) 
     assert {warning.filename for warning in caught} == {"user.py"}
 
 
-def test_modules_within_a_moved_package_are_the_same_objects() -> None:
-    new = import_module("pubsub_emulator.files.settings.fields")
-    with pytest.warns(DeprecationWarning, match="settings"):
-        assert import_module("pubsub_emulator.emulator.settings.fields") is new
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("pubsub_emulator.emulator.settings.fields", "pubsub_emulator.files.settings.fields"),
+        ("pubsub_emulator.prism.core.wire", "interchain_events.prism.core.wire"),
+    ],
+)
+def test_modules_within_a_moved_package_are_the_same_objects(old: str, new: str) -> None:
+    module = import_module(new)
+    with pytest.warns(DeprecationWarning, match="is now"):
+        assert import_module(old) is module
+
+
+def test_the_packages_that_became_a_distribution_are_found_by_their_old_paths() -> None:
+    packages = {"database", "distributor", "events", "icrc72", "prism"}
+    assert {f"pubsub_emulator.{name}" for name in packages} <= ELSEWHERE.keys()
+
+
+def test_without_the_other_distribution_an_old_path_says_in_one_line_what_to_install() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE],
+        input=json.dumps(list(ELSEWHERE)),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said = json.loads(done.stdout)
+    assert said.keys() == ELSEWHERE.keys()
+    for old, (message, name) in said.items():
+        assert message == (
+            f"{old} is now {ELSEWHERE[old]}, and the distribution interchain-events, which has it,"
+            " is not installed: `pip install interchain-events`"
+        )
+        assert name == "interchain_events"
+
+
+def test_another_module_that_is_missing_is_named_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MOVED, "pubsub_emulator.once", "pubsub_emulator.nowhere")
+    with (
+        pytest.warns(DeprecationWarning, match="once"),
+        pytest.raises(ModuleNotFoundError, match=r"No module named 'pubsub_emulator\.nowhere'"),
+    ):
+        import_module("pubsub_emulator.once")
 
 
 def test_a_path_that_never_existed_is_no_module() -> None:
