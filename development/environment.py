@@ -192,7 +192,8 @@ def displaced() -> str | None:
     )
     origins = quiet(PYTHON, "-I", "-c", find).stdout.splitlines()
     for package, origin in itertools.zip_longest(PACKAGES, origins, fillvalue="nowhere"):
-        if Path(origin).resolve() != ROOT / package / "__init__.py":
+        is_here = (ROOT / package).is_dir()
+        if is_here and Path(origin).resolve() != ROOT / package / "__init__.py":
             return origin.removesuffix("__init__.py")
     return None
 
@@ -246,8 +247,9 @@ def _install(job: str, parts: set[str], project: Project) -> None:
     # compat mode: a plain path entry, which mypy can follow
     pip += ["--config-settings", "editable_mode=compat", "--editable", "."]
     run_pip([*pip, *wanted, *requirements(project, groups)])
-    # Compat mode would put the second package's own folder on the path.
-    run_pip([PYTHON, *PIP, "--no-deps", "--editable", PROJECTS[1].parent])
+    if (ROOT / PROJECTS[1]).exists():
+        # A second run, since compat mode would put this package's own folder on the path.
+        run_pip([PYTHON, *PIP, "--quiet", "--no-deps", "--editable", PROJECTS[1].parent])
 
 
 def java_is_here() -> bool:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from development import biome
+from development import biome, commits, statements
 from development.environment import PIP, PYTHON, ROOT, VENV, quiet
 from development.report import SetupError, last_line, say
 
@@ -211,6 +211,8 @@ def lint() -> int:
         tool("mypy"),
         tool("lint-imports"),
         scripts(),
+        statements.check(),
+        commits.check(),
     ]
     return next((code for code in codes if code), 0)
 

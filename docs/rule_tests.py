@@ -61,11 +61,13 @@ docstring alone has it.
 
 
 def _named(
-    folder: str, pattern: str, names: Callable[[ast.AST], Iterator[tuple[str, Iterable[str]]]]
+    folders: Iterable[str],
+    pattern: str,
+    names: Callable[[ast.AST], Iterator[tuple[str, Iterable[str]]]],
 ) -> Places:
     found: Places = {}
-    for path in sorted((ROOT / folder).rglob(pattern)):
-        place = path.relative_to(ROOT / folder).as_posix()
+    for path in (path for folder in folders for path in sorted((ROOT / folder).rglob(pattern))):
+        place = path.relative_to(ROOT).as_posix()
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for rule in rules_of_text(ast.get_docstring(tree) or ""):
             found.setdefault(rule, {}).setdefault(place, [])
@@ -92,13 +94,13 @@ def _test_functions(tree: ast.AST) -> Iterator[tuple[str, Iterable[str]]]:
 @cache
 def tests_by_rule() -> Places:
     """For each rule the tests whose name or docstring has it."""
-    return _named("tests", "test_*.py", _test_functions)
+    return _named(("tests",), "test_*.py", _test_functions)
 
 
 @cache
 def code_by_rule() -> Places:
     """For each rule the modules, classes and functions whose docstring has it."""
-    return _named("pubsub_emulator", "*.py", _definitions)
+    return _named(("pubsub_emulator", "interchain_events"), "*.py", _definitions)
 
 
 def _listed(rule: str, found: Places) -> list[str]:

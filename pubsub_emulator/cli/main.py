@@ -134,7 +134,7 @@ def _noting_a_closed_pipe() -> Iterator[None]:
         raise _PipeClosed from error
 
 
-def _sentences() -> dict[str, str]:
+def sentences_of_all() -> dict[str, str]:
     """Return the first sentence of each command's help, also of other distributions' commands."""
     from pubsub_emulator.extension import extensions
 
@@ -177,11 +177,11 @@ class Commands(Group):
 
     def sentences(self, _ctx: click.Context) -> list[tuple[str, str]]:
         """The commands with the first sentence of each."""
-        return list(_sentences().items())
+        return list(sentences_of_all().items())
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """Every command."""
-        return list(_sentences())
+        return list(sentences_of_all())
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name; `None` if there is none."""
@@ -212,7 +212,7 @@ class Commands(Group):
                     f"`pubsub {name}` is part of {missing}, which"
                     f" `{install_distribution(missing)}` installs."
                 )
-            near = get_close_matches(name, _sentences(), n=3)
+            near = get_close_matches(name, sentences_of_all(), n=3)
             if near:
                 ctx.fail(f"No such command {name!r}; did you mean {' or '.join(near)}?")
         return super().resolve_command(ctx, args)

@@ -42,10 +42,12 @@ def test_every_example_has_a_section() -> None:
 
 
 TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PACKAGES = ("pubsub_emulator", "interchain_events")
 ROOMS = sorted(
     path.name
-    for path in (ROOT / "pubsub_emulator").iterdir()
-    if path.is_dir() and path.name != "__pycache__"
+    for package in PACKAGES
+    for path in (ROOT / package).iterdir()
+    if (path / "__init__.py").is_file()
 )
 DOTTED = sorted(
     set(re.findall(rf"(?<![\w./])(?:{'|'.join(ROOMS)})(?:\.(?!md\b)[a-z_]+)+\b(?!/)", TEXT))
@@ -55,12 +57,14 @@ FOLDERS = sorted(set(re.findall(rf"`((?:{'|'.join(ROOMS)})/[\w/.]*)`", TEXT)))
 
 @pytest.mark.parametrize("name", DOTTED)
 def test_each_dotted_module_of_the_page_exists(name: str) -> None:
-    assert find_spec(f"pubsub_emulator.{name}") is not None
+    room = name.partition(".")[0]
+    (package,) = [each for each in PACKAGES if (ROOT / each / room).is_dir()][:1]
+    assert find_spec(f"{package}.{name}") is not None
 
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_each_folder_and_file_of_the_page_exists(name: str) -> None:
-    assert (ROOT / "pubsub_emulator" / name).exists()
+    assert any((ROOT / package / name).exists() for package in PACKAGES)
 
 
 def test_the_page_names_modules_and_every_room() -> None:

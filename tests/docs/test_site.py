@@ -23,7 +23,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(
         ROOT / "docs", source, ignore=shutil.ignore_patterns("_build", "api", "__pycache__")
     )
-    for beside in ("CHANGELOG.md", "examples", "pubsub_emulator", "tests"):  # what pages link to
+    for beside in (
+        "CHANGELOG.md",
+        "examples",
+        "interchain_events",
+        "pubsub_emulator",
+        "tests",
+    ):  # what pages link to
         (source.parent / beside).symlink_to(ROOT / beside)
     (source / "api.md").write_text("# API reference\n", encoding="utf-8")
     with (source / "conf.py").open("a", encoding="utf-8") as settings:

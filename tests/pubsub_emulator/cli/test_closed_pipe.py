@@ -14,7 +14,7 @@ from command_reference import leaves
 from support.command import TINY
 
 from pubsub_emulator.cli.exits import PIPE_CLOSED
-from pubsub_emulator.cli.main import COMMANDS, main
+from pubsub_emulator.cli.main import main, sentences_of_all
 
 ROOT = Path(__file__).resolve().parents[3]
 BASH = shutil.which("bash") or "bash"
@@ -48,7 +48,9 @@ def _code(
     return ended.value.code
 
 
-@pytest.mark.parametrize("command", sorted({"", *COMMANDS, *(name for name, _, _ in leaves())}))
+@pytest.mark.parametrize(
+    "command", sorted({"", *sentences_of_all(), *(name for name, _, _ in leaves())})
+)
 def test_the_help_of_every_command_ends_with_the_code_of_a_closed_pipe(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,8 +16,8 @@ from support.processes import PATIENCE, environment
 
 from pubsub_emulator.cli.commands.new.run import schema_text
 from pubsub_emulator.cli.exits import DEFECT, FINDINGS, USAGE
-from pubsub_emulator.cli.main import COMMANDS
 from pubsub_emulator.cli.main import pubsub as program
+from pubsub_emulator.cli.main import sentences_of_all
 from pubsub_emulator.cli.screen import say, say_document, table
 from pubsub_emulator.cli.streams import prepare_streams
 
@@ -129,7 +129,9 @@ class Stream:
         return self._bytes.getvalue().decode(self._encoding)
 
 
-@pytest.mark.parametrize("command", sorted({"", *COMMANDS, *(name for name, _, _ in leaves())}))
+@pytest.mark.parametrize(
+    "command", sorted({"", *sentences_of_all(), *(name for name, _, _ in leaves())})
+)
 def test_every_help_can_be_printed_in_ascii(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Help is printed by click, which writes UTF-8 to a stream that calls itself ASCII."""
     stream = Stream(monkeypatch, "ascii")

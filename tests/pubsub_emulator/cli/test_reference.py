@@ -15,7 +15,7 @@ from support.pages import ROOT, filled, made
 from support.processes import python
 
 from pubsub_emulator.cli.base.groups import Group
-from pubsub_emulator.cli.main import COMMANDS, pubsub
+from pubsub_emulator.cli.main import pubsub, sentences_of_all
 from pubsub_emulator.cli.session.table import COMMANDS as SESSION
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.scenario.file import BUNDLE
@@ -48,8 +48,8 @@ LEAVES = {name: (command, context) for name, command, context in reference.leave
 
 
 def test_every_command_is_there_with_the_first_sentence_of_its_help() -> None:
-    assert list(dict.fromkeys(name.split()[0] for name in LEAVES)) == list(COMMANDS)
-    assert Group.sentences(pubsub, click.Context(pubsub)) == list(COMMANDS.items())
+    assert list(dict.fromkeys(name.split()[0] for name in LEAVES)) == list(sentences_of_all())
+    assert Group.sentences(pubsub, click.Context(pubsub)) == list(sentences_of_all().items())
 
 
 @pytest.mark.parametrize("name", LEAVES)
@@ -114,7 +114,7 @@ def _offered(*words: str) -> list[str]:
 
 
 def test_commands_scenarios_strategies_and_choices_are_offered() -> None:
-    assert _offered("") == list(COMMANDS)
+    assert _offered("") == list(sentences_of_all())
     assert _offered("step", "") == [*BUNDLE.names(), ""]
     assert _offered("fuzz", "--strategy", "omit-") == [
         name for name in STRATEGIES if name.startswith("omit-")

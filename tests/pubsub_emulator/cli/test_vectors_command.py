@@ -4,7 +4,6 @@ import json
 import random
 import re
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from pubsub_emulator.cli.base.errors import InputError
-from pubsub_emulator.cli.commands.vectors.run import MODULES, check_document
+from pubsub_emulator.cli.commands.vectors.run import check_document, known_formats
 from pubsub_emulator.cli.main import pubsub
 
 VECTORS = Path(__file__).resolve().parents[2] / "vectors"
@@ -37,7 +36,7 @@ FILES = [
     "ied/global_ids",
     "prism/vectors",
 ]
-FORMATS = [each for module in MODULES for each in import_module(module).FORMATS]
+FORMATS = known_formats()
 HEX = re.compile(r"0x(?:[0-9a-f]{2}){2,}|[0-9a-f]{32,}")
 TOLERANT = {
     "ied/global_ids",  # parts of ids that are refused anyway

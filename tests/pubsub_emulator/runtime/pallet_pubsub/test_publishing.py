@@ -245,8 +245,9 @@ REFUSED: dict[str, tuple[object, Callable[[World], object]]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_wrong_is_refused_by_its_name_and_leaves_no_trace_ps10(case: str) -> None:
-    """Among them A4, A5, A6, A7, A11, A18, A19, A20, A23, A27, A39, A51, A52 and A55, and defect
-    31.
+    """Among them A4, A5, A6, A7, A11, A18, A19, A20, A23, A27, A39, A51, A52, A55.
+
+    And defect 31.
     """
     world = populated()
     world.owners.owners[2001] = POOR if "poor" in case else ALICE

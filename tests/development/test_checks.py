@@ -1,0 +1,81 @@
+"""The checks of `dev.py lint` that are not those of a linter."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from development import commits, statements
+
+
+@pytest.mark.parametrize(
+    ("source", "kinds"),
+    [
+        pytest.param("a, b = f(), 2", ["several values"], id="a call among values"),
+        pytest.param("a, b = 1 if c else 2, 3", ["several values"], id="a condition among values"),
+        pytest.param("a, b = b, a", [], id="an exchange"),
+        pytest.param("a, b = f()", [], id="one result is unpacked"),
+        pytest.param("[x for y in z for x in y]", ["two loops"], id="two loops"),
+        pytest.param("[[x for x in y] for y in z]", [], id="a comprehension within another"),
+        pytest.param("1 if a else 2 if b else 3", ["within another"], id="a condition in another"),
+        pytest.param("f(1 if a else 2, 1 if b else 2)", [], id="two conditions"),
+    ],
+)
+def test_a_statement_does_one_thing(source: str, kinds: list[str]) -> None:
+    found = list(statements.places(ast.parse(source)))
+    assert len(found) == len(kinds)
+    assert all(kind in what for kind, (_, what) in zip(kinds, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(0, 1), (1, 0), (2, 1)], ids=["too many", "as listed", "fewer than listed"]
+)
+def test_old_places_are_listed_and_may_only_become_fewer(
+    number: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "development").mkdir()
+    (tmp_path / "development" / "old.py").write_text("a, b = f(), 2\n")
+    (tmp_path / "listed.json").write_text(f'{{"development/old.py": {number}}}')
+    monkeypatch.setattr(statements, "ROOT", tmp_path)
+    monkeypatch.setattr(statements, "NOT_YET", tmp_path / "listed.json")
+    assert statements.check() == code
+
+
+@pytest.mark.parametrize(
+    ("message", "fault"),
+    [
+        pytest.param("trie: nodes are read\n\nBecause.", None, id="good"),
+        pytest.param("trie: nodes are read", "body", id="no body"),
+        pytest.param("trie: one; two\n\nBecause.", "semicolon", id="two changes"),
+        pytest.param("nodes are read\n\nBecause.", "room", id="no room"),
+        pytest.param(f"trie: {'x' * 67}\n\nBecause.", "73 characters", id="too long"),
+        pytest.param(f"trie: {'x' * 66}\n\nBecause.", None, id="just short enough"),
+    ],
+)
+def test_a_commit_message_has_a_room_one_change_and_a_reason(
+    message: str, fault: str | None
+) -> None:
+    faults = commits.faults_of_message(message)
+    assert len(faults) == (fault is not None)
+    assert fault is None or fault in faults[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fault"),
+    [
+        ("sizes.new.md", "Sizes are shown.", None),
+        ("README.md", "", None),
+        ("sizes.md", "Sizes are shown.", "not NAME"),
+        ("sizes.fixed.md", "Sizes are shown.", "not NAME"),
+        ("sizes.new.md", " \n", "empty"),
+    ],
+)
+def test_a_fragment_has_a_kind_and_a_text(
+    name: str, text: str, fault: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "changes").mkdir()
+    (tmp_path / "changes" / name).write_text(text)
+    monkeypatch.setattr(commits, "ROOT", tmp_path)
+    faults = commits.fragment_faults()
+    assert len(faults) == (fault is not None)
+    assert fault is None or fault in faults[0]

@@ -1,0 +1,39 @@
+"""No public name disappears without having warned for one release (docs/stability.md)."""
+
+from pathlib import Path
+
+from support.processes import ROOT
+
+from pubsub_emulator.lazy import homes
+from pubsub_emulator.moved import MOVED
+
+KEPT: Path = Path(__file__).with_name("public_names.txt")
+"""One name in a line: those of the last release and those added since."""
+
+
+def offered() -> set[str]:
+    """Return the names of all stubs of both distributions."""
+    names = set()
+    for distribution in ("pubsub_emulator", "interchain_events"):
+        for stub in sorted((ROOT / distribution).rglob("__init__.pyi")):
+            package = ".".join(stub.parent.relative_to(ROOT).parts)
+            names |= {f"{package}.{name}" for name in homes(package)}
+    return names
+
+
+def kept() -> list[str]:
+    return KEPT.read_text(encoding="utf-8").split()
+
+
+def test_every_kept_name_is_still_offered() -> None:
+    gone = set(kept()) - offered()
+    assert not gone, "let them warn for one release first"
+
+
+def test_every_offered_name_is_kept() -> None:
+    assert not offered() - set(kept()), f"add them to {KEPT.name}"
+
+
+def test_the_list_is_sorted_and_has_no_moved_path() -> None:
+    assert kept() == sorted(set(kept()))
+    assert not [name for name in kept() if name.startswith(tuple(f"{old}." for old in MOVED))]
