@@ -13,6 +13,7 @@ from support.tries import entries, versions
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.trie import (
     BadNode,
+    ExtraneousValue,
     IncompleteProof,
     MissingNode,
     ProofTooLarge,
@@ -20,6 +21,7 @@ from pubsub_emulator.trie import (
     Trie,
     TrieError,
     UnusedNodes,
+    ValueMismatch,
     decode_compact,
     encode_compact,
 )
@@ -289,10 +291,14 @@ def test_a_key_behind_a_hash_is_not_absent() -> None:
 
 def test_a_key_with_a_value_is_not_absent_and_a_value_that_no_node_has_is_refused() -> None:
     root, nodes = proof_of({b"\x10": LONG}, b"\x10")
-    with pytest.raises(BadNode, match="0x10 has a value"):
+    with pytest.raises(ExtraneousValue, match="0x10 is not left out"):
         check_omitted(root, nodes, {b"\x10": None}, 0)
+    omitted = [b"\x42\x10\x00"]
+    check_omitted(root, omitted, {b"\x10": LONG}, 0)
+    with pytest.raises(ValueMismatch, match="0x10 is present"):
+        check_omitted(root, omitted, {b"\x10": None}, 0)
     root, nodes = proof_of({b"\x10": LONG, b"\x20": LONG}, b"\x10")
-    with pytest.raises(RootMismatch):
+    with pytest.raises(ValueMismatch, match="0x30 is absent"):
         check_omitted(root, nodes, {b"\x30": b"x"}, 0)
 
 
@@ -301,4 +307,4 @@ def test_nodes_too_many_and_too_few_are_refused() -> None:
     with pytest.raises(UnusedNodes):
         check_omitted(root, nodes * 2, {b"\x30": None}, 0)
     with pytest.raises(IncompleteProof, match="end before"):
-        check_omitted(root, [], {}, 0)
+        check_omitted(root, [], {b"\x30": None}, 0)
