@@ -1,12 +1,10 @@
 // Back to a block, a fork from it, and two branches beside each other.
 import { signal } from "../vendor/signals.js";
 import { html, many, Term, useState } from "./words.js";
-import { best, chosen, first, say } from "./store.js";
+import { best, branches, chosen, first, readBranches, say } from "./store.js";
 import { act, call } from "./rpc.js";
 import { attempt, busy, lastLine } from "./steps.js";
 
-const branch = signal("main");
-const others = signal([]); // { name, id, number, hash }
 const compared = signal(null);
 const MOST_COMPARED = 256;
 
@@ -15,9 +13,13 @@ async function head() {
   return { number, hash: await call("chain_getBlockHash", number) };
 }
 
+// A block as the node wants it named: the one before the first is genesis, whatever number it has.
+async function placeOf(number) {
+  return number < first.value ? call("chain_getBlockHash", 0) : number;
+}
+
 async function back(number) {
-  const place = number < first.value ? await call("chain_getBlockHash", 0) : number;
-  await act("dev_setHead", place);
+  await act("dev_setHead", await placeOf(number));
 }
 
 function rewind(number) {
@@ -25,13 +27,12 @@ function rewind(number) {
   return attempt(`back to ${number}`, () => back(number));
 }
 
-// Keeps this branch as it is, and goes on from a block of it under another name.
+// Keeps this branch as it is, and goes on from a block of it under another name. The node knows the names, so that they
+// outlive the page and every page shows the same ones.
 async function fork(name, number) {
   await attempt(`fork ${name}`, async () => {
-    const left = { name: branch.value, id: await call("dev_snapshot"), ...(await head()) };
-    if (number < best.value) await back(number);
-    others.value = [...others.value, left];
-    branch.value = name;
+    await act("pubsub_fork", name, await placeOf(number));
+    await readBranches();
     lastLine.value = `branch ${name}`;
     say(`on branch ${name}, from relay block ${number}`);
   });
@@ -39,10 +40,8 @@ async function fork(name, number) {
 
 async function change(to) {
   await attempt(`switch to ${to.name}`, async () => {
-    const left = { name: branch.value, id: await call("dev_snapshot"), ...(await head()) };
-    if (!(await act("dev_restore", to.id))) throw new Error("the node has dropped that branch");
-    others.value = [...others.value.filter((each) => each !== to), left];
-    branch.value = to.name;
+    await act("pubsub_switch", to.name);
+    await readBranches();
     lastLine.value = `switch ${to.name}`;
     compared.value = null;
   });
@@ -60,13 +59,14 @@ async function compare(to) {
 export function Branches() {
   const [name, setName] = useState("other");
   const at = chosen.value ? chosen.value.number : best.value;
-  const free = name && name !== branch.value && !others.value.some((each) => each.name === name);
+  const { name: present, others } = branches.value;
+  const free = name && name !== present && !others.some((each) => each.name === name);
   return html`<div class="branches">
-    <p>On <${Term} word="branch" /> <b>${branch.value}</b>, at relay block ${best.value}.</p>
+    <p>On <${Term} word="branch" /> <b>${present}</b>, at relay block ${best.value}.</p>
     <p><button type="button" disabled=${busy.value || at >= best.value} onClick=${() => rewind(at)}>Rewind to ${at}</button></p>
     <label class="field-row"><span>Name of a fork</span><input value=${name} maxlength="40" onInput=${(event) => setName(event.target.value.trim())} /></label>
     <p><button type="button" disabled=${busy.value || !free} onClick=${() => fork(name, at)}>Fork from ${at}</button></p>
-    <ul class="others">${others.value.map((each) => html`<li><b>${each.name}</b> at ${each.number} <button type="button" class="small" disabled=${busy.value} onClick=${() => change(each)}>switch to ${each.name}</button> <button type="button" class="small" onClick=${() => compare(each)}>compare with ${each.name}</button></li>`)}</ul>
+    <ul class="others">${others.map((each) => html`<li><b>${each.name}</b> at ${each.number} <button type="button" class="small" disabled=${busy.value} onClick=${() => change(each)}>switch to ${each.name}</button> <button type="button" class="small" onClick=${() => compare(each)}>compare with ${each.name}</button></li>`)}</ul>
     ${compared.value ? html`<${Compared} ...${compared.value} />` : null}
   </div>`;
 }
@@ -74,6 +74,6 @@ export function Branches() {
 function Compared({ name, rows }) {
   const told = (column) => (column ? `${column.hash.slice(0, 10)}… ${many(column.deliveredCount, "delivery", "deliveries")}${column.candidates.filter((each) => each.verdict).map((each) => `, refused ${each.para}: ${each.verdict}`).join("")}` : "–");
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Compared branches"><table class="compared"><caption>${rows.length ? `${many(rows.length, "relay block")} differ, from ${rows[0][0]} on` : "Both are the same, block by block."}</caption>
-    <thead><tr><th scope="col">block</th><th scope="col">${branch.value}</th><th scope="col">${name}</th></tr></thead>
-    <tbody>${rows.map(([at, a, b]) => html`<tr><td>${at}</td><td data-label=${branch.value}>${told(a)}</td><td data-label=${name}>${told(b)}</td></tr>`)}</tbody></table></div>`;
+    <thead><tr><th scope="col">block</th><th scope="col">${branches.value.name}</th><th scope="col">${name}</th></tr></thead>
+    <tbody>${rows.map(([at, a, b]) => html`<tr><td>${at}</td><td data-label=${branches.value.name}>${told(a)}</td><td data-label=${name}>${told(b)}</td></tr>`)}</tbody></table></div>`;
 }

@@ -9,6 +9,7 @@ export const chains = signal([]);
 export const setting = signal(null);
 export const dev = signal(false);
 export const undos = signal([]); // { id, what, at }, the oldest first
+export const branches = signal({ name: "main", others: [] }); // of the others { name, id, number, hash }
 export const chosen = signal(null); // { number, hash } of a candidate, or { number } of a relay block; `newest` if it followed
 export const followed = signal(null); // { publisher, key }
 export const said = signal("");
@@ -91,6 +92,11 @@ export async function readUndos() {
   undos.value = dev.value ? await call("pubsub_undos") : [];
 }
 
+// The branches that the node keeps, whichever page made them.
+export async function readBranches() {
+  if (dev.value) branches.value = await call("pubsub_branches");
+}
+
 let refreshing = null;
 function refresh() {
   if (refreshing) return;
@@ -100,6 +106,7 @@ function refresh() {
       const found = await call("pubsub_parachains");
       chains.value = found.sort((a, b) => publishesOnly(a.para) - publishesOnly(b.para) || a.para - b.para); // subscribers first
       await readUndos();
+      await readBranches();
     } catch { /* asked again when the node is back */ }
   }, 60);
 }
