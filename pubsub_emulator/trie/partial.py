@@ -58,12 +58,16 @@ class PartialNode:
 
     def with_child(self, nibble: int, child: "PartialNode | Far | None") -> "PartialNode":
         """Return the same node with another child at `nibble`, or `None` for no child."""
-        kept = {at: each for at, each in self.children.items() if at != nibble}
-        return replace(self, children=kept if child is None else {**kept, nibble: child})
+        children = dict(self.children)
+        if child is None:
+            children.pop(nibble, None)
+        else:
+            children[nibble] = child
+        return PartialNode(self.partial, self.value, children, self.is_value_inline)
 
     def with_value(self, value: bytes | None) -> "PartialNode":
         """Return the same node with another value, in layout version 1."""
-        return replace(self, value=value, is_value_inline=False)
+        return PartialNode(self.partial, value, self.children)
 
     @property
     def is_detached(self) -> bool:
