@@ -104,6 +104,6 @@ async def switch(call: Call, name: str) -> Json:
 def _leave(call: Call) -> str:
     """Keep the present branch as a snapshot with its name, and return the snapshot's."""
     node = call.node
-    held = snapshot(call, None)
+    held = str(snapshot(call, None))
     node.snapshots[held] = replace(node.snapshots[held], branch=node.branch)
     return held
