@@ -9,6 +9,7 @@ verify   proofs without values, with the name of the error. If only the root is 
 compact  compact proofs in the form of today, of real relay proofs and of random states with child
          tries, and back
 expand   damaged compact proofs. What is taken here is taken there, with the same nodes.
+roots    whole tries of either version after insertions and removals
 write    tries of mixed versions: roots after changes, and proofs of keys
 
 Exit code 0: no difference. 1: the first differences are printed.
@@ -41,6 +42,7 @@ from pubsub_emulator.trie import (
     ValueMismatch,
     decode_compact,
     encode_compact,
+    state_root,
 )
 from pubsub_emulator.trie.omitted import check_omitted
 from pubsub_emulator.trie.partial import PartialTrie
@@ -398,6 +400,35 @@ def _compare_expanded(question: Question, answer: Answer, report: Differences) -
     report.compare("expand", question, without_empty, theirs)
 
 
+def roots(oracle: Oracle, draw: random.Random, count: int, report: Differences) -> int:
+    """Compare the roots of `count` whole tries, each written in some steps and made at once."""
+    done = 0
+    while done < count:
+        questions: list[Question] = []
+        ours: list[tuple[str, str]] = []
+        for _ in range(BATCH // 4):
+            version = draw.randrange(2)
+            changes: list[tuple[bytes, bytes | None]] = list(_entries(draw).items())
+            trie = Trie(version)
+            trie.update(dict(changes))
+            changes += _changes(draw, dict(trie.items()))
+            for key, value in changes:
+                trie.update({key: value})
+            whole = state_root(trie.items(), version)
+            ours.append((hexed(trie.root()), hexed(whole)))
+            question: Question = {"op": "write", "root": hexed(EMPTY_TRIE_ROOT), "nodes": []}
+            pairs = [
+                [hexed(key), value if value is None else hexed(value)] for key, value in changes
+            ]
+            questions.append(question | {"version": version, "changes": pairs})
+        for question, found, answer in zip(questions, ours, oracle.ask(questions), strict=True):
+            report.answers["roots"] += 1
+            theirs = _root_of(answer)
+            report.compare("roots", question, found, (theirs, theirs))
+        done += len(questions)
+    return done
+
+
 def write(oracle: Oracle, draw: random.Random, count: int, report: Differences) -> int:
     """Compare roots and proofs of `count` tries that are written in mixed versions."""
     done = 0
@@ -497,6 +528,7 @@ def main() -> int:
     draw = random.Random(given.seed)  # noqa: S311  # cases, no secrets
     verified = verify(oracle, draw, given.cases, report)
     compacted = compact(oracle, draw, max(given.cases // 10, 1), report)
+    rooted = roots(oracle, draw, max(given.cases // 10, 1), report)
     written = write(oracle, draw, max(given.cases // 10, 1), report)
     oracle.close()
     for answer, count in sorted(report.answers.items()):
@@ -504,7 +536,8 @@ def main() -> int:
     for difference in report.found[:MOST_SHOWN]:
         print(difference)  # noqa: T201  # as above
     print(  # noqa: T201  # as above
-        f"{verified:,} proofs without values, {compacted:,} compact proofs, {written:,} writes:"
+        f"{verified:,} proofs without values, {compacted:,} compact proofs,"
+        f" {rooted:,} whole and {written:,} mixed tries:"
         f" {len(report.found):,} differences"
     )
     return 1 if report.found else 0
