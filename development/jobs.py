@@ -53,6 +53,8 @@ Nothing else changes when modules are compiled.
 """
 RUST_VECTORS = ("broadcaster", "scale", "signatures", "tries", "worked", "xcm")
 """The folders of tests/vectors that the Rust programs read."""
+RUST_PROOFS = "20000"
+"""How many random proofs are compared with sp-trie and trie-db."""
 
 
 def tool(name: str, *args: str, folder: Path = ROOT) -> int:
@@ -179,6 +181,8 @@ def interop() -> int:
             tool("pubsub", "fixtures", "--out", fixtures)
             or tool("python", "interop/metadata.py", metadata)
             or subprocess.run([str(replay), *vectors, metadata, fixtures], check=False).returncode
+            or tool("python", "interop/tries.py", str(replay), "--cases", RUST_PROOFS)
+            or tool("python", "interop/inherent.py", str(replay), "--random", "500")
             or tool(
                 "pubsub", "fuzz", "--cases", "500", "--verifier", verifier, "--out", differences
             )

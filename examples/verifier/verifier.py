@@ -410,6 +410,10 @@ def path(nodes: dict[bytes, bytes], root: bytes, key: bytes) -> list[bytes]:
 # Header, candidate, inherent
 
 
+NEW_CODE = (8, b"", b"")
+"""The digest item `RuntimeEnvironmentUpdated`, which has neither engine nor data."""
+
+
 class Header(NamedTuple):
     parent_hash: bytes
     number: int
@@ -436,7 +440,7 @@ class Header(NamedTuple):
 
 def encode_digest(digest: list[tuple[int, bytes, bytes]]) -> bytes:
     return compact(len(digest)) + b"".join(
-        bytes((kind,)) + engine + vec(data) for kind, engine, data in digest
+        bytes((kind,)) + (b"" if kind == 8 else engine + vec(data)) for kind, engine, data in digest
     )
 
 
@@ -454,9 +458,12 @@ def read_header(reader: Reader) -> Header:
     digest = []
     for _ in range(count):
         kind = reader.uint(1)
-        if kind not in (0, 4, 5, 6):
+        if kind not in (0, 4, 5, 6, 8):
             raise reader.wrong(f"no digest item has kind {kind}", reader.at - 1)
-        digest.append((kind, reader.take(4 if kind else 0), reader.bytes()))
+        if kind == 8:
+            digest.append(NEW_CODE)
+        else:
+            digest.append((kind, reader.take(4 if kind else 0), reader.bytes()))
     return Header(parent, number, state, extrinsics, digest)
 
 
@@ -1504,6 +1511,8 @@ class Execution:
         self.walk = walk
         self.events: list[bytes] = []
         self.deliveries: list[Delivery] = []
+        self.digest: list[tuple[int, bytes, bytes]] = []
+        """The digest without the seal, as far as the block has come."""
 
     def run(self) -> bytes:
         """The post-state root."""
@@ -1529,10 +1538,8 @@ class Execution:
     def system(self) -> None:
         header, parent = self.block.header, hash32(self.parent.encode())
         self.state.put(item("System", "Number"), u32(header.number))
-        self.state.put(
-            item("System", "Digest"),
-            encode_digest([entry for entry in header.digest if entry[0] != 5]),
-        )
+        self.digest = [entry for entry in header.digest if entry[0] not in (5, 8)]
+        self.state.put(item("System", "Digest"), encode_digest(self.digest))
         self.state.put(item("System", "ParentHash"), parent)
         if header.number > 0:
             self.state.put(
@@ -1782,6 +1789,9 @@ class Execution:
             if before.subscriptions.get(para) != after.subscriptions.get(para):
                 self.forget(para, keys)
         state.put(b":code", encode_spec(after))
+        if NEW_CODE not in self.digest:
+            self.digest.append(NEW_CODE)
+            state.put(item("System", "Digest"), encode_digest(self.digest))
 
 
 def encode_spec(spec: Spec) -> bytes:
@@ -1831,10 +1841,11 @@ def seal_offences(
 ) -> Iterator[Offence]:
     """The subject of a wrong signature is the first authority that did sign, else the signature."""
     header, slot = block.header, block.header.slot()
-    if slot is None or [entry[:2] for entry in header.digest] != [(6, b"aura"), (5, b"aura")]:
+    others = [entry[:2] for entry in header.digest if entry != NEW_CODE]
+    if slot is None or others != [(6, b"aura"), (5, b"aura")] or header.digest[-1] == NEW_CODE:
         yield Offence("BadSeal", [])
         return
-    seal, message = header.digest[1][2], hash32(header.encode(sealed=False))
+    seal, message = header.digest[-1][2], hash32(header.encode(sealed=False))
     if not signed(authorities[slot % len(authorities)], message, seal):
         signer = next((key for key in authorities if signed(key, message, seal)), seal)
         yield Offence("BadSeal", [signer])
@@ -1931,6 +1942,8 @@ def judge(
                 post = execution.run()
                 if post != block.header.state_root:
                     offences.append(Offence("StateRootMismatch", [block.header.state_root, post]))
+                if [entry for entry in block.header.digest if entry[0] != 5] != execution.digest:
+                    offences.append(Offence("StateRootMismatch", []))
     offences.sort(key=lambda offence: VERDICTS.index(offence.verdict))
     deliveries = [] if execution is None else execution.deliveries
     return Outcome(offences, build(entries, 1), post, deliveries, walk)

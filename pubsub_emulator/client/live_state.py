@@ -237,7 +237,8 @@ class TrieSource:
 def _references(node: bytes) -> list[bytes]:
     """Return the hashes referenced by a node and its inline children.
 
-    A detached value references none.
+    A detached value references none. An inline child of more than 32 bytes is none either: the trie
+    will refuse it, and a node could nest such children without end.
     """
     try:
         parts = DecodedNode(node)
@@ -245,5 +246,8 @@ def _references(node: bytes) -> list[bytes]:
         return []
     found = [bytes(parts.value_hash)] if parts.value_hash is not None else []
     for _, reference in parts.references:
-        found += [reference] if len(reference) == 32 else _references(reference)
+        if len(reference) == 32:
+            found.append(reference)
+        elif len(reference) < 32:
+            found += _references(reference)
     return found

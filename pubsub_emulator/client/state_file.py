@@ -4,7 +4,7 @@
 
 `polkadot export-state` and `pubsub export-state` write such files. A file does not name the block
 or the root. The root follows from the entries in layout version 1, and the block's number is the
-value of `System.Number`.
+value of `System.Number`. A stored child root may be that of version 0.
 """
 
 import json
@@ -19,6 +19,7 @@ from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.framework.fork import BadFork, Fork, state_number
 from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.trie import state_root
 from pubsub_emulator.trie.partial import MAX_KEY
 
 MOST_BYTES: Final = 256 * 1_048_576
@@ -41,10 +42,11 @@ def read_state(path: Path) -> Fork:
     roots = {key: top.pop(key) for key in list(top) if key.startswith(CHILD_STORAGE_PREFIX)}
     state = State.from_entries(top.items(), {key: rows.items() for key, rows in children.items()})
     for key, root in roots.items():
-        if state.top.get(key) != root:
+        rows = children.get(key[len(CHILD_STORAGE_PREFIX) :], {})
+        if root not in {state.top.get(key), state_root(rows.items(), version=0)}:
             raise BadFork(
                 f"{path}: genesis.raw.top: {hexed(key)} is a child root that does not match its"
-                " entries"
+                " entries in either layout version"
             )
     return Fork(state, state_number(state, str(path)), Hash(bytes(32)), str(path))
 

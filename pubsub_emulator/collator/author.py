@@ -222,13 +222,13 @@ def build(  # noqa: PLR0917  # as above
     number = ParaBlockNumber(parent.number + 1)
     outcome = execute_block(storage, spec, parent, number, digest, inherent, walked, handlers, body)
     root = extrinsics_root(inherent, body.extrinsics)
-    header = Header(parent.hash(), number, outcome.state_root, root, digest)
+    header = Header(parent.hash(), number, outcome.state_root, root, outcome.digest)
     return Candidate(seal(header, seed), inherent, body.extrinsics), outcome
 
 
 def seal(header: Header, seed: bytes) -> Header:
     """Return the header with its author's seal.
 
-    The digest of `header` must begin with the slot. Further items are dropped.
+    Another seal is replaced.
     """
-    return replace(header, digest=(*header.digest[:1], aura_seal(sign(seed, header.pre_hash()))))
+    return replace(header, digest=(*header.unsealed(), aura_seal(sign(seed, header.pre_hash()))))

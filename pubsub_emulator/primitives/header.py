@@ -12,6 +12,7 @@ A digest item is one of:
 05 Seal          [u8; 4] engine, Vec<u8>
 06 PreRuntime    [u8; 4] engine, Vec<u8>
 00 Other         Vec<u8>
+08 RuntimeEnvironmentUpdated, in a block that applied new code
 """
 
 from collections.abc import Sequence
@@ -37,11 +38,16 @@ class DigestKind(IntEnum):
     CONSENSUS = 4
     SEAL = 5
     PRE_RUNTIME = 6
+    RUNTIME_ENVIRONMENT_UPDATED = 8
 
 
 @dataclass(frozen=True, slots=True)
 class DigestItem:
-    """One digest log; `engine` is 4 bytes, or empty for `OTHER`."""
+    """One digest log.
+
+    `engine` is 4 bytes, or empty for `OTHER`. `RUNTIME_ENVIRONMENT_UPDATED` has neither engine nor
+    data.
+    """
 
     kind: DigestKind
     engine: bytes
@@ -49,9 +55,13 @@ class DigestItem:
 
     def encode(self) -> bytes:
         """Return the SCALE bytes."""
+        if self.kind is DigestKind.RUNTIME_ENVIRONMENT_UPDATED:
+            return bytes((self.kind,))
         return bytes((self.kind,)) + self.engine + encode_bytes(self.data)
 
 
+ENVIRONMENT_UPDATED: Final = DigestItem(DigestKind.RUNTIME_ENVIRONMENT_UPDATED, b"", b"")
+"""The item in the header of a block that applied new code."""
 MAX_DIGEST_ITEMS: Final = 256
 """The maximum number of digest items that `Header.read` accepts.
 
@@ -121,6 +131,10 @@ class Header:
         """Return the digest items without seals, which the author adds after executing."""
         return tuple(item for item in self.digest if item.kind is not DigestKind.SEAL)
 
+    def initial_digest(self) -> tuple[DigestItem, ...]:
+        """Return the digest items that a block begins with: all that executing does not add."""
+        return tuple(item for item in self.unsealed() if item != ENVIRONMENT_UPDATED)
+
     def aura_slot(self) -> Slot | None:
         """Return the slot that the Aura pre-runtime digest claims.
 
@@ -177,5 +191,7 @@ def read_digest_item(reader: Reader) -> DigestItem:
         kind = DigestKind(tag)
     except ValueError:
         raise ScaleError(f"unknown digest item {tag} at offset {at}") from None
+    if kind is DigestKind.RUNTIME_ENVIRONMENT_UPDATED:
+        return ENVIRONMENT_UPDATED
     engine = b"" if kind is DigestKind.OTHER else reader.take(4)
     return DigestItem(kind, engine, reader.bytes_())

@@ -11,12 +11,14 @@ from pubsub_emulator.trie.compact import decode_compact as decode_compact
 from pubsub_emulator.trie.compact import encode_compact as encode_compact
 from pubsub_emulator.trie.errors import BadNode as BadNode
 from pubsub_emulator.trie.errors import DuplicateNodes as DuplicateNodes
+from pubsub_emulator.trie.errors import ExtraneousValue as ExtraneousValue
 from pubsub_emulator.trie.errors import IncompleteProof as IncompleteProof
 from pubsub_emulator.trie.errors import MissingNode as MissingNode
 from pubsub_emulator.trie.errors import ProofTooLarge as ProofTooLarge
 from pubsub_emulator.trie.errors import RootMismatch as RootMismatch
 from pubsub_emulator.trie.errors import TrieError as TrieError
 from pubsub_emulator.trie.errors import UnusedNodes as UnusedNodes
+from pubsub_emulator.trie.errors import ValueMismatch as ValueMismatch
 from pubsub_emulator.trie.mutable import Trie as Trie
 from pubsub_emulator.trie.proof import read_child_proof as read_child_proof
 from pubsub_emulator.trie.proof import read_proof as read_proof

@@ -6,13 +6,20 @@ a node, the item starts with 0x01 and has an empty value in place of the hash, a
 next item.
 
 After the top trie follow the child tries under `:child_storage:default:` that the proof holds, in
-the order of their keys. A node that occurs at several places is repeated.
+the order of their keys.
 
-Repeated nodes can multiply: sixty-five branches, each with sixteen times the same child, describe
-16^65 places. Both directions therefore stop at a limit and do not rely on the proof's size.
+A node or value that occurs at several places is written at the first one. At the others its hash
+stays, like the hash of a node that the proof does not hold. Only the root of a child trie is
+written even if it was written before, because a trie's items begin with its root. sp-trie before
+version 47 wrote a node at every place; `encode_compact` does so with `repeat_shared`. Decoding
+takes both forms.
+
+Places can multiply: sixty-five branches, each with sixteen times the same child, describe 16^65 of
+them. Both directions therefore stop at a limit and do not rely on the proof's size.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -32,8 +39,17 @@ from pubsub_emulator.trie.errors import (
 DEFAULT_LIMIT: Final = 1 << 20
 
 
-def encode_compact(root: bytes, nodes: Iterable[bytes], limit: int = DEFAULT_LIMIT) -> list[bytes]:
+def encode_compact(
+    root: bytes,
+    nodes: Iterable[bytes],
+    limit: int = DEFAULT_LIMIT,
+    *,
+    repeat_shared: bool = False,
+) -> list[bytes]:
     """Convert the nodes of a proof to its compact form.
+
+    A node or value that occurs at several places is written once, as by sp-trie from version 47 on,
+    or with `repeat_shared` at every place, as by older versions.
 
     Raises `MissingNode` if the root's node is missing, `BadNode`, and `ProofTooLarge` if there are
     more than `limit` items.
@@ -42,11 +58,12 @@ def encode_compact(root: bytes, nodes: Iterable[bytes], limit: int = DEFAULT_LIM
     found.update((blake2_256(node), node) for node in nodes)
     if root not in found:
         raise MissingNode(root, root, b"", 0)
+    written = None if repeat_shared else _Written()
     items: list[bytes] = []
-    _encode_trie(found, root, items, limit)
+    _encode_trie(found, root, items, limit, written)
     for child_root in _child_roots(found, root, limit):
         if child_root in found:
-            _encode_trie(found, child_root, items, limit)
+            _encode_trie(found, child_root, items, limit, written)
     return items
 
 
@@ -89,42 +106,104 @@ def _parts(node: bytes, name: bytes, root: bytes) -> DecodedNode:
     return parts
 
 
-def _encode_trie(found: dict[bytes, bytes], root: bytes, items: list[bytes], limit: int) -> None:
-    """Append the items of the trie `root`, whose node must be in `found`."""
-    waiting: list[tuple[bytes, bytes | None]] = [(root, None)]
-    while waiting:
-        name, inline = waiting.pop()
-        node = found[name] if inline is None else inline
-        parts = _parts(node, name, root)
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The hashes of the nodes and values that were written.
+
+    They are kept apart: a value can have the bytes of a node, but it has no nodes below it.
+    """
+
+    nodes: set[bytes] = field(default_factory=set)
+    values: set[bytes] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A node on its way into an item."""
+
+    node: bytes
+    parts: DecodedNode
+    value: bytes | None
+    """The detached value, if it follows."""
+    following: set[int] = field(default_factory=set)
+    """The start of the reference of each child that follows."""
+
+    def item(self) -> bytes:
+        """Return the node without the references and the hash that follow from other items."""
+        node = self.node
+        parts = self.parts
         head = node[: parts.body_at]
-        value = found.get(parts.value_hash or b"")
         middle = node[parts.body_at : parts.value_end]
-        if value is not None:
-            plain = codec.node_head(
-                codec.LEAF if parts.kind == codec.HASHED_LEAF else codec.BRANCH_WITH_VALUE,
-                parts.nibbles,
-            )
+        if self.value is not None:
+            kind = codec.LEAF if parts.kind == codec.HASHED_LEAF else codec.BRANCH_WITH_VALUE
+            plain = codec.node_head(kind, parts.nibbles)
             head = bytes((codec.ESCAPE,)) + plain + node[parts.partial_at : parts.body_at]
             middle = node[parts.body_at : parts.value_at] + b"\x00"
         pieces = [head, middle]
-        below: list[tuple[bytes, bytes | None]] = []
-        for _, start, at, end in parts.children:
+        for _, start, _, end in parts.children:
+            pieces.append(b"\x00" if start in self.following else node[start:end])
+        return b"".join(pieces)
+
+
+def _encode_trie(
+    found: dict[bytes, bytes],
+    root: bytes,
+    items: list[bytes],
+    limit: int,
+    written: _Written | None,
+) -> None:
+    """Append the items of the trie `root`, whose node must be in `found`.
+
+    Nodes and values in `written` are left out; `None` writes everything at each of its places.
+    """
+    entries: list[_Entry] = []
+    room = limit - len(items)
+    # A node's hash and its place in the node above it: the entry, and where its reference starts.
+    waiting: list[tuple[bytes, _Entry | None, int]] = [(root, None, 0)]
+    while waiting:
+        name, above, reference_at = waiting.pop()
+        if written is not None:
+            # The root's item is the first one of a trie, so it is never left out.
+            if above is not None and name in written.nodes:
+                continue
+            written.nodes.add(name)
+        node = found[name]
+        parts = _parts(node, name, root)
+        value_hash = parts.value_hash
+        value = None if value_hash is None else found.get(value_hash)
+        if value is not None and value_hash is not None and written is not None:
+            if value_hash in written.values:
+                value = None
+            written.values.add(value_hash)
+        entry = _Entry(node, parts, value)
+        entries.append(entry)
+        if above is not None:
+            above.following.add(reference_at)
+        room -= 1 if value is None else 2
+        if room < 0:
+            raise ProofTooLarge(limit)
+        for _, start, at, end in reversed(parts.children):
             child = node[at:end]
             if len(child) != 32:
-                below.append((name, child))
+                _check_inline(child, name, root)
             elif child in found:
-                below.append((child, None))
-                pieces.append(b"\x00")
-                continue
-            pieces.append(node[start:end])
-        if inline is None:
-            items.append(b"".join(pieces))
-            if value is not None:
-                items.append(value)
-            if len(items) > limit:
-                raise ProofTooLarge(limit)
-        below.reverse()
-        waiting += below
+                waiting.append((child, entry, start))
+    for entry in entries:
+        items.append(entry.item())
+        if entry.value is not None:
+            items.append(entry.value)
+
+
+def _check_inline(node: bytes, name: bytes, root: bytes) -> None:
+    """Check that an inline child of the node `name`, and its own inline children, are nodes.
+
+    No node of fewer than 32 bytes refers to another one by hash. Raises `BadNode`.
+    """
+    waiting = [node]
+    while waiting:
+        inline = waiting.pop()
+        parts = _parts(inline, name, root)
+        waiting += [inline[at:end] for _, _, at, end in parts.children]
 
 
 class _Open(NamedTuple):

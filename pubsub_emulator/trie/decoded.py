@@ -34,10 +34,11 @@ class DecodedNode:
         "value_end",
     )
 
-    def __init__(self, node: bytes) -> None:
+    def __init__(self, node: bytes, *, to_end: bool = True) -> None:
         """Decode `node`.
 
-        Raises `BadNode` for nodes that `step` refuses, and for bytes after the node's end.
+        Raises `BadNode` for nodes that `step` refuses, and with `to_end` for bytes after the node's
+        end.
         """
         self.node = node
         self.kind = 0
@@ -48,7 +49,8 @@ class DecodedNode:
         reader = Reader(node)
         try:
             self._read(reader)
-            reader.end()
+            if to_end:
+                reader.end()
         except ScaleError as error:
             _refuse(str(error))
 

@@ -78,6 +78,26 @@ class IncompleteProof(TrieError):
     """A compact proof ends before its trie is complete."""
 
 
+class ValueMismatch(TrieError):
+    """A proof without values shows that `key` is absent although a value was expected, or has it.
+
+    A different value is a `RootMismatch`, since the proof does not contain values.
+    """
+
+    def __init__(self, key: bytes, *, is_absent: bool) -> None:
+        said = "absent, but a value was expected" if is_absent else "present, but was not expected"
+        super().__init__(f"key 0x{key.hex()} is {said}")
+        self.key = key
+
+
+class ExtraneousValue(TrieError):
+    """A proof without values has a value at `key`, which the reader knows."""
+
+    def __init__(self, key: bytes) -> None:
+        super().__init__(f"the value of key 0x{key.hex()} is not left out of the proof")
+        self.key = key
+
+
 class RootMismatch(TrieError):
     """A compact proof describes the trie `found`, not the trie `root` that was asked for."""
 

@@ -11,8 +11,7 @@ from typing import Final, Protocol
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.trie.codec import MAX_INLINE_VALUE
-from pubsub_emulator.trie.partial import Far, PartialNode, PartialTrie, Reference
+from pubsub_emulator.trie.partial import PartialNode, PartialTrie, Reference
 
 MOST_LOADS: Final = 8 * 1_048_576
 """The maximum number of nodes that one walk visits.
@@ -42,7 +41,7 @@ class NodeFetcher(Protocol):
 
 
 class LazyTrie(PartialTrie):
-    """A trie of layout version 1 with a root and a source of nodes.
+    """A trie with a root and a source of nodes.
 
     Every method may raise `StateUnavailable` and `BadNode`.
     """
@@ -72,15 +71,6 @@ class LazyTrie(PartialTrie):
         self._loads += self._ahead
         if self._loads > MOST_LOADS:
             raise StateUnavailable(f"a walk of more than {MOST_LOADS:,} nodes")
-        if (
-            isinstance(reference, Far)
-            and isinstance(node.value, bytes)
-            and len(node.value) > MAX_INLINE_VALUE[1]
-        ):
-            raise StateUnavailable(
-                f"node {reference.hash.hex()} is of layout version 0, in which values are not"
-                " detached: only states of version 1 are fetched on demand"
-            )
         return node
 
     def _fetched(self, wanted: bytes, digits: str, depth: int) -> bytes:

@@ -4,6 +4,10 @@
 value by its hash when it first needs it, and raises `MissingNode` if it is unknown. The requested
 nodes are the smallest proof on which the same reads and writes can be repeated.
 
+Writes are of layout version 1. A state that was upgraded from version 0 still has long values in
+its nodes. As in sp-trie, such a value stays where it is until it is written itself, even with the
+same bytes.
+
 Nodes are replaced and never changed, so a fork copies one reference. This code prefers being
 obviously right to speed; `Trie` is the fast one.
 """
@@ -46,23 +50,42 @@ class PartialNode:
     partial: str
     value: bytes | Far | None
     children: dict[int, "PartialNode | Far"]
+    is_value_inline: bool = False
+    """Whether the value stays in the node at any length, as layout version 0 stores it."""
     kept: list[bytes] = field(default_factory=list, init=False, compare=False, repr=False)
     """Cache of the node's bytes: empty, or one element. It stays valid because nodes never change.
     """
 
     def with_child(self, nibble: int, child: "PartialNode | Far | None") -> "PartialNode":
         """Return the same node with another child at `nibble`, or `None` for no child."""
-        kept = {at: each for at, each in self.children.items() if at != nibble}
-        return replace(self, children=kept if child is None else {**kept, nibble: child})
+        children = dict(self.children)
+        if child is None:
+            children.pop(nibble, None)
+        else:
+            children[nibble] = child
+        return PartialNode(self.partial, self.value, children, self.is_value_inline)
+
+    def with_value(self, value: bytes | None) -> "PartialNode":
+        """Return the same node with another value, in layout version 1."""
+        return PartialNode(self.partial, value, self.children)
+
+    @property
+    def is_detached(self) -> bool:
+        """Whether the node names its value by hash."""
+        value = self.value
+        if value is None or isinstance(value, Far):
+            return value is not None
+        return len(value) > _MAX_INLINE and not self.is_value_inline
 
 
 Reference = PartialNode | Far
 
 
 class PartialTrie:
-    """The methods of `trie.Trie` that a block needs, in layout version 1.
+    """The methods of `trie.Trie` that a block needs.
 
-    Each may raise `MissingNode` or `BadNode`.
+    Nodes of both layout versions are read, and version 1 is written. Each method may raise
+    `MissingNode` or `BadNode`.
     """
 
     def __init__(self, root: Hash, fetch: Fetch) -> None:
@@ -98,7 +121,7 @@ class PartialTrie:
         """Put `value` under `key`."""
         node, path, rest = self._descend(key.hex())
         if rest is None and node is not None:
-            self._ascend(path, replace(node, value=value))
+            self._ascend(path, node.with_value(value))
         elif node is None:
             self._ascend(path, PartialNode(rest or "", value, {}))
         else:
@@ -110,7 +133,7 @@ class PartialTrie:
         if node is None or rest is not None or node.value is None:
             return False
         start = "".join(f"{above.partial}{nibble:x}" for above, nibble in path)
-        self._ascend(path, self._merged(replace(node, value=None), start))
+        self._ascend(path, self._merged(node.with_value(None), start))
         return True
 
     def remove_prefix(self, prefix: bytes) -> None:
@@ -207,7 +230,7 @@ class PartialTrie:
                 if len(encoded) >= 32 or not depth:
                     into[blake2_256(encoded)] = encoded
                 value = self._value(node, digits) if node.partial == digits[depth:] else None
-                if value is not None and len(value) > _MAX_INLINE:
+                if value is not None and node.is_detached:
                     into[blake2_256(value)] = value
 
     def _items(
@@ -405,7 +428,8 @@ def _decode(encoded: bytes) -> PartialNode:
         if len(reference) > 32:
             raise BadNode(b"", b"", b"", 0, f"an inline child of {len(reference)} bytes")
         children[nibble] = Far(reference) if len(reference) == 32 else _decode(reference)
-    return PartialNode(parts.partial, value, children)
+    is_value_inline = value is not None and not parts.is_detached
+    return PartialNode(parts.partial, value, children, is_value_inline)
 
 
 def encode(node: PartialNode) -> bytes:
@@ -418,7 +442,7 @@ def encode(node: PartialNode) -> bytes:
 def _encoded(node: PartialNode) -> bytes:
     """Encode a node, with its inline children inside of it."""
     value = node.value
-    detached = isinstance(value, Far) or (value is not None and len(value) > _MAX_INLINE)
+    detached = node.is_detached
     if node.children:
         kind = (
             codec.BRANCH

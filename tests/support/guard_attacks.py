@@ -28,7 +28,13 @@ from pubsub_emulator.laboratory.cases import JudgingContext
 from pubsub_emulator.laboratory.worlds import World
 from pubsub_emulator.primitives.ed25519 import public_key, sign
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.header import DigestItem, DigestKind, aura_seal, turn_of
+from pubsub_emulator.primitives.header import (
+    ENVIRONMENT_UPDATED,
+    DigestItem,
+    DigestKind,
+    aura_seal,
+    turn_of,
+)
 from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
@@ -117,6 +123,16 @@ def digest_with_a_third_item() -> None:
     sealed = aura_seal(sign(turn_of(now.slot, now.seeds), more.pre_hash()))
     candidate = replace(now.honest, header=replace(more, digest=(*more.digest, sealed)))
     assert JudgingContext.of(now).judge(candidate)[:1] == ("BadSeal",)
+
+
+def digest_with_an_upgrade_that_is_none() -> None:
+    """UP-18: a header that says that its block applied new code, which it did not, is refused."""
+    now = situations()[0]
+    header = now.honest.header
+    more = replace(header, digest=(header.digest[0], ENVIRONMENT_UPDATED))
+    sealed = aura_seal(sign(turn_of(now.slot, now.seeds), more.pre_hash()))
+    candidate = replace(now.honest, header=replace(more, digest=(*more.digest, sealed)))
+    assert JudgingContext.of(now).judge(candidate) == ("StateRootMismatch",)
 
 
 def senders_out_of_order() -> None:

@@ -25,6 +25,10 @@ def compact(number: int) -> bytes:
     raise ValueError(number)
 
 
+class Kept(bytes):
+    """A value that was written in layout version 0, and so stays in its node at any length."""
+
+
 @dataclass
 class Tree:
     partial: Nibbles
@@ -71,7 +75,9 @@ def header(tree: Tree, detached: bool) -> bytes:
 
 
 def is_detached(tree: Tree, version: int) -> bool:
-    return version == 1 and tree.value is not None and len(tree.value) >= 33
+    if tree.value is None or isinstance(tree.value, Kept):
+        return False
+    return version == 1 and len(tree.value) >= 33
 
 
 def encode(tree: Tree | None, version: int) -> bytes:

@@ -334,7 +334,7 @@ class Chain:
             number,
             state_root or outcome.state_root,
             extrinsics_root(inherent),
-            digest,
+            outcome.digest,
         )
         return seal(Candidate(header, inherent))
 
@@ -393,7 +393,7 @@ def seal(candidate: Candidate, seed: bytes | None = None) -> Candidate:
     bare = replace(
         header,
         extrinsics_root=extrinsics_root(candidate.inherent),
-        digest=header.digest[:1] if header.digest else (),
+        digest=header.unsealed(),
     )
     signer = seed or SEEDS[(bare.aura_slot() or 0) % len(SEEDS)]
     return replace(

@@ -16,6 +16,7 @@ from pubsub_emulator.collator.cheats.steps import (
     Number,
     Step,
     Stuff,
+    claimed_results,
     difference,
 )
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
@@ -73,7 +74,8 @@ def _built_on(situation: Situation, relay: RelayAccess) -> Proposal:
     steps += [
         DropSender(sender) for sender, _ in situation.messages.horizontal if sender not in known
     ]
-    return (*steps, Claim("state_root", situation.state_root_after(walked, inherent=inherent)))
+    outcome = situation.outcome_of(walked, inherent=inherent)
+    return (*steps, *claimed_results(situation.honest.header, outcome))
 
 
 @strategy("stale-root", "build on what was, under the number of what is", _ROOT)

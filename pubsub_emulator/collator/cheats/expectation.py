@@ -12,7 +12,7 @@ from itertools import pairwise
 from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.primitives.ed25519 import public_key, verify
 from pubsub_emulator.primitives.hashing import blake2_256, by_hash
-from pubsub_emulator.primitives.header import turn_of
+from pubsub_emulator.primitives.header import DigestItem, turn_of
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD, message_chain
 from pubsub_emulator.runtime.framework.static_keys import StaticValues
@@ -87,11 +87,12 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
             complete = True
     if complete:
         try:
-            root = _state_root(situation, candidate, walked)
+            root, digest = _results(situation, candidate, walked)
         except BadBody:
             found.append(Verdict.BAD_EXTRINSIC)
         else:
-            found += [Verdict.STATE_ROOT_MISMATCH] * (header.state_root != root)
+            wrong = header.state_root != root or header.unsealed() != digest
+            found += [Verdict.STATE_ROOT_MISMATCH] * wrong
     return tuple(found)
 
 
@@ -170,10 +171,12 @@ def _leads_to_heads(situation: Situation, inherent: Inherent, statics: StaticVal
     )
 
 
-def _state_root(situation: Situation, candidate: Candidate, walked: Plan) -> Hash:
-    """Return the post-state root that the block should have.
+def _results(
+    situation: Situation, candidate: Candidate, walked: Plan
+) -> tuple[Hash, tuple[DigestItem, ...]]:
+    """Return the post-state root and the unsealed digest that the block should have.
 
-    If everything that it depends on is as in the honest block, execution is skipped.
+    If everything that they depend on is as in the honest block, execution is skipped.
     """
     honest, header, inherent = situation.honest, candidate.header, candidate.inherent
     as_honest = (
@@ -182,15 +185,16 @@ def _state_root(situation: Situation, candidate: Candidate, walked: Plan) -> Has
         and inherent.messages.downward == honest.inherent.messages.downward
         and inherent.messages.horizontal == honest.inherent.messages.horizontal
         and header.number == honest.header.number
-        and header.unsealed() == honest.header.unsealed()
+        and header.initial_digest() == honest.header.initial_digest()
         and candidate.extrinsics == honest.extrinsics
     )
     if as_honest:
-        return honest.header.state_root
-    return situation.state_root_after(
+        return honest.header.state_root, honest.header.unsealed()
+    outcome = situation.outcome_of(
         walked,
         inherent=inherent,
-        digest=header.unsealed(),
+        digest=header.initial_digest(),
         number=header.number,
         extrinsics=candidate.extrinsics,
     )
+    return outcome.state_root, outcome.digest

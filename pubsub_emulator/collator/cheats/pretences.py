@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pubsub_emulator.collator.cheats.situation import Situation, without_publisher
-from pubsub_emulator.collator.cheats.steps import Add, Claim, Step, difference
+from pubsub_emulator.collator.cheats.steps import Add, Step, claimed_results, difference
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
 from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
@@ -34,7 +34,8 @@ def _as_walked(situation: Situation, walked: Plan) -> Proposal:
     if not steps or walked.missing is not None:
         return None
     if situation.budget is None:
-        steps = (*steps, Claim("state_root", situation.state_root_after(walked)))
+        outcome = situation.outcome_of(walked)
+        steps = (*steps, *claimed_results(situation.honest.header, outcome))
     return steps
 
 

@@ -42,7 +42,7 @@ def seal_of_another_header(situation: Situation, draws: Draws) -> Proposal:
     if before is not None and draws.one_in(2):
         return (Seal(before),)
     honest = situation.honest.header
-    other = replace(honest, state_root=situation.parent.header.state_root, digest=honest.digest[:1])
+    other = replace(honest, state_root=situation.parent.header.state_root)
     return (Seal(sign(turn_of(situation.slot, situation.seeds), other.pre_hash())),)
 
 

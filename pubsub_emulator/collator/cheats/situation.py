@@ -13,7 +13,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, runtim
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, RootCall, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Inherent
-from pubsub_emulator.runtime.parachain.execute import execute_block
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody, SignedBody
 from pubsub_emulator.runtime.parachain.validate import RelayContext
@@ -190,6 +190,23 @@ class Situation:
     ) -> Hash:
         """Return the post-state root of a block with this walk.
 
+        Arguments and errors are those of `outcome_of`.
+        """
+        return self.outcome_of(
+            walked, inherent=inherent, digest=digest, number=number, extrinsics=extrinsics
+        ).state_root
+
+    def outcome_of(
+        self,
+        walked: Plan,
+        *,
+        inherent: Inherent | None = None,
+        digest: tuple[DigestItem, ...] | None = None,
+        number: int | None = None,
+        extrinsics: tuple[bytes, ...] | None = None,
+    ) -> BlockOutcome:
+        """Return the outcome of a block with this walk, which begins with `digest`.
+
         Arguments that are `None` have the honest block's values. Raises `BadBody` for extrinsics
         that cannot be in the block.
         """
@@ -201,7 +218,7 @@ class Situation:
         parent = self.parent.header
         return execute_block(
             storage, self.spec, parent, height, digest, inherent, walked, extrinsics=body
-        ).state_root
+        )
 
 
 def without_publisher(spec: RuntimeSpec, para: ParaId) -> RuntimeSpec:

@@ -15,6 +15,7 @@ from pubsub_emulator.primitives.ed25519 import sign
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import (
+    ENVIRONMENT_UPDATED,
     DigestItem,
     Header,
     aura_pre_digest,
@@ -34,6 +35,7 @@ from pubsub_emulator.runtime.parachain.block import (
     Inherent,
     extrinsics_root,
 )
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 
 Message = tuple[int, bytes]
 """A message and the relay block that sent it."""
@@ -66,6 +68,8 @@ class Draft:
     """A signature made elsewhere, or `None` for an honest one."""
     sealed: bool = True
     extrinsics: list[bytes] = field(default_factory=list)
+    logs: tuple[DigestItem, ...] = ()
+    """The digest items between the slot and the seal."""
 
     @staticmethod
     def of(candidate: Candidate) -> "Draft":
@@ -88,6 +92,7 @@ class Draft:
             list(inherent.proof),
             queues,
             extrinsics=list(candidate.extrinsics),
+            logs=header.unsealed()[1:],
         )
 
     def inherent(self) -> Inherent:
@@ -116,7 +121,7 @@ class Draft:
             if self.extrinsics_root is None
             else self.extrinsics_root
         )
-        digest: tuple[DigestItem, ...] = (aura_pre_digest(Slot(self.slot)),)
+        digest = (aura_pre_digest(Slot(self.slot)), *self.logs)
         header = Header(self.parent_hash, self.number, self.state_root, body, digest)
         if self.sealed:
             signature = self.signature
@@ -236,6 +241,16 @@ class Number(Step):
 
     def apply(self, draft: Draft) -> None:
         setattr(draft, self.what, min(max(self.value, 0), NUMBERS[self.what]))
+
+
+@dataclass(frozen=True, slots=True)
+class NewCode(Step):
+    """Say in the digest that the block applied new code, or, with 0, that it did not."""
+
+    applies: int
+
+    def apply(self, draft: Draft) -> None:
+        draft.logs = (ENVIRONMENT_UPDATED,) if self.applies else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,6 +450,15 @@ def difference(before: Mapping[Hash, bytes], after: Mapping[Hash, bytes]) -> tup
     """Return the steps from one set of nodes to another."""
     drops = [Drop(node_hash) for node_hash in before if node_hash not in after]
     return (*drops, *(Add(node) for node_hash, node in after.items() if node_hash not in before))
+
+
+def claimed_results(honest: Header, outcome: BlockOutcome) -> tuple[Step, ...]:
+    """Return the steps that put the results of executing a block into the header `honest`."""
+    root = Claim("state_root", outcome.state_root)
+    applies = ENVIRONMENT_UPDATED in outcome.digest
+    if applies == (ENVIRONMENT_UPDATED in honest.digest):
+        return (root,)
+    return root, NewCode(int(applies))
 
 
 def apply_to_proof(proof: Iterable[bytes], steps: Iterable[Step]) -> tuple[bytes, ...]:

@@ -191,7 +191,7 @@ def _run_parachain(parent: At, header: Header, body: tuple[bytes, ...]) -> Run:
     inherent = Candidate.decode(
         header.encode() + bytes((len(body[:1]) << 2,)) + b"".join(body[:1])
     ).inherent
-    digest = header.unsealed()
+    digest = header.initial_digest()
     storage = Storage(parent.state.fork())
     spec = runtime_spec(storage)
     phases = _Phases(parent.state)

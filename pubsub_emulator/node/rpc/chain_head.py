@@ -18,7 +18,7 @@ from pubsub_emulator.node.rpc.legacy_state import CODE, run
 from pubsub_emulator.node.rpc.method import Handler, Json, method
 from pubsub_emulator.node.rpc.params import Param, block_hash, boolean, hexadecimal, list_of, text
 from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, compact
-from pubsub_emulator.node.rpc.storage_items import CHILD_TRIE, ITEMS, Query, find, trie_of
+from pubsub_emulator.node.rpc.storage_items import CHILD_TRIE, UNPAGED_ITEMS, Query, find, trie_of
 from pubsub_emulator.node.types.values import camel
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
@@ -333,7 +333,7 @@ def _called(call: Call, block: Block, function: str, data: bytes) -> Event:
         return {"event": "operationError", "error": error.message}
 
 
-@of_follow("chainHead_v1_storage", HASH, ITEMS, CHILD_TRIE, without=LIMIT_REACHED)
+@of_follow("chainHead_v1_storage", HASH, UNPAGED_ITEMS, CHILD_TRIE, without=LIMIT_REACHED)
 def storage(
     call: Call, follow: Follow, block: bytes, items: list[Query], child: bytes | None
 ) -> Json:

@@ -297,7 +297,7 @@ async def time_travel(call: Call, milliseconds: int) -> Json:
 # Going back
 
 
-def _place(value: object) -> int | bytes:
+def place(value: object) -> int | bytes:
     """Read a block hash, or a number that may be negative."""
     if isinstance(value, str):
         return block_hash(value)
@@ -306,17 +306,17 @@ def _place(value: object) -> int | bytes:
     return value
 
 
-@method("dev_setHead", Param("hashOrNumber", _place, aliases=("hash", "number")), unsafe=True)
-async def set_head(call: Call, place: int | bytes) -> Json:
+@method("dev_setHead", Param("hashOrNumber", place, aliases=("hash", "number")), unsafe=True)
+async def set_head(call: Call, at: int | bytes) -> Json:
     """Return to a block of this chain. A negative number counts from the best block."""
     view = call.view
-    if isinstance(place, bytes):
-        block = call.find(place)
+    if isinstance(at, bytes):
+        block = call.find(at)
     else:
-        block = view.at_height(view.best.number + place if place < 0 else place)
+        block = view.at_height(view.best.number + at if at < 0 else at)
     moment = None if block is None else call.node.timeline.moment_of(block)
     if moment is None or moment.number < call.node.floor:
-        named = place if isinstance(place, int) else hexed(place)
+        named = at if isinstance(at, int) else hexed(at)
         raise refused(f"no such block, or one from before the node listened: {named}")
     await attempt(call.node.control.rewind(moment))
     return hexed(call.view.best.hash)

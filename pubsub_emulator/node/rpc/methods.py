@@ -13,6 +13,7 @@ from pubsub_emulator.node.rpc import (  # noqa: F401  # each declares methods
     legacy_childstate,
     legacy_state,
     pubsub_act,
+    pubsub_branches,
     pubsub_lab,
     pubsub_read,
     pubsub_session,

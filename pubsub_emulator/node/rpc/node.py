@@ -88,6 +88,8 @@ class Snapshot:
     """Copies of the pools."""
     before: str | None = None
     """A description of the action that follows, if the snapshot exists to undo it."""
+    branch: str | None = None
+    """The name of the branch that was left here, if the snapshot exists to return to it."""
 
 
 @dataclass(slots=True)
@@ -112,6 +114,8 @@ class Node:
     """The height of the newest relay block when the node started."""
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
     """The snapshots by name, the oldest first."""
+    branch: str = "main"
+    """The name of the branch along which the network goes on."""
     reverted: int = 0
     """The number of deleted snapshots. It is part of new names, so that no name is used twice."""
     sessions: dict[Session, None] = field(default_factory=dict)

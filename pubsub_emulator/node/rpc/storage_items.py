@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from pubsub_emulator.node.chain.block import Block
-from pubsub_emulator.node.rpc.params import Param, fields, hexadecimal, list_of, one_of
+from pubsub_emulator.node.rpc.params import Param, fields, hexadecimal, list_of, one_of, text
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
-from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.trie import StateTrie
 
 TYPES: Final = (
@@ -50,17 +49,30 @@ _FIELDS: Final = {"key": hexadecimal, "type": one_of(TYPES), "paginationStartKey
 query: Final = fields(Query, _FIELDS, ("key", "type"))
 """Reads a query from JSON."""
 ITEMS: Final = Param("items", list_of(query))
+"""The queries of `archive_v1_storage`."""
+
+
+def _from_the_start(**given: Any) -> Query:
+    """Return a query without its pagination key."""
+    given.pop("pagination_start_key", None)
+    return Query(**given)
+
+
+_UNPAGED: Final = {**_FIELDS, "paginationStartKey": text}
+UNPAGED_ITEMS: Final = Param("items", list_of(fields(_from_the_start, _UNPAGED, ("key", "type"))))
+"""The queries of `chainHead_v1_storage`, which ignores pagination keys: it sends whole listings."""
 CHILD_TRIE: Final = Param("childTrie", hexadecimal, optional=True)
 
 
 def trie_of(block: Block, child: bytes | None) -> StateTrie | None:
-    """Return the top trie, or a child trie by its storage key with or without the prefix.
+    """Return the top trie, or a child trie by its storage key without the prefix.
 
-    Returns `None` if there is no such child trie.
+    Returns `None` if there is no such child trie. With the prefix, the key is that of another one,
+    as on a real node.
     """
     if child is None:
         return block.state.top
-    return block.state.children.get(child.removeprefix(CHILD_STORAGE_PREFIX))
+    return block.state.children.get(child)
 
 
 def find(trie: StateTrie | None, query: Query) -> Iterator[dict[str, str]]:

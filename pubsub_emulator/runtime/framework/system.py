@@ -13,7 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
 from pubsub_emulator.primitives import scale, type_info
-from pubsub_emulator.primitives.header import DigestItem, DigestKind, read_digest_item
+from pubsub_emulator.primitives.header import (
+    ENVIRONMENT_UPDATED,
+    DigestItem,
+    DigestKind,
+    read_digest_item,
+)
 from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import AccountId, Hash
@@ -138,6 +143,7 @@ _DIGEST_ITEM: Final = type_info.Variants(
         type_info.Variant("Consensus", DigestKind.CONSENSUS, _ENGINE),
         type_info.Variant("Seal", DigestKind.SEAL, _ENGINE),
         type_info.Variant("PreRuntime", DigestKind.PRE_RUNTIME, _ENGINE),
+        type_info.Variant("RuntimeEnvironmentUpdated", DigestKind.RUNTIME_ENVIRONMENT_UPDATED),
     ),
 )
 _DIGEST: Final = type_info.struct(
@@ -246,6 +252,16 @@ def _begin_phase(storage: Storage, phase: events.Phase) -> None:
     """
     EXECUTION_PHASE.put(storage, phase)
     storage.phase = phase
+
+
+def note_new_code(storage: Storage) -> None:
+    """Note that the block applies new code, which its header must say.
+
+    A block that applies code twice says so once.
+    """
+    logs = DIGEST.get(storage)
+    if ENVIRONMENT_UPDATED not in logs:
+        DIGEST.put(storage, [*logs, ENVIRONMENT_UPDATED])
 
 
 def note_extrinsic(storage: Storage, index: int) -> None:

@@ -49,6 +49,8 @@ class BlockOutcome:
     """The outcome of each signed extrinsic."""
     upward: tuple[Published | Sent, ...] = ()
     """The entries and messages that calls sent to the relay chain."""
+    digest: tuple[DigestItem, ...] = ()
+    """The header's digest without the seal."""
 
 
 def execute_block(  # noqa: PLR0917  # a block has this many parts
@@ -64,8 +66,9 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
 ) -> BlockOutcome:
     """Execute a block, of which `plan` is the walk over its proof, and commit.
 
-    `storage` must be over the parent's state and records reads for the ledger. Signed extrinsics
-    follow the inherent. Raises `BadBody` for one that cannot be part of the block.
+    `storage` must be over the parent's state and records reads for the ledger. The block begins
+    with `digest` and adds an item if it applies new code. Signed extrinsics follow the inherent.
+    Raises `BadBody` for one that cannot be part of the block.
     """
     before = storage.state.fork()
     system.initialize(storage, number, parent.hash(), digest)
@@ -97,8 +100,19 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     ledger = make_ledger(
         plan, inherent.messages_used, own_state_bytes(before, reads, plan.own_state), cost, time
     )
+    logs = tuple(system.DIGEST.get(storage))
     root = storage.commit()
-    return BlockOutcome(storage.state, root, log, deliveries, ledger, plan, outcomes, gone_upward)
+    return BlockOutcome(
+        state=storage.state,
+        state_root=root,
+        events=log,
+        deliveries=deliveries,
+        ledger=ledger,
+        plan=plan,
+        extrinsics=outcomes,
+        upward=gone_upward,
+        digest=logs,
+    )
 
 
 def _note_messages(storage: Storage, inherent: Inherent, statics: StaticValues) -> None:

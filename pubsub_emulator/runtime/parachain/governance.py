@@ -25,6 +25,7 @@ from pubsub_emulator.runtime.framework.message_chains import InboundMessages
 from pubsub_emulator.runtime.framework.origin import Root
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import PALLET as SYSTEM
+from pubsub_emulator.runtime.framework.system import note_new_code
 from pubsub_emulator.runtime.pallet_subscriber import config, delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
@@ -236,3 +237,4 @@ def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
             # This is done now, since a second upgrade in this block may restore the same keys.
             forget(storage, para, keys)
     storage.put(CODE, spec.encode())
+    note_new_code(storage)

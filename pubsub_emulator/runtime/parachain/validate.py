@@ -21,7 +21,7 @@ from operator import lt
 from pubsub_emulator.primitives.ed25519 import verify
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import by_hash
-from pubsub_emulator.primitives.header import Header, turn_of
+from pubsub_emulator.primitives.header import ENVIRONMENT_UPDATED, Header, turn_of
 from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD
@@ -158,7 +158,7 @@ def _validated(
         header, body = candidate.header, SignedBody(candidate.extrinsics)
         number, digest, claimed = (
             ParaBlockNumber(header.number),
-            header.unsealed(),
+            header.initial_digest(),
             header.state_root,
         )
         try:
@@ -172,6 +172,8 @@ def _validated(
             offences.append(
                 Offence(Verdict.STATE_ROOT_MISMATCH, detail, (claimed, outcome.state_root))
             )
+        if outcome is not None:
+            offences += check_digest(header, outcome)
     if offences:
         raise InvalidBlock(offences)
     if outcome is None:
@@ -249,7 +251,7 @@ def check_seal(
     """
     header = candidate.header
     slot, seal = header.aura_slot(), header.aura_seal()
-    if slot is None or seal is None or len(header.digest) != 2:
+    if slot is None or seal is None or len(header.initial_digest()) != 1:
         return [Offence(Verdict.BAD_SEAL, "the digest is not one slot and one seal")]
     out = []
     message = header.pre_hash()
@@ -276,6 +278,18 @@ def check_seal(
             )
         )
     return out
+
+
+def check_digest(header: Header, outcome: BlockOutcome) -> list[Offence]:
+    """Check that the header says whether the block applied new code.
+
+    The item must follow the slot, where executing the block adds it.
+    """
+    if header.unsealed() == outcome.digest:
+        return []
+    did = "applies" if ENVIRONMENT_UPDATED in outcome.digest else "does not apply"
+    detail = f"the block {did} new code, which its digest does not say in this place"
+    return [Offence(Verdict.STATE_ROOT_MISMATCH, detail)]
 
 
 def check_parent(parent: Header, header: Header) -> list[Offence]:

@@ -36,9 +36,9 @@ from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.accounts.endowed import ACCOUNTS, ENDOWMENT
 from pubsub_emulator.runtime.framework.fork import BadFork, Fork
 from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.runtime.framework.system import account
+from pubsub_emulator.runtime.framework.system import NUMBER, account
 from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers
-from pubsub_emulator.trie import lazy, read_child_proof
+from pubsub_emulator.trie import Trie, lazy, read_child_proof
 from pubsub_emulator.trie.codec import BRANCH, LEAF, node_head, pack
 from pubsub_emulator.trie.errors import BadNode
 from pubsub_emulator.trie.lazy import StateUnavailable
@@ -345,6 +345,15 @@ def test_a_value_at_half_a_byte_or_below_an_endless_key_is_a_bad_node(
     assert not [*tmp_path.iterdir()]
 
 
+def test_nodes_nested_without_end_are_a_bad_node() -> None:
+    node = _leaf("")
+    for _ in range(20_000):
+        node = node_head(BRANCH, 0) + (1).to_bytes(2, "little") + encode_bytes(node)
+    state = state_of(Liar([node])).state
+    with pytest.raises(BadNode, match="an inline child of"):
+        state.top.get(bytes(32))
+
+
 def test_a_trie_of_shared_children_is_walked_up_to_a_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -393,6 +402,19 @@ def test_a_child_root_that_is_not_that_of_its_entries_is_refused(tmp_path: Path)
     path.write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(BadFork, match="is a child root that does not match its entries"):
         read_state(path)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_child_root_of_either_layout_version_is_taken(tmp_path: Path, version: int) -> None:
+    trie = Trie.from_entries([(b"key", b"v" * 40)], version)
+    top = {child_root_key(b"child"): trie.root(), NUMBER.key: bytes(4)}
+    rows = {"0x" + b"child".hex(): {"0x" + b"key".hex(): hexed(b"v" * 40)}}
+    raw = {"top": {hexed(key): hexed(value) for key, value in top.items()}, "childrenDefault": rows}
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps({"genesis": {"raw": raw}}), encoding="utf-8")
+    state = read_state(path).state
+    written = Trie.from_entries([(b"key", b"v" * 40)])
+    assert state.top.get(child_root_key(b"child")) == written.root()
 
 
 def test_a_file_has_one_state_and_no_blocks(tmp_path: Path) -> None:

@@ -234,8 +234,8 @@ def test_a_header_without_a_slot_has_the_state_of_its_own_digest(change: dict[st
     the honest one.
     """
     for now in situations():
-        slot, seal = now.honest.header.digest
-        header = replace(now.honest.header, digest=(replace(slot, **change), seal))
+        slot, *others = now.honest.header.digest
+        header = replace(now.honest.header, digest=(replace(slot, **change), *others))
         unslotted = replace(now.honest, header=header)
         assert expected(now, unslotted) == (Verdict.BAD_SEAL, Verdict.STATE_ROOT_MISMATCH)
         assert JudgingContext.of(now).judge(unslotted) == ("BadSeal", "StateRootMismatch")

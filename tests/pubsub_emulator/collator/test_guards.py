@@ -22,6 +22,7 @@ from support.guard_attacks import (
     deep_paths_disable,
     delivers_everything_once,
     digest_with_a_third_item,
+    digest_with_an_upgrade_that_is_none,
     disabled_are_skipped,
     divergent_paths_are_absent,
     faults_disable,
@@ -60,6 +61,7 @@ NODES, NONE, SLOTS = CachePolicy.NODES, CachePolicy.NONE, CachePolicy.SLOTS
 
 ATTACKS: dict[str, Callable[[], Attack]] = {
     "third digest item": lambda: digest_with_a_third_item,
+    "upgrade that is none": lambda: digest_with_an_upgrade_that_is_none,
     "signatures": lambda: blocks_of("stranger", "stretched-seal", "seal-of-another-header"),
     "wrong turn": lambda: blocks_of("wrong-turn"),
     "future slot": lambda: blocks_of("future-slot"),
@@ -103,7 +105,18 @@ ATTACKS: dict[str, Callable[[], Attack]] = {
 GUARDS = [
     # The seal
     Guard(
-        "digest-shape", validate.check_seal, " or len(header.digest) != 2", "", "third digest item"
+        "digest-shape",
+        validate.check_seal,
+        " or len(header.initial_digest()) != 1",
+        "",
+        "third digest item",
+    ),
+    Guard(
+        "new-code",
+        validate.check_digest,
+        "header.unsealed() == outcome.digest",
+        "True",
+        "upgrade that is none",
     ),
     Guard(
         "signature",

@@ -162,6 +162,30 @@ def test_the_first_steps_lead_from_a_published_value_to_a_cheat_that_is_caught(
     expect(other.locator("#detail .field")).to_contain_text("price")
 
 
+def test_branches_are_the_same_after_a_reload_and_on_another_page(lab: OpenLab) -> None:
+    here = lab()
+    page = here.open()
+    here.step(page, "Step 10")
+    newest = here.best()
+    tab(page, "branches")
+    page.locator(".branches input").fill("second")
+    page.get_by_role("button", name="Fork from").click()
+    expect(page.locator(".branches p").first).to_contain_text("On branch second")
+    other = here.open()
+    tab(other, "branches")
+    page.reload()
+    tab(page, "branches")
+    for shown in (page, other):
+        expect(shown.locator(".branches p").first).to_contain_text("On branch second")
+        expect(shown.locator(".others li")).to_have_count(1)
+        expect(shown.locator(".others li")).to_contain_text(f"main at {newest}")
+    page.get_by_role("button", name="switch to main").click()
+    for shown in (page, other):
+        expect(shown.locator(".branches p").first).to_contain_text("On branch main")
+        expect(shown.locator(".others li")).to_contain_text("second at")
+    here.at(page, newest)
+
+
 def test_a_story_of_every_act_is_the_same_in_pubsub_step_block_by_block(
     lab: OpenLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

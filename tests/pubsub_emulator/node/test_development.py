@@ -2,12 +2,15 @@
 ND-24).
 """
 
+import pytest
 from support.node import Client, Running, served, serving, story
 
 from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.runtimes import every_runtime
 from pubsub_emulator.node.chain.block import RELAY
+from pubsub_emulator.node.rpc import pubsub_branches
 from pubsub_emulator.node.rpc.dev import MOST_UNDOS, MOST_WORDS
+from pubsub_emulator.node.rpc.pubsub_branches import LONGEST_NAME
 from pubsub_emulator.node.server.options import Build
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework import system
@@ -276,3 +279,54 @@ async def test_a_development_proof_names_its_root(client: Client) -> None:
     found = await client.call("dev_getReadProof", [NUMBER])
     assert found["stateRoot"] == (await client.call("chain_getHeader", found["at"]))["stateRoot"]
     assert found["proof"]
+
+
+async def _branches(client: Client) -> tuple[str, list[tuple[str, int]]]:
+    found = await client.call("pubsub_branches")
+    return found["name"], [(each["name"], each["number"]) for each in found["others"]]
+
+
+@served()
+async def test_branches_are_left_and_returned_to_by_their_names(
+    node: Running, client: Client
+) -> None:
+    other = await node.connect()
+    await node.step(3)
+    best = await client.call("chain_getBlockHash")
+    assert await _branches(client) == ("main", [])
+    assert await client.call("pubsub_fork", " second ", 2) == await client.call(
+        "chain_getBlockHash", 2
+    )
+    assert await _branches(other) == ("second", [("main", 4)])
+    await client.call("pubsub_publish", 1000, "elsewhere", "0x01")
+    await node.step(4)
+    elsewhere = await client.call("chain_getBlockHash")
+    assert elsewhere != best
+    assert await client.call("pubsub_fork", "third", elsewhere) == elsewhere
+    assert await _branches(other) == ("third", [("main", 4), ("second", 6)])
+    [main, second] = (await other.call("pubsub_branches"))["others"]
+    assert (main["hash"], second["hash"]) == (best, elsewhere)
+    assert await client.call("pubsub_switch", "main") == best
+    assert await _branches(other) == ("main", [("second", 6), ("third", 6)])
+    assert await client.call("pubsub_switch", "second") == elsewhere
+    assert await _branches(other) == ("second", [("third", 6), ("main", 4)])
+
+
+@served()
+async def test_branches_have_names_of_their_own_and_a_limit(
+    node: Running, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await node.step(2)
+    await client.call("pubsub_fork", "x" * LONGEST_NAME, 2)
+    for name in ("main", "x" * LONGEST_NAME):
+        await client.refused(1, "pubsub_fork", name, 2)
+    for name in ("", " ", "x" * (LONGEST_NAME + 1), 7):
+        await client.refused(-32602, "pubsub_fork", name, 2)
+    await client.refused(1, "pubsub_switch", "nowhere")
+    await client.refused(1, "pubsub_fork", "from no block", 99)
+    assert await _branches(client) == ("x" * LONGEST_NAME, [("main", 3)])
+    monkeypatch.setattr(pubsub_branches, "MOST_BRANCHES", 2)
+    await client.call("pubsub_fork", "second", 2)
+    await client.refused(1, "pubsub_fork", "third", 2)
+    await client.call("pubsub_switch", "main")
+    assert len((await _branches(client))[1]) == 2

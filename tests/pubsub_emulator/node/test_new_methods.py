@@ -252,6 +252,52 @@ async def test_a_follow_ends_at_too_many_pins(
     assert await client.call("chainHead_v1_header", name, NOWHERE) is None
 
 
+async def _listed(client: Client, name: str, *params: Any) -> list[Any]:
+    """All items of a storage operation that needs one page."""
+    await client.call("chainHead_v1_storage", name, *params)
+    items: list[Any] = []
+    while (event := await client.event(name))["event"] != "operationStorageDone":
+        items += event["items"]
+    return items
+
+
+@served()
+async def test_a_child_trie_with_the_prefix_is_another_one(node: Running, client: Client) -> None:
+    """UP-20, as `get_storage_non_queryable_key` in sc-rpc-spec-v2's tests."""
+    await node.step(3)
+    name, events = await followed(client)
+    block = events[-1]["bestBlockHash"]
+    trie = newest(node).children[derive_child_key(ParaId(1000))]
+    key = hexed(next(trie.keys()))
+    prefixed = hexed(publisher_root_key(ParaId(1000)))
+    for kind in ("value", "hash", "closestDescendantMerkleValue", "descendantsValues"):
+        items = [{"key": key, "type": kind}]
+        assert len(await _listed(client, name, block, items, CHILD)) == 1
+        assert await _listed(client, name, block, items, prefixed) == []
+        opened = await client.call("archive_v1_storage", block, items, prefixed)
+        assert (await client.event(opened))["event"] == "storageDone"
+    items = [{"returnType": "hash", "childTrieKey": prefixed, "key": "0x"}]
+    assert await diff(
+        client, block, items, hexed(node.server.live.network.relay.blocks[0].header.hash())
+    ) == [{"event": "storageDiffDone"}]
+
+
+@served()
+async def test_a_listing_of_chain_head_has_no_start_key(node: Running, client: Client) -> None:
+    await node.step(3)
+    name, events = await followed(client)
+    block = events[-1]["bestBlockHash"]
+    whole = await _listed(client, name, block, [{"key": "0x", "type": "descendantsHashes"}], CHILD)
+    assert len(whole) == 4
+    for start in (whole[1]["key"], "0x", "no digits"):
+        items = [{"key": "0x", "type": "descendantsHashes", "paginationStartKey": start}]
+        assert await _listed(client, name, block, items, CHILD) == whole
+    items = [{"key": NUMBER, "type": "value", "paginationStartKey": NUMBER}]
+    assert len(await _listed(client, name, block, items)) == 1
+    bad = [{"key": "0x", "type": "descendantsHashes", "paginationStartKey": 7}]
+    await client.refused("-32602", "chainHead_v1_storage", name, block, bad, CHILD)
+
+
 # archive
 
 

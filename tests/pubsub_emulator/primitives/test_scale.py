@@ -19,6 +19,7 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import (
     AURA_ENGINE,
+    ENVIRONMENT_UPDATED,
     DigestItem,
     DigestKind,
     Header,
@@ -232,6 +233,7 @@ items = st.one_of(
         st.one_of(st.just(AURA_ENGINE), engines),
         st.one_of(st.binary(max_size=20), st.binary(min_size=8, max_size=8)),
     ),
+    st.just(ENVIRONMENT_UPDATED),
 )
 headers = st.builds(
     Header,

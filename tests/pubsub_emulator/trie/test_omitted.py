@@ -1,16 +1,26 @@
-"""Proofs without what their reader knows: every proof that is made of a trie is accepted, and no
-other one.
+"""Proofs without the values that their reader knows are accepted as by trie-db's `verify_proof`.
+
+`interop/tries.py` compares the answers for random and damaged proofs with those of trie-db itself.
 """
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.trie import Trie
-from pubsub_emulator.trie.codec import BRANCH_WITH_VALUE, LEAF, node_head
+from pubsub_emulator.trie.codec import BRANCH, LEAF, node_head
 from pubsub_emulator.trie.decoded import DecodedNode
-from pubsub_emulator.trie.errors import BadNode, IncompleteProof, RootMismatch, UnusedNodes
+from pubsub_emulator.trie.errors import (
+    BadNode,
+    ExtraneousValue,
+    IncompleteProof,
+    RootMismatch,
+    UnusedNodes,
+    ValueMismatch,
+)
 from pubsub_emulator.trie.omitted import check_omitted
 
 KEYS = st.lists(st.sampled_from([0, 1, 16, 255]), max_size=3).map(bytes)
@@ -44,9 +54,9 @@ class Omitting:
         head = node[: parts.body_at]
         body = node[parts.body_at : parts.value_end]
         if self._reads.get(path) is not None:
-            head = node_head(BRANCH_WITH_VALUE if parts.bitmap else LEAF, parts.nibbles)
+            head = node_head(BRANCH if parts.bitmap else LEAF, parts.nibbles)
             head += node[parts.partial_at : parts.body_at]
-            body = node[parts.body_at : parts.body_at + (2 if parts.bitmap else 0)] + b"\x00"
+            body = node[parts.body_at : parts.body_at + 2] if parts.bitmap else b"\x00"
         return (
             head
             + body
@@ -90,7 +100,7 @@ def test_what_a_trie_proves_is_accepted_and_every_other_answer_is_refused(
     for key, value in reads.items():
         others = [None, value + b"!"] if value is not None else [b"", b"v" * 40]
         for other in others:
-            with pytest.raises((RootMismatch, BadNode)):
+            with pytest.raises((RootMismatch, ValueMismatch)):
                 check_omitted(trie.root(), nodes, {**reads, key: other}, version)
     with pytest.raises(UnusedNodes) as unused:
         check_omitted(trie.root(), [*nodes, nodes[0], nodes[0]], reads, version)
@@ -99,22 +109,129 @@ def test_what_a_trie_proves_is_accepted_and_every_other_answer_is_refused(
         check_omitted(trie.root(), nodes[:-1], reads, version)
 
 
-def test_a_path_of_600_nibbles_is_followed_and_none_of_601() -> None:
-    """No key of a chain is so long; without a limit, a proof of many small nodes would take
-    quadratic time.
-    """
+LONG = b"v" * 40
 
-    def checked(key: bytes, beside: bytes) -> None:
-        reads: dict[bytes, bytes | None] = {key: b"v" * 40}
-        trie = Trie.from_entries({key: b"v" * 40, beside: b"w" * 40}.items(), 0)
-        check_omitted(trie.root(), Omitting(trie, reads).nodes, reads, 0)
 
-    checked(bytes(300), bytes(299) + b"\x01")  # they part at the last nibble
-    with pytest.raises(BadNode, match="a path longer than any key"):
-        checked(bytes(301), bytes(300) + b"\x10")
+@pytest.mark.parametrize("length", [1, 300, 5000])
+def test_a_path_is_followed_as_far_as_the_keys_go(length: int) -> None:
+    keys = [bytes(length), bytes(length - 1) + b"\x01", bytes(length - 1) + b"\x10"]
+    reads: dict[bytes, bytes | None] = dict.fromkeys(keys, LONG)
+    trie = Trie.from_entries([(key, LONG) for key in keys], 0)
+    check_omitted(trie.root(), Omitting(trie, reads).nodes, reads, 0)
+
+
+def test_nodes_that_are_nested_without_end_are_read_as_far_as_the_key_goes() -> None:
+    node = b"\x40\x04x"
+    for _ in range(20_000):
+        node = b"\x80\x01\x00" + encode_compact(len(node)) + node
+    with pytest.raises(BadNode, match="an inline child of"):
+        check_omitted(blake2_256(node), [node], {bytes(32): None}, 1)
+
+
+def test_no_keys_are_proven_by_no_nodes_and_by_nothing_else() -> None:
+    trie = Trie.from_entries([(b"key", LONG)])
+    check_omitted(trie.root(), [], {}, 1)
+    with pytest.raises(UnusedNodes) as unused:
+        check_omitted(trie.root(), [b"\x00", b"\x00"], {}, 1)
+    assert unused.value.count == 2
+    with pytest.raises(IncompleteProof, match="end before"):
+        check_omitted(trie.root(), [], {b"key": LONG}, 1)
+
+
+def _branch(*children: bytes) -> bytes:
+    """A branch with children at 1 and 2, each with its length."""
+    return b"\x80\x06\x00" + b"".join(children)
+
+
+INLINE = b"\x41\x00\x04b"
+OMITTED = b"\x41\x00\x00"
+LEAF_NODE = b"\x41\x00" + encode_bytes(LONG)
+HASHED = _branch(b"\x80" + blake2_256(LEAF_NODE), encode_bytes(INLINE))
+
+
+def test_a_hashed_child_is_a_node_of_its_own_and_an_inline_child_is_not() -> None:
+    root = blake2_256(HASHED)
+    reads: dict[bytes, bytes | None] = {b"\x10": LONG, b"\x20": b"b"}
+    honest = [_branch(b"\x00", encode_bytes(OMITTED)), OMITTED]
+    check_omitted(root, honest, reads, 0)
+    embedded = [_branch(encode_bytes(OMITTED), encode_bytes(OMITTED))]
+    with pytest.raises(BadNode, match="an inline child of 43 bytes"):
+        check_omitted(root, embedded, reads, 0)
+    with pytest.raises(RootMismatch):
+        check_omitted(root, [_branch(b"\x00", b"\x00"), OMITTED, OMITTED], reads, 0)
+
+
+def test_an_inline_child_that_no_key_needs_is_not_judged_but_for_its_length() -> None:
+    for child, refused in ((b"\x0f" * 31, False), (b"\x0f" * 33, True)):
+        node = _branch(encode_bytes(child), encode_bytes(INLINE))
+        less = _branch(encode_bytes(child), encode_bytes(OMITTED))
+        if refused:
+            with pytest.raises(BadNode, match="an inline child of 33 bytes"):
+                check_omitted(blake2_256(node), [less], {b"\x20": b"b"}, 0)
+            with pytest.raises(BadNode, match="an inline child of 33 bytes"):
+                check_omitted(blake2_256(node), [node], {b"\x30": None}, 0)
+        else:
+            check_omitted(blake2_256(node), [less], {b"\x20": b"b"}, 0)
+
+
+def test_an_inline_child_of_32_bytes_with_its_value_stays_in_its_parent() -> None:
+    """No other reader takes such a node, because 32 bytes are a hash, but trie-db does here."""
+    value = b"v" * 29
+    child = b"\x41\x00" + encode_bytes(value)
+    assert len(child) == 32
+    node = _branch(b"\x80" + child, encode_bytes(INLINE))
+    less = _branch(encode_bytes(OMITTED), encode_bytes(INLINE))
+    check_omitted(blake2_256(node), [less], {b"\x10": value}, 0)
+
+
+def test_bytes_after_a_node_do_not_matter() -> None:
+    reads: dict[bytes, bytes | None] = {b"\x10": LONG}
+    honest = [_branch(b"\x00", encode_bytes(INLINE)) + b"after", OMITTED + b"after"]
+    check_omitted(blake2_256(HASHED), honest, reads, 0)
+    check_omitted(Trie().root(), [b"\x00after"], {b"key": None}, 0)
+
+
+VALUED = b"\xc0\x06\x00" + encode_bytes(b"x" * 5) + HASHED[3:]
+EMPTY_VALUED = b"\xc0\x06\x00\x00" + HASHED[3:]
+
+
+@pytest.mark.parametrize(
+    ("root", "proof", "reads"),
+    [
+        (VALUED, EMPTY_VALUED, {b"": b"x" * 5}),
+        (EMPTY_VALUED, EMPTY_VALUED, {b"": b""}),
+        (VALUED, VALUED, {b"": b"x" * 5}),
+        (VALUED, VALUED, {b"": None}),
+        (b"\x42\x10" + b"\x04x", b"\x42\x10" + b"\x04x", {b"\x10": b"x"}),
+        (b"\x22\x10" + bytes(32), b"\x22\x10" + bytes(32), {b"\x10": LONG}),
+        (b"\x10\x01\x00" + bytes(32) + b"\x80" + bytes(32),) * 2 + ({b"": LONG},),
+    ],
+)
+def test_a_value_that_is_not_left_out_is_extraneous(
+    root: bytes, proof: bytes, reads: dict[bytes, bytes | None]
+) -> None:
+    with pytest.raises(ExtraneousValue) as refused:
+        check_omitted(blake2_256(root), [proof], reads, 1)
+    assert refused.value.key in reads
+
+
+def test_an_omitted_value_of_a_branch_is_put_in() -> None:
+    check_omitted(blake2_256(VALUED), [_branch(HASHED[3:])], {b"": b"x" * 5}, 0)
+    with pytest.raises(RootMismatch):
+        check_omitted(blake2_256(VALUED), [_branch(HASHED[3:])], {b"": None}, 0)
+
+
+def test_a_key_that_the_trie_lacks_has_no_value() -> None:
+    for key in (b"\x30", b"\x10", b"\x11", b"\x1f\xff"):
+        proof = [_branch(b"\x00", encode_bytes(INLINE)), LEAF_NODE]
+        if key == b"\x30":
+            proof = [HASHED]
+        with pytest.raises((ValueMismatch, ExtraneousValue)) as refused:
+            check_omitted(blake2_256(HASHED), proof, {key: b"x"}, 0)
+        assert isinstance(refused.value, ExtraneousValue) == (key == b"\x10")
 
 
 def test_the_empty_trie_has_no_key() -> None:
     check_omitted(Trie().root(), [b"\x00"], {b"key": None}, 1)
-    with pytest.raises(RootMismatch):
+    with pytest.raises(ValueMismatch, match="0x6b6579 is absent"):
         check_omitted(Trie().root(), [b"\x00"], {b"key": b"value"}, 1)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import slow_trie
+from support.slow_trie import Kept
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
@@ -381,18 +383,72 @@ def test_a_walk_visits_most_loads_nodes_and_no_more(monkeypatch: pytest.MonkeyPa
     assert lazy.get(b"\x00") == bytes(40)
 
 
-@pytest.mark.parametrize("length", [32, 33])
-def test_a_state_of_layout_version_0_is_refused_where_that_shows(length: int) -> None:
-    """Its values of more than 32 bytes stand in their nodes, so the trie would compute other roots
-    after a write.
-    """
-    whole = Trie.from_entries([(b"key", bytes(length))], 0)
-    lazy = LazyTrie(whole.root(), Elsewhere(whole))
-    if length == 32:
-        assert lazy.get(b"key") == bytes(32)
-        return
-    with pytest.raises(StateUnavailable, match="layout version 0"):
-        lazy.get(b"key")
+CHANGES = st.lists(
+    st.tuples(KEYS, st.one_of(st.none(), st.just("again"), VALUES)), min_size=1, max_size=10
+)
+
+
+def _changed(trie: PartialTrie, model: dict[bytes, bytes], key: bytes, value: object) -> None:
+    """Make a change in a trie and in its model. `again` writes the value that is there."""
+    if value == "again":
+        value = model.get(key)
+    if isinstance(value, bytes):
+        trie.insert(key, bytes(value))
+        model[key] = bytes(value)
+    else:
+        trie.remove(key)
+        model.pop(key, None)
+
+
+@given(ENTRIES, CHANGES, CHANGES, KEYS)
+def test_a_value_of_layout_version_0_stays_in_its_node_until_it_is_written(
+    entries: dict[bytes, bytes],
+    first: list[tuple[bytes, object]],
+    second: list[tuple[bytes, object]],
+    key: bytes,
+) -> None:
+    """The second half starts from the nodes of the mixed trie that the first half has left."""
+    old = Trie.from_entries(entries.items(), 0)
+    known: dict[Hash, bytes] = {}
+    old.prove(entries, known)
+    trie = PartialTrie(old.root(), {bytes(name): node for name, node in known.items()}.get)
+    model: dict[bytes, bytes] = {name: Kept(value) for name, value in entries.items()}
+    for changes in (first, second):
+        for name, value in changes:
+            _changed(trie, model, name, value)
+            assert trie.root() == slow_trie.root(model, 1)
+        assert dict(trie.items()) == model
+        assert {*_proof(trie, key).values()} == slow_trie.proof(model, [key], 1)
+        nodes: dict[Hash, bytes] = {}
+        trie.prove(model, nodes)
+        trie = PartialTrie(trie.root(), {bytes(name): node for name, node in nodes.items()}.get)
+
+
+def test_a_mixed_trie_has_the_root_of_sp_trie() -> None:
+    """The expected root is that of `TrieDBMut` of trie-db 0.32.0, which writes in version 1."""
+    entries = {b"\x10": b"l" * 40, b"\x10\x01": b"l" * 40, b"\x20": b"q" * 50}
+    old = Trie.from_entries(entries.items(), 0)
+    nodes: dict[Hash, bytes] = {}
+    old.prove(entries, nodes)
+    trie = PartialTrie(old.root(), {bytes(name): node for name, node in nodes.items()}.get)
+    assert {*_proof(trie, b"\x10")} <= {*nodes}
+    trie.insert(b"\x10\x02", b"new")
+    expected = "da61113a369e5f9dd803e5d7ed87357f0da754f19761f0897db072397f79366e"
+    assert trie.root().hex() == expected
+
+
+@given(ENTRIES, ACTIONS)
+def test_a_lazy_trie_reads_a_state_of_layout_version_0(
+    entries: dict[bytes, bytes], actions: list[Do]
+) -> None:
+    whole = Trie.from_entries(entries.items(), 0)
+    lazy = LazyTrie(whole.root(), Elsewhere(whole.fork()))
+    assert lazy.root() == whole.root()
+    assert list(lazy.items()) == list(whole.items())
+    for do in actions:
+        do(lazy)
+        do(whole)
+        assert list(lazy.items()) == list(whole.items())
 
 
 def test_what_cannot_be_fetched_is_said_and_not_read_as_absent() -> None:

@@ -152,12 +152,18 @@ pub fn offences(candidate: &Candidate, context: &Context) -> Result<BTreeSet<&'s
 }
 
 /// Whether the seal is the signature of the collator whose turn the slot is, over the header without the seal, and the
-/// header commits to the body. Exactly one pre-runtime digest and the seal make up the digest.
+/// header commits to the body. Exactly one pre-runtime digest and the seal at the end make up the digest, apart from items
+/// that say that the block applied new code.
 fn sealed(candidate: &Candidate, context: &Context) -> Result<bool, String> {
 	let header = &candidate.block.header;
-	let [DigestItem::PreRuntime(AURA, _), DigestItem::Seal(AURA, signature)] = header.digest.logs.as_slice() else {
+	let logs = &header.digest.logs;
+	let others: Vec<&DigestItem> = logs.iter().filter(|item| **item != DigestItem::RuntimeEnvironmentUpdated).collect();
+	let [DigestItem::PreRuntime(AURA, _), DigestItem::Seal(AURA, signature)] = others.as_slice() else {
 		return Ok(false);
 	};
+	if !matches!(logs.last(), Some(DigestItem::Seal(..))) {
+		return Ok(false);
+	}
 	let Ok(signature) = <[u8; 64]>::try_from(signature.as_slice()) else { return Ok(false) };
 	let Some(slot) = candidate.slot() else { return Ok(false) };
 	let parent_slot = aura_slot(&context.parent);

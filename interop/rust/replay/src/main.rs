@@ -2,13 +2,16 @@
 //!
 //! `replay PATH…` checks every JSON and SCALE file it knows below each path, one line per file; a difference is one line with
 //! file, case and both values. `replay --verify-proofs` reads fuzz cases on standard input and answers one verdict per
-//! line. Exit code 0: all equal; 1: a difference; 2: a file that cannot be read or has no known format.
+//! line. `replay --tries` and `replay --inherent` answer questions of `interop/tries.py` and `interop/inherent.py`.
+//! Exit code 0: all equal; 1: a difference; 2: a file that cannot be read or has no known format.
 
 mod chain;
 mod fixture;
 mod hashing;
+mod inherent;
 mod json;
 mod metadata;
+mod oracle;
 mod relay;
 mod report;
 mod signatures;
@@ -128,8 +131,10 @@ fn run(paths: &[String]) -> Result<bool, String> {
 fn main() {
 	let arguments: Vec<String> = std::env::args().skip(1).collect();
 	let result = match arguments.first().map(String::as_str) {
-		None => Err("usage: replay PATH… | replay --verify-proofs".into()),
+		None => Err("usage: replay PATH… | replay --verify-proofs | replay --tries | replay --inherent".into()),
 		Some("--verify-proofs") => verifier::serve().map(|()| true),
+		Some("--tries") => oracle::serve().map(|()| true),
+		Some("--inherent") => inherent::serve().map(|()| true),
 		Some(_) => run(&arguments),
 	};
 	match result {

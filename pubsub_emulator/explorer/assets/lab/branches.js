@@ -2,12 +2,11 @@
 
 import { signal } from "../vendor/signals.js";
 import { act, call } from "./rpc.js";
-import { best, chosen, first, say } from "./state.js";
+import { best, branches, chosen, first, say } from "./state.js";
 import { attempt, busy, lastLine } from "./steps.js";
+import { readBranches } from "./store.js";
 import { html, many, Term, useState } from "./words.js";
 
-const branch = signal("main");
-const others = signal([]); // { name, id, number, hash }
 const compared = signal(null);
 const MOST_COMPARED = 256;
 
@@ -16,9 +15,13 @@ async function head() {
   return { number, hash: await call("chain_getBlockHash", number) };
 }
 
+// A block as the node wants it named: the one before the first is genesis, whatever its number is.
+async function placeOf(number) {
+  return number < first.value ? await call("chain_getBlockHash", 0) : number;
+}
+
 async function back(number) {
-  const place = number < first.value ? await call("chain_getBlockHash", 0) : number;
-  await act("dev_setHead", place);
+  await act("dev_setHead", await placeOf(number));
 }
 
 function rewind(number) {
@@ -26,15 +29,12 @@ function rewind(number) {
   return attempt(`back to ${number}`, () => back(number));
 }
 
-// Keeps this branch as it is, and goes on from a block of it under another name.
+// Keeps this branch as it is, and goes on from a block of it under another name. The node knows
+// the names, so that they outlive the page and every page shows the same ones.
 async function fork(name, number) {
   await attempt(`fork ${name}`, async () => {
-    const left = { name: branch.value, id: await call("dev_snapshot"), ...(await head()) };
-    if (number < best.value) {
-      await back(number);
-    }
-    others.value = [...others.value, left];
-    branch.value = name;
+    await act("pubsub_fork", name, await placeOf(number));
+    await readBranches();
     lastLine.value = `branch ${name}`;
     say(`on branch ${name}, from relay block ${number}`);
   });
@@ -42,12 +42,8 @@ async function fork(name, number) {
 
 async function change(to) {
   await attempt(`switch to ${to.name}`, async () => {
-    const left = { name: branch.value, id: await call("dev_snapshot"), ...(await head()) };
-    if (!(await act("dev_restore", to.id))) {
-      throw new Error("the node has dropped that branch");
-    }
-    others.value = [...others.value.filter((each) => each !== to), left];
-    branch.value = to.name;
+    await act("pubsub_switch", to.name);
+    await readBranches();
     lastLine.value = `switch ${to.name}`;
     compared.value = null;
   });
@@ -72,11 +68,12 @@ async function compare(to) {
 export function Branches() {
   const [name, setName] = useState("other");
   const at = chosen.value ? chosen.value.number : best.value;
-  const free = name && name !== branch.value && !others.value.some((each) => each.name === name);
+  const { name: present, others } = branches.value;
+  const free = name && name !== present && !others.some((each) => each.name === name);
   return html`
     <div class="branches">
       <p>
-        On <${Term} word="branch" /> <b>${branch.value}</b>, at relay block ${best.value}.
+        On <${Term} word="branch" /> <b>${present}</b>, at relay block ${best.value}.
       </p>
       <p>
         <button
@@ -101,7 +98,7 @@ export function Branches() {
         </button>
       </p>
       <ul class="others">
-        ${others.value.map(
+        ${others.map(
           (each) => html`
             <li>
               <b>${each.name}</b> at ${each.number}${" "}
@@ -139,7 +136,7 @@ function Compared({ name, rows }) {
         <thead>
           <tr>
             <th scope="col">block</th>
-            <th scope="col">${branch.value}</th>
+            <th scope="col">${branches.value.name}</th>
             <th scope="col">${name}</th>
           </tr>
         </thead>
@@ -148,7 +145,7 @@ function Compared({ name, rows }) {
             ([at, a, b]) => html`
               <tr>
                 <td>${at}</td>
-                <td data-label=${branch.value}>${told(a)}</td>
+                <td data-label=${branches.value.name}>${told(a)}</td>
                 <td data-label=${name}>${told(b)}</td>
               </tr>
             `,

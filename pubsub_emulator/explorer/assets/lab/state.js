@@ -8,6 +8,7 @@ export const version = signal(0); // grows with every change of `columns`
 export const chains = signal([]);
 export const setting = signal(null);
 export const dev = signal(false);
+export const branches = signal({ name: "main", others: [] }); // others: { name, id, number, hash }
 export const undos = signal([]); // { id, what, at }, the oldest first
 // { number, hash } of a candidate, or { number } of a relay block; `newest` if it followed
 export const chosen = signal(null);

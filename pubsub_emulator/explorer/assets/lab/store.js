@@ -5,6 +5,7 @@ import { chooseFirst, follow, rewind } from "./choice.js";
 import { call, connect, subscribe } from "./rpc.js";
 import {
   best,
+  branches,
   chains,
   chosen,
   columns,
@@ -120,6 +121,13 @@ export async function readUndos() {
   undos.value = dev.value ? await call("pubsub_undos") : [];
 }
 
+// The branches that the node keeps, whichever page made them.
+export async function readBranches() {
+  if (dev.value) {
+    branches.value = await call("pubsub_branches");
+  }
+}
+
 let refreshing = null;
 function refresh() {
   if (refreshing) {
@@ -133,6 +141,7 @@ function refresh() {
         (a, b) => publishesOnly(a.para) - publishesOnly(b.para) || a.para - b.para,
       ); // subscribers first
       await readUndos();
+      await readBranches();
     } catch {
       /* asked again when the node is back */
     }
