@@ -16,7 +16,7 @@ from interchain_events.icrc72 import keys
 from interchain_events.icrc72.keys import LISTS, Key
 from interchain_events.icrc72.scenario_file import ScenarioModel
 from pubsub_emulator.cli.exits import MEANINGS
-from pubsub_emulator.cli.main import COMMANDS, pubsub
+from pubsub_emulator.cli.main import pubsub, sentences_of_all
 from pubsub_emulator.cli.session.table import SECTIONS
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.files.readers import all_rows
@@ -32,7 +32,7 @@ def leaves() -> Iterator[tuple[str, click.Command, click.Context]]:
     A command of a group is named `group command`.
     """
     context = click.Context(pubsub, info_name="pubsub")
-    for name in COMMANDS:
+    for name in sentences_of_all():
         command = pubsub.get_command(context, name)
         if command is None:
             continue

@@ -50,8 +50,11 @@ def test_a_docstring_of_the_code_names_every_rule_of_a_page(name: str) -> None:
 
 
 def test_code_is_found_by_the_docstrings_of_modules_classes_and_methods() -> None:
-    assert "`runtime/parachain/ledger.py`" in rule_tests.code_of("PS-70")
-    assert "`runtime/framework/storage.py::Storage.transaction`" in rule_tests.code_of("PS-10")
+    assert "`pubsub_emulator/runtime/parachain/ledger.py`" in rule_tests.code_of("PS-70")
+    assert (
+        "`pubsub_emulator/runtime/framework/storage.py::Storage.transaction`"
+        in rule_tests.code_of("PS-10")
+    )
 
 
 def test_a_name_or_docstring_is_of_that_rule_and_no_longer_number() -> None:
@@ -78,7 +81,7 @@ def test_the_site_has_code_and_tests_of_a_rule_below_it() -> None:
     assert written.startswith(
         "**ND-32.** Calls beside a server.\n\n- tests: `python -m bench.node`, "
     )
-    assert "\n\n**IC-11.** Candid.\n\n- code: `icrc72/ic/candid" in written
+    assert "\n\n**IC-11.** Candid.\n\n- code: `interchain_events/icrc72/ic/candid" in written
 
 
 def test_every_scenario_with_clients_has_a_row() -> None:

@@ -9,6 +9,7 @@ import tomllib
 import venv
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -111,20 +112,30 @@ def test_the_setup_is_done_again_when_pyproject_changes(
 
 @pytest.fixture
 def pips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The project's file in a folder of its own, and what pip is asked for instead of running
-    it.
+    """The project's files in a folder of its own, and the words that pip gets instead of running.
+
+    Each set-up ends with the second distribution, whose words are checked here and not returned.
     """
     asked: list[list[str]] = []
-    (tmp_path / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
+
+    def run_pip(command: list[str | Path]) -> None:
+        words = [str(word) for word in command]
+        if words[-1] == "interchain_events":
+            assert words[-3:-1] == ["--no-deps", "--editable"]
+            assert asked
+        else:
+            asked.append(words)
+
+    (tmp_path / "interchain_events").mkdir()
+    for place in environment.PROJECTS:
+        (tmp_path / place).write_bytes((ROOT / place).read_bytes())
     (tmp_path / "constraints.txt").write_bytes((ROOT / "constraints.txt").read_bytes())
     monkeypatch.setattr(environment, "ROOT", tmp_path)
     monkeypatch.setattr(environment, "STAMP", tmp_path / "stamp")
     monkeypatch.setattr(environment, "PYTHON", Path(sys.executable))
     monkeypatch.setattr(environment, "java_is_here", lambda: True)
     monkeypatch.setattr(environment, "displaced", lambda: None)
-    monkeypatch.setattr(
-        environment, "run_pip", lambda command: asked.append([str(word) for word in command])
-    )
+    monkeypatch.setattr(environment, "run_pip", run_pip)
     return asked
 
 
@@ -156,7 +167,7 @@ def test_spark_is_installed_when_a_command_first_names_it_and_no_java_beside_ano
 
 
 def test_tests_of_the_core_set_up_the_core_and_every_other_run_all(pips: list[list[str]]) -> None:
-    for folder in ("trie", "xcm", "prism"):
+    for folder in ("pubsub_emulator/trie", "pubsub_emulator/xcm", "interchain_events/prism"):
         (environment.ROOT / "tests" / folder).mkdir(parents=True)
     environment.set_up(
         "test", ["tests/pubsub_emulator/trie", "tests/pubsub_emulator/xcm::test_one", "-k", "trie"]
@@ -273,17 +284,22 @@ def test_a_copy_of_the_project_in_the_environment_is_noticed_and_replaced(
     monkeypatch.setattr(environment, "displaced", REAL_DISPLACED)
     monkeypatch.setattr(environment, "venv_works", lambda: True)
     for place in (tmp_path, site):
-        (place / "pubsub_emulator").mkdir()
-        (place / "pubsub_emulator" / "__init__.py").touch()
+        for package in environment.PACKAGES:
+            (place / package).mkdir(exist_ok=True)
+            (place / package / "__init__.py").touch()
     (site / "checkout.pth").write_text(f"{tmp_path}\n")  # as an editable installation has it
     environment.set_up("pubsub", [])
     capsys.readouterr()
     environment.set_up("pubsub", [])
     assert len(pips) == 2
-    assert f"imports pubsub_emulator from {site}" in capsys.readouterr().err
+    assert f"imports the project from {site}" in capsys.readouterr().err
     shutil.rmtree(site / "pubsub_emulator")
     environment.set_up("pubsub", [])
-    assert len(pips) == 2
+    assert len(pips) == 3  # the other package is still a copy
+    shutil.rmtree(site / "interchain_events")
+    capsys.readouterr()
+    environment.set_up("pubsub", [])
+    assert len(pips) == 3
     assert capsys.readouterr().err == ""
 
 
@@ -336,7 +352,7 @@ def test_the_constraints_name_one_version_of_each_package_that_is_asked_for() ->
     names = [re.sub(r"[-_.]+", "-", pin.partition("==")[0]).lower() for pin in pins]
     assert names == sorted(set(names))
     assert all("==" in pin for pin in pins)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project: Any = environment.read_project()
     wanted = [
         *project["project"]["dependencies"],
         *(each for extra in project["project"]["optional-dependencies"].values() for each in extra),
