@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from pubsub_emulator.client.answers import BLOCK, read
-from pubsub_emulator.client.decode import Encoded, encode_call
+from pubsub_emulator.client.encode import Encoded, encode_call
 from pubsub_emulator.client.errors import BadAnswer, NodeUnavailable
 from pubsub_emulator.client.extrinsics import Signer, signed_by
 from pubsub_emulator.client.live_state import BlockingNode, state_of

@@ -12,7 +12,8 @@ from typing import Any, Final, Literal, Self
 
 from pubsub_emulator.client.chain import BlockingChain
 from pubsub_emulator.client.conform.mapping import Mapping
-from pubsub_emulator.client.decode import Encoded, decode
+from pubsub_emulator.client.decode import decode
+from pubsub_emulator.client.encode import Encoded
 from pubsub_emulator.client.errors import ClientError, NodeUnavailable
 from pubsub_emulator.client.extrinsics import Signer, development_signer
 from pubsub_emulator.client.node import DecodedEvent
