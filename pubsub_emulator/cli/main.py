@@ -122,6 +122,9 @@ COMMANDS: Final = {
         "Open a node's answer to `state_getReadProof` or `state_getChildReadProof`, and show what "
         "uses its bytes"
     ),
+    "prove": (
+        "Show what a request for relay keys costs under the relay state of SOURCE, key by key"
+    ),
     "proof-snapshot": (
         "Write the proof sizes of SCENARIO to a small text file, or check whether they have grown"
     ),
