@@ -119,8 +119,7 @@ COMMANDS: Final = {
     ),
     "migrate": "Convert a HISTORY of an older format to the present one, in place",
     "open-proof": (
-        "Open a node's answer to `state_getReadProof` or `state_getChildReadProof`, and show what "
-        "uses its bytes"
+        "Open a node's answer to `state_getReadProof` or `state_getChildReadProof`, key by key"
     ),
     "prove": (
         "Show what a request for relay keys costs under the relay state of SOURCE, key by key"
