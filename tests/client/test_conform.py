@@ -164,6 +164,15 @@ def test_xcm_publishes_where_the_mapping_says_so() -> None:
     assert held(other, ["Publish"])["Publish"].seen == "'Corrupt'"
 
 
+def test_the_mapping_on_the_page_is_the_default_one(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "howto" / "hold-a-chain-to-the-rules.md"
+    block = page.read_text().partition("```toml\n")[2].partition("```")[0]
+    file = tmp_path / "chain.toml"
+    file.write_text(block)
+    expected = Mapping(names={"DataPublished": "EntryWritten"})
+    assert read_mapping(file) == expected
+
+
 def test_a_mapping_is_refused_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "chain.toml"
     file.write_text('pallet = "Broadcaster"\nchild_prefx = "pubsub"\n')

@@ -40,16 +40,17 @@ class ChildKeys(StrictModel):
 
     trie: Annotated[int, Field(ge=0, le=U32_MAX)] | str
     """A publisher's id, or the storage key as 0x…, with or without the prefix of child tries."""
-    keys: tuple[str, ...]
+    keys: Annotated[tuple[str, ...], Field(strict=False)]
     """Keys as 0x…"""
 
 
 class RequestFile(StrictModel):
     """A request in a TOML file."""
 
-    top: tuple[str, ...] = ()
+    # Lists of TOML become tuples, so the fields with tuples are not strict.
+    top: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """Keys of the top trie: 0x… or names."""
-    child: tuple[ChildKeys, ...] = ()
+    child: Annotated[tuple[ChildKeys, ...], Field(strict=False)] = ()
     """Keys of child tries."""
 
 
