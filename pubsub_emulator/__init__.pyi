@@ -12,6 +12,9 @@ from .collator.cheats.steps import Drop as Drop
 from .collator.cheats.strategy import Proposal as Proposal
 from .collator.cheats.strategy import strategy as strategy
 from .collator.draws import Draws as Draws
+from .collator.request_proof import RequestProof as RequestProof
+from .collator.request_proof import prove as prove
+from .collator.request_proof import read_entry as read_entry
 from .emulator.network import Network as Network
 from .emulator.network import NetworkConfig as NetworkConfig
 from .emulator.network import ParachainConfig as ParachainConfig
@@ -56,6 +59,10 @@ from .runtime.framework.dispatch import Call as Call
 from .runtime.framework.hashers import Twox64Concat as Twox64Concat
 from .runtime.framework.items import StorageDoubleMap as StorageDoubleMap
 from .runtime.framework.pallet import Pallet as Pallet
+from .runtime.framework.relay_request import ChildKey as ChildKey
+from .runtime.framework.relay_request import RelayProofRequest as RelayProofRequest
+from .runtime.framework.relay_request import RelayStorageKey as RelayStorageKey
+from .runtime.framework.relay_request import TopKey as TopKey
 from .runtime.framework.storage import Storage as Storage
 from .runtime.pallet_pubsub import (
     Config as PubsubConfig,  # noqa: F401  # another name than in its module

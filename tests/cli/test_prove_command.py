@@ -11,13 +11,14 @@ from xml.etree import ElementTree as ET
 import pytest
 from aiohttp import web
 from click.testing import CliRunner, Result
-from support.chain_values import REAL
-from support.recorded_relay import RECORDED, RelayNode, recorded, relay_node
+from support.chain_values import REAL, real_metadata
+from support.recorded_relay import MAINNET, RECORDED, RelayNode, recorded, relay_node
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.client import kept_answers
 from pubsub_emulator.client.kept_answers import KeptAnswers
-from pubsub_emulator.collator.request_proof import open_request
+from pubsub_emulator.client.storage_names import StorageNames
+from pubsub_emulator.collator.request_proof import RequestProof, open_request, static_request
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.pubsub import derive_child_key
@@ -72,6 +73,33 @@ def test_values_of_recorded_proofs_are_those_that_sp_trie_reads(name: str) -> No
     assert keys
     proof = open_request(state.root, state.nodes, RelayProofRequest(keys))
     assert {cost.asked.key: cost.value for cost in proof.keys} == state.values
+
+
+def test_the_figures_of_the_page_are_those_of_the_recorded_proof() -> None:
+    page = (MAINNET.parents[1] / "docs" / "howto" / "use-keys-to-prove.md").read_text()
+    state = recorded(RECORDED[-1])
+    names = StorageNames(real_metadata("polkadot-14"))
+
+    def cost(*keys: TopKey) -> RequestProof:
+        return open_request(state.root, state.nodes, RelayProofRequest(keys))
+
+    static = static_request(ParaId(2004), lambda key: cost(TopKey(key)).keys[0].value)
+    beside = cost(*static.keys)
+    assert f"{len(static.keys)} static keys take {len(beside.nodes)} nodes and" in page
+    assert f"{beside.size:,}" in page
+    for name, alone, more in (
+        ("Babe.CurrentSlot", 1_050, 0),
+        ("Configuration.ActiveConfig", 1_112, 0),
+        ("Babe.EpochIndex", 1_050, 0),
+        ("Babe.Randomness", 1_168, 118),
+        ("Paras.Heads(2004)", 2_480, 1_413),
+        ("Paras.UpgradeGoAheadSignal(2004)", 1_120, 0),
+    ):
+        key = TopKey(names.key(name))
+        assert cost(key).size == alone
+        assert cost(*static.keys, key).size - beside.size == more
+        assert f"`{name}`" in page
+        assert f"{alone:,}" in page
 
 
 def test_names_are_resolved_by_the_metadata_of_the_node(
