@@ -11,8 +11,7 @@ EXTENSION: Final = Extension(
         "log": "Write and read an ordered, gap-free log of a chain's or network's events",
         "events": "Filtered, resumable, gap-free events of a chain for any number of clients",
         "distributor": (
-            "The Interchain Event Distributor: publish each event of a network once on every other"
-            " network"
+            "Publish each event of a network once on all others (the Interchain Event Distributor)"
         ),
         "prism": "DIDs and credentials on a chain: a PRISM node and its clients",
         "icrc72": (

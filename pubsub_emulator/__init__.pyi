@@ -56,6 +56,13 @@ from .runtime.framework.dispatch import Call as Call
 from .runtime.framework.hashers import Twox64Concat as Twox64Concat
 from .runtime.framework.items import StorageDoubleMap as StorageDoubleMap
 from .runtime.framework.pallet import Pallet as Pallet
+from .runtime.framework.relay_request import ChildKey as ChildKey
+from .runtime.framework.relay_request import RelayProofRequest as RelayProofRequest
+from .runtime.framework.relay_request import RelayStorageKey as RelayStorageKey
+from .runtime.framework.relay_request import TopKey as TopKey
+from .runtime.framework.request_proof import RequestProof as RequestProof
+from .runtime.framework.request_proof import prove as prove
+from .runtime.framework.request_proof import read_entry as read_entry
 from .runtime.framework.storage import Storage as Storage
 from .runtime.pallet_pubsub import (
     Config as PubsubConfig,  # noqa: F401  # another name than in its module

@@ -84,7 +84,12 @@ COMMANDS: Final = {
         "Import real `parachainSystem.setValidationData` data into a history for `pubsub audit`"
     ),
     "migrate": "Convert a HISTORY of an older format to the present one, in place",
-    "open-proof": "Open a node's answer to `state_getReadProof`, and show what uses its bytes",
+    "open-proof": (
+        "Open a node's answer to `state_getReadProof` or `state_getChildReadProof`, key by key"
+    ),
+    "prove": (
+        "Show what a request for relay keys costs under the relay state of SOURCE, key by key"
+    ),
     "proof-snapshot": (
         "Write the proof sizes of SCENARIO to a small text file, or check whether they have grown"
     ),

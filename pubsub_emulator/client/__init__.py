@@ -7,8 +7,9 @@
 errors     the errors of nodes and connections
 rpc        `connect`: requests and subscriptions over WebSocket, requests over HTTP; reconnects
 answers    answers of nodes as checked, typed values
-metadata   metadata V14: the types and items that decoding needs
-decode     SCALE by these types, into plain values and back
+metadata   metadata V14: the types and items of a chain
+decode     SCALE into plain values by these types
+encode     plain values into SCALE by these types
 node       a chain: headers, storage, events, metadata by runtime
 chain      the same for code that is not asynchronous, and extrinsics
 fork       states of nodes or files that a network can continue from

@@ -3,6 +3,7 @@
 Fields of answers are in camel case. Unknown fields are ignored.
 """
 
+import reprlib
 from typing import Annotated, Final, TypeVar
 
 from pydantic import (
@@ -27,9 +28,23 @@ from pubsub_emulator.primitives.scale import Reader, encode_compact
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, ParaId
 
 T = TypeVar("T")
+_SHORT: Final = reprlib.Repr()
+"""Shows the beginning of a value. The whole text of a block would be as large as the block."""
+_SHORT.maxstring = 200
+_SHORT.maxother = 200
 
 MOST_TEXT: Final = 10_000
-"""The maximum length of a text in an answer."""
+"""The maximum length of a text in an answer, in characters. Bytes in hexadecimal are not texts."""
+MOST_BLOCK: Final = 32 * 1_048_576
+"""The maximum size of a block's extrinsics in bytes.
+
+Relay chains allow 5 MiB, and parachains 10 MiB, which is the size of a PoV.
+"""
+MOST_EXTRINSICS: Final = 65_536
+"""The maximum number of extrinsics of a block.
+
+A signed extrinsic weighs about 0.1 ms, so the two seconds of a block allow for a third of them.
+"""
 _SAID: Final = 80
 """The maximum number of characters of an answer that an error repeats."""
 
@@ -44,6 +59,18 @@ def _height(value: object) -> int:
     if not isinstance(value, str) or not value.startswith("0x"):
         raise ValueError("a height is a string of 0x and digits")
     return int(value, 16)
+
+
+def _within_a_block(listed: object) -> object:
+    """Refuse extrinsics that no block can have, before their digits are converted."""
+    if not isinstance(listed, list):
+        return listed
+    if len(listed) > MOST_EXTRINSICS:
+        raise ValueError(f"a block has at most {MOST_EXTRINSICS:,} extrinsics")
+    size = sum(len(extrinsic) for extrinsic in listed if isinstance(extrinsic, str)) // 2
+    if size > MOST_BLOCK:
+        raise ValueError(f"a block's extrinsics have at most {MOST_BLOCK:,} bytes")
+    return listed
 
 
 Text = Annotated[str, Field(strict=True, max_length=MOST_TEXT)]
@@ -129,7 +156,8 @@ class MethodNames(Answer):
 class Extrinsics(Answer):
     """The extrinsics of a block."""
 
-    extrinsics: tuple[Text, ...]
+    extrinsics: Annotated[tuple[Bytes, ...], BeforeValidator(_within_a_block)]
+    """The SCALE bytes of each extrinsic, with their length in front."""
 
 
 class Block(Answer):
@@ -172,7 +200,7 @@ def read(kind: TypeAdapter[T], found: object, place: str) -> T:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = "".join(f".{part}" for part in first["loc"])
-        said = repr(first["input"])
+        said = _SHORT.repr(first["input"])
         said = said if len(said) <= _SAID else f"{said[:_SAID]}…"
         why = "an object is expected" if first["type"] == "model_type" else first["msg"]
         raise BadAnswer(safe(f"{place}{where}: {why}; the node answered {said}")) from None

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from pubsub_emulator.client.answers import BLOCK, read
-from pubsub_emulator.client.decode import Encoded, encode_call
+from pubsub_emulator.client.encode import Encoded, encode_call
 from pubsub_emulator.client.errors import BadAnswer, NodeUnavailable
 from pubsub_emulator.client.extrinsics import Signer, signed_by
 from pubsub_emulator.client.live_state import BlockingNode, state_of
@@ -72,9 +72,9 @@ class BlockingChain(BlockingNode):
         Returns the block's number and the events of the extrinsic. Raises `NodeUnavailable` if no
         block includes it in time.
         """
-        raw = hexed(self.run(signed_by(self.node, signer, EncodedCall("", "", (), call))))
+        raw = self.run(signed_by(self.node, signer, EncodedCall("", "", (), call)))
         looked = self.best()
-        self.ask("author_submitExtrinsic", raw)
+        self.ask("author_submitExtrinsic", hexed(raw))
         end, pause = time.monotonic() + self._patience, _PAUSE
         while time.monotonic() < end:
             while looked < self.best() and time.monotonic() < end:

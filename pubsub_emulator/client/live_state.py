@@ -22,7 +22,7 @@ from pubsub_emulator.client.errors import (
     NodeUnavailable,
     UnknownBlock,
 )
-from pubsub_emulator.client.rpc import Rpc, connect
+from pubsub_emulator.client.rpc import ANSWER_SECONDS, Rpc, connect
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 from pubsub_emulator.primitives.storage_keys import child_root_key
@@ -81,9 +81,9 @@ class NodeCalls(Protocol):
 class BlockingNode:
     """A node for code that is not asynchronous. A thread runs the event loop."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, answer_seconds: float = ANSWER_SECONDS) -> None:
         self.url = url
-        self.rpc: Rpc = connect(url)
+        self.rpc: Rpc = connect(url, answer_seconds=answer_seconds)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name=f"fork of {url}", daemon=True
@@ -226,7 +226,7 @@ class TrieSource:
                         f"{self._source.node.url}: a state of more than {MOST_NODES:,} bytes of"
                         " nodes"
                     )
-                waiting += _references(node)
+                waiting += references(node)
 
     def _ask(self, of_top: str, of_child: str, *params: object) -> object:
         """Call the method for the top trie or the one for child tries."""
@@ -234,7 +234,7 @@ class TrieSource:
         return self._source.node.ask(*call, *params, hexed(self._source.block))
 
 
-def _references(node: bytes) -> list[bytes]:
+def references(node: bytes) -> list[bytes]:
     """Return the hashes referenced by a node and its inline children.
 
     A detached value references none. An inline child of more than 32 bytes is none either: the trie
@@ -249,5 +249,5 @@ def _references(node: bytes) -> list[bytes]:
         if len(reference) == 32:
             found.append(reference)
         elif len(reference) < 32:
-            found += _references(reference)
+            found += references(reference)
     return found

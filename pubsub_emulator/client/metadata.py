@@ -1,18 +1,34 @@
-"""The types and items of metadata V14 that decoding needs. scalecodec reads the metadata.
+"""The types and items of metadata V14 that clients need, and their reader.
 
-Types refer to each other by their numbers in the metadata.
+Types refer to each other by their numbers in the metadata. Documentation, defaults of storage items
+and the types of extrinsics are read over. docs/decisions/metadata-reader.md says why this is not
+left to a library.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
-
-from scalecodec.base import RuntimeConfigurationObject, ScaleBytes
-from scalecodec.type_registry import load_type_registry_preset
+from typing import Final, TypeVar
 
 from pubsub_emulator.client.errors import BadAnswer
-from pubsub_emulator.primitives.hexadecimal import unhex
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.type_info import PRIMITIVES
+
+T = TypeVar("T")
+
+VERSION: Final = 14
+"""The only version that is read. Every node with metadata of this age provides it."""
+_HASHERS: Final = (
+    "Blake2_128",
+    "Blake2_256",
+    "Blake2_128Concat",
+    "Twox128",
+    "Twox256",
+    "Twox64Concat",
+    "Identity",
+)
+"""The names of the hashers in the order of `StorageHasher`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +150,7 @@ class Pallet:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The parts of a chain's metadata that decode events, storage and calls."""
+    """The parts of a chain's metadata that describe events, storage and calls."""
 
     types: Mapping[int, Type]
     """Types by number."""
@@ -143,6 +159,69 @@ class Metadata:
     pallets: Mapping[str, Pallet]
     events: int
     """The type of `System.Events`."""
+
+    def name_of(self, kind: int) -> str:
+        """Return the path of a type for errors, or its kind if it has no path."""
+        path = self.paths.get(kind)
+        if path:
+            return "::".join(path)
+        match self.types.get(kind):
+            case Primitive(name):
+                return name
+            case Sequence(item):
+                return f"Vec<{self._short_name(item)}>"
+            case Array(item, length):
+                return f"[{self._short_name(item)}; {length}]"
+            case Compact(item):
+                return f"Compact<{self._short_name(item)}>"
+            case Tuple(items):
+                return f"({', '.join(map(self._short_name, items))})"
+            case Bits():
+                return "BitVec"
+        return f"type {kind}"
+
+    def _short_name(self, kind: int) -> str:
+        """Return the name of a type inside that of another one. Types can contain themselves."""
+        path = self.paths.get(kind)
+        if path:
+            return "::".join(path)
+        found = self.types.get(kind)
+        return found.name if isinstance(found, Primitive) else f"type {kind}"
+
+    def is_byte(self, kind: int) -> bool:
+        """Return whether a type is `u8`. Lists of it are decoded as bytes."""
+        return self.types.get(kind) == Primitive("u8")
+
+    def optional(self, kind: int) -> int | None:
+        """Return the type in an `Option`, or `None` if the type is not an `Option`."""
+        found = self.types.get(kind)
+        if not isinstance(found, Enum) or self.paths.get(kind) != ("Option",):
+            return None
+        none = found.variants.get(0)
+        some = found.variants.get(1)
+        if none != Variant("None", ()) or some is None or len(found.variants) != 2:
+            return None
+        return some.fields[0].type if some.name == "Some" and len(some.fields) == 1 else None
+
+    def may_be_none(self, kind: int) -> bool:
+        """Return whether `None` is among the decoded values of a type.
+
+        An `Option` of such a type needs another form for `Some`, or two of its values would look
+        alike.
+        """
+        visited: set[int] = set()
+        while kind not in visited:
+            visited.add(kind)
+            match self.types.get(kind):
+                case Composite(()) | Tuple(()):
+                    return True
+                case Composite((Field(None, inner),)) | Compact(inner):
+                    kind = inner
+                case Enum():
+                    return self.optional(kind) is not None
+                case _:
+                    return False
+        return False
 
 
 @lru_cache(maxsize=8)
@@ -153,109 +232,208 @@ def parse_metadata(data: bytes) -> Metadata:
     """
     if data[:4] != b"meta" or len(data) < 5:
         raise BadAnswer("metadata does not begin with its magic number")
-    if data[4] != 14:
+    if data[4] != VERSION:
         raise BadAnswer(
             f"metadata version {data[4]} is not supported, only 14, which every node provides"
         )
+    reader = Reader(data)
+    reader.take(5)
     try:
-        parsed = _read(data)
-        types = {entry["id"]: _type(entry["type"]["def"]) for entry in parsed["types"]["types"]}
-        paths = {entry["id"]: tuple(entry["type"]["path"]) for entry in parsed["types"]["types"]}
-        pallets = {each["name"]: _pallet(each) for each in parsed["pallets"]}
-        events = pallets["System"].storage["Events"].value
-    except Exception as error:
-        # scalecodec does not check its input and can raise any exception.
-        raise BadAnswer(f"the metadata cannot be read: {type(error).__name__}: {error}") from error
-    return Metadata(types, paths, pallets, events)
+        types, paths = _types(reader)
+        pallets = _unique("pallet", ((each.name, each) for each in _listed(reader, _pallet)))
+        _skip_extrinsic(reader)
+        reader.end()
+    except ScaleError as error:
+        raise BadAnswer(f"the metadata cannot be read: {error}") from error
+    system = pallets.get("System")
+    events = None if system is None else system.storage.get("Events")
+    if events is None:
+        raise BadAnswer("the metadata has no storage System.Events")
+    return Metadata(types, paths, pallets, events.value)
 
 
-Table = dict[str, Any]
-"""A part of metadata as scalecodec returns it, without types."""
+def _listed(reader: Reader, item: Callable[[Reader], T]) -> list[T]:
+    """Read a `Vec`, whose items have at least one byte each."""
+    return [item(reader) for _ in range(reader.length())]
 
 
-class _Ending(bytearray):
-    """A bytearray that raises when it is read past its end.
-
-    scalecodec would silently return nothing, as often as a length in the metadata says.
-    """
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice) and place.stop > len(self):
-            raise BadAnswer(
-                f"{place.stop - place.start} bytes are wanted at offset {place.start} of"
-                f" {len(self)}"
-            )
-        return super().__getitem__(place)
+def _maybe(reader: Reader, item: Callable[[Reader], T]) -> T | None:
+    """Read an `Option`."""
+    return item(reader) if reader.boolean() else None
 
 
-def _read(data: bytes) -> Table:
-    """Return the parsed metadata as scalecodec's document."""
-    config = RuntimeConfigurationObject()
-    core = load_type_registry_preset("core")
-    constant = dict(core["types"]["PalletConstantMetadataV14"]["type_mapping"])
-    # scalecodec returns `Bytes` as text if they happen to be UTF-8, and otherwise as digits.
-    constant["value"] = "HexBytes"
-    core["types"]["PalletConstantMetadataV14"]["type_mapping"] = list(map(list, constant.items()))
-    config.update_type_registry(core)
-    bounded = ScaleBytes(bytearray(data))
-    bounded.data = _Ending(data)
-    versioned = config.create_scale_object("MetadataVersioned", data=bounded)
-    versioned.decode()
-    parsed: Table = versioned.value[1]["V14"]
-    return parsed
+def _unique(what: str, named: Iterable[tuple[str, T]]) -> dict[str, T]:
+    """Return named things by name. Raises `BadAnswer` if two have the same name."""
+    found: dict[str, T] = {}
+    for name, thing in named:
+        if name in found:
+            raise BadAnswer(f"the metadata has two {what}s of the name {name[:80]!r}")
+        found[name] = thing
+    return found
 
 
-def _fields(listed: list[Table]) -> tuple[Field, ...]:
-    return tuple(Field(each["name"], each["type"]) for each in listed)
+def _text(reader: Reader) -> str:
+    start = reader.pos
+    try:
+        return reader.bytes_().decode()
+    except UnicodeDecodeError:
+        raise ScaleError(f"a text at offset {start} is not UTF-8") from None
 
 
-def _type(definition: Table) -> Type:
-    """Return the type of one definition."""
-    ((kind, body),) = definition.items()
-    match kind:
-        case "composite":
-            return Composite(_fields(body["fields"]))
-        case "variant":
-            return Enum(
-                {
-                    each["index"]: Variant(each["name"], _fields(each["fields"]))
-                    for each in body["variants"]
-                }
-            )
-        case "sequence":
-            return Sequence(body["type"])
-        case "array":
-            return Array(body["type"], body["len"])
-        case "tuple":
-            return Tuple(tuple(body))
-        case "primitive":
-            return Primitive(str(body).lower())
-        case "compact":
-            return Compact(body["type"])
-        case "bitsequence":
-            return Bits(body["bit_store_type"], body["bit_order_type"])
-        case _:
-            raise BadAnswer(f"unknown kind of type {kind!r}")
+def _number(reader: Reader) -> int:
+    """Read the number of a type: `Compact<u32>`."""
+    return reader.compact(32)
 
 
-def _pallet(each: Table) -> Pallet:
-    storage = each["storage"] or {"prefix": each["name"], "entries": ()}
-    entries = {item["name"]: _storage(item["type"]) for item in storage["entries"]}
-    events, calls, errors = (
-        each[part] and each[part]["ty"] for part in ("event", "calls", "error")
-    )
-    constants = {
-        item["name"]: Constant(item["type"], unhex(item["value"])) for item in each["constants"]
-    }
+def _skip_texts(reader: Reader) -> None:
+    """Read over documentation."""
+    for _ in range(reader.length()):
+        reader.bytes_()
+
+
+def _types(reader: Reader) -> tuple[dict[int, Type], dict[int, tuple[str, ...]]]:
+    """Read the registry: types and their paths by number."""
+    types: dict[int, Type] = {}
+    paths: dict[int, tuple[str, ...]] = {}
+    for _ in range(reader.length()):
+        kind = _number(reader)
+        if kind in types:
+            raise BadAnswer(f"the metadata has two types of the number {kind}")
+        paths[kind] = tuple(_listed(reader, _text))
+        for _ in range(reader.length()):
+            # A type's parameters: name and perhaps type.
+            reader.bytes_()
+            _maybe(reader, _number)
+        types[kind] = _definition(reader)
+        _skip_texts(reader)
+    return types, paths
+
+
+def _definition(reader: Reader) -> Type:
+    """Read one `TypeDef`."""
+    start = reader.pos
+    match reader.u8():
+        case 0:
+            return Composite(_fields(reader))
+        case 1:
+            return _enum(reader)
+        case 2:
+            return Sequence(_number(reader))
+        case 3:
+            length = reader.uint(4)
+            return Array(_number(reader), length)
+        case 4:
+            return Tuple(tuple(_listed(reader, _number)))
+        case 5:
+            name = reader.u8()
+            if name < len(PRIMITIVES):
+                return Primitive(PRIMITIVES[name])
+        case 6:
+            return Compact(_number(reader))
+        case 7:
+            store = _number(reader)
+            return Bits(store, _number(reader))
+    raise ScaleError(f"an unknown kind of type at offset {start}")
+
+
+def _fields(reader: Reader) -> tuple[Field, ...]:
+    """Read the fields of a struct or variant. Raises `BadAnswer` if two have one name."""
+    fields = tuple(_listed(reader, _field))
+    _unique("field", ((each.name, each) for each in fields if each.name is not None))
+    return fields
+
+
+def _field(reader: Reader) -> Field:
+    name = _maybe(reader, _text)
+    kind = _number(reader)
+    # The name of the type in Rust.
+    _maybe(reader, Reader.bytes_)
+    _skip_texts(reader)
+    return Field(name, kind)
+
+
+def _enum(reader: Reader) -> Enum:
+    """Read the variants of an enum. Raises `BadAnswer` if two have one name or discriminant."""
+    variants: dict[int, Variant] = {}
+    for _ in range(reader.length()):
+        name = _text(reader)
+        fields = _fields(reader)
+        index = reader.u8()
+        _skip_texts(reader)
+        if index in variants:
+            raise BadAnswer(f"the metadata has two variants of the index {index} in one enum")
+        variants[index] = Variant(name, fields)
+    _unique("variant", ((each.name, each) for each in variants.values()))
+    return Enum(variants)
+
+
+def _pallet(reader: Reader) -> Pallet:
+    name = _text(reader)
+    storage = _maybe(reader, _pallet_storage)
+    calls = _maybe(reader, _number)
+    events = _maybe(reader, _number)
+    constants = _unique("constant", _listed(reader, _constant))
+    errors = _maybe(reader, _number)
+    prefix, items = storage or (name, {})
     return Pallet(
-        each["name"], each["index"], events, storage["prefix"], entries, calls, errors, constants
+        name=name,
+        index=reader.u8(),
+        events=events,
+        prefix=prefix,
+        storage=items,
+        calls=calls,
+        errors=errors,
+        constants=constants,
     )
 
 
-def _storage(definition: Table) -> Storage:
-    ((kind, body),) = definition.items()
-    return (
-        Storage((), None, body)
-        if kind == "Plain"
-        else Storage(tuple(body["hashers"]), body["key"], body["value"])
-    )
+def _pallet_storage(reader: Reader) -> tuple[str, dict[str, Storage]]:
+    """Read the prefix of a pallet's storage keys, and its items by name."""
+    return _text(reader), _unique("storage item", _listed(reader, _storage))
+
+
+def _storage(reader: Reader) -> tuple[str, Storage]:
+    name = _text(reader)
+    # Whether a missing value is `None` or the default.
+    reader.u8()
+    start = reader.pos
+    kind = reader.u8()
+    if kind == 0:
+        storage = Storage((), None, _number(reader))
+    elif kind == 1:
+        hashers = tuple(_listed(reader, _hasher))
+        key = _number(reader)
+        storage = Storage(hashers, key, _number(reader))
+    else:
+        raise ScaleError(f"an unknown kind of storage item at offset {start}")
+    # The default value.
+    reader.bytes_()
+    _skip_texts(reader)
+    return name, storage
+
+
+def _hasher(reader: Reader) -> str:
+    start = reader.pos
+    number = reader.u8()
+    if number >= len(_HASHERS):
+        raise ScaleError(f"an unknown hasher at offset {start}")
+    return _HASHERS[number]
+
+
+def _constant(reader: Reader) -> tuple[str, Constant]:
+    name = _text(reader)
+    kind = _number(reader)
+    constant = Constant(kind, reader.bytes_())
+    _skip_texts(reader)
+    return name, constant
+
+
+def _skip_extrinsic(reader: Reader) -> None:
+    """Read over the extrinsic's type, version and extensions, and the runtime's type."""
+    _number(reader)
+    reader.u8()
+    for _ in range(reader.length()):
+        reader.bytes_()
+        _number(reader)
+        _number(reader)
+    _number(reader)

@@ -1,7 +1,7 @@
 """One chain of a node: headers, storage and events."""
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -10,19 +10,13 @@ from pydantic import TypeAdapter
 from pubsub_emulator.client import answers
 from pubsub_emulator.client.decode import Walk, decode, read
 from pubsub_emulator.client.errors import BadAnswer, NodeRefused, UnknownBlock
+from pubsub_emulator.client.hashers import hashed
 from pubsub_emulator.client.metadata import Enum, Metadata, Sequence, parse_metadata
 from pubsub_emulator.client.rpc import Rpc
 from pubsub_emulator.primitives.errors import ScaleError
-from pubsub_emulator.primitives.hashing import blake2_128, twox_128
+from pubsub_emulator.primitives.hashing import twox_128
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import child_root_key
-from pubsub_emulator.runtime.framework.hashers import (
-    Blake2_128Concat,
-    Blake2_256,
-    Identity,
-    Twox64,
-    Twox64Concat,
-)
 
 _EVENTS_KEY: Final = twox_128(b"System") + twox_128(b"Events")
 _TIMESTAMP_KEY: Final = twox_128(b"Timestamp") + twox_128(b"Now")
@@ -187,7 +181,7 @@ class SubstrateNode:
             raise BadAnswer(f"{pallet}.{name} takes {len(entry.hashers)} keys, not {len(keys)}")
         place = twox_128(found.prefix.encode()) + twox_128(name.encode())
         place += b"".join(
-            _hashed(hasher, key) for hasher, key in zip(entry.hashers, keys, strict=True)
+            hashed(hasher, key) for hasher, key in zip(entry.hashers, keys, strict=True)
         )
         raw = await self.storage(place, block)
         return None if raw is None else decode(metadata, entry.value, raw)
@@ -236,21 +230,3 @@ def _by_name(metadata: Metadata, pallet: str, name: str, value: Any) -> dict[str
     if all(each.name is not None for each in fields):
         return dict(value)
     return {"0": value} if len(fields) == 1 else {str(at): each for at, each in enumerate(value)}
-
-
-_HASHERS: Final[dict[str, Callable[[bytes], bytes]]] = {
-    **{
-        each.name: each.hash
-        for each in (Blake2_128Concat, Twox64Concat, Identity, Blake2_256, Twox64)
-    },
-    "Blake2_128": blake2_128,
-    "Twox128": twox_128,
-}
-"""The hashers of maps by their names in metadata."""
-
-
-def _hashed(hasher: str, key: bytes) -> bytes:
-    """Return the part of a storage key for one key of a map."""
-    if hasher not in _HASHERS:
-        raise BadAnswer(f"keys hashed with {hasher} are not supported")
-    return _HASHERS[hasher](key)

@@ -1,6 +1,7 @@
 """`pubsub conform`: its arguments and help."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,7 +9,10 @@ from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option, repeatable
 from pubsub_emulator.cli.base.result import Result, with_json_option
-from pubsub_emulator.cli.exits import FINDINGS
+from pubsub_emulator.cli.exits import FINDINGS, INFRASTRUCTURE
+
+if TYPE_CHECKING:
+    from pubsub_emulator.client.conform import Finding
 
 
 @click.command(
@@ -19,8 +23,8 @@ from pubsub_emulator.cli.exits import FINDINGS
         "\b\nExamples:\n  pubsub conform ws://127.0.0.1:9944\n  pubsub conform ws://127.0.0.1:9944"
         " --mapping chain.toml --rule PS-1 --rule PS-2\n  pubsub conform ws://127.0.0.1:9944 --para"
         " 2000=ws://127.0.0.1:9988\n\n\b\nExit codes:\n  0 every rule that can be tested holds, 1 a"
-        " rule is broken, 2 wrong usage or mapping,\n  4 the node does not answer, or not as its"
-        " metadata says\n"
+        " rule is broken, 2 wrong usage or mapping,\n  4 the node does not answer, or no rule could"
+        " be tested because its answers cannot be read\n"
     ),
 )
 @click.argument("url")
@@ -72,4 +76,18 @@ def command(url: str, file: Path | None, paras: tuple[str, ...], rules: tuple[st
     counts = dict(sorted(Counter(each.verdict for each in findings).items()))
     say(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
     document = {"url": url, "counts": counts, "rules": [asdict(each) for each in findings]}
-    return Result(document, FINDINGS if "broken" in counts else 0)
+    return Result(document, exit_code(findings))
+
+
+def exit_code(findings: list["Finding"]) -> int:
+    """Return the exit code for the findings about all tested rules.
+
+    A rule whose test met an unreadable answer is not a failure, unless no rule could be judged.
+    A chain that is not one of pub-sub would otherwise seem to follow the rules.
+    """
+    verdicts = {finding.verdict for finding in findings}
+    if "broken" in verdicts:
+        return FINDINGS
+    if "holds" not in verdicts and any(finding.is_unreadable for finding in findings):
+        return INFRASTRUCTURE
+    return 0

@@ -39,7 +39,10 @@ class Message(StrictModel):
 
 
 class Mapping(StrictModel):
-    """A chain's own names. The defaults are this project's."""
+    """A chain's own names. The defaults are this project's.
+
+    Lists of TOML become tuples, so the fields with tuples are not strict.
+    """
 
     pallet: Name = "Broadcaster"
     """The relay chain's pallet."""
@@ -50,7 +53,11 @@ class Mapping(StrictModel):
     """
     child_prefix: Annotated[str, Field(max_length=64)] = "pubsub"
     """The beginning of a child trie's key, which the para id as u32 follows (PS-1)."""
-    entry: tuple[Literal["value", "ttl", "when_inserted"], ...] = ("value", "ttl", "when_inserted")
+    entry: Annotated[tuple[Literal["value", "ttl", "when_inserted"], ...], Field(strict=False)] = (
+        "value",
+        "ttl",
+        "when_inserted",
+    )
     """The order of an entry's fields."""
     publish: Publish = Publish()
     """The call that publishes."""
@@ -66,7 +73,7 @@ class Mapping(StrictModel):
     """A system parachain, which publishes without registration."""
     subscriber: Para = 2000
     """A parachain that subscribes to keys of `system`."""
-    subscribed: tuple[Hex, ...] = ()
+    subscribed: Annotated[tuple[Hex, ...], Field(strict=False)] = ()
     """Keys that `subscriber` subscribes to (PS-30)."""
     upgrade: Annotated[str, Field(max_length=4096)] = ""
     """A file with another runtime of `subscriber`, which is installed (PS-33)."""

@@ -12,8 +12,9 @@ from typing import Any, Final, Literal, Self
 
 from pubsub_emulator.client.chain import BlockingChain
 from pubsub_emulator.client.conform.mapping import Mapping
-from pubsub_emulator.client.decode import Encoded, decode
-from pubsub_emulator.client.errors import BadAnswer
+from pubsub_emulator.client.decode import decode
+from pubsub_emulator.client.encode import Encoded
+from pubsub_emulator.client.errors import ClientError, NodeUnavailable
 from pubsub_emulator.client.extrinsics import Signer, development_signer
 from pubsub_emulator.client.node import DecodedEvent
 from pubsub_emulator.primitives.errors import ScaleError
@@ -53,6 +54,8 @@ class Finding:
     """The relay block of the first violation."""
     reason: str = ""
     """Why the rule is not testable here."""
+    is_unreadable: bool = False
+    """Whether the reason is an answer of the node that cannot be used."""
 
 
 class Broken(Exception):
@@ -86,7 +89,9 @@ def rule(name: str, sentence: str) -> Callable[[Check], Check]:
 def conform(trial: "Trial", only: Collection[str] = ()) -> list[Finding]:
     """Test all rules, or those in `only`.
 
-    Raises `ClientError` if the node fails, or if its answers have other types than the rules need.
+    A rule is not testable here if the node refuses a call that its test needs, or answers something
+    that cannot be read. Raises `NodeUnavailable` if the node does not answer, because the other
+    rules would wait for it as well.
     """
     return [
         _judged(trial, name, *found) for name, found in RULES.items() if not only or name in only
@@ -94,17 +99,26 @@ def conform(trial: "Trial", only: Collection[str] = ()) -> list[Finding]:
 
 
 def _judged(trial: "Trial", name: str, sentence: str, check: Check) -> Finding:
-    """Test one rule and return the finding."""
+    """Test one rule and return the finding. Raises `NodeUnavailable`."""
     try:
         check(trial)
     except Broken as broken:
         return Finding(name, sentence, "broken", broken.expected, broken.seen, broken.block)
     except Untestable as why:
         return Finding(name, sentence, "not testable here", reason=str(why))
+    except NodeUnavailable:
+        raise
+    except ClientError as error:
+        return _unreadable(name, sentence, str(error))
     except (StateUnavailable, TrieError) as error:
-        return Finding(
-            name, sentence, "broken", "a state that its root proves", str(error), trial.relay.best()
-        )
+        cause = error.__cause__
+        if isinstance(cause, NodeUnavailable):
+            raise cause from error
+        # The node refused or garbled the proof, for example because it pruned the state.
+        if isinstance(cause, ClientError):
+            return _unreadable(name, sentence, str(error))
+        wanted = "a state that its root proves"
+        return Finding(name, sentence, "broken", wanted, str(error), _best_block(trial))
     except (
         AttributeError,
         IndexError,
@@ -114,11 +128,24 @@ def _judged(trial: "Trial", name: str, sentence: str, check: Check) -> Finding:
         TypeError,
         ValueError,
     ) as error:
-        said = (
-            f"{name}: the chain's types are not those of the rules: {type(error).__name__}: {error}"
-        )
-        raise BadAnswer(said) from error
+        said = f"the chain's types are not those of the rules: {type(error).__name__}: {error}"
+        return _unreadable(name, sentence, said)
     return Finding(name, sentence, "holds")
+
+
+def _best_block(trial: "Trial") -> int | None:
+    """Return the number of the best relay block, or `None` if the node's answer is unusable."""
+    try:
+        return trial.relay.best()
+    except NodeUnavailable:
+        raise
+    except ClientError:
+        return None
+
+
+def _unreadable(name: str, sentence: str, reason: str) -> Finding:
+    """Return the finding about a rule whose test met an answer that cannot be used."""
+    return Finding(name, sentence, "not testable here", reason=reason, is_unreadable=True)
 
 
 def expect(expected: object, seen: object, block: int) -> None:

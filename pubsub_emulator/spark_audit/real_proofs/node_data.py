@@ -8,7 +8,8 @@ envelope:
     state_getReadProof, state_getChildReadProof   {"at", "proof": ["0x…", …]}, or only the list of
                                                   nodes
 
-If the file also contains the request, the keys that were asked for are known from it. The content
+If the file also contains the request, the keys that were asked for are known from it. A file of
+`pubsub prove --out` has the request in a field of its own. The content
 is not trusted: a header's hash is computed, and must be that of the block that the proof names.
 """
 
@@ -19,9 +20,10 @@ from pathlib import Path
 from typing import Final, TypeGuard
 
 from pubsub_emulator.files.untrusted import parse_json, read_bytes
-from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.framework.relay_request import RelayProofRequest
 from pubsub_emulator.spark_audit.real_proofs.attribution import TOP
 from pubsub_emulator.spark_audit.real_proofs.values import Values
 
@@ -171,6 +173,15 @@ def _request(place: str, document: object) -> Iterable[tuple[str, dict[bytes, tu
     yield json.dumps(document["id"]), {trie: keys}
 
 
+def _whole_request(place: str, text: str) -> dict[bytes, tuple[bytes, ...]]:
+    """Return the keys of a RelayProofRequest by trie."""
+    try:
+        request = RelayProofRequest.decode(_VALUES.hex(place, text))
+    except ScaleError as error:
+        raise NodeDataError(f"{place}: not a RelayProofRequest: {error}") from None
+    return {TOP: request.top(), **request.children()}
+
+
 def _add(
     place: str,
     document: object,
@@ -208,6 +219,9 @@ def _add(
         raise NodeDataError(f"{place}: neither a header nor a read proof")
     if "proof" in answer:
         at = None if answer.get("at") is None else _VALUES.hash(f"{place}.at", answer["at"])
+        if isinstance(answer.get("request"), str):
+            # A file that `pubsub prove --out` wrote.
+            keys = _whole_request(f"{place}.request", answer["request"])
         data.proofs.append(NodeProof(place, at, _nodes(f"{place}.proof", answer["proof"]), keys))
         return
     for name in ("block", "header"):

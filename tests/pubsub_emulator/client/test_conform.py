@@ -5,6 +5,7 @@ rule's name.
 import asyncio
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,11 +17,13 @@ from click.testing import CliRunner
 from support.broken import breaks
 from support.node import serving
 
+from pubsub_emulator.cli.commands.conform import exit_code
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.client import node
+from pubsub_emulator.client import live_state, node
 from pubsub_emulator.client.conform import Finding, Mapping, Trial, conform, read_mapping
 from pubsub_emulator.client.conform.mapping import Publish
-from pubsub_emulator.client.errors import ClientError
+from pubsub_emulator.client.conform.trial import Verdict
+from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused
 from pubsub_emulator.client.metadata import Metadata, parse_metadata
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.model import RelaySettings, published_key
@@ -89,6 +92,17 @@ def test_our_own_node_keeps_every_rule() -> None:
     assert len(findings) == 36 + len(OUT_OF_SIGHT)
 
 
+def test_the_default_node_with_its_default_limits_is_judged() -> None:
+    """The second largest value and many calls in one extrinsic take more than 10,000 characters."""
+    findings = held(Mapping(), relay=RelaySettings())
+    assert Counter(each.verdict for each in findings.values()) == {
+        "holds": 28,
+        "not testable here": 9,
+    }
+    assert not any(each.is_unreadable for each in findings.values())
+    assert findings["PS-8 size"].verdict == "holds"
+
+
 def test_limits_that_take_too_many_calls_and_leaving_are_not_tested_unless_asked_for() -> None:
     rules = ("PS-8 keys", "PS-8 size", "PS-8 publishers", "PS-21", "PS-11")
     findings = held(Mapping(most_calls=2), rules, RelaySettings())
@@ -136,8 +150,8 @@ def test_a_chain_with_other_names_needs_a_mapping(
     assert {each.verdict for each in held(read_mapping(file), rules).values()} == {"holds"}
     assert held(only=["Publish"])["Publish"].verdict == "broken"
     assert held(only=["PS-12"])["PS-12"].reason == "the chain has no constant PublisherDeposit"
-    with pytest.raises(ClientError, match=r"no call Broadcaster\.force_delete_keys"):
-        held(only=["force_delete_keys"])
+    unnamed = held(only=["force_delete_keys"])["force_delete_keys"]
+    assert unnamed.reason == "the chain has no call Broadcaster.force_delete_keys"
 
 
 def test_xcm_publishes_where_the_mapping_says_so() -> None:
@@ -148,6 +162,15 @@ def test_xcm_publishes_where_the_mapping_says_so() -> None:
     )
     other = by_xcm.model_copy(update={"instruction": 53})
     assert held(other, ["Publish"])["Publish"].seen == "'Corrupt'"
+
+
+def test_the_mapping_on_the_page_is_the_default_one(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "howto" / "hold-a-chain-to-the-rules.md"
+    block = page.read_text().partition("```toml\n")[2].partition("```")[0]
+    file = tmp_path / "chain.toml"
+    file.write_text(block)
+    expected = Mapping(names={"DataPublished": "EntryWritten"})
+    assert read_mapping(file) == expected
 
 
 def test_a_mapping_is_refused_with_its_line(tmp_path: Path) -> None:
@@ -184,7 +207,7 @@ def test_the_command_reports_each_rule_and_ends_with_one_if_any_is_broken(
 
 
 @pytest.mark.parametrize("answer", [5, ScaleError("4 trailing bytes at offset 0")])
-def test_an_answer_of_another_type_is_the_infrastructure(
+def test_an_answer_of_another_type_makes_its_rule_untestable(
     answer: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def item(*_arguments: object) -> object:
@@ -193,11 +216,70 @@ def test_an_answer_of_another_type_is_the_infrastructure(
         return answer
 
     monkeypatch.setattr(node.SubstrateNode, "item", item)
-    with pytest.raises(
-        ClientError, match=r"PS-12: the chain's types are not those of the rules: "
-    ) as failed:
-        held(only=["PS-12"])
-    assert failed.value.is_infrastructure
+    found = held(only=["PS-12", "PS-4"])
+    assert found["PS-12"].verdict == "not testable here"
+    assert "the chain's types are not those of the rules: " in found["PS-12"].reason
+    assert found["PS-12"].is_unreadable
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (BadAnswer("the answer is not a number"), "the answer is not a number"),
+        (NodeRefused("state_getStorage", -32000, "State discarded"), "State discarded"),
+    ],
+)
+def test_an_answer_that_cannot_be_used_costs_one_rule_only(
+    error: ClientError, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PS-4 reads no balances, so it does not meet the answer that PS-12 meets."""
+    item = node.SubstrateNode.item
+
+    async def without_accounts(
+        chain: node.SubstrateNode, block: bytes, pallet: str, name: str, *keys: bytes
+    ) -> object:
+        if name == "Account":
+            raise error
+        return await item(chain, block, pallet, name, *keys)
+
+    monkeypatch.setattr(node.SubstrateNode, "item", without_accounts)
+    found = held(only=["PS-12", "PS-4"])
+    assert {name: each.verdict for name, each in found.items()} == {
+        "PS-12": "not testable here",
+        "PS-4": "holds",
+    }
+    assert reason in found["PS-12"].reason
+
+
+def test_a_proof_that_the_node_refuses_does_not_break_a_rule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A node that pruned a state says nothing about the rule, and no proof contradicts it."""
+    ask = live_state.BlockingNode.ask
+
+    def refusing(chain: live_state.BlockingNode, method: str, *params: object) -> object:
+        if method == "state_getReadProof":
+            raise NodeRefused(method, 4003, "State already discarded")
+        return ask(chain, method, *params)
+
+    monkeypatch.setattr(live_state.BlockingNode, "ask", refusing)
+    found = held(only=["PS-4"])["PS-4"]
+    assert (found.verdict, found.is_unreadable) == ("not testable here", True)
+    assert "State already discarded" in found.reason
+
+
+def test_the_command_ends_with_four_if_unreadable_answers_leave_no_rule_judged() -> None:
+    def finding(verdict: Verdict, *, unreadable: bool = False) -> Finding:
+        return Finding("PS-1", "", verdict, is_unreadable=unreadable)
+
+    held_one = finding("holds")
+    broken = finding("broken")
+    unreadable = finding("not testable here", unreadable=True)
+    untestable = finding("not testable here")
+    assert exit_code([held_one, unreadable, untestable]) == 0
+    assert exit_code([untestable]) == 0
+    assert exit_code([unreadable, untestable]) == 4
+    assert exit_code([unreadable, broken]) == 1
 
 
 def test_a_node_that_nobody_runs_is_the_infrastructure() -> None:

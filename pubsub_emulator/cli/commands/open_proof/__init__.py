@@ -14,6 +14,7 @@ from pubsub_emulator.cli.exits import FINDINGS
     epilog=(
         "\b\nExamples:\n  pubsub open-proof proof.json --header header.json\n"
         "  pubsub open-proof proof.json --root 0x1f46… --child 1000 --json\n"
+        "  pubsub open-proof proof.json --root 0x1f46… --request request.toml\n"
         "  pubsub open-proof session.jsonl --draw proof.svg\n"
         "\n\b\nExit codes:\n  0 opened, every node is needed, 1 some nodes are not needed\n"
     ),
@@ -24,15 +25,24 @@ from pubsub_emulator.cli.exits import FINDINGS
 @option(
     "--child", metavar="PARA", help="The proven child trie: a publisher's id, or a storage key."
 )
-@repeatable("--key", "keys", metavar="0x…", says="A requested key")
+@repeatable("--key", "keys", metavar="0x…", says="A requested key, of --child if it is given")
+@repeatable("--top", "top", metavar="KEY", says="A requested key of the top trie: 0x… or a name")
+@option(
+    "--request",
+    metavar="REQUEST",
+    help="The whole request: SCALE of a RelayProofRequest as 0x…, or a TOML file.",
+)
+@option("--metadata", metavar="FILE|URL", help="Metadata of the chain, by which keys have names.")
 @option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
 @option("--draw", "drawing", type=options.NEW_FILE, help="File to draw the proof to, as SVG.")
 def command(**given: object) -> None:
-    """Open a node's answer to `state_getReadProof`, and show what uses its bytes.
+    """Open a node's answer to `state_getReadProof` or `state_getChildReadProof`, key by key.
 
-    Answers to `state_getChildReadProof` can be opened, too. FILES hold JSON-RPC answers, including
-    headers, in any order; docs/node-data.md shows how to get them. Without --key, and without the
-    request in a file, the requested keys are inferred from the proof.
+    It shows what uses the bytes of the proof.
+
+    FILES hold JSON-RPC answers, including headers, in any order; docs/node-data.md shows how to get
+    them. The requested keys are those of --request, --top and --key together, or else of the
+    request in a file. Without any, they are inferred from the proof.
     """
     from pubsub_emulator.cli.commands.open_proof.run import open_files
 

@@ -1,13 +1,15 @@
 """`pubsub open-proof`: what a node's read proof says, key by key, and where its bytes went."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import click
 
+from pubsub_emulator.cli.commands.prove.names import OwnNames, fixed_names, names_from
+from pubsub_emulator.cli.commands.prove.requests import request_of
 from pubsub_emulator.cli.screen import say, say_document, table
 from pubsub_emulator.cli.screen.pages import words
 from pubsub_emulator.explorer.svg import arrange, render
@@ -31,6 +33,8 @@ from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError
 FORMAT: Final = 1
 _NAME: Final = 46
 _PREVIEW: Final = 16
+_SECONDS: Final = 20.0
+"""The time that a node has for its metadata, in seconds."""
 _PUBLISHER: Final = derive_child_key(ParaId(0))[:-4]
 
 
@@ -41,24 +45,36 @@ class Opened:
     proof: NodeProof
     root: Hash
     found: shares.Attribution
+    names: OwnNames
+
+    def name(self, part: shares.ProofShare) -> str:
+        """Return a part in words: a key of the top trie by the chain's metadata."""
+        is_top = part.key is not None and part.trie == shares.TOP
+        return self.names.top_name(part.key) if is_top and part.key is not None else part.name
 
 
-def open_files(  # noqa: PLR0917  # the options of the command
+def open_files(
+    *,
     files: Sequence[Path],
     header: Path | None,
     root: str | None,
     child: str | None,
     keys: Sequence[str],
+    top: Sequence[str],
+    request: str | None,
+    metadata: str | None,
     drawing: Path | None,
-    *,
     as_json: bool,
 ) -> bool:
     """The command; whether every byte of every proof was needed.
 
-    Raises `NodeDataError`, `ProofError`.
+    Raises `NodeDataError`, `ProofError`, and `InputError`, `ClientError` for a request or names
+    that cannot be used.
     """
     if header is not None and root is not None:
         raise click.UsageError("give either --header or --root")
+    names = fixed_names() if metadata is None else names_from(metadata, _SECONDS)
+    asked = _requested(child, keys, top, request, names)
     data = read_node_data([*files, *([] if header is None else [header])])
     if not data.proofs:
         raise NodeDataError(
@@ -71,7 +87,7 @@ def open_files(  # noqa: PLR0917  # the options of the command
     for proof in data.proofs:
         under = root_of(proof, data.headers) if given is None else given
         try:
-            opened.append(Opened(proof, under, _attribute(proof, under, child, keys)))
+            opened.append(Opened(proof, under, _attribute(proof, under, child, asked), names))
         except ProofError as error:
             raise ProofError(f"{proof.place}: {error}") from None
     if as_json:
@@ -87,19 +103,39 @@ def open_files(  # noqa: PLR0917  # the options of the command
     return not any(part.kind == "unread" for each in opened for part in each.found.parts)
 
 
-def _attribute(
-    proof: NodeProof, root: Hash, child: str | None, keys: Sequence[str]
-) -> shares.Attribution:
-    """Attribute a proof to the requested keys, or to what the proof itself shows.
+def _requested(
+    child: str | None,
+    keys: Sequence[str],
+    top: Sequence[str],
+    request: str | None,
+    names: OwnNames,
+) -> dict[bytes, list[bytes]]:
+    """Return the keys that the command line asks for, by trie. It is empty if it names none."""
+    found: dict[bytes, list[bytes]] = {}
+    if request is not None:
+        whole = request_of(request, names, _SECONDS)
+        found[shares.TOP] = list(whole.top())
+        for trie, listed in whole.children().items():
+            found[trie] = list(listed)
+    if top:
+        found.setdefault(shares.TOP, []).extend(names.key(text) for text in top)
+    if keys:
+        trie = shares.TOP if child is None else _child_key(child)
+        found.setdefault(trie, []).extend(_hex("--key", key) for key in keys)
+    return found
 
-    Keys come from the command line or from the request.
+
+def _attribute(
+    proof: NodeProof, root: Hash, child: str | None, asked: Mapping[bytes, Sequence[bytes]]
+) -> shares.Attribution:
+    """Attribute the bytes to the requested keys, or to the keys that the proof itself shows.
+
+    Keys of the command line come before those of a request in a file.
     """
     trie = shares.TOP if child is None else _child_key(child)
     name = shares.child_trie_name(trie)
-    if keys:
-        return shares.attribute_reads(
-            root, proof.nodes, {trie: [_hex("--key", key) for key in keys]}
-        )
+    if asked:
+        return shares.attribute_reads(root, proof.nodes, asked)
     if proof.requested is not None:
         if child is not None and trie not in proof.requested:
             raise ProofError(f"the request did not ask for {name}")
@@ -125,9 +161,9 @@ def _attribute(
 
 
 def _child_key(text: str) -> bytes:
-    """Return a child trie's storage key.
+    """Return a child trie's storage key: of a publisher by its id, or in hex.
 
-    The text is a publisher's id, or the key in hex with or without the prefix of child tries.
+    The hex may begin with the prefix of child tries.
     """
     if text.isdecimal() and int(text) <= U32_MAX:
         return derive_child_key(ParaId(int(text)))
@@ -171,7 +207,9 @@ def _show(opened: Opened) -> None:
     rows: list[tuple[object, ...]] = []
     for part in found.parts:
         path = "" if part.path_bytes is None else part.path_bytes
-        rows.append((part.kind, _short(part.name), part.nodes, part.weight, path, _said(part)))
+        rows.append(
+            (part.kind, _short(opened.name(part)), part.nodes, part.weight, path, _said(part))
+        )
     table("", ("", "what", "nodes", "own bytes", "whole path", "value"), rows)
     for node_hash in found.unread:
         say(f"unread node {hexed(node_hash)}")
@@ -191,18 +229,18 @@ def _as_json(opened: Opened) -> dict[str, object]:
     parts = {
         "nodes": found.nodes,
         "bytes": found.weight,
-        "parts": list(map(_part_as_json, found.parts)),
+        "parts": [_part_as_json(part, opened.name(part)) for part in found.parts],
     }
     left = {"unread": list(map(hexed, found.unread)), "unplaced": list(map(hexed, found.unplaced))}
     return {**place, **parts, **left}
 
 
-def _part_as_json(part: shares.ProofShare) -> dict[str, object]:
+def _part_as_json(part: shares.ProofShare, name: str) -> dict[str, object]:
     trie = None if part.trie == shares.TOP else hexed(part.trie)
     key, value = (None if each is None else hexed(each) for each in (part.key, part.value))
     place = {
         "kind": part.kind,
-        "name": part.name,
+        "name": name,
         "trie": trie,
         "key": key,
         "state": part.state,

@@ -1,0 +1,111 @@
+"""Names of keys in `pubsub prove` and `pubsub open-proof`: by metadata, or the well-known ones."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from pubsub_emulator.cli.base.errors import InputError
+from pubsub_emulator.cli.base.extras import is_url
+from pubsub_emulator.client.metadata import Metadata, parse_metadata
+from pubsub_emulator.client.storage_names import StorageNames, plain_key, split_name
+from pubsub_emulator.files.untrusted import read_bytes
+from pubsub_emulator.primitives.hashing import twox64_concat
+from pubsub_emulator.primitives.hexadecimal import unhex
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, item_prefix
+from pubsub_emulator.primitives.types import U32_MAX
+from pubsub_emulator.runtime.framework.relay_request import ChildKey, RelayStorageKey, TopKey
+from pubsub_emulator.spark_audit.real_proofs.attribution import child_trie_name
+from pubsub_emulator.spark_audit.real_proofs.well_known import key_name
+
+MOST_METADATA: Final = 16 * 1_048_576
+"""The maximum size of a file with metadata, in bytes."""
+
+
+class OwnNames:
+    """Names of the keys of a chain. Without its metadata, the well-known keys have names."""
+
+    def __init__(self, storage: StorageNames | None = None) -> None:
+        self._storage = storage
+        self._given: dict[bytes, str] = {}
+        """The names that were resolved, which keys without metadata would not have."""
+
+    def key(self, text: str) -> bytes:
+        """Return the storage key of a name. Raises `ClientError`, `InputError`."""
+        if self._storage is not None:
+            return self._storage.key(text)
+        key = self._well_known(text)
+        if not text.startswith("0x"):
+            self._given[key] = text
+        return key
+
+    def _well_known(self, text: str) -> bytes:
+        """Return the key of a name without metadata."""
+        plain = plain_key(text)
+        if plain is not None:
+            return plain
+        pallet, item, parts = split_name(text)
+        key = item_prefix(pallet, item)
+        for part in parts:
+            if not part.isdecimal() or int(part) > U32_MAX:
+                raise InputError(
+                    f"{text[:200]}: without --metadata, keys of maps are ids of parachains"
+                )
+            key += twox64_concat(int(part).to_bytes(4, "little"))
+        if parts and key_name(key).startswith("unknown"):
+            raise InputError(f"{text[:200]}: give --metadata, which says how its keys are hashed")
+        return key
+
+    def top_name(self, key: bytes) -> str:
+        """Return a key of the top trie in words."""
+        if self._storage is not None and not key.startswith(CHILD_STORAGE_PREFIX):
+            found = self._storage.name(key)
+            if found is not None:
+                return found
+        if key.startswith(b":") and key.isascii() and not key.startswith(CHILD_STORAGE_PREFIX):
+            text = key.decode()
+            if text.isprintable():
+                return text
+        return self._given.get(key) or key_name(key)
+
+    def name(self, asked: RelayStorageKey) -> str:
+        """Return a requested key in words."""
+        match asked:
+            case TopKey(key):
+                return self.top_name(key)
+            case ChildKey(storage_key, key):
+                return f"{child_trie_name(storage_key)}: 0x{key.hex()}"
+
+
+def fixed_names() -> OwnNames:
+    """Return the names of the well-known keys."""
+    return OwnNames()
+
+
+def names_from(place: str, seconds: float) -> OwnNames:
+    """Return the names by the metadata of a node or in a file.
+
+    A file has the bytes, or the text 0x… or a JSON-RPC answer with it. Raises `InputError`,
+    `ClientError`.
+    """
+    return OwnNames(StorageNames(_metadata(place, seconds)))
+
+
+def _metadata(place: str, seconds: float) -> Metadata:
+    if is_url(place):
+        from pubsub_emulator.client.live_state import BlockingNode
+        from pubsub_emulator.client.request_states import ChainStates
+
+        with closing(BlockingNode(place, seconds)) as node:
+            states = ChainStates(node)
+            return states.metadata(states.block())
+    data = read_bytes(Path(place), MOST_METADATA, InputError)
+    if not data.startswith(b"meta"):
+        # The text of an answer: the longest run of digits.
+        text = data.decode("ascii", "replace")
+        start = text.find("0x")
+        digits = text[start + 2 :].split('"', 1)[0].strip() if start >= 0 else ""
+        try:
+            data = unhex(digits)
+        except ValueError:
+            raise InputError(f"{place}: neither metadata nor its digits 0x…") from None
+    return parse_metadata(data)

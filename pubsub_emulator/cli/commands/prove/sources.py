@@ -1,0 +1,267 @@
+"""The relay states of `pubsub prove`: of a node, a file, a session, a history or a scenario."""
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from pubsub_emulator.cli.base.errors import InputError
+from pubsub_emulator.cli.base.extras import is_url
+from pubsub_emulator.cli.commands.prove.names import OwnNames, fixed_names, names_from
+from pubsub_emulator.cli.screen import stage
+from pubsub_emulator.client.request_costs import BlockCost, Provable, cost_of
+from pubsub_emulator.emulator.network.records import Observer, RelayRecord
+from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.files.untrusted import read_json
+from pubsub_emulator.node.chain.lines import FORMAT
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.runtime.framework.relay_request import RelayProofRequest
+from pubsub_emulator.trie.errors import BadNode, MissingNode
+from pubsub_emulator.trie.lazy import StateUnavailable
+
+if TYPE_CHECKING:
+    from pubsub_emulator.client.request_states import BlockAt, ChainStates
+
+_AT: Final = re.compile(r"(.+://.+)@(0x[0-9a-fA-F]{64}|[0-9]+)")
+"""A URL and a block."""
+_BLOCKS: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
+KINDS: Final = "a node's URL, a state file, a saved session, a history, a run or a scenario"
+MOST_BLOCKS: Final = 10_000
+"""The maximum number of blocks of one call."""
+MOST_NODES: Final = 512 * 1_048_576
+"""The maximum size of the proof nodes of a history in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The blocks of a call: the newest `count`, or those up to `last`."""
+
+    count: int = 1
+    last: int | None = None
+    asked: bool = False
+    """Whether the command line names blocks."""
+
+
+def blocks_of(text: str | None) -> Blocks:
+    """Return the blocks of `--blocks`. Raises `InputError`."""
+    if text is None:
+        return Blocks()
+    found = _BLOCKS.fullmatch(text)
+    if found is None:
+        raise InputError(f"--blocks {text[:40]}: a number, or two such as 100-150")
+    first, last = found.groups()
+    count = int(first) if last is None else int(last) - int(first) + 1
+    if not 1 <= count <= MOST_BLOCKS:
+        raise InputError(f"--blocks {text[:40]}: 1 to {MOST_BLOCKS:,} blocks, in ascending order")
+    return Blocks(count, None if last is None else int(last), asked=True)
+
+
+class Source(Protocol):
+    """A place with relay states."""
+
+    names: OwnNames
+    """The names of the chain's keys."""
+
+    def costs(self, request: RelayProofRequest, para: ParaId | None) -> Iterator[BlockCost]:
+        """Yield the cost of a request in each block, oldest first."""
+
+
+@dataclass(slots=True)
+class NodeSource:
+    """The blocks of a node."""
+
+    states: "ChainStates"
+    blocks: "list[BlockAt]"
+    names: OwnNames
+
+    def costs(self, request: RelayProofRequest, para: ParaId | None) -> Iterator[BlockCost]:
+        """Yield the cost in each block. Raises `ClientError`, `StateUnavailable`."""
+        for block in self.blocks:
+            number = block.header.number
+            nodes = self.states.nodes(block, request, para)
+            state = Provable.of_nodes(Hash(block.header.state_root), nodes)
+            try:
+                cost = cost_of(state, number, block.hash, request, para)
+            except (MissingNode, BadNode) as error:
+                url = self.states.node.url
+                raise StateUnavailable(
+                    f"{url}: the node's proof of block {number} is not whole: {error}"
+                ) from error
+            yield cost
+
+
+@dataclass(frozen=True, slots=True)
+class KnownState:
+    """A state at hand."""
+
+    number: int
+    block: Hash | None
+    state: Provable
+
+
+@dataclass(slots=True)
+class StatesSource:
+    """States at hand, oldest first."""
+
+    states: tuple[KnownState, ...]
+    names: OwnNames
+
+    def costs(self, request: RelayProofRequest, para: ParaId | None) -> Iterator[BlockCost]:
+        """Yield the cost in each state. Raises `InputError` if a state is not known so far."""
+        for known in self.states:
+            try:
+                yield cost_of(known.state, known.number, known.block, request, para)
+            except MissingNode as error:
+                raise InputError(
+                    f"block {known.number}: {error}; a history has only the keys that its"
+                    " parachains requested"
+                ) from None
+
+
+@contextmanager
+def opened(
+    source: str, blocks: Blocks, metadata: str | None, seconds: float, cache: Path | None
+) -> Iterator[Source]:
+    """Yield the relay states of a source while the context lasts.
+
+    Raises `InputError`, `ClientError`, and what the reader of the source's kind raises.
+    """
+    if is_url(source):
+        with _node(source, blocks, metadata, seconds, cache) as found:
+            yield found
+        return
+    names = fixed_names() if metadata is None else names_from(metadata, seconds)
+    yield StatesSource(tuple(_known(source, blocks)), names)
+
+
+@contextmanager
+def _node(
+    source: str, blocks: Blocks, metadata: str | None, seconds: float, cache: Path | None
+) -> Iterator[NodeSource]:
+    from pubsub_emulator.client.kept_answers import KeptAnswers
+    from pubsub_emulator.client.live_state import BlockingNode
+    from pubsub_emulator.client.request_states import ChainStates
+    from pubsub_emulator.client.storage_names import StorageNames
+
+    named = _AT.fullmatch(source)
+    url, at = named.groups() if named is not None else (source, None)
+    if at is not None and blocks.last is not None:
+        raise InputError("give either a block after the URL's @, or --blocks A-B")
+    with closing(BlockingNode(url, seconds)) as node:
+        kept = None if cache is None else KeptAnswers(node, cache)
+        states = ChainStates(node if kept is None else kept)
+        with nullcontext() if kept is None else kept.accepted():
+            newest = states.block(at if blocks.last is None else str(blocks.last))
+            listed = states.back_from(newest, blocks.count)
+            if metadata is None:
+                names = OwnNames(StorageNames(states.metadata(newest)))
+            else:
+                names = names_from(metadata, seconds)
+            yield NodeSource(states, listed, names)
+
+
+def _known(source: str, blocks: Blocks) -> Iterator[KnownState]:
+    """Yield the states of a file, a session, a history or a scenario."""
+    path = Path(source)
+    if path.is_dir():
+        yield from _history(path, blocks)
+    elif path.suffix == ".json":
+        yield from _file(path, blocks)
+    else:
+        yield from _scenario(source, blocks)
+
+
+class _LastStates(Observer):
+    """Keeps the states of the newest blocks of a simulation."""
+
+    def __init__(self, simulation: Simulation, blocks: Blocks) -> None:
+        self._simulation = simulation
+        self._last = blocks.last
+        self.states: deque[KnownState] = deque(maxlen=blocks.count)
+
+    def relay_block(self, record: RelayRecord) -> None:
+        """Keep the state of a new block, unless it follows the last one that is asked for."""
+        if self._last is None or record.number <= self._last:
+            state = self._simulation.network.relay.state.fork()
+            self.states.append(KnownState(record.number, record.hash, Provable.of(state)))
+
+
+def _scenario(source: str, blocks: Blocks) -> Iterator[KnownState]:
+    """Yield the newest states of a scenario that is run."""
+    from pubsub_emulator.cli.commands.run.run import find_scenario
+
+    scenario = find_scenario(source)
+    with stage(f"running {scenario.name}", scenario.relay_blocks) as advance:
+        simulation = Simulation(scenario)
+        kept = _LastStates(simulation, blocks)
+        simulation.network.observe(kept)
+        simulation.run(advance)
+    yield from kept.states
+
+
+def _file(path: Path, blocks: Blocks) -> Iterator[KnownState]:
+    """Yield the state in a state file, or the newest states of a session that is played."""
+    from pubsub_emulator.client.state_file import MOST_BYTES, read_state
+
+    document = read_json(path, MOST_BYTES, InputError)
+    if isinstance(document, dict) and document.get("format") == FORMAT:
+        yield from _session(path, blocks)
+        return
+    if blocks.asked:
+        raise InputError(f"{path}: a state file has one state, so --blocks cannot be given")
+    fork = read_state(path)
+    yield KnownState(fork.number, None, Provable.of(fork.state))
+
+
+def _session(path: Path, blocks: Blocks) -> Iterator[KnownState]:
+    from pubsub_emulator.cli.session import saved
+
+    kept: list[_LastStates] = []
+
+    def begun(simulation: Simulation) -> None:
+        kept.append(_LastStates(simulation, blocks))
+        simulation.network.observe(kept[0])
+
+    with stage(f"playing {path.name} again") as advance:
+        saved.play(path, begun, advance)
+    yield from kept[0].states
+
+
+def _history(path: Path, blocks: Blocks) -> Iterator[KnownState]:
+    """Yield the newest relay states of a history, which have the nodes of its blocks' proofs."""
+    from pubsub_emulator.cli.inspect.folders import history_folder
+    from pubsub_emulator.spark_audit.history import schema
+    from pubsub_emulator.spark_audit.history.reader import Fault, History
+
+    folder = history_folder(path)
+    if folder is None:
+        raise InputError(f"{path}: this folder has no history; sources are {KINDS}")
+    history = History.open(folder)
+    faults: list[Fault] = []
+    nodes: dict[Hash, bytes] = {}
+    size = 0
+    for row in history.rows(history.files(schema.NODES), faults):
+        size += len(row["data"])
+        if size > MOST_NODES:
+            raise InputError(f"{path}: proofs of more than {MOST_NODES:,} bytes of nodes")
+        nodes[blake2_256(row["data"])] = row["data"]
+    roots: dict[int, tuple[Hash | None, Hash]] = {}
+    networks: set[str] = set()
+    for row in history.rows(history.files(schema.RELAY_HEADERS), faults):
+        networks.add(row["network"])
+        name = None if row["hash"] is None else Hash(row["hash"])
+        roots[row["number"]] = (name, Hash(row["storage_root"]))
+    if faults:
+        raise InputError(f"{path}: {faults[0].path}: {faults[0].error}")
+    if len(networks) > 1:
+        raise InputError(f"{path}: it has several networks: {', '.join(sorted(networks))}")
+    listed = sorted(number for number in roots if blocks.last is None or number <= blocks.last)
+    if not listed:
+        raise InputError(f"{path}: it has no relay block that is asked for")
+    for number in listed[-blocks.count :]:
+        name, root = roots[number]
+        yield KnownState(number, name, Provable.of_nodes(root, nodes))

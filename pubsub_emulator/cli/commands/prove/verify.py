@@ -1,0 +1,92 @@
+"""`pubsub prove --verify`: a proof file is checked against a state root, offline."""
+
+from pathlib import Path
+from typing import Final
+
+from pubsub_emulator.cli.base.errors import InputError
+from pubsub_emulator.cli.base.result import Result
+from pubsub_emulator.cli.commands.prove.names import fixed_names
+from pubsub_emulator.cli.exits import FINDINGS
+from pubsub_emulator.cli.screen import say, table
+from pubsub_emulator.cli.screen.pages import words
+from pubsub_emulator.files.untrusted import read_json
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hexadecimal import hexed, unhex
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.framework.relay_request import RelayProofRequest
+from pubsub_emulator.runtime.framework.request_proof import open_request
+from pubsub_emulator.trie.errors import TrieError
+
+FORMAT: Final = "pubsub-request-proof/1"
+_PREVIEW: Final = 16
+
+
+def verify_file(path: Path, root_text: str) -> Result:
+    """Check that a file proves every key of its request under a root, and show the values.
+
+    Raises `InputError` if it does not.
+    """
+    root = Hash(_hex("--root", root_text))
+    if len(root) != 32:
+        raise InputError(f"--root has {len(root)} bytes, not 32")
+    request, nodes = read_proof_file(path)
+    try:
+        proof = open_request(root, {blake2_256(node): node for node in nodes}, request)
+    except TrieError as error:
+        raise InputError(f"{path}: not every key is proven: {error}") from None
+    names = fixed_names()
+    values: dict[str, str | None] = {}
+    rows: list[tuple[str, str]] = []
+    for cost in proof.keys:
+        name = names.name(cost.asked)
+        values[name] = None if cost.value is None else hexed(cost.value)
+        rows.append((name, "absent" if cost.value is None else words(cost.value, _PREVIEW)))
+    extra = [name for name in map(blake2_256, dict.fromkeys(nodes)) if name not in proof.nodes]
+    repeated = len(nodes) - len(set(nodes))
+    table("keys", ("key", "value"), rows)
+    say(
+        f"{len(request.keys)} keys are proven under {hexed(root)} by {len(nodes)} nodes,"
+        f" {sum(map(len, nodes)):,} bytes"
+    )
+    for name in extra:
+        say(f"no key needs node {hexed(name)}")
+    if repeated:
+        say(f"{repeated} nodes are listed more than once")
+    document = {
+        "root": hexed(root),
+        "values": values,
+        "nodes": len(nodes),
+        "bytes": sum(map(len, nodes)),
+        "unneeded": list(map(hexed, extra)),
+        "repeated": repeated,
+    }
+    return Result(document, FINDINGS if extra or repeated else 0)
+
+
+def read_proof_file(path: Path) -> tuple[RelayProofRequest, list[bytes]]:
+    """Return the request and the nodes in a file that `pubsub prove --out` wrote.
+
+    Raises `InputError` with the field.
+    """
+    document = read_json(path, error=InputError)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise InputError(f"{path}: format: not {FORMAT!r}; `pubsub prove --out` writes such files")
+    proof = document.get("proof")
+    if not isinstance(proof, list):
+        raise InputError(f"{path}: proof: not a list of nodes")
+    nodes = [_hex(f"{path}: proof[{at}]", node) for at, node in enumerate(proof)]
+    try:
+        request = RelayProofRequest.decode(_hex(f"{path}: request", document.get("request")))
+    except ScaleError as error:
+        raise InputError(f"{path}: request: {error}") from None
+    return request, nodes
+
+
+def _hex(place: str, text: object) -> bytes:
+    if not isinstance(text, str):
+        raise InputError(f"{place}: not 0x…")
+    try:
+        return unhex(text)
+    except ValueError:
+        raise InputError(f"{place}: {text[:80]}: not hexadecimal digits") from None
