@@ -28,10 +28,8 @@ TURNS = 20
 def bucket() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch, s3_server(patch) as address:
         storage._remote.cache_clear()
-        exclusive._bucket.cache_clear()
         yield address
     storage._remote.cache_clear()
-    exclusive._bucket.cache_clear()
 
 
 def _no_links(*_given: object) -> NoReturn:
@@ -108,7 +106,6 @@ def test_a_profile_needs_boto3(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "obstore.auth.boto3", None)
     monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
     monkeypatch.setenv("AWS_PROFILE", "mine")
-    exclusive._bucket.cache_clear()
     create = exclusive.creator("s3://other/place")
     assert create is not None
     with pytest.raises(StorageError, match="need boto3"):

@@ -8,7 +8,7 @@ the services of Amazon's machines; for profiles it asks boto3.
 
 import os
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from importlib import import_module
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -35,12 +35,17 @@ def creator(uri: str) -> Create | None:
         return None
     base = parts.path.strip("/")
 
+    @cache
+    def bucket() -> Any:
+        """Connect once, when the first file is created."""
+        return _bucket(parts.scheme, parts.netloc)
+
     def create(path: str, data: bytes) -> bool:
         full = f"{base}/{path}" if base else path
         obstore = import_module("obstore")
         exceptions = import_module("obstore.exceptions")
         try:
-            obstore.put(_bucket(parts.scheme, parts.netloc), full, data, mode="create")
+            obstore.put(bucket(), full, data, mode="create")
         except exceptions.AlreadyExistsError:
             return False
         except (OSError, exceptions.BaseError) as error:
@@ -52,7 +57,6 @@ def creator(uri: str) -> Create | None:
     return create
 
 
-@lru_cache(maxsize=16)
 def _bucket(scheme: str, name: str) -> Any:
     """Return a bucket as the environment configures it. Raises `StorageError`."""
     store = getattr(import_module("obstore.store"), _SCHEMES[scheme])
