@@ -286,7 +286,9 @@ def test_null_is_shown_as_null(asked: AuditResult) -> None:
     assert "NULL" in shown.output
 
 
-def test_tables_whose_path_looks_like_a_pattern_are_read(asked: AuditResult, tmp_path: Path) -> None:
+def test_tables_whose_path_looks_like_a_pattern_are_read(
+    asked: AuditResult, tmp_path: Path
+) -> None:
     place = shutil.copytree(asked.out, tmp_path / "it's [a] *?")
     assert ask(place, "SELECT count(*) FROM chains").rows[0][0] == len(asked.chains)
 

@@ -74,7 +74,10 @@ def test_a_claimed_slot_makes_the_memory_forget_nothing(claimed: int) -> None:
 
 
 def test_two_headers_count_within_the_window_of_the_slot() -> None:
-    near = [_seal(0, 5000, 5000 + SLOT_WINDOW), _seal(1, 5000 + 2 * SLOT_WINDOW, 5000 + SLOT_WINDOW)]
+    near = [
+        _seal(0, 5000, 5000 + SLOT_WINDOW),
+        _seal(1, 5000 + 2 * SLOT_WINDOW, 5000 + SLOT_WINDOW),
+    ]
     assert _slots(near) == [5000 + SLOT_WINDOW]
     early = [_seal(0, 5000, 5001 + SLOT_WINDOW), _seal(1, 5001, 5001 + SLOT_WINDOW)]
     assert _slots(early) == []
@@ -93,7 +96,9 @@ def test_without_the_relay_chains_time_included_blocks_move_the_memory_on() -> N
 
 
 @given(st.lists(st.tuples(st.integers(0, 3000), st.integers(-1100, 2**40), st.integers(1, 3))))
-def test_a_memory_that_was_written_and_read_finds_the_same(seals: list[tuple[int, int, int]]) -> None:
+def test_a_memory_that_was_written_and_read_finds_the_same(
+    seals: list[tuple[int, int, int]],
+) -> None:
     times = sorted(now for now, _, _ in seals)
     rows = [
         _seal(at, now, max(now + ahead, 0), author)

@@ -37,9 +37,7 @@ def _no_links(*_given: object) -> NoReturn:
 
 
 @pytest.fixture(params=["folder", "no links", "s3"])
-def store(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Store:
+def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     if request.param == "s3":
         pytest.importorskip("obstore")
         return open_store(f"{request.getfixturevalue('bucket')}/{tmp_path.name}")

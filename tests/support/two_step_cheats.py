@@ -64,7 +64,9 @@ def _far(name: str, ahead: int) -> Strategy:
         slot = situation.slot + ahead * len(situation.seeds)
         return _in_slot(situation, slot) if 0 <= slot <= U64_MAX else None
 
-    return Strategy(name, "move the audit's memory", (Verdict.BAD_SEAL,), on_proof=False, propose=propose)
+    return Strategy(
+        name, "move the audit's memory", (Verdict.BAD_SEAL,), on_proof=False, propose=propose
+    )
 
 
 FAR: Final = {
@@ -170,9 +172,7 @@ class _Branch:
         self.network.step()
 
 
-def campaign(
-    folder: Path, first: str, between: Sequence[str], shape: str
-) -> tuple[Found, Found]:
+def campaign(folder: Path, first: str, between: Sequence[str], shape: str) -> tuple[Found, Found]:
     """Return what an audit finds without and with strategies between the halves of `first`."""
     length = 10_000 if shape == "one segment" else 2
     network = small_network(segment_length=length, skew=2)

@@ -41,9 +41,7 @@ def judge_chain(
     notes: list[Row] = []
     reasons = [f"segment {segment} was not judged to its end" for segment in chain.incomplete]
     imported = bool(chain.segments) and chain.imported
-    gone = [
-        f"{fault.path}: {fault.error}" for fault in lost if fault.network == network.network
-    ]
+    gone = [f"{fault.path}: {fault.error}" for fault in lost if fault.network == network.network]
     if not imported or gone:
         missing = [*gone, *([] if imported else _missing(network, chain))]
         if missing:

@@ -307,9 +307,7 @@ def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
         unnamed += [] if fault is None else [fault]
         account = rounds.networks[name].account
         for number in sorted(account.chains):
-            row, noted, misses = judge_chain(
-                account, number, trusted, rounds.faults, rounds.lost
-            )
+            row, noted, misses = judge_chain(account, number, trusted, rounds.faults, rounds.lost)
             chains.append({**row, "name": names.get(number)})
             notes += noted
             incomplete += misses
