@@ -45,7 +45,9 @@ def _batches(source: Source, start: dict[str, Any] | None = None) -> list[list[d
     """The rows of each batch until a stream has all, with offsets through JSON as in Spark."""
     found = []
     at = source.initialOffset() if start is None else start
-    while (end := json.loads(json.dumps(source.latestOffset(at, source.getDefaultReadLimit())))) != at:
+    while (
+        end := json.loads(json.dumps(source.latestOffset(at, source.getDefaultReadLimit())))
+    ) != at:
         found.append(_rows(source, at, end))
         at = end
     return found
@@ -136,7 +138,9 @@ def test_options_choose_networks_chains_and_the_first_segment(history: Path) -> 
     places = {(row["network"], row["chain"], row["segment"]) for row in rows}
     assert places == {("one", chain, at) for chain in (1000, SUBSCRIBER) for at in (2, 3, 4)}
     source = HistorySource(given)
-    assert [row for part in source.all() for batch in source.read(part) for row in batch.to_pylist()]
+    assert [
+        row for part in source.all() for batch in source.read(part) for row in batch.to_pylist()
+    ]
     chains = HistorySource({**given, "table": "authorities", "from": "0"})
     assert {row["chain"] for rows in _batches(chains) for row in rows} == {1000, SUBSCRIBER}
 
@@ -160,9 +164,7 @@ def test_a_stream_judges_only_the_chains_that_it_is_asked_for(
 
 
 @pytest.mark.parametrize("kind", [HistorySource, AuditSource, NodeSource])
-def test_names_of_options_and_their_values_have_any_case(
-    history: Path, kind: type[Source]
-) -> None:
+def test_names_of_options_and_their_values_have_any_case(history: Path, kind: type[Source]) -> None:
     table = {HistorySource: "NODES", AuditSource: "Findings", NodeSource: "HeaderS"}[kind]
     column = {HistorySource: "HASH", AuditSource: "Code", NodeSource: "Number"}[kind]
     path = NODE["path"] if kind is NodeSource else str(history)
@@ -201,9 +203,9 @@ def test_a_schema_of_the_user_chooses_columns_and_their_names(history: Path) -> 
     wanted = StructType([StructField("NUMBER", LongType()), StructField("chain", LongType())])
     reader = source.reader(wanted)
     batches = [batch for part in reader.partitions() for batch in reader.read(part)]
-    assert {tuple(batch.schema.names) for batch in batches if isinstance(batch, pa.RecordBatch)} == {
-        ("NUMBER", "chain")
-    }
+    assert {
+        tuple(batch.schema.names) for batch in batches if isinstance(batch, pa.RecordBatch)
+    } == {("NUMBER", "chain")}
     rows = sum(len(batch) for batch in batches if isinstance(batch, pa.RecordBatch))
     files = History.open(history).files(BLOCKS)
     assert rows == sum(entry.rows for entry in files)
