@@ -13,8 +13,8 @@ import pytest
 from pubsub_emulator.cli.commands.evidence.run import check
 from pubsub_emulator.cli.exits import INCOMPLETE
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.storage_keys import ACTIVE_CONFIG
 from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.storage_keys import ACTIVE_CONFIG
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import schema

@@ -1,8 +1,10 @@
 """Offsets, limits, options and schemas of the data sources, called as Spark calls them."""
 
+import asyncio
 import json
 import shutil
 from collections import Counter
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, ReadMaxRows
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 from support.audits import SUBSCRIBER, write_history
+from support.node import Running, serving_beside
+from support.processes import PATIENCE
 
 from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.reader import History
@@ -225,3 +229,55 @@ def test_a_schema_that_does_not_fit_is_refused(
     for make in (HistorySource.reader, HistorySource.streamReader):
         with pytest.raises(SourceError, match=said):
             make(HistorySource({"path": str(history)}), StructType([field]))
+
+
+# Nodes
+
+
+@pytest.fixture
+def node() -> Iterator[Running]:
+    with serving_beside() as running:
+        _do(running, running.step(8))
+        yield running
+
+
+def _do(running: Running, what: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run_coroutine_threadsafe(what, running.loop).result(PATIENCE)
+
+
+def _call(running: Running, method: str, *given: object) -> None:
+    asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": given}
+    assert "error" not in _do(running, running.post(asked))
+
+
+def test_a_stream_of_best_blocks_that_were_taken_back_ends_with_an_error(node: Running) -> None:
+    source = NodeSource({"path": node.urls[None], "finalized": "false"})
+    first = source.latestOffset()
+    before = _rows(source, {}, first)
+    assert before[-1]["hash"].hex() == first["after"].removeprefix("0x")
+    _call(node, "dev_setHead", first["next"] - 5)
+    _call(node, "pubsub_publish", 1000, "x", "0x99", 50)
+    _do(node, node.step(8))
+    now = source.latestOffset()
+    # An offset from before is of blocks that are not of the chain any more.
+    for start, end in ((first, now), ({}, first)):
+        with pytest.raises(SourceError, match=r"the stream has read block .* the chain went back"):
+            source.partitions(start, end)
+    # The same between planning and reading.
+    (part,) = NodeSource(dict(source.options)).partitions({}, now)
+    _call(node, "dev_setHead", now["next"] - 5)
+    _call(node, "pubsub_publish", 1000, "y", "0x98", 50)
+    _do(node, node.step(8))
+    with pytest.raises(SourceError, match="the chain went back"):
+        list(source.read(part))
+
+
+def test_batches_of_a_node_have_at_most_so_many_blocks(node: Running) -> None:
+    options = {"path": node.urls[None], "finalized": "false", "blocks": "2"}
+    whole = _batches(NodeSource(options))
+    parts = _batches(NodeSource({**options, "maxBlocksPerTrigger": "3"}))
+    assert all(len(rows) <= 3 for rows in parts)
+    assert [row for rows in parts for row in rows] == whole[0]
+    cut = _batches(NodeSource({**options, "first": "2", "last": "6"}))
+    assert [row["number"] for rows in cut for row in rows] == [2, 3, 4, 5, 6]
+    assert NodeSource({**options, "first": "99"}).newest() == {"next": 99, "after": ""}

@@ -93,7 +93,7 @@ def test_at_most_one_of_two_writers_commits_a_segment(store: Store) -> None:
 def test_an_error_of_the_server_is_one_line(bucket: str) -> None:
     pytest.importorskip("obstore")
     place = open_store(f"{bucket}-that-is-not-there/place")
-    with pytest.raises(OSError, match="^a/b: ") as raised:
+    with pytest.raises(OSError, match=r"^a/b: ") as raised:
         place.put_new("a/b", b"data")
     assert "\n" not in str(raised.value)
     assert "do-not-show-me" not in str(raised.value)

@@ -246,10 +246,11 @@ def main(arguments: Sequence[str]) -> int:
                 plain, hidden = campaign(Path(name), first, between, shape)
             lost = plain - hidden
             surprises += bool(lost)
-            print(f"{shape}: {first}: {len(between)} pairs, {plain.total()} findings,", flush=True)
-            print(f"    {hidden.total()} with cheats between, {lost.total()} hidden", flush=True)
-            for finding in lost:
-                print("    hidden:", *finding)
+            told = (
+                f"{shape}: {first}: {len(between)} pairs, {plain.total()} findings,"
+                f" {hidden.total()} with cheats between, {lost.total()} hidden"
+            )
+            print(told, *map(str, lost), sep="\n    hidden: ", flush=True)  # noqa: T201  # a program
     return 1 if surprises else 0
 
 

@@ -43,13 +43,12 @@ def _decoded(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
 )
 @with_json_option
 def command(*, place: str, question: str, unsafe: bool) -> Result:
-    """Run the SQL query SQL on the tables of an AUDIT or a HISTORY, and print the result as a
-    table.
+    """Run a statement in SQL on the tables of an AUDIT or a HISTORY, and print the result.
 
     AUDIT is the output of `pubsub audit`. A HISTORY has the tables of what was recorded; each file
     is compared with its manifest before it is read. docs/tables.md documents the tables,
-    docs/questions.md has queries. DuckDB runs the query, which is one statement, in this process. It
-    can read no other files and write none. Needs the extra `sql`.
+    docs/questions.md has queries. DuckDB runs the query, which is one statement, in this process.
+    It can read no other files and write none. Needs the extra `sql`.
     """
     from pubsub_emulator.cli.screen import say, table
     from pubsub_emulator.spark_audit.tables.ask import ask

@@ -241,8 +241,8 @@ def _crowded(fold: Fold, chain: int) -> Fault:
     It is the same in each fold, so that it is counted once and does not depend on the folds.
     """
     said = (
-        f"it has more than {patterns.MOST_SEALS} seals for {2 * patterns.SLOT_WINDOW} slots: not all"
-        " equivocations are noticed"
+        f"it has more than {patterns.MOST_SEALS} seals for {2 * patterns.SLOT_WINDOW} slots: not"
+        " all equivocations are noticed"
     )
     path = f"{schema.BLOCKS.name}/network={fold.network}/chain={chain}"
     return Fault(path, said, None, fold.network, chain)

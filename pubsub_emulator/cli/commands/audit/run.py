@@ -166,7 +166,8 @@ def _turn(result: AuditResult) -> str:
     return (
         f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {result.units_judged} units judged, "
         f"{_judged(result.judged, result.candidates)} candidates judged in all, {found} findings, "
-        f"{result.quarantined} quarantined, {result.uncommitted} uncommitted files, digest 0x{result.digest[:16]}…"
+        f"{result.quarantined} quarantined, {result.uncommitted} uncommitted files, digest"
+        f" 0x{result.digest[:16]}…"
     )
 
 

@@ -100,8 +100,8 @@ def run_score(history: str, audit: str) -> Result:
         say(f"not readable: {fault}")
     if scored.gone:
         say(
-            f"lost: {scored.gone.total():,} planted cheats, which the simulation counted, are not in"
-            " the history any more"
+            f"lost: {scored.gone.total():,} planted cheats, which the simulation counted, are not"
+            " in the history any more"
         )
     if scored.uncommitted:
         say(uncommitted(scored.uncommitted))
