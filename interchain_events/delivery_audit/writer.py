@@ -20,5 +20,5 @@ def append_part(folder: Path, table: Table, rows: list[Row]) -> Path | None:
     if not rows:
         return None
     name = f"{table.name}/{secrets.token_hex(8)}.parquet"
-    open_store(folder).put_new(name, encode_parquet(table, rows))
+    open_store(folder).put_same(name, encode_parquet(table, rows))
     return folder / name

@@ -49,7 +49,7 @@ COMMANDS: Final = {
     "report": (
         "Write the report of an AUDIT: a page that opens offline, and its charts as SVG and PNG"
     ),
-    "sql": "Run the SQL query QUESTION on the tables of an AUDIT or a HISTORY and print the result",
+    "sql": "Run a statement in SQL on the tables of an AUDIT or a HISTORY, and print the result",
     "score": "Compare the cheats planted in HISTORY with the findings of AUDIT",
     "evidence": (
         "Check a finding again, offline, from its file alone; or extract that file from an audit"

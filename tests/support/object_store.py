@@ -15,13 +15,20 @@ BUCKET = "audits"
 
 _SERVER = """
 import sys
-from moto.server import ThreadedMotoServer
-server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-server.start()
-print(*server.get_host_and_port(), flush=True)
+import threading
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+moto, turn = DomainDispatcherApplication(create_backend_app), threading.Lock()
+def application(environment, start_response):
+    with turn:
+        return list(moto(environment, start_response))
+server = make_server("127.0.0.1", 0, application, threaded=True)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+print("127.0.0.1", server.server_port, flush=True)
 sys.stdin.read()
 """
-"""Serves until its standard input ends.
+"""Serves until its standard input ends, one request at a time: moto looks whether a file is there
+and writes it in two steps, where an object store does both at once.
 
 Moto leaves temporary files open: warnings, in the tests' own process.
 """

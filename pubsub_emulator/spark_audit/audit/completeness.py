@@ -20,14 +20,18 @@ _MOST_SHOWN = 64
 
 
 def judge_chain(
-    network: NetworkAccount, number: int, trusted: frozenset[str], faults: Sequence[Fault]
+    network: NetworkAccount,
+    number: int,
+    trusted: frozenset[str],
+    faults: Sequence[Fault],
+    lost: Sequence[Fault] = (),
 ) -> tuple[Row, list[Row], bool]:
     """Return a chain's row of `chains`, findings about the whole chain, and if data is missing.
 
     `trusted` are hashes of headers, in hex, at which a chain may start although they are not its
     genesis. `faults` are damaged manifests. They count against every chain of their network
     (against all chains if the network is unknown), since such a manifest may name segments that no
-    other manifest mentions.
+    other manifest mentions. `lost` are manifests that an earlier audit read and that are gone.
 
     A chain with complete data that did wrong (findings of severity `error`, or a seam that does not
     fit) is "not verified", but the third value is false (AU-1, AU-7, AU-13). A chain that has only
@@ -37,8 +41,9 @@ def judge_chain(
     notes: list[Row] = []
     reasons = [f"segment {segment} was not judged to its end" for segment in chain.incomplete]
     imported = bool(chain.segments) and chain.imported
-    if not imported:
-        missing = _missing(network, chain)
+    gone = [f"{fault.path}: {fault.error}" for fault in lost if fault.network == network.network]
+    if not imported or gone:
+        missing = [*gone, *([] if imported else _missing(network, chain))]
         if missing:
             detail = (
                 f"{missing[0]}, and {len(missing) - 1} more" if len(missing) > 1 else missing[0]
@@ -53,7 +58,7 @@ def judge_chain(
                     place, findings.MISSING_SEGMENT, Severity.INFO, b"", evidence, detail, {}
                 )
             )
-        if chain.segments:
+        if chain.segments and not imported:
             reasons += _start(network, number, trusted, notes)
     reasons += [
         f"{fault.path}: {fault.error}"

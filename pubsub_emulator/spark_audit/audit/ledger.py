@@ -13,7 +13,7 @@ from the pages save the judging of segments whose inputs did not change.
 import json
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of, sealed, unsealed
@@ -32,7 +32,7 @@ PAGES: Final = "ledger"
 PAGE: Final = 64
 """Receipts in a page. The last page of a network is rewritten with each new segment, so a page must
 stay small."""
-_FORMAT: Final = 3
+_FORMAT: Final = 4
 """Raised when the content of the ledger changes. A ledger of another format is ignored."""
 
 
@@ -78,6 +78,19 @@ class NetworkLedger:
             yield from _read_page(store, path)
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The part of a network's history that an audit has read, to notice when some of it is gone."""
+
+    first: str
+    """Name of the network's first manifest. It tells a history that lost its end from another one.
+    """
+    last: str
+    """Name of the last manifest."""
+    segment: int
+    """The segment of the last manifest."""
+
+
 @dataclass(slots=True)
 class AuditLedger:
     """The stored state of all networks."""
@@ -91,6 +104,9 @@ class AuditLedger:
     """The state of the output's tables, as `Tables.to_json` makes it."""
     whole: bool = True
     """Whether the run that wrote the ledger finished. A run also writes it after each round."""
+    known: dict[str, Known] = field(default_factory=dict)
+    """By network, the part of the history that was there in some run. It stays if a later run does
+    not find it any more."""
 
     def write(self, store: Store) -> None:
         """Write the ledger for the next run. Raises `OSError`."""
@@ -99,7 +115,8 @@ class AuditLedger:
             for name, kept in self.networks.items()
         }
         body = {"format": _FORMAT, "basis": self.basis, "networks": networks, "tables": self.tables}
-        store.put(LEDGER, sealed({**body, "whole": self.whole}))
+        known = {name: asdict(each) for name, each in self.known.items()}
+        store.put(LEDGER, sealed({**body, "whole": self.whole, "known": known}))
 
     @staticmethod
     def read(store: Store, basis: str) -> "AuditLedger":
@@ -122,7 +139,8 @@ class AuditLedger:
             if body["basis"] != basis:
                 for kept in networks.values():
                     kept.listing = ""
-            return AuditLedger(basis, networks, body["tables"], body["whole"])
+            known = {name: Known(**each) for name, each in body["known"].items()}
+            return AuditLedger(basis, networks, body["tables"], body["whole"], known)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return AuditLedger(basis)
 

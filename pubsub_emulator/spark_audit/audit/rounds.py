@@ -22,6 +22,7 @@ from pubsub_emulator.spark_audit.audit.ledger import (
     LEDGER,
     PAGES,
     AuditLedger,
+    Known,
     NetworkLedger,
     basis_of,
 )
@@ -127,6 +128,8 @@ class Rounds:
     them, others from their start."""
     faults: list[Fault] = field(default_factory=list)
     """Faults of manifests."""
+    lost: list[Fault] = field(default_factory=list)
+    """Manifests that an earlier run read and that are not there any more."""
     judged: int = 0
     """Units that this run judged, rather than taking the results of an earlier run."""
     candidates: int = 0
@@ -136,6 +139,8 @@ class Rounds:
     _names: list[str] = field(default_factory=list)
     """Names of the manifests of segments that are not accounted for yet, in order of network and
     segment."""
+    _present: dict[str, Known] = field(default_factory=dict)
+    """By network, the manifests that are there now."""
     _after: dict[str, Commit] = field(default_factory=dict)
     """The last commit read of a network. The next one must follow it, and its tasks need its files.
     """
@@ -166,11 +171,48 @@ class Rounds:
         except results.ResultError:
             # The tables have other columns now, or a note about their rows is damaged. So it is not
             # known which rows they have, and everything starts anew.
-            self.ledger, self.tables = AuditLedger(self.ledger.basis), Tables(self.out, self.retain)
+            known = self.ledger.known
+            self.ledger = AuditLedger(self.ledger.basis, known=known)
+            self.tables = Tables(self.out, self.retain)
             self.networks, self._receipts, self._stale = {}, {}, set()
             self.listing = Listing.of(self.history, {})
         self._names = [name for name in names if not _is_known(name, self.listing.known)]
         self._names.sort(key=lambda name: (place_of(f"{COMMITS}/{name}") or ("", 0, 0), name))
+        self._compare_with_known(names)
+
+    def _compare_with_known(self, names: Iterable[str]) -> None:
+        """Note which manifests are gone that an earlier run read.
+
+        If not even one network begins with the manifest with which it began then, this is another
+        history at the same place, and nothing is lost.
+        """
+        there = set(names)
+        if not any(known.first in there for known in self.ledger.known.values()):
+            self.ledger.known = {}
+        for network, known in sorted(self.ledger.known.items()):
+            if known.last not in there:
+                said = (
+                    f"an earlier audit has read this manifest of segment {known.segment}, and it is"
+                    " gone: what was committed up to there is not all in the history"
+                )
+                path = f"{COMMITS}/{known.last}"
+                self.lost.append(Fault(path, said, network=network, segment=known.segment))
+        lost = {fault.network for fault in self.lost}
+        by_network: dict[str, list[tuple[int, str]]] = {}
+        for name in there:
+            network, segment = place_of_manifest(name)
+            if network is not None and segment is not None:
+                by_network.setdefault(network, []).append((segment, name))
+        for network, manifests in by_network.items():
+            last, name = max(manifests)
+            self._present[network] = Known(min(manifests)[1], name, last)
+            if network not in lost:
+                self.ledger.known[network] = self._present[network]
+
+    def accept(self) -> None:
+        """Take the history as whole, although an earlier run has read more of it."""
+        self.lost.clear()
+        self.ledger.known = dict(self._present)
 
     def head(self) -> str | None:
         """Return the head of the whole history without judging any of it.
@@ -271,7 +313,11 @@ class Rounds:
             else {n: each for n, each in self.ledger.networks.items() if n not in self.networks}
         )
         AuditLedger(
-            self.ledger.basis, {**waiting, **self.networks}, self.tables.to_json(), whole
+            self.ledger.basis,
+            {**waiting, **self.networks},
+            self.tables.to_json(),
+            whole=whole,
+            known=self.ledger.known,
         ).write(self.out)
         self._remove_gathered()
 
@@ -313,7 +359,7 @@ class Rounds:
     def quarantine(self) -> list[Row]:
         """Return rows about everything that could not be read or judged. Rows may be repeated."""
         rows = [row for kept in self.networks.values() for row in kept.account.quarantine]
-        return rows + [fault.row() for fault in self.faults]
+        return rows + [fault.row() for fault in (*self.faults, *self.lost)]
 
     def uncommitted(self) -> int:
         """Return the number of data files that no manifest names.

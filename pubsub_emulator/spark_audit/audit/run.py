@@ -105,6 +105,9 @@ class AuditResult:
     """Number of findings by code."""
     quarantined: int = 0
     """Rows of the table `quarantine`."""
+    uncommitted: int = 0
+    """Data files of the history that no manifest names. A writer has not finished, or manifests
+    were lost."""
     units_judged: int = 0
     """Units of work that this run did."""
     units_skipped: int = 0
@@ -246,6 +249,8 @@ def _demand(rounds: Rounds, head: str) -> None:
         raise AuditFailed(
             f"{rounds.history}: its head is {is_}, not {head}; nothing was audited", INCOMPLETE
         )
+    # The caller knows what the whole history is, whatever an earlier audit has read.
+    rounds.accept()
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +307,7 @@ def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
         unnamed += [] if fault is None else [fault]
         account = rounds.networks[name].account
         for number in sorted(account.chains):
-            row, noted, misses = judge_chain(account, number, trusted, rounds.faults)
+            row, noted, misses = judge_chain(account, number, trusted, rounds.faults, rounds.lost)
             chains.append({**row, "name": names.get(number)})
             notes += noted
             incomplete += misses
@@ -334,12 +339,15 @@ def _finish(
         for each in Severity
         if fail_on is not None and each.at_least(fail_on)
     )
+    uncommitted = rounds.uncommitted()
     whole = not summary.quarantine and all(
         row["status"] != "not verified" for row in summary.chains
     )
+    # Something was recorded, and not even one manifest is left.
+    whole = whole and not (uncommitted and not rounds.networks)
     lost = summary.quarantine or summary.incomplete
     heads = {name: kept.account.head or "" for name, kept in rounds.networks.items()}
-    head = None if rounds.faults or not heads else head_of(heads)
+    head = None if rounds.faults or rounds.lost or not heads else head_of(heads)
     figures = {
         **{
             name: sum(row[name] for row in summary.chains)
@@ -370,7 +378,7 @@ def _finish(
         "candidates_per_second": round(rounds.candidates / max(rounds.seconds, 1e-3), 1)
         if rounds.judged
         else None,
-        "uncommitted_files": rounds.uncommitted(),
+        "uncommitted_files": uncommitted,
         "chains": [
             {**row, "end": None if row["end"] is None else row["end"].hex()}
             for row in summary.chains
@@ -383,6 +391,7 @@ def _finish(
     rounds.watch(Progress("tables", 1, 1))
     return AuditResult(
         **figures,
+        uncommitted=uncommitted,
         chains=tuple(summary.chains),
         store=rounds.out,
         units_judged=units["judged"],

@@ -72,14 +72,14 @@ def write_commit(  # noqa: PLR0917  # the content of a manifest
             after = known[-1] if known else None
         entries = write_files(store, network, segment, parts, fresh)
         previous = after.digest if isinstance(after, manifest.Commit) else None
-        commit = write_manifest(store, network, segment, entries, next_positions, previous)
+        commit, is_new = write_manifest(store, network, segment, entries, next_positions, previous)
     except OSError as error:
         for path in fresh:
             with contextlib.suppress(OSError):
                 store.remove(path)
         raise CommitError(f"nothing was added to {store}: {error.strerror or error}") from error
-    # If two writers add the same segment at the same time, both manifests exist. Both writers find
-    # the other one and stop.
+    # Manifests of one segment have different names. Of two writers at the same time, the one that
+    # lists them last finds the other's manifest and removes its own; perhaps both do.
     start = f"{network}-{segment:08d}-"
     others = [
         other
@@ -87,6 +87,9 @@ def write_commit(  # noqa: PLR0917  # the content of a manifest
         if other.startswith(start) and other != commit.name
     ]
     if others:
+        if is_new:
+            with contextlib.suppress(OSError):
+                store.remove(f"{manifest.COMMITS}/{commit.name}")
         raise CommitError(
             f"another writer added segment {segment} of {network} to {store}: {others[0]}"
         )
@@ -100,8 +103,8 @@ def write_manifest(  # noqa: PLR0917  # the content of a manifest
     entries: Sequence[manifest.FileEntry],
     next_positions: Mapping[int, int],
     previous: str | None,
-) -> manifest.Commit:
-    """Write the manifest of a segment and return its commit.
+) -> tuple[manifest.Commit, bool]:
+    """Write the manifest of a segment. Return its commit, and whether the manifest is new.
 
     The entries must be whole files. `previous` is the digest of the manifest before. Raises
     `OSError`.
@@ -119,9 +122,11 @@ def write_manifest(  # noqa: PLR0917  # the content of a manifest
     }
     digest = manifest.digest_of(manifest.canonical_json(body))
     name = manifest.manifest_name(network, segment, digest)
-    store.put_new(f"{manifest.COMMITS}/{name}", manifest.canonical_json({**body, "digest": digest}))
+    content = manifest.canonical_json({**body, "digest": digest})
+    is_new = store.put_new(f"{manifest.COMMITS}/{name}", content)
     shares = tuple(share for entry in entries for share in entry.shares())
-    return manifest.Commit(network, segment, shares, dict(next_positions), previous, digest)
+    commit = manifest.Commit(network, segment, shares, dict(next_positions), previous, digest)
+    return commit, is_new
 
 
 def encode_parquet(table: Table, rows: list[Row], rows_per_group: int = 4096) -> bytes:
@@ -198,7 +203,7 @@ def _write_file(
     # The name contains a digest of the content, so an existing file has the same bytes.
     content = manifest.digest_of("".join((frame, *(extent.digest for extent in extents))).encode())
     path = f"{manifest.folder_of(table, network)}/{parts[0].name}-{content[:16]}.parquet"
-    if store.put_new(path, data):
+    if store.put_same(path, data):
         fresh.append(path)
     elif (found := store.stamp(path)) is None or found.size != len(data):
         # The file was cut short by a file system that lost data.

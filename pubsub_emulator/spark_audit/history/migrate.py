@@ -127,9 +127,10 @@ def _write(
     ]
     files = write_files(store, commit.network, commit.segment, parts, [])
     previous = None if before is None else before.digest
-    return write_manifest(
+    written, _ = write_manifest(
         store, commit.network, commit.segment, files, commit.next_positions, previous
     )
+    return written
 
 
 def _rows(store: Store, entry: manifest.FileEntry) -> list[Row]:

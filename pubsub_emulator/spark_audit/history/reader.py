@@ -188,15 +188,16 @@ def read_between(
     )
 
 
-def next_segments(store: Store) -> dict[str, int]:
-    """Return, by network, the number of the segment that is to follow.
+def gapless_manifests(store: Store) -> dict[str, dict[int, str]]:
+    """Return, by network, the names of the manifests by segment, in order.
 
     Only the segments that follow one another without a gap from the first one count.
     """
-    found: dict[str, int] = {}
-    for network, segment, _ in sorted(_places(store)):
-        if found.setdefault(network, segment) == segment:
-            found[network] = segment + 1
+    found: dict[str, dict[int, str]] = {}
+    for network, segment, name in sorted(_places(store)):
+        mine = found.setdefault(network, {})
+        if not mine or segment - 1 in mine:
+            mine[segment] = name
     return found
 
 

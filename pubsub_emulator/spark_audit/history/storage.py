@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -35,6 +36,7 @@ from pubsub_emulator.spark_audit.history.address import (
     is_remote,
     local_path,
 )
+from pubsub_emulator.spark_audit.history.exclusive import creator
 
 _MOST_HELD: Final = 32 * 1_048_576
 """Bytes of files that a store may hold in memory for a task."""
@@ -107,7 +109,18 @@ class Store(ABC):
 
     @abstractmethod
     def put_new(self, path: str, data: bytes) -> bool:
-        """Write a file unless it exists, and return whether it was written. Raises `OSError`."""
+        """Write a file unless it exists, and return whether it was written. Raises `OSError`.
+
+        Of several writers of one name, only one is told that its file was written.
+        """
+
+    def put_same(self, path: str, data: bytes) -> bool:
+        """Write a file whose name depends on its content unless it exists.
+
+        Returns whether it was written. Two writers may both be told so, which does no harm, since
+        they write the same bytes. Raises `OSError`.
+        """
+        return self.put_new(path, data)
 
     @abstractmethod
     def put(self, path: str, data: bytes) -> None:
@@ -233,17 +246,17 @@ class LocalStore(Store):
     def put_new(self, path: str, data: bytes) -> bool:
         """Write a temporary file and link it to its name, which fails if the name exists."""
         target = self.folder / path
+        if target.exists():
+            return False
         with self._written(target, data) as temporary:
             try:
                 os.link(temporary, target)
             except FileExistsError:
                 return False
-            # The file system has no hard links. Another writer between the test and the renaming
-            # is not noticed. If the name depends on the content, it wrote the same bytes.
+            # The file system has no hard links.
             except OSError:
-                if target.exists():
+                if not _move_new(temporary, target):
                     return False
-                temporary.replace(target)
         _sync_directory(target.parent)
         return True
 
@@ -306,6 +319,7 @@ class RemoteStore(Store):
         self._fs = system
         self._base = base.rstrip("/")
         self._held: dict[str, bytes] | None = None
+        self._create = creator(uri)
 
     def open(self, path: str) -> IO[bytes]:
         """Open a file.
@@ -371,11 +385,15 @@ class RemoteStore(Store):
         return sorted(info.base_name for info in found if info.type == fs.FileType.File)
 
     def put_new(self, path: str, data: bytes) -> bool:
-        """Upload a file unless it exists.
+        """Upload a file on the condition that it does not exist.
 
-        Another writer between the test and the upload is not noticed. If the name depends on the
-        content, as for data files and manifests, it writes the same bytes, so that it does no harm.
+        Hadoop knows no such condition: there, another writer between the test and the upload is not
+        noticed.
         """
+        return self.put_same(path, data) if self._create is None else self._create(path, data)
+
+    def put_same(self, path: str, data: bytes) -> bool:
+        """Upload a file unless it exists, which is tested before."""
         with (
             contextlib.suppress(FileNotFoundError),
             _plain_errors(path),
@@ -472,6 +490,30 @@ def _plain_errors(path: str) -> Iterator[None]:
 
 def _stamp(info: fs.FileInfo) -> Stamp:
     return Stamp(info.size, info.mtime_ns if info.mtime_ns is not None else 0)
+
+
+def _move_new(temporary: Path, target: Path) -> bool:
+    """Move a file to its name unless another file has it, and return whether it was moved.
+
+    Outside of Windows, moving replaces a file, so that writers take turns.
+    """
+    if os.name == "nt":
+        try:
+            temporary.rename(target)
+        except FileExistsError:
+            return False
+        return True
+    fcntl = import_module("fcntl")
+    handle = os.open(target.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        if target.exists():
+            return False
+        temporary.replace(target)
+    finally:
+        # This also ends the lock.
+        os.close(handle)
+    return True
 
 
 def _sync_directory(path: Path) -> None:

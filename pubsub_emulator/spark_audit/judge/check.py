@@ -244,6 +244,8 @@ class _Candidates:
         notes[:0] = faults
         if relay is None:
             return Judged(notes=notes)
+        # The time of a block in the measures is the relay chain's, whatever the row says.
+        row = {**row, "slot_now": relay.slot_now}
         try:
             outcome, refusal = judge_block(head, candidate, relay)
         # The machine failed, not the history.

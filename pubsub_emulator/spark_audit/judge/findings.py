@@ -37,6 +37,9 @@ MISSING_SEGMENT: Final = "MissingSegment"
 UNOPENED_PROOF: Final = "UnopenedProof"
 """An imported relay proof does not open under its storage root."""
 
+MISSING_KEY: Final = "MissingKey"
+"""An imported relay proof does not give the value of a key that every parachain reads."""
+
 UNREAD_NODES: Final = "UnreadNodes"
 """An imported relay proof has nodes that no key can need, or lists nodes twice."""
 

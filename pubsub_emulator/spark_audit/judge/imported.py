@@ -20,9 +20,10 @@ from pubsub_emulator.spark_audit.judge.findings import Severity
 from pubsub_emulator.spark_audit.judge.measures import row_measures
 from pubsub_emulator.spark_audit.judge.notes import Judged, Note, Place, contradictions, shown
 from pubsub_emulator.spark_audit.judge.shared import Shared
-from pubsub_emulator.spark_audit.real_proofs.attribution import Attribution
+from pubsub_emulator.spark_audit.real_proofs.attribution import TOP, Attribution
 from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import attribute_inherent, proof_parts
+from pubsub_emulator.spark_audit.real_proofs.well_known import NEEDED_KEYS
 
 _FOREIGN: Final = (
     *(
@@ -90,8 +91,23 @@ def judge_imported(
         )
     at = columns_of(row, POSITIONED)
     parts = [{**at, **part} for part in proof_parts(found)]
+    notes += _missing(place, row, found, opened)
     notes += _left(place, row, found, opened)
     return Judged(notes=notes, measures=measures, parts=parts, whole=whole)
+
+
+def _missing(
+    place: Place, row: Row, found: Attribution, opened: Mapping[str, object]
+) -> Iterator[Note]:
+    """Yield a finding for each key that every parachain reads and the proof has no value of.
+
+    The runtime refuses such a block, so the proof is not that of a block as it was imported.
+    """
+    for part in found.parts:
+        if part.trie == TOP and part.key in NEEDED_KEYS and part.state != "value":
+            evidence = figures_evidence({**opened, "key": part.key.hex()})
+            said = f"{part.name}, which every parachain reads, is {part.state}"
+            yield place.finding(row, findings.MISSING_KEY, Severity.ERROR, evidence, said)
 
 
 def _left(

@@ -2,13 +2,17 @@
 
 Their severity is `info`. The memory between blocks is bounded, however long the history is. So an
 audit can continue from it when the history grows (AU-16).
+
+The memory moves on only with facts that the chain knows: the slot of the relay block in which a
+candidate was judged, and included valid blocks. A refused candidate can claim any slot, so its
+claim must neither make the memory grow nor make it forget.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from pubsub_emulator.spark_audit.history.row import Kept, Row
+from pubsub_emulator.spark_audit.history.row import EPOCH, Kept, Row
 from pubsub_emulator.spark_audit.history.rows import BLOCK_PLACE
 from pubsub_emulator.spark_audit.judge import findings
 from pubsub_emulator.spark_audit.judge.evidence import (
@@ -17,10 +21,12 @@ from pubsub_emulator.spark_audit.judge.evidence import (
     hexed,
 )
 from pubsub_emulator.spark_audit.judge.findings import Severity, Thresholds, finding_row
+from pubsub_emulator.spark_audit.judge.measures import SLOT_DURATION
 
 HABIT_COLUMNS: Final = (
     *(
         *BLOCK_PLACE,
+        "block_time",
         "status",
         "verdict",
         "judged",
@@ -37,8 +43,13 @@ HABIT_COLUMNS: Final = (
 SERVED_COLUMNS: Final = ("publisher", "complete", "unchanged")
 """Columns of `publisher_measures` that patterns need, beside the block's position."""
 
-_SLOT_WINDOW: Final = 1024
-"""Slots behind the newest one within which two headers for one slot are noticed."""
+SLOT_WINDOW: Final = 1024
+"""Two headers for one slot are noticed if both were judged within so many slots of that slot."""
+MOST_SEALS: Final = 8 * SLOT_WINDOW
+"""Seals that the memory holds. One set of collators has at most two for each slot of the window, so
+only a chain that exchanges its collators again and again reaches this."""
+MOST_RUNS: Final = 4096
+"""Runs, and publishers, that the memory holds."""
 _MILLION: Final = 1_000_000
 
 
@@ -112,11 +123,14 @@ class HabitMemory:
         """The first block that an author sealed for a slot, by slot and author."""
         self.reported: set[tuple[int, bytes]] = set()
         """Slots and authors whose equivocation is reported already."""
-        self.newest_slot = 0
+        self.slot_now = 0
+        """The newest slot that the chain knows."""
+        self.crowded = False
+        """Whether seals were forgotten although their slots are within the window."""
         self.last: tuple[int, bytes | None] | None = None
         """Relay parent and cursor of the last valid included block."""
         self.known: dict[int, None] = {}
-        """Publishers that any block has met."""
+        """Publishers that any block has met, the last one met at the end."""
 
     def add(
         self, blocks: Iterable[Row], publishers: PublisherRows, headers: Headers
@@ -129,6 +143,7 @@ class HabitMemory:
             self.chain = (row["network"], row["chain"])
             if not row["judged"] or row["status"] == "imported":
                 continue
+            self.advance(row)
             yield from self.equivocation(row, headers)
             if row["status"] == "included" and row["verdict"] is None:
                 yield from self.included(row, publishers(row["segment"], row["position"]))
@@ -146,7 +161,8 @@ class HabitMemory:
                 for (slot, author), place in self.slots.items()
             ],
             "reported": sorted([slot, author.hex()] for slot, author in self.reported),
-            "newest_slot": self.newest_slot,
+            "slot_now": self.slot_now,
+            "crowded": self.crowded,
             "last": None if self.last is None else [self.last[0], hexed(self.last[1])],
             "known": list(self.known),
         }
@@ -166,30 +182,66 @@ class HabitMemory:
             for slot, author, at in data["slots"]
         }
         out.reported = {(slot, bytes.fromhex(author)) for slot, author in data["reported"]}
-        out.newest_slot = data["newest_slot"]
+        out.slot_now = data["slot_now"]
+        out.crowded = data["crowded"]
         if data["last"] is not None:
             relay_parent, cursor = data["last"]
             out.last = relay_parent, None if cursor is None else bytes.fromhex(cursor)
         out.known = dict.fromkeys(data["known"])
         return out
 
+    def advance(self, row: Row) -> None:
+        """Move on to the slot in which a row was judged, and forget seals for slots long before it.
+
+        That slot is the relay chain's. If it is not known, the slot of an included valid block
+        counts, which is never in the future.
+        """
+        known = self.slot_now
+        if row["block_time"] is not None:
+            known = max(known, (row["block_time"] - EPOCH) // SLOT_DURATION)
+        elif row["slot"] is not None and row["status"] == "included" and row["verdict"] is None:
+            known = max(known, row["slot"])
+        if known == self.slot_now:
+            return
+        self.slot_now = known
+        self.forget([place for place in self.slots if place[0] < known - SLOT_WINDOW])
+
+    def make_room(self) -> None:
+        """Forget a quarter of the seals if there are too many, those for the farthest slots first.
+
+        A seal whose slot is reported already stays as long as possible, so that it is not reported
+        twice.
+        """
+        if len(self.slots) <= MOST_SEALS:
+            return
+        self.crowded = True
+
+        def worth(place: tuple[int, bytes]) -> tuple[bool, int, tuple[int, bytes]]:
+            return place in self.reported, -abs(place[0] - self.slot_now), place
+
+        self.forget(sorted(self.slots, key=worth)[: MOST_SEALS // 4])
+
+    def forget(self, places: Iterable[tuple[int, bytes]]) -> None:
+        """Forget the seals for these slots."""
+        for place in places:
+            del self.slots[place]
+            self.reported.discard(place)
+
     def equivocation(self, row: Row, headers: Headers) -> Iterator[Row]:
         """Yield a finding if the block's author sealed another header for the same slot.
 
         Each author is reported once for a slot. Without both headers there is no evidence, so there
-        is no finding.
+        is no finding. A slot that is far from the present one is not remembered: a refused
+        candidate may claim any slot.
         """
         slot, author = row["slot"], row["collator"]
         if slot is None or author is None or not row["sealed"]:
             return
-        if slot > self.newest_slot:
-            self.newest_slot = slot
-            # Slots outside of the window are forgotten, or the memory would grow with the history.
-            for old in [key for key in self.slots if key[0] < slot - _SLOT_WINDOW]:
-                del self.slots[old]
-                self.reported.discard(old)
+        if abs(slot - self.slot_now) > SLOT_WINDOW:
+            return
         place = (slot, author)
         first = self.slots.setdefault(place, _Place.of(row))
+        self.make_room()
         if first.block == row["block"] or place in self.reported:
             return
         pair = [headers(at.segment, at.position) for at in (first, _Place.of(row))]
@@ -232,11 +284,25 @@ class HabitMemory:
                 _Place.of(row), findings.EXPIRED_AS_VALID, row["block"], evidence, said
             )
         served = {each["publisher"] for each in publishers if each["complete"] or each["unchanged"]}
-        self.known.update(dict.fromkeys(each["publisher"] for each in publishers))
+        yield from self.meet(each["publisher"] for each in publishers)
         for publisher in sorted(self.known):
             waits = row["stopped"] and publisher not in served
             yield from self.run(findings.STARVATION, str(publisher), row, share, holds=waits)
         self.last = row["relay_parent"], row["cursor_after"]
+
+    def meet(self, publishers: Iterable[int]) -> Iterator[Row]:
+        """Note the publishers that a block met.
+
+        If there are too many, forget the one that was met longest ago, and yield a finding if its
+        run is long enough.
+        """
+        for publisher in publishers:
+            self.known.pop(publisher, None)
+            self.known[publisher] = None
+        while len(self.known) > MOST_RUNS:
+            forgotten = next(iter(self.known))
+            del self.known[forgotten]
+            yield from self.end(findings.STARVATION, str(forgotten))
 
     def run(self, code: str, who: str, row: Row, figure: int, *, holds: bool) -> Iterator[Row]:
         """Lengthen a run of blocks with one habit, or end it and yield its finding.
@@ -251,8 +317,15 @@ class HabitMemory:
             if run is None:
                 run = self.runs[key] = _Run(_Place.of(row), _Place.of(row))
             run.add(row, figure)
+            # The run of a collator that builds no more blocks would never end.
+            while len(self.runs) > MOST_RUNS:
+                yield from self.end(*next(iter(self.runs)))
             return
-        run = self.runs.pop(key, None)
+        yield from self.end(code, who)
+
+    def end(self, code: str, who: str) -> Iterator[Row]:
+        """End a run, if there is one, and yield its finding if it was long enough."""
+        run = self.runs.pop((code, who), None)
         if run is not None and run.length >= self.least[code]:
             yield self.report(code, who, run)
 

@@ -143,7 +143,7 @@ def put_whole(store: Store, path: str, data: bytes) -> None:
 
     Raises `OSError`.
     """
-    if not store.put_new(path, data) and not _is_whole(store, path):
+    if not store.put_same(path, data) and not _is_whole(store, path):
         store.put(path, data)
 
 

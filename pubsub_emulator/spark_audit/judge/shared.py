@@ -3,18 +3,28 @@
 It consists of proof nodes, relay headers, and changes of collator sets and subscriptions.
 """
 
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.spark_audit.engine.pace import told
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, FileEntry
+from pubsub_emulator.spark_audit.history.manifest import (
+    COMMITS,
+    CommitError,
+    FileEntry,
+    read_manifest,
+)
 from pubsub_emulator.spark_audit.history.reader import Fault, read_file
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
-from pubsub_emulator.spark_audit.judge.task import Task, commits_before
+from pubsub_emulator.spark_audit.judge.task import Task, manifests_before
+
+MOST_SEGMENTS: Final = 64
+"""Earlier segments whose relay headers stay in memory."""
 
 RelayBlock = tuple[Hash, int | None]
 """Storage root of a relay block, and the slot that no candidate judged in it may exceed."""
@@ -38,9 +48,11 @@ class Shared:
     """All storage roots that rows give a relay block, whether from a header or from an inherent."""
     _vouched: dict[int, set[bytes]] = field(default_factory=dict)
     """The storage roots that a relay block has by rows with its own header's hash."""
-    _older: Iterator[Commit] = field(default_factory=lambda: iter(()))
-    """The network's earlier commits, the last one first, from the first one that was not read yet.
-    """
+    _older: list[str] | None = None
+    """Names of the manifests of earlier segments, whose headers the task does not have; `None`
+    before they were listed."""
+    _headers: dict[str, dict[int, RelayBlock]] = field(default_factory=dict)
+    """Relay blocks of some earlier segments by manifest, the one used last at the end."""
     _changes: dict[int, list[Row]] | None = None
     """Changes of collator sets and subscriptions, by chain; `None` before they were read."""
     _changes_whole: bool = True
@@ -52,9 +64,8 @@ class Shared:
 
         Relay headers are read at once, everything else when it is needed.
         """
-        older = commits_before(task.root, task.network, task.segment)
-        out = Shared(task, open_store(task.root).holding(), _older=older)
-        out._read_relay(task.relay)
+        out = Shared(task, open_store(task.root).holding())
+        out._relay = out._read_relay(task.relay)
         return out
 
     @property
@@ -102,15 +113,49 @@ class Shared:
     def relay(self, number: int) -> RelayBlock | None:
         """Return storage root and slot of a relay block, `None` if the history has no header of it.
 
-        A block on an old relay parent needs headers of earlier segments. They are read from one
-        commit after another until the block is found.
+        A block on an old relay parent needs headers of earlier segments. A refused candidate can
+        claim any relay parent, so the segment is found by halves, and the headers of only a few
+        segments stay in memory.
         """
-        while number not in self._relay and (commit := next(self._older, None)) is not None:
-            # The task has read the headers of the segment before already.
+        if number in self._relay:
+            return self._relay[number]
+        if self._older is None:
+            self._older = manifests_before(self.store, self.task.network, self.task.segment)
+        low = 0
+        high = len(self._older)
+        while low < high:
+            middle = (low + high) // 2
+            headers = self._older_headers(self._older[middle])
+            if not headers:
+                # It cannot be read, or has none. That is noted where the segment itself is judged.
+                del self._older[middle]
+                high -= 1
+            elif number < min(headers):
+                high = middle
+            elif number > max(headers):
+                low = middle + 1
+            else:
+                return headers.get(number)
+        return None
+
+    def _older_headers(self, name: str) -> dict[int, RelayBlock]:
+        """Return the relay blocks of an earlier segment by its manifest's name."""
+        found = self._headers.pop(name, None)
+        if found is None:
+            found = {}
+            # The task has the headers of the segment before already.
             known = {entry.path for entry in self.task.relay}
-            headers = (entry for entry in commit.files if entry.table == schema.RELAY_HEADERS.name)
-            self._read_relay(tuple(entry for entry in headers if entry.path not in known))
-        return self._relay.get(number)
+            with contextlib.suppress(CommitError, OSError):
+                entries = (
+                    entry
+                    for entry in read_manifest(self.store, name).files
+                    if entry.table == schema.RELAY_HEADERS.name and entry.path not in known
+                )
+                found = self._read_relay(tuple(entries), roots=False)
+        self._headers[name] = found
+        while len(self._headers) > MOST_SEGMENTS:
+            del self._headers[next(iter(self._headers))]
+        return found
 
     def relay_roots(self, number: int) -> set[bytes]:
         """Return every storage root that the rows give a relay block."""
@@ -173,25 +218,32 @@ class Shared:
                     twice.add(number)
         return {number: data for number, data in out.items() if number not in twice}
 
-    def _read_relay(self, entries: tuple[FileEntry, ...]) -> None:
-        """Read relay headers.
+    def _read_relay(
+        self, entries: tuple[FileEntry, ...], *, roots: bool = True
+    ) -> dict[int, RelayBlock]:
+        """Read relay headers, and return the blocks by number.
+
+        With `roots`, remember every root that the rows state, for `relay_roots` and `vouched`.
 
         A number for which two rows give different roots or slots is damaged, and neither is
         believed. That holds only if the second row is from a relay header: rows without a hash
         repeat the claim of an inherent, which may be wrong.
         """
+        blocks: dict[int, RelayBlock] = {}
         twice: set[int] = set()
         for entry in entries:
             for row in self._rows(entry):
                 number, found = row["number"], (Hash(row["storage_root"]), row["slot"])
-                self._roots.setdefault(number, set()).add(row["storage_root"])
-                if row["hash"] is not None:
+                if roots:
+                    self._roots.setdefault(number, set()).add(row["storage_root"])
+                if roots and row["hash"] is not None:
                     self._vouched.setdefault(number, set()).add(row["storage_root"])
-                if self._relay.setdefault(number, found) != found and row["hash"] is not None:
+                if blocks.setdefault(number, found) != found and row["hash"] is not None:
                     self._fault(entry, f"relay block {number} has two storage roots or slots")
                     twice.add(number)
         for number in twice:
-            del self._relay[number]
+            del blocks[number]
+        return blocks
 
     def _fault(self, entry: FileEntry, error: str) -> None:
         self.faults.append(Fault(entry.path, error, None, entry.network, None, entry.segment))

@@ -29,9 +29,9 @@ from pubsub_emulator.spark_audit.history.manifest import (
 )
 from pubsub_emulator.spark_audit.history.row import Kept
 from pubsub_emulator.spark_audit.history.schema import Table
-from pubsub_emulator.spark_audit.history.storage import open_store
+from pubsub_emulator.spark_audit.history.storage import Store, open_store
 
-CHECK_VERSION: Final = 9
+CHECK_VERSION: Final = 10
 """Raised when the same rows would be judged or measured differently. Results of an older version
 are then made again."""
 
@@ -232,12 +232,19 @@ def _entries(data: Iterable[Kept]) -> tuple[FileEntry, ...]:
 def commits_before(root: str, network: str, segment: int) -> Iterator[Commit]:
     """Yield a network's readable commits before a segment, the last one first.
 
-    It reads one manifest at a time. Few blocks need one: those whose relay parent is older than the
-    segment before.
+    It reads one manifest at a time.
     """
     store = open_store(root)
-    for name in sorted(store.names(COMMITS), reverse=True):
+    for name in reversed(manifests_before(store, network, segment)):
+        with contextlib.suppress(CommitError, OSError):
+            yield read_manifest(store, name)
+
+
+def manifests_before(store: Store, network: str, segment: int) -> list[str]:
+    """Return the names of a network's manifests before a segment, in order of their segments."""
+    found: list[tuple[int, str]] = []
+    for name in store.names(COMMITS):
         place = place_of(f"{COMMITS}/{name}")
         if place is not None and place[0] == network and place[1] < segment:
-            with contextlib.suppress(CommitError, OSError):
-                yield read_manifest(store, name)
+            found.append((place[1], name))
+    return [name for _, name in sorted(found)]

@@ -203,6 +203,9 @@ def fold_chains(text: str, out: str) -> Answer:
                         Fault(f"{schema.BLOCKS.name}/network={fold.network}", said, **place).row()
                     )
             state.sizes.add(blocks, publishers)
+    faults += [
+        _crowded(fold, chain).row() for chain, state in chains.items() if state.watch.crowded
+    ]
     pending = {chain: list(state.watch.open_runs()) for chain, state in chains.items()}
     sizes = {chain: list(state.sizes.rows(fold.network, chain)) for chain, state in chains.items()}
     tables: dict[str, tuple[Table, list[Row]]] = {
@@ -230,6 +233,19 @@ def fold_chains(text: str, out: str) -> Answer:
     }
     others = {"state.json.z": _pack(chains)}
     return results.write_result(store, fold.name, tables, receipt, others=others, keep=fold.keep)
+
+
+def _crowded(fold: Fold, chain: int) -> Fault:
+    """Return the fault of a chain with more seals than the memory for patterns holds.
+
+    It is the same in each fold, so that it is counted once and does not depend on the folds.
+    """
+    said = (
+        f"it has more than {patterns.MOST_SEALS} seals for {2 * patterns.SLOT_WINDOW} slots: not"
+        " all equivocations are noticed"
+    )
+    path = f"{schema.BLOCKS.name}/network={fold.network}/chain={chain}"
+    return Fault(path, said, None, fold.network, chain)
 
 
 @dataclass(slots=True)
@@ -312,11 +328,12 @@ def _served(publishers: pa.Table) -> patterns.PublisherRows:
 def _headers(fold: Fold, chain: int) -> patterns.Headers:
     """Return a function that reads a chain's headers from the history.
 
-    Only headers of suspected equivocations are asked for. The headers of the last segment asked for
-    stay in memory.
+    Only headers of suspected equivocations are asked for. The headers of the last two segments
+    asked for stay in memory.
     """
 
-    @lru_cache(maxsize=1)
+    # The two headers of an equivocation can be in two segments.
+    @lru_cache(maxsize=2)
     def read(segment: int) -> dict[int, bytes]:
         """Return the chain's headers in a segment by position."""
         commits = commits_before(fold.root, fold.network, segment + 1)

@@ -126,13 +126,15 @@ def attribute(
     *,
     absences: bool = False,
     cached: bool = False,
+    needed: Iterable[bytes] = (),
 ) -> Attribution:
     """Attribute the bytes of a proof without knowing which keys were asked for.
 
     The keys `usual`, and those for which `is_usual` holds, count as asked for. With `absences`,
     nodes that lead to no entry count as proving that a key is absent; otherwise they are unread.
     With `cached`, the chain may have stored nodes of child tries: nodes to which no node leads are
-    unplaced if they may be below a proven root of a child trie. Raises `ProofError`.
+    unplaced if they may be below a proven root of a child trie. Keys that are `needed` have a part
+    even if they are not proven. Raises `ProofError`.
     """
     listed = list(proof)
     ledger = _Ledger({blake2_256(node): node for node in listed})
@@ -150,6 +152,8 @@ def attribute(
             others.sort(key=lambda key: -len(path_nodes(trie_root, ledger.nodes, key)[0]))
         for key in others:
             ledger.add(trie_root, (child, key), opened.entries, usual=False)
+    for key in needed:
+        ledger.found.setdefault((TOP, key), _Path((), True, "not proven", None))
     reached = (node_hash for _, opened in tries.values() for node_hash in opened.reached)
     below = cached and any(is_child_root(key) and value is not None for key, value in top.items())
     return _attribution(listed, ledger, frozenset(reached if absences else ()), cached=below)

@@ -34,7 +34,11 @@ from pubsub_emulator.spark_audit.real_proofs.imported import (
 )
 from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, open_proof, path_nodes
 from pubsub_emulator.spark_audit.real_proofs.values import Values
-from pubsub_emulator.spark_audit.real_proofs.well_known import expected_keys, is_channel_of
+from pubsub_emulator.spark_audit.real_proofs.well_known import (
+    NEEDED_KEYS,
+    expected_keys,
+    is_channel_of,
+)
 
 T = TypeVar("T")
 
@@ -169,11 +173,18 @@ def attribute_inherent(root: Hash, proof: Iterable[bytes], para: ParaId) -> Attr
 
     Keys that a collator commonly proves count as asked for. It is not known which other keys it
     asked for, or which nodes the chain has stored. Nodes that can be explained by either are not
-    unread. Raises `ProofError`.
+    unread. Keys that every parachain reads have a part even if they are not proven. Raises
+    `ProofError`.
     """
     usual = expected_keys(para)
     return attribute(
-        root, proof, usual, lambda key: is_channel_of(key, para), absences=True, cached=True
+        root,
+        proof,
+        usual,
+        lambda key: is_channel_of(key, para),
+        absences=True,
+        cached=True,
+        needed=NEEDED_KEYS,
     )
 
 

@@ -53,6 +53,10 @@ _CAPACITY: Final = b":relay_dispatch_queue_remaining_capacity"
 _PUBLISHER: Final = storage_keys.CHILD_STORAGE_PREFIX + b"pubsub"
 """The beginning of the root keys of publishers' child tries."""
 
+NEEDED_KEYS: Final = (storage_keys.ACTIVE_CONFIG,)
+"""Keys that the runtime of every parachain reads from the relay proof, and without whose value it
+refuses a block."""
+
 
 @lru_cache(maxsize=1)
 def _names() -> dict[bytes, str]:

@@ -1,5 +1,6 @@
 """The comparison of an audit with the truth: which planted cheats it found."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,8 +12,10 @@ from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.rows import BLOCK_PLACE
+from pubsub_emulator.spark_audit.history.storage import Store
 from pubsub_emulator.spark_audit.judge.findings import Severity
 from pubsub_emulator.spark_audit.judge.results import Results
+from pubsub_emulator.spark_audit.simulate.run import PLAN
 from pubsub_emulator.spark_audit.simulate.unit import RECEIPTS
 
 _PLACE: Final = (*BLOCK_PLACE, "collator")
@@ -30,6 +33,8 @@ class NoTruth(PubsubError):
 class Score:
     """The comparison's result.
 
+    `planted` includes the cheats that are `gone`.
+
     A finding is right if block, collator and verdict are those of a planted cheat. Findings of
     severity `info` are not counted.
     """
@@ -38,6 +43,11 @@ class Score:
     """Planted cheats by strategy."""
     caught: Counter[str] = field(default_factory=Counter)
     """Planted cheats for which there is the right finding, by strategy."""
+    gone: Counter[str] = field(default_factory=Counter)
+    """Planted cheats by strategy that the simulation counted and that `truth` does not list any
+    more. The segments with them were lost, and so were their findings."""
+    uncommitted: int = 0
+    """Data files of the history that no manifest named when it was audited."""
     missed: list[Charge] = field(default_factory=list)
     """Planted cheats without the right finding."""
     wrong: list[Charge] = field(default_factory=list)
@@ -73,7 +83,11 @@ def score(history: Address, audit: Address) -> Score:
     for row in _truth(opened, out.faults):
         due[_charge(row, row["verdict"])] = row["strategy"]
         out.planted[row["strategy"]] += 1
-    for row in _findings(Results.open(audit)):
+    out.gone = _counted(opened.root) - out.planted
+    out.planted += out.gone
+    results = Results.open(audit)
+    out.uncommitted = results.report.get("uncommitted_files") or 0
+    for row in _findings(results):
         charge = _charge(row, row["code"])
         strategy = due.pop(charge, None)
         if strategy is None:
@@ -87,6 +101,25 @@ def score(history: Address, audit: Address) -> Score:
 def _charge(row: Row, code: str) -> Charge:
     """Return the accusation that a row makes: block, collator and verdict."""
     return (*(row[name] for name in _PLACE), code)
+
+
+def _counted(history: Store) -> Counter[str]:
+    """Return the planted cheats that the simulation counted, by strategy."""
+    total: Counter[str] = Counter()
+    for name in history.names(RECEIPTS):
+        if name != PLAN and name.endswith(".json"):
+            total.update(_cheats(history, f"{RECEIPTS}/{name}"))
+    return total
+
+
+def _cheats(history: Store, path: str) -> dict[str, int]:
+    """Return the planted cheats of a network by its receipt. Raises `NoTruth` for a damaged one."""
+    try:
+        cheats = json.loads(history.read(path))["cheats"]
+        counts = {str(name): count for name, count in cheats.items() if count >= 0}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise NoTruth(f"{history}/{path}: not a receipt of a simulation ({error})") from None
+    return counts
 
 
 def _truth(history: History, faults: list[Fault]) -> Iterator[Row]:

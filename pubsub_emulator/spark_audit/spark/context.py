@@ -5,12 +5,14 @@ use this interpreter and this program.
 """
 
 import atexit
+import contextlib
 import logging
 import os
 import re
 import sys
 import tempfile
-from typing import IO, Final
+from collections.abc import Iterator
+from typing import IO, Any, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark import SparkConf, SparkContext
@@ -44,12 +46,17 @@ _SHIPPED: Final = ("spark.archives", "spark.submit.pyFiles", "spark.yarn.dist.ar
 _jvm_log: list[IO[bytes]] = []
 """The file with the standard error of this process's JVM. It is not shown to the user, but error
 messages quote it."""
+_is_light: list[bool] = []
+"""Not empty if this process's JVM has the options of an audit."""
 
 
-def start_context(master: str | None = None, name: str = "pubsub-audit") -> SparkContext:
+def start_context(
+    master: str | None = None, name: str = "pubsub-audit", *, light: bool = True
+) -> SparkContext:
     """Start a Spark context, which the caller must stop (AU-8).
 
-    Under `spark-submit`, the JVM runs already and the user's settings hold. Otherwise a JVM is
+    With `light`, JVMs are started for units in Python, else with Spark's defaults, for queries in
+    SQL. Under `spark-submit`, the JVM runs already and the user's settings hold. Otherwise a JVM is
     started with a Java of this machine. Raises `SparkUnavailable`, `JavaNotFound`.
     """
     hush_py4j()
@@ -73,11 +80,11 @@ def start_context(master: str | None = None, name: str = "pubsub-audit") -> Spar
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             _share_sources()
         if not submitted:
-            _open_gateway()
+            _open_gateway(light=light)
             conf = SparkConf()
         conf.setMaster(url)
         conf.setAppName(name)
-        for key, value in _settings(local=local).items():
+        for key, value in _settings(local=local, light=light).items():
             conf.setIfMissing(key, value)
         context = SparkContext.getOrCreate(conf)
         context.setLogLevel("ERROR")
@@ -140,7 +147,7 @@ def _with_retries(url: str) -> str:
     return url if found is None else f"local[{found.group(1) or '1'},{ATTEMPTS}]"
 
 
-def _settings(*, local: bool) -> dict[str, str]:
+def _settings(*, local: bool, light: bool) -> dict[str, str]:
     """Return default settings, which a user's configuration overrides."""
     settings = {"spark.ui.enabled": str(not local).lower(), "spark.ui.showConsoleProgress": "false"}
     settings |= {"spark.python.worker.reuse": "true", "spark.log.level": "ERROR"}
@@ -150,7 +157,7 @@ def _settings(*, local: bool) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
         }
-    return {**settings, "spark.executor.extraJavaOptions": LIGHT_JVM}
+    return {**settings, "spark.executor.extraJavaOptions": LIGHT_JVM} if light else settings
 
 
 def _share_sources() -> None:
@@ -161,15 +168,46 @@ def _share_sources() -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join(path for path in (root, *paths) if path)
 
 
-def _open_gateway() -> None:
+def _open_gateway(*, light: bool) -> None:
     """Start the JVM with its standard error in a file.
 
     Before there is a context, its log level cannot be set, so a redirected stream is the only way
     to silence it.
     """
     if SparkContext._gateway is not None:  # noqa: SLF001  # a JVM of this process is reused, as pyspark does
-        return
-    os.environ.setdefault("JDK_JAVA_OPTIONS", LIGHT_JVM)
+        # A context that is not stopped yet is shared, so its JVM stays as well.
+        if light or not _is_light or SparkContext._active_spark_context is not None:  # noqa: SLF001  # as above
+            return
+        _close_gateway()
+    if light and "JDK_JAVA_OPTIONS" not in os.environ:
+        with _variable("JDK_JAVA_OPTIONS", LIGHT_JVM):
+            _launch()
+        _is_light.append(True)
+    else:
+        _launch()
+
+
+def _close_gateway() -> None:
+    """End the JVM that was started for an audit. It ends when its standard input does."""
+    gateway: Any = SparkContext._gateway  # noqa: SLF001  # no other way to reach it
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    forget_context()
+
+
+@contextlib.contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    """Set a variable of the environment, and remove it at the end."""
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        del os.environ[name]
+
+
+def _launch() -> None:
+    """Start the JVM and hand it to pyspark."""
+    _is_light.clear()
     log = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the JVM runs
     atexit.register(log.close)
     _jvm_log.append(log)

@@ -16,12 +16,12 @@ from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable
 
 
 def start_session(audit: Address | None = None, master: str | None = None) -> SparkSession:
-    """Start a session, as `spark_audit.session` does.
+    """Start a session with Spark's own settings, as `spark_audit.session` does.
 
     Raises `SparkUnavailable`, `JavaNotFound`, `ResultError`, `OSError`.
     """
     results = None if audit is None else Results.open(audit)
-    session = SparkSession(start_context(master, "pubsub-session"))
+    session = SparkSession(start_context(master, "pubsub-session", light=False))
     session.conf.set("spark.sql.session.timeZone", "UTC")
     if results is not None:
         register(session, results)

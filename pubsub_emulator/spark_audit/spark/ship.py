@@ -28,8 +28,8 @@ from pubsub_emulator.primitives.errors import MissingPackage, PubsubError
 PACKAGE: Final = "pubsub_emulator"
 """The package that contains all rooms."""
 REQUIRED: Final = (
-    *("click", "coincurve", "cryptography", "py-sr25519-bindings", "pyarrow", "pycryptodome"),
-    *("pydantic", "rich", "sortedcontainers", "xxhash"),
+    *("click", "coincurve", "cryptography", "obstore", "py-sr25519-bindings", "pyarrow"),
+    *("pycryptodome", "pydantic", "rich", "sortedcontainers", "xxhash"),
 )
 """Distributions that the program imports on a driver or a worker. Spark and Java are part of the
 cluster."""

@@ -6,7 +6,7 @@ short program ends, and would abort it.
 
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,8 +86,11 @@ def _history_tables(store: Store) -> dict[str, list[str]]:
     }
 
 
-def ask(place: Address | Store, question: str) -> Answer:
+def ask(place: Address | Store, question: str, *, unsafe: bool = False) -> Answer:
     """Answer a SQL question about the tables of an audit or of a history.
+
+    The question is one statement. It reads the files of the tables and no others, writes no files,
+    and loads no extensions, unless `unsafe` is set.
 
     Raises `AskError` if DuckDB cannot run it or the answer is too large, and everything that
     `local_tables` raises.
@@ -98,6 +101,8 @@ def ask(place: Address | Store, question: str) -> Answer:
         connection.execute(
             f"SET TimeZone = 'UTC'; SET temp_directory = ''; SET memory_limit = '{MOST_BYTES}B'"
         )
+        if not unsafe:
+            _shut(connection, [path for files in tables.values() for path in files])
         is_history = "blocks" in tables
         # Segments that were written in different versions of a table have different columns.
         later = ", union_by_name = true" if is_history else ""
@@ -108,6 +113,10 @@ def ask(place: Address | Store, question: str) -> Answer:
             )
             connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {source}")  # noqa: S608  # names of our own
         try:
+            count = len(connection.extract_statements(question))
+            if count != 1:
+                said = "the SQL is empty" if count == 0 else f"the SQL has {count} statements"
+                raise AskError(f"{said}; one statement is answered")
             found = connection.execute(question)
             names = tuple(column[0] for column in found.description or ())
             return Answer(names, _rows(found))
@@ -115,6 +124,19 @@ def ask(place: Address | Store, question: str) -> Answer:
             said = " ".join(str(error).split())
             more = f"; `pubsub audit` makes {', '.join(RESULT_TABLES)}" if is_history else ""
             raise AskError(f"{said}; the tables are {', '.join(tables)}{more}") from None
+
+
+def _shut(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> None:
+    """Let statements read only these files, and keep them from changing that.
+
+    DuckDB compares a path as it is written in a statement as well as the file that it finds, so
+    that both spellings of a path must be allowed.
+    """
+    plain = ("'" + path.replace("'", "''") + "'" for path in paths)
+    allowed = ", ".join(dict.fromkeys((*plain, *map(_quoted, paths))))
+    connection.execute(f"SET allowed_paths = [{allowed}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
 
 
 def _rows(found: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:

@@ -93,6 +93,15 @@ def test_a_revision_is_run_as_it_is_in_the_repository_and_not_as_the_folder_is(
     done = python(Path(pubsub_emulator.__file__).parent / "__main__.py", *command, folder=folder)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["figures"]["relay blocks"]["values"] == [7, 9]
+    # With this variable, Python does not look for modules in the current directory.
+    safe = python(
+        *(Path(pubsub_emulator.__file__).parent / "__main__.py", *command),
+        folder=folder,
+        PYTHONSAFEPATH="1",
+        PYTHONPATH=str(Path(pubsub_emulator.__file__).parents[1]),
+    )
+    assert safe.returncode == 0, safe.stderr
+    assert json.loads(safe.stdout)["figures"]["relay blocks"]["values"] == [7, 9]
 
 
 @pytest.mark.parametrize(

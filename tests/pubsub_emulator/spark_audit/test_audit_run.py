@@ -17,7 +17,13 @@ from pubsub_emulator.spark_audit.audit import ledger, rounds
 from pubsub_emulator.spark_audit.audit.follow import follow
 from pubsub_emulator.spark_audit.audit.ledger import LEDGER
 from pubsub_emulator.spark_audit.audit.rounds import Progress, Rounds
-from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
+from pubsub_emulator.spark_audit.audit.run import (
+    CLEAN,
+    INCOMPLETE,
+    AuditFailed,
+    AuditResult,
+    audit,
+)
 from pubsub_emulator.spark_audit.history import reader, schema
 from pubsub_emulator.spark_audit.history.listing import Listing
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, canonical_json
@@ -398,6 +404,71 @@ def test_a_network_that_is_gone_leaves_nothing(long: Path, tmp_path: Path) -> No
     audit(history, tmp_path / "out", engine="python")
     for path in (history / COMMITS).glob("one-*.json"):
         path.unlink()
-    left = audit(history, tmp_path / "out", engine="python")
+    left = audit(history, tmp_path / "out", engine="python", fail_on=None)
     assert left.units_judged == 0
-    _same(left, audit(history, tmp_path / "other", engine="python"))
+    fresh = audit(history, tmp_path / "other", engine="python", fail_on=None)
+    # The loss of the network is told, beside the rows that the rest of the history gives.
+    (told,) = left.results.rows(schema.QUARANTINE)
+    assert (told["network"], told["segment"]) == ("one", SEGMENTS - 1)
+    assert (left.exit_code, fresh.exit_code) == (INCOMPLETE, CLEAN)
+    rows, others = all_rows(left), all_rows(fresh)
+    assert rows.pop("quarantine") != others.pop("quarantine")
+    assert rows == others
+
+
+def _without_the_end(long: Path, tmp_path: Path) -> Path:
+    """A history that was audited into `out`, and then lost the last manifest of a network."""
+    history = shutil.copytree(long, tmp_path / "history")
+    audit(history, tmp_path / "out", engine="python")
+    max((history / COMMITS).glob("two-*.json")).unlink()
+    return history
+
+
+def test_a_network_that_lost_its_end_is_not_verified(long: Path, tmp_path: Path) -> None:
+    history = _without_the_end(long, tmp_path)
+    for _ in range(2):
+        # It is told in each run, not only in the first one that notices.
+        found = audit(history, tmp_path / "out", engine="python", fail_on=None)
+        assert found.exit_code == INCOMPLETE
+        assert found.head is None
+        status = {(row["network"], row["status"]) for row in found.chains}
+        assert status == {("one", "verified"), ("two", "not verified")}
+        assert found.codes["MissingSegment"] == sum(row["network"] == "two" for row in found.chains)
+        assert any("an earlier audit has read" in row["error"] for row in _quarantined(found))
+    assert found.uncommitted > 0
+
+
+def _quarantined(result: AuditResult) -> list[dict[str, Any]]:
+    return list(result.results.rows(schema.QUARANTINE))
+
+
+def test_a_demanded_head_accepts_a_history_that_is_shorter(long: Path, tmp_path: Path) -> None:
+    history = _without_the_end(long, tmp_path)
+    fresh = audit(history, tmp_path / "other", engine="python")
+    accepted = audit(history, tmp_path / "out", engine="python", head=fresh.head)
+    assert (accepted.exit_code, accepted.head) == (fresh.exit_code, fresh.head)
+    _same(accepted, fresh)
+    assert audit(history, tmp_path / "out", engine="python").quarantined == 0
+
+
+def test_the_end_that_comes_back_is_taken(long: Path, whole: AuditResult, tmp_path: Path) -> None:
+    history = _without_the_end(long, tmp_path)
+    audit(history, tmp_path / "out", engine="python")
+    shutil.copytree(long / COMMITS, history / COMMITS, dirs_exist_ok=True)
+    _same(audit(history, tmp_path / "out", engine="python"), whole)
+
+
+def test_another_history_at_the_same_place_has_lost_nothing(long: Path, tmp_path: Path) -> None:
+    history = shutil.copytree(long, tmp_path / "history")
+    audit(history, tmp_path / "out", engine="python")
+    shutil.rmtree(history)
+    write_history(history, 3, name="two", segment_length=1)
+    assert audit(history, tmp_path / "out", engine="python").quarantined == 0
+
+
+def test_data_without_any_manifest_is_incomplete(long: Path, tmp_path: Path) -> None:
+    history = shutil.copytree(long, tmp_path / "history")
+    for path in (history / COMMITS).iterdir():
+        path.unlink()
+    result = audit(history, tmp_path / "out", engine="python")
+    assert (result.exit_code, result.uncommitted > 0) == (INCOMPLETE, True)

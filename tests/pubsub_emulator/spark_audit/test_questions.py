@@ -4,6 +4,7 @@
 
 import json
 import re
+import shutil
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -225,6 +226,72 @@ def test_au15_a_question_from_the_command_line(asked: AuditResult) -> None:
         AskError, match=r'Referenced column "nope" was not found.*; the tables are block_measures'
     ):
         ask(asked.out, "SELECT nope")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "COPY (SELECT 1) TO '{file}'",
+        "EXPORT DATABASE '{file}'",
+        "ATTACH '{file}' AS other",
+        "SELECT * FROM read_text('{file}')",
+        "SELECT * FROM read_csv('{file}')",
+        "SELECT * FROM '{file}'",
+        "SELECT * FROM glob('{folder}/*')",
+        "INSTALL httpfs",
+        "LOAD '{file}'",
+        "SET enable_external_access = true",
+        "SET allowed_paths = ['{file}']",
+        "RESET lock_configuration",
+    ],
+)
+def test_a_question_reads_and_writes_nothing_but_the_tables(
+    asked: AuditResult, tmp_path: Path, statement: str
+) -> None:
+    file = tmp_path / "other.csv"
+    file.write_text("secret", encoding="utf-8")
+    with pytest.raises(AskError) as refused:
+        ask(asked.out, statement.format(file=file, folder=tmp_path))
+    assert "\n" not in str(refused.value)
+    assert file.read_text(encoding="utf-8") == "secret"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_unsafe_lifts_the_limits_of_a_question(asked: AuditResult, tmp_path: Path) -> None:
+    file = tmp_path / "other.csv"
+    done = CliRunner().invoke(
+        pubsub, ["sql", str(asked.out), f"COPY (SELECT 7 AS a) TO '{file}'", "--unsafe"]
+    )
+    assert done.exit_code == 0, done.output
+    assert file.read_text(encoding="utf-8").split() == ["a", "7"]
+    query = f"SELECT * FROM '{file}'"  # noqa: S608  # the name of our own file
+    assert ask(asked.out, query, unsafe=True).rows == [(7,)]
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("", "the SQL is empty"),
+        ("  ;\n", "the SQL is empty"),
+        ("-- nothing", "the SQL is empty"),
+        ("SELECT 1; SELECT 2", "the SQL has 2 statements"),
+    ],
+)
+def test_one_statement_is_answered(asked: AuditResult, question: str, said: str) -> None:
+    with pytest.raises(AskError, match=f"^{said}; one statement is answered$"):
+        ask(asked.out, question)
+
+
+def test_null_is_shown_as_null(asked: AuditResult) -> None:
+    shown = CliRunner().invoke(pubsub, ["sql", str(asked.out), "SELECT NULL AS a, 'x' AS b"])
+    assert "NULL" in shown.output
+
+
+def test_tables_whose_path_looks_like_a_pattern_are_read(
+    asked: AuditResult, tmp_path: Path
+) -> None:
+    place = shutil.copytree(asked.out, tmp_path / "it's [a] *?")
+    assert ask(place, "SELECT count(*) FROM chains").rows[0][0] == len(asked.chains)
 
 
 # SQL over a history: its tables as the manifests name them, each file compared first

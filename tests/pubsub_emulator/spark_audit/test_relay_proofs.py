@@ -14,6 +14,7 @@ from pubsub_emulator.cli.commands.evidence.run import check
 from pubsub_emulator.cli.exits import INCOMPLETE
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.storage_keys import ACTIVE_CONFIG
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import schema
@@ -210,6 +211,34 @@ def test_a_proof_under_another_root_is_reported(tmp_path: Path) -> None:
         5,
         {"UnopenedProof": 1},
     ), "no relay header has that root, either"
+
+
+def test_a_proof_without_a_key_that_every_parachain_reads_is_reported(tmp_path: Path) -> None:
+    """Its runtime would refuse such a block, whatever the file says."""
+    whole = read_relay_proof(MAINNET / "asset-hub-polkadot-3356195.json")
+    path, proven = path_nodes(whole.relay_root, whole.nodes(), ACTIVE_CONFIG)
+    assert proven
+    nodes = [
+        node for node in GOOD["trieNodes"] if blake2_256(bytes.fromhex(node[2:])) != list(path)[-1]
+    ]
+    assert len(nodes) == len(GOOD["trieNodes"]) - 1
+    given = {name: value for name, value in GOOD.items() if name != "reads_sp_trie"}
+    file = tmp_path / "proof.json"
+    file.write_text(json.dumps({**given, "trieNodes": nodes}), encoding="utf-8")
+    import_relay_proofs([file], tmp_path / "history")
+    result = audit(tmp_path / "history", tmp_path / "out", engine="python")
+    assert result.exit_code == 1
+    assert result.codes["MissingKey"] == 1
+    assert [row["status"] for row in result.chains] == ["not verified"]
+    (part,) = (
+        row
+        for row in result.results.rows(schema.PROOF_PARTS)
+        if row["name"] == "Configuration.ActiveConfig"
+    )
+    assert (part["kind"], part["state"], part["nodes"]) == ("key", "not proven", 0)
+    assert (
+        sum(row["bytes"] for row in result.results.rows(schema.PROOF_PARTS)) == result.proof_bytes
+    )
 
 
 def test_a_node_under_a_wrong_name_is_quarantined(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def light(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         ship,
         "REQUIRED",
-        tuple(name for name in REQUIRED if name not in {"pyarrow", "pycryptodome"}),
+        tuple(name for name in REQUIRED if name not in {"obstore", "pyarrow", "pycryptodome"}),
     )
 
 

@@ -3,6 +3,7 @@ was planted (AU-2).
 """
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from pyspark import SparkContext
 from support.audits import drop_a_node, write_history
 
+from pubsub_emulator.cli.commands.simulate.run import run_score
 from pubsub_emulator.collator.cheats import BUILT_IN
 from pubsub_emulator.emulator.network import round as network_round
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead
@@ -22,6 +24,7 @@ from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
 from pubsub_emulator.spark_audit.choice import open_mapper
 from pubsub_emulator.spark_audit.engine.engine import PythonMapper
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.simulate import population
 from pubsub_emulator.spark_audit.simulate.run import (
@@ -30,7 +33,7 @@ from pubsub_emulator.spark_audit.simulate.run import (
     SimulationRefused,
     simulate,
 )
-from pubsub_emulator.spark_audit.simulate.score import score
+from pubsub_emulator.spark_audit.simulate.score import NoTruth, score
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = Simulation(3, 60, "small", 250_000)
@@ -262,6 +265,30 @@ def test_a_score_tells_what_was_missed_and_what_nobody_planted(
     assert (scored.precision, scored.recall) == (0.0, 0.0)
     assert len(scored.missed) == small[1].cheats.total()
     assert [charge[-1] for charge in scored.wrong] == ["OmittedBelowBudget"]
+
+
+def test_planted_cheats_that_were_lost_with_their_segment_lower_the_recall(
+    small: tuple[Path, Simulated], tmp_path: Path
+) -> None:
+    history = shutil.copytree(small[0], tmp_path / "history")
+    max((history / COMMITS).glob("n00000-*.json")).unlink()
+    scored = score(history, audit(history, tmp_path / "audit", engine="python").out)
+    assert scored.gone.total() > 0
+    assert scored.planted == small[1].cheats
+    assert scored.recall < 1.0
+    assert scored.uncommitted > 0
+    shown = run_score(str(history), str(tmp_path / "audit"))
+    assert shown.code == 1
+
+
+@pytest.mark.parametrize("damage", [b"", b"[]", b'{"cheats": 3}', b'{"cheats": {"x": "y"}}'])
+def test_a_damaged_receipt_is_named(
+    small: tuple[Path, Simulated], small_audit: AuditResult, tmp_path: Path, damage: bytes
+) -> None:
+    history = shutil.copytree(small[0], tmp_path / "history")
+    (history / "_simulation/n00001.json").write_bytes(damage)
+    with pytest.raises(NoTruth, match=r"_simulation/n00001\.json: not a receipt"):
+        score(history, small_audit.out)
 
 
 @pytest.mark.parametrize("column", ["block", "collator", "verdict", None])

@@ -117,6 +117,8 @@ def run_audit(request: AuditOptions, *, growing: bool = False, report: bool = Fa
     show_audit(result)
     if result.quarantined:
         show_faults(result, request)
+    if result.uncommitted:
+        say("", uncommitted(result.uncommitted))
     files("written:", (*written(request.out), *(make_report(request.out) if report else ())))
     if result.codes:
         pubsub, out = program(), request.out
@@ -164,7 +166,8 @@ def _turn(result: AuditResult) -> str:
     return (
         f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {result.units_judged} units judged, "
         f"{_judged(result.judged, result.candidates)} candidates judged in all, {found} findings, "
-        f"{result.quarantined} quarantined, digest 0x{result.digest[:16]}…"
+        f"{result.quarantined} quarantined, {result.uncommitted} uncommitted files, digest"
+        f" 0x{result.digest[:16]}…"
     )
 
 
@@ -178,7 +181,12 @@ def document(result: AuditResult, out: str | Path) -> dict[str, object]:
         "proof_bytes": result.proof_bytes,
     }
     units = {"judged": result.units_judged, "known": result.units_skipped}
-    found = {"quarantined": result.quarantined, "findings": result.findings, "codes": result.codes}
+    found = {
+        "quarantined": result.quarantined,
+        "uncommitted_files": result.uncommitted,
+        "findings": result.findings,
+        "codes": result.codes,
+    }
     chains = [dict(row) for row in result.chains]
     return {
         **outcome,
@@ -234,6 +242,15 @@ def show_audit(result: AuditResult) -> None:
     again = f", {result.units_skipped} known from the last run" if result.units_skipped else ""
     said = _judged(result.judged, result.candidates)
     say(f"{said} candidates judged, {counted(result.units_judged, 'unit')} of work now{again}")
+
+
+def uncommitted(files: int) -> str:
+    """Say that a history has files that no manifest names."""
+    return (
+        f"{counted(files, 'data file')} of the history {'is' if files == 1 else 'are'} named by no"
+        " manifest, and not judged: a writer is still at work or was interrupted, or manifests were"
+        " lost"
+    )
 
 
 def _judged(judged: int, candidates: int) -> str | int:

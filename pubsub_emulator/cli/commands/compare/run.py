@@ -1,5 +1,6 @@
 """`pubsub compare`: runs what has to be run, and shows what differs; the sides are below."""
 
+import os
 import subprocess
 import sys
 import tarfile
@@ -275,13 +276,32 @@ def _of_revision(revision: str, scenario: str, folder: Path) -> Side:
         # repository without it
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(tree)  # noqa: S202  # filtered where Python can
-    _call(sys.executable, "-m", "pubsub_emulator", "run", place, "--out", str(out), folder=tree)
+    _call(
+        *(sys.executable, "-m", "pubsub_emulator", "run", place, "--out", str(out)),
+        folder=tree,
+        environment=_importing(tree),
+    )
     return replace(_of_folder(out), label=revision)
 
 
-def _call(*arguments: str, folder: Path | None = None) -> bytes:
+def _importing(tree: Path) -> dict[str, str]:
+    """Return this process's environment, changed so that Python imports from a tree first.
+
+    With `PYTHONSAFEPATH`, Python would not look into the current directory, and would run the
+    installed program instead of the revision.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    paths = [str(tree), *filter(None, [environment.get("PYTHONPATH")])]
+    return environment | {"PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _call(
+    *arguments: str, folder: Path | None = None, environment: dict[str, str] | None = None
+) -> bytes:
     try:
-        done = subprocess.run(arguments, cwd=folder, capture_output=True, check=False)  # noqa: S603  # no shell
+        done = subprocess.run(  # noqa: S603  # no shell
+            arguments, cwd=folder, env=environment, capture_output=True, check=False
+        )
     except FileNotFoundError as error:
         raise InputError(f"{arguments[0]}: not found") from error
     if done.returncode:

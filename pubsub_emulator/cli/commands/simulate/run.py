@@ -4,6 +4,7 @@ from statistics import median_low
 
 from pubsub_emulator.cli.base.own_process import spare_memory
 from pubsub_emulator.cli.base.result import Result
+from pubsub_emulator.cli.commands.audit.run import uncommitted
 from pubsub_emulator.cli.exits import FINDINGS, INCOMPLETE
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.spark_audit.choice import choose_engine, may_be_spark, open_mapper
@@ -95,14 +96,29 @@ def run_score(history: str, audit: str) -> Result:
     faults = [f"{fault.path}: {fault.error}" for fault in scored.faults]
     for fault in faults:
         say(f"not readable: {fault}")
+    if scored.gone:
+        say(
+            f"lost: {scored.gone.total():,} planted cheats, which the simulation counted, are not"
+            " in the history any more"
+        )
+    if scored.uncommitted:
+        say(uncommitted(scored.uncommitted))
     say(
         f"planted {scored.planted.total():,}, found {scored.caught.total():,}, found without being"
         f" planted {len(scored.wrong):,}: precision {scored.precision:.6f}, recall"
         f" {scored.recall:.6f}"
     )
     planted, found = (dict(sorted(each.items())) for each in (scored.planted, scored.caught))
+    lost = {"lost": dict(sorted(scored.gone.items())), "uncommitted_files": scored.uncommitted}
     wrongly = {"missed": len(scored.missed), "found_and_not_planted": len(scored.wrong)}
     rates = {"precision": scored.precision, "recall": scored.recall}
-    document = {"planted": planted, "found": found, **wrongly, "not_readable": faults, **rates}
-    wrong = scored.missed or scored.wrong
+    document = {
+        "planted": planted,
+        "found": found,
+        **lost,
+        **wrongly,
+        "not_readable": faults,
+        **rates,
+    }
+    wrong = scored.missed or scored.wrong or scored.gone
     return Result(document, FINDINGS if wrong else INCOMPLETE if faults else 0)

@@ -16,7 +16,7 @@ from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.judge.check import check_chain
 from pubsub_emulator.spark_audit.judge.shared import Shared
 from pubsub_emulator.spark_audit.judge.task import Task, make_tasks
-from pubsub_emulator.spark_audit.spark.sources.common import Offset, may_match, partitions_of
+from pubsub_emulator.spark_audit.spark.sources.common import may_match, partitions_of
 from pubsub_emulator.spark_audit.spark.sources.history import OfHistory
 
 SEGMENTS: Final = "segments"
@@ -52,7 +52,7 @@ class AuditSource(OfHistory):
     """
 
     format = "pubsub_audit"
-    known = ("table",)
+    known = (*OfHistory.known, "table")
     before = 1
     """A segment needs the checkpoints in the commit of the segment before."""
 
@@ -88,7 +88,7 @@ class AuditSource(OfHistory):
         yield from self._quarantined(shared.faults)
 
     def cut(
-        self, commits: Sequence[Commit], faults: Sequence[Fault], start: Offset
+        self, commits: Sequence[Commit], faults: Sequence[Fault], start: Mapping[str, int]
     ) -> list[api.InputPartition]:
         """Return a partition for each segment and group of chains, and one for faults."""
         parts: list[Task | Sequence[Fault]] = [faults] if faults else []
@@ -97,9 +97,11 @@ class AuditSource(OfHistory):
             chains = [
                 each
                 for each in task.chains
-                if may_match(self.filters, {**place, "chain": (each.chain,) * 2})
+                if self.fits({"chain": each.chain})
+                and may_match(self.filters, {**place, "chain": (each.chain,) * 2})
             ]
-            if chains and task.segment >= start.get(task.network, 0):
+            first = max(start.get(task.network, 0), self.begin)
+            if chains and task.segment >= first:
                 parts.append(replace(task, chains=tuple(chains)))
         return partitions_of(parts)
 

@@ -2,26 +2,41 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 from pyspark.sql import datasource as api
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.history.columns import in_schema, plain_schema
 
-Offset = dict[str, int]
-"""The place of a stream in its data."""
+_OF_CATALOG: Final = frozenset(
+    {
+        *("collation", "comment", "external", "is_managed_location", "location", "owner"),
+        *("provider", "serialization.format", "table_type"),
+    }
+)
+"""Properties that Spark passes beside the options of a table in its catalog."""
+
+Offset = dict[str, Any]
+"""The place of a stream in its data, as JSON in the stream's checkpoint."""
 
 
 class SourceError(PubsubError):
     """A wrong option, or data that cannot be read. The message is one line."""
 
 
-class Source(api.DataSource, api.DataSourceStreamReader):
+class Source(api.DataSource, api.DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A data source of Spark, which is also the reader of its stream.
+
+    The case of the names of options, tables and columns does not matter.
 
     Making one raises `SourceError` if an option is not known or has a wrong value.
     """
@@ -32,22 +47,38 @@ class Source(api.DataSource, api.DataSourceStreamReader):
     """Options beside `path` and `columns`."""
     columns: pa.Schema
     """The columns of the chosen table."""
+    shown: pa.Schema | None = None
+    """The same columns with the names that the user gave them in a schema."""
+    target: Offset | None = None
+    """The offset at which a stream with the trigger `availableNow` ends."""
     filters: Sequence[api.Filter] = ()
     """Filters that Spark applies to the rows. Partitions without any row that passes can be left
     out."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
+        given = {name.lower(): value for name, value in options.items()}
+        # Spark's catalog repeats the options of a table with a prefix.
+        options = {
+            name: value
+            for name, value in given.items()
+            if name not in _OF_CATALOG and not name.startswith("option.")
+        }
         super().__init__(options)
         names = sorted({"path", "columns", *self.known})
+        lower = {name.lower() for name in names}
         for name in options:
-            if name.lower() not in names:
+            if name == "paths":
+                raise SourceError(
+                    f"{self.format} reads one path; the rows of several are a union of DataFrames"
+                )
+            if name not in lower:
                 raise SourceError(
                     f"{self.format} has no option {name!r}; it has {', '.join(names)}"
                 )
 
     def text(self, name: str, default: str | None = None) -> str:
         """Return an option. Raises `SourceError` if it is missing and has no default."""
-        found = self.options.get(name, default)
+        found = self.options.get(name.lower(), default)
         if not found:
             raise SourceError(f"{self.format} needs the option {name!r}")
         return found
@@ -55,11 +86,12 @@ class Source(api.DataSource, api.DataSourceStreamReader):
     def choice(self, name: str, values: Iterable[str], default: str) -> str:
         """Return an option that must be one of some values."""
         found = self.text(name, default)
-        if found not in values:
+        known = {value.lower(): value for value in values}
+        if found.lower() not in known:
             raise SourceError(
-                f"{self.format}: option {name} is {found!r}; it can be {', '.join(values)}"
+                f"{self.format}: option {name} is {found!r}; it can be {', '.join(known.values())}"
             )
-        return found
+        return known[found.lower()]
 
     def number(self, name: str, default: int) -> int:
         """Return an option that must be a whole number from 0 on."""
@@ -71,22 +103,54 @@ class Source(api.DataSource, api.DataSourceStreamReader):
             raise SourceError(f"{self.format}: option {name} is {found!r}, not a whole number")
         return int(found)
 
+    def listed(self, name: str) -> list[str]:
+        """Return the parts of an option that is a list, an empty list if the option is missing."""
+        parts = (part.strip() for part in self.options.get(name.lower(), "").split(","))
+        return [part for part in parts if part]
+
+    def limit(self, name: str) -> int | None:
+        """Return an option that must be a whole number from 1 on, `None` if it is missing."""
+        if name.lower() not in self.options:
+            return None
+        found = self.number(name, 0)
+        if found == 0:
+            raise SourceError(f"{self.format}: option {name} must be 1 or more")
+        return found
+
     def chosen(self, schema: pa.Schema) -> pa.Schema:
         """Return a schema in Spark's types, with the columns that the option `columns` names.
 
         Without that option, it has all columns.
         """
-        named = [
-            name.strip() for name in self.options.get("columns", "").split(",") if name.strip()
-        ]
-        for name in named:
-            if name not in schema.names:
-                raise SourceError(
-                    f"{self.format} has no column {name!r}; it has {', '.join(schema.names)}"
-                )
+        named = {self._column(schema, name).name for name in self.listed("columns")}
         return pa.schema(
             [each for each in plain_schema(schema) if each.name in (named or schema.names)]
         )
+
+    def _column(self, schema: pa.Schema, name: str) -> pa.Field:
+        """Return a column by its name in any case. Raises `SourceError` if there is none."""
+        for field in schema:
+            if field.name.lower() == name.lower():
+                return field
+        raise SourceError(f"{self.format} has no column {name!r}; it has {', '.join(schema.names)}")
+
+    def narrow(self, wanted: StructType) -> None:
+        """Read only the columns of a schema that the user gave, in its order.
+
+        Raises `SourceError` for an unknown column or another type.
+        """
+        fields: list[pa.Field] = []
+        for field in wanted.fields:
+            column = self._column(self.columns, field.name)
+            kind = from_arrow_type(column.type)
+            if _nullable(field.dataType) != _nullable(kind):
+                raise SourceError(
+                    f"{self.format}: column {column.name} is {kind.simpleString()}, not"
+                    f" {field.dataType.simpleString()}"
+                )
+            fields.append(column.with_name(field.name))
+        self.shown = pa.schema(fields)
+        self.columns = pa.schema([self._column(self.columns, each.name) for each in fields])
 
     @abstractmethod
     def all(self) -> list[api.InputPartition]:
@@ -98,8 +162,10 @@ class Source(api.DataSource, api.DataSourceStreamReader):
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition in Spark's form."""
+        shown = self.columns if self.shown is None else self.shown
         for table in () if partition.value is None else self.rows(partition.value):
-            yield from in_schema(table, self.columns).to_batches()
+            found = in_schema(table, self.columns)
+            yield from pa.Table.from_arrays(found.columns, schema=shown).to_batches()
 
     @classmethod
     def name(cls) -> str:
@@ -110,17 +176,44 @@ class Source(api.DataSource, api.DataSourceStreamReader):
         """Return the columns of the table."""
         return from_arrow_schema(self.columns)
 
-    def reader(self, schema: StructType) -> api.DataSourceReader:  # noqa: ARG002  # the option `columns` decides
-        """Return the reader of a batch."""
+    def reader(self, schema: StructType) -> api.DataSourceReader:
+        """Return the reader of a batch. Raises `SourceError` for a schema that does not fit."""
+        self.narrow(schema)
         return _Reader(self)
 
-    def streamReader(self, schema: StructType) -> api.DataSourceStreamReader:  # noqa: ARG002, N802  # Spark's name
-        """Return the reader of a stream."""
+    def streamReader(self, schema: StructType) -> api.DataSourceStreamReader:  # noqa: N802  # Spark's name
+        """Return the reader of a stream. Raises `SourceError` for a schema that does not fit."""
+        self.narrow(schema)
         return self
 
     def initialOffset(self) -> Offset:  # noqa: N802  # Spark's name
         """Return the offset before all data."""
         return {}
+
+    @abstractmethod
+    def newest(self) -> Offset:
+        """Return the offset after all data that are there now."""
+
+    @abstractmethod
+    def limited(self, start: Offset, end: Offset) -> Offset:
+        """Return the offset up to which one batch reads, by the options that limit batches."""
+
+    def latestOffset(  # noqa: N802  # Spark's name
+        self, start: Offset | None = None, limit: ReadLimit | None = None
+    ) -> Offset:
+        """Return the offset up to which the next batch reads."""
+        end = self.newest() if self.target is None else self.target
+        if limit is None or isinstance(limit, ReadAllAvailable):
+            return end
+        return self.limited(start or {}, end)
+
+    def reportLatestOffset(self) -> Offset:  # noqa: N802  # Spark's name
+        """Return the offset after all data, for the progress of a stream."""
+        return self.newest()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # Spark's name
+        """Note the data that are there now. A stream with this trigger ends after them."""
+        self.target = self.newest()
 
 
 class _Reader(api.DataSourceReader):
@@ -140,6 +233,15 @@ class _Reader(api.DataSourceReader):
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
         return self.source.read(partition)
+
+
+def _nullable(kind: DataType) -> DataType:
+    """Return a type in which everything may be null, so that only the types are compared."""
+    if isinstance(kind, ArrayType):
+        return ArrayType(_nullable(kind.elementType))
+    if isinstance(kind, StructType):
+        return StructType([StructField(each.name, _nullable(each.dataType)) for each in kind])
+    return kind
 
 
 def partitions_of(values: Sequence[object]) -> list[api.InputPartition]:

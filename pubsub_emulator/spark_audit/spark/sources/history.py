@@ -1,23 +1,36 @@
 """The format `pubsub_history`: the tables of a history, each row group checked by its manifest."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from functools import partial
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import datasource as api
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxFiles,
+    ReadMaxRows,
+)
 
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES, Commit, FileEntry
+from pubsub_emulator.spark_audit.history.manifest import (
+    HISTORY_TABLES,
+    Commit,
+    CommitError,
+    FileEntry,
+    read_manifest,
+)
 from pubsub_emulator.spark_audit.history.reader import (
     Fault,
     History,
-    next_segments,
+    gapless_manifests,
     read_between,
     read_file,
 )
-from pubsub_emulator.spark_audit.history.storage import open_store
+from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.spark.sources.common import (
     Offset,
     Source,
@@ -35,36 +48,142 @@ PARTITION_BYTES: Final = 16 * 1_048_576
 class OfHistory(Source):
     """The base of sources that read a history segment by segment.
 
-    The offset of a stream is the next segment of each network. Raises `StorageError` for a wrong
-    address. Opening a history raises `CommitError` if there is none, and `OSError`.
+    Options of all of them:
+
+    - `network` and `chain`: the networks and chains to read, separated by commas; by default all.
+      Unlike filters, they also save the work of a stream.
+    - `from`: the segment at which reading begins, by default the first one.
+    - `maxSegmentsPerTrigger` and `maxBlocksPerTrigger`: how much a batch of a stream reads. A batch
+      has at least one segment.
+
+    The offset of a stream has, by network, the segment that is to follow (`next`) and the manifest
+    of the segment before it (`after`). If that manifest is not in the history any more, the history
+    was replaced, and the stream ends with an error.
+
+    Raises `StorageError` for a wrong address. Opening a history raises `CommitError` if there is
+    none, and `OSError`.
     """
 
+    known = ("network", "chain", "from", "maxSegmentsPerTrigger", "maxBlocksPerTrigger")
     before: ClassVar[int] = 0
     """How many segments before a batch its rows need."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
         self.root = open_store(self.text("path")).uri
+        self.networks = frozenset(self.listed("network"))
+        self.chains = frozenset(self.whole("chain", each) for each in self.listed("chain"))
+        self.begin = self.number("from", 0)
+        self.most_segments = self.limit("maxSegmentsPerTrigger")
+        self.most_blocks = self.limit("maxBlocksPerTrigger")
 
     def all(self) -> list[api.InputPartition]:
         """Return the partitions of all segments."""
         history = History.open(self.root)
-        return self.cut(history.commits, history.faults, {})
+        return self.cut(self._wanted(history.commits), history.faults, {})
 
-    def latestOffset(self, *_given: object) -> Offset:  # noqa: N802  # Spark's name
-        """Return, by network, the segment that is to follow."""
-        return next_segments(open_store(self.root))
+    def newest(self) -> Offset:
+        """Return, by network, the segment that is to follow and the last manifest."""
+        return {
+            network: {"next": max(manifests) + 1, "after": manifests[max(manifests)]}
+            for network, manifests in self._manifests().items()
+            if manifests
+        }
+
+    def limited(self, start: Offset, end: Offset) -> Offset:
+        """Return the offset after as many segments as a batch may have, the earliest ones first."""
+        self._check(start)
+        store = open_store(self.root)
+        waiting = sorted(
+            (segment, network, name)
+            for network, manifests in self._manifests().items()
+            for segment, name in manifests.items()
+            if max(self._next(start, network), self.begin) <= segment < self._next(end, network)
+        )
+        found = {network: place for network, place in start.items() if network in end}
+        blocks = 0
+        for at, (segment, network, name) in enumerate(waiting):
+            if self.most_segments is not None and at >= self.most_segments:
+                break
+            blocks += 0 if self.most_blocks is None else _blocks(store, name)
+            if at and self.most_blocks is not None and blocks > self.most_blocks:
+                break
+            found[network] = {"next": segment + 1, "after": name}
+        return found
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  # Spark's name
+        """Return a limit if the options set one. Spark passes it on to `latestOffset`."""
+        if self.most_segments is not None:
+            return ReadMaxFiles(self.most_segments)
+        return ReadAllAvailable() if self.most_blocks is None else ReadMaxRows(self.most_blocks)
 
     def partitions(self, start: Offset, end: Offset) -> list[api.InputPartition]:
-        """Return the partitions of the segments from `start` to before `end`."""
-        first = {network: at - self.before for network, at in start.items()}
-        return self.cut(*read_between(open_store(self.root), first, end), start)
+        """Return the partitions of the segments from `start` to before `end`.
+
+        Raises `SourceError` if the history was replaced since an offset was made.
+        """
+        self._check(start)
+        self._check(end)
+        first = {network: self._next(start, network) - self.before for network in start}
+        last = {network: self._next(end, network) for network in end}
+        commits, faults = read_between(open_store(self.root), first, last)
+        nexts = {network: self._next(start, network) for network in start}
+        return self.cut(self._wanted(commits), faults, nexts)
+
+    def fits(self, place: Mapping[str, Any]) -> bool:
+        """Return whether the options want rows of a place, which may lack network or chain."""
+        network, chain = place.get("network"), place.get("chain")
+        return (network is None or not self.networks or network in self.networks) and (
+            chain is None or not self.chains or chain in self.chains
+        )
+
+    def _wanted(self, commits: Sequence[Commit]) -> list[Commit]:
+        """Return the commits of the networks that the options name.
+
+        Segments before the first wanted one stay if others need them; `cut` leaves them out.
+        """
+        first = self.begin - self.before
+        return [
+            each
+            for each in commits
+            if self.fits({"network": each.network}) and each.segment >= first
+        ]
+
+    def _manifests(self) -> dict[str, dict[int, str]]:
+        """Return, by network, the names of manifests by segment."""
+        found = gapless_manifests(open_store(self.root))
+        return {name: each for name, each in found.items() if self.fits({"network": name})}
+
+    @staticmethod
+    def _next(offset: Offset, network: str) -> int:
+        """Return the segment that is to follow. Checkpoints of earlier versions have the number."""
+        place = offset.get(network, 0)
+        return int(place["next"] if isinstance(place, dict) else place)
+
+    def _check(self, offset: Offset) -> None:
+        """Raise `SourceError` if a manifest in an offset is not in the history."""
+        names: dict[str, set[str]] | None = None
+        for network, place in offset.items():
+            if not isinstance(place, dict):
+                continue
+            if names is None:
+                found = gapless_manifests(open_store(self.root))
+                names = {each: set(manifests.values()) for each, manifests in found.items()}
+            if place["after"] not in names.get(network, ()):
+                raise SourceError(
+                    f"{self.root}: the stream has read segment {place['next'] - 1} of network"
+                    f" {network} as {place['after']}, which is not in the history any more: the"
+                    " history was replaced or cut; begin a new stream, with another checkpoint"
+                )
 
     @abstractmethod
     def cut(
-        self, commits: Sequence[Commit], faults: Sequence[Fault], start: Offset
+        self, commits: Sequence[Commit], faults: Sequence[Fault], start: Mapping[str, int]
     ) -> list[api.InputPartition]:
-        """Return the partitions of commits from `start` on, and of faults of manifests."""
+        """Return the partitions of commits from `start` on, and of faults of manifests.
+
+        `start` is the first segment by network; a network that is missing begins with `from`.
+        """
 
 
 class HistorySource(OfHistory):
@@ -79,7 +198,7 @@ class HistorySource(OfHistory):
     """
 
     format = "pubsub_history"
-    known = ("table", "faults")
+    known = (*OfHistory.known, "table", "faults")
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
@@ -101,7 +220,7 @@ class HistorySource(OfHistory):
                 if isinstance(unit, Fault):
                     faults.append(unit)
                 elif self.table != schema.QUARANTINE.name:
-                    yield unit
+                    yield self._of_chains(unit)
         if self.table == schema.QUARANTINE.name:
             yield schema.QUARANTINE.arrow([fault.row() for fault in faults])
         elif faults and self.fails:
@@ -110,8 +229,15 @@ class HistorySource(OfHistory):
                 f"{said} (with faults=quarantine it is left out, and a row of the table quarantine)"
             )
 
+    def _of_chains(self, rows: pa.Table) -> pa.Table:
+        """Leave out rows of other chains, in tables that are not divided by chain."""
+        if not self.chains or "chain" not in rows.column_names:
+            return rows
+        chains = pa.array(sorted(self.chains), rows.schema.field("chain").type)
+        return rows.filter(pc.is_in(rows["chain"], chains))
+
     def cut(
-        self, commits: Sequence[Commit], faults: Sequence[Fault], start: Offset
+        self, commits: Sequence[Commit], faults: Sequence[Fault], start: Mapping[str, int]
     ) -> list[api.InputPartition]:
         """Return partitions of about the same size."""
         del start
@@ -119,8 +245,10 @@ class HistorySource(OfHistory):
         size = PARTITION_BYTES
         for entry in (entry for commit in commits for entry in commit.files):
             place = {name: (getattr(entry, name),) * 2 for name in ("network", "chain", "segment")}
-            if self.table not in {entry.table, schema.QUARANTINE.name} or not may_match(
-                self.filters, place
+            if (
+                self.table not in {entry.table, schema.QUARANTINE.name}
+                or not self.fits({"chain": entry.chain})
+                or not may_match(self.filters, place)
             ):
                 continue
             if size + entry.weight > PARTITION_BYTES:
@@ -129,3 +257,12 @@ class HistorySource(OfHistory):
             parts[-1][0].append(entry)
             size += entry.weight
         return partitions_of(parts)
+
+
+def _blocks(store: Store, name: str) -> int:
+    """Return the number of blocks in a segment, 0 if its manifest cannot be read."""
+    try:
+        commit = read_manifest(store, name)
+    except (CommitError, OSError):
+        return 0
+    return sum(entry.rows for entry in commit.files if entry.table == schema.BLOCKS.name)

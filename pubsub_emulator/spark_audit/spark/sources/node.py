@@ -2,11 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import datasource as api
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 from pubsub_emulator.client.node import BlockHeader, SubstrateNode
 from pubsub_emulator.client.rpc import connect
@@ -24,6 +25,9 @@ from pubsub_emulator.spark_audit.spark.sources.common import (
     partitions_of,
 )
 
+Part = tuple[int, int, str, str]
+"""A range of blocks: the numbers of the first and the last one, the hash of the block before them,
+which is empty if it is not known, and the hash of the last one."""
 Found = tuple[object, ...]
 """The values of a row, in the order of the table's columns."""
 
@@ -65,7 +69,12 @@ class NodeSource(Source):
     - `blocks` (default 100): the number of blocks in a partition;
     - `publishers`: for `entries`, the publishers whose child tries are read at each block;
     - `finalized` (default `true`): whether a stream waits for final blocks. With `false` it reads
-      the best ones, and keeps blocks that are taken back later.
+      the best ones. If the chain takes blocks back that the stream has read, the stream ends with
+      an error;
+    - `maxBlocksPerTrigger`: how many blocks a batch of a stream reads.
+
+    The offset of a stream has the number of the block that is to follow (`next`) and the hash of
+    the block before it (`after`).
 
     `candidates` has the parachain blocks that a relay chain of `pubsub serve` judged, with the
     verdict if one was refused. Filters on `number` leave blocks out. A failing node raises
@@ -73,7 +82,10 @@ class NodeSource(Source):
     """
 
     format = "pubsub_node"
-    known = ("table", "first", "last", "blocks", "publishers", "finalized")
+    known = (
+        *("table", "first", "last", "blocks", "publishers", "finalized"),
+        "maxBlocksPerTrigger",
+    )
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
@@ -84,24 +96,49 @@ class NodeSource(Source):
         self.publishers = [ParaId(self.whole("publishers", each.strip())) for each in listed]
         self.first, self.last = self.number("first", 1), self.number("last", I64_MAX)
         self.blocks = max(self.number("blocks", 100), 1)
+        self.most_blocks = self.limit("maxBlocksPerTrigger")
         self.finalized = self.choice("finalized", ("true", "false"), "true") == "true"
 
     def all(self) -> list[api.InputPartition]:
         """Return partitions of ranges of blocks."""
-        return self.partitions({}, self.latestOffset())
+        return self.partitions({}, self.newest())
 
-    def latestOffset(self, *_given: object) -> Offset:  # noqa: N802  # Spark's name
-        """Return the number after that of the newest block to read."""
-        return {"next": max(min(asyncio.run(self._newest()), self.last), self.first - 1) + 1}
+    def newest(self) -> Offset:
+        """Return the number after that of the newest block to read, and the block's hash."""
+        return asyncio.run(self._newest())
+
+    def limited(self, start: Offset, end: Offset) -> Offset:
+        """Return the offset after as many blocks as a batch may have."""
+        first = max(start.get("next", self.first), self.first)
+        if self.most_blocks is None or first + self.most_blocks >= end["next"]:
+            return end
+        return asyncio.run(self._after(first + self.most_blocks - 1))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  # Spark's name
+        """Return a limit if the options set one. Spark passes it on to `latestOffset`."""
+        return ReadAllAvailable() if self.most_blocks is None else ReadMaxRows(self.most_blocks)
 
     def partitions(self, start: Offset, end: Offset) -> list[api.InputPartition]:
-        """Return partitions for the blocks between two offsets."""
-        last = end["next"] - 1
-        firsts = range(start.get("next", self.first), last + 1, self.blocks)
-        parts = [(at, min(at + self.blocks - 1, last)) for at in firsts]
-        return partitions_of([part for part in parts if may_match(self.filters, {"number": part})])
+        """Return partitions for the blocks between two offsets.
 
-    def rows(self, part: tuple[int, int]) -> Iterator[pa.Table]:
+        Raises `SourceError` if the chain has taken back a block that an offset names.
+        """
+        last = end["next"] - 1
+        ends = [
+            min(at + self.blocks - 1, last)
+            for at in range(start.get("next", self.first), last + 1, self.blocks)
+        ]
+        hashes = asyncio.run(self._hashes(start, end, ends))
+        first, before = start.get("next", self.first), start.get("after", "")
+        parts: list[Part] = []
+        for at, after in zip(ends, hashes, strict=True):
+            parts.append((first, at, before, after))
+            first, before = at + 1, after
+        return partitions_of(
+            [part for part in parts if may_match(self.filters, {"number": part[:2]})]
+        )
+
+    def rows(self, part: Part) -> Iterator[pa.Table]:
         """Yield the rows of some blocks. Raises `FetchError`, `SourceError`, `ClientError`."""
         rows = asyncio.run(self._proofs(*part) if self.table == PROOFS else self._blocks(*part))
         names = SCHEMAS[self.table].names
@@ -109,28 +146,70 @@ class NodeSource(Source):
             [dict(zip(names, row, strict=True)) for row in rows], schema=SCHEMAS[self.table]
         )
 
-    async def _newest(self) -> int:
+    async def _newest(self) -> Offset:
         async with connect(self.url) as rpc:
             node = SubstrateNode(rpc)
             head = await (node.finalized_head() if self.finalized else node.best_head())
-            return (await node.header(head)).number
+            number = (await node.header(head)).number
+            if number > self.last:
+                number, head = self.last, await self._hash(node, self.last)
+            if number < self.first:
+                return {"next": self.first, "after": ""}
+            return {"next": number + 1, "after": hexed(head)}
 
-    async def _blocks(self, first: int, last: int) -> list[Found]:
+    async def _after(self, number: int) -> Offset:
+        """Return the offset after a block."""
+        async with connect(self.url) as rpc:
+            return {
+                "next": number + 1,
+                "after": hexed(await self._hash(SubstrateNode(rpc), number)),
+            }
+
+    async def _hash(self, node: SubstrateNode, number: int) -> bytes:
+        """Return the hash of a block. Raises `SourceError` if there is none."""
+        found = await node.block_hash(number)
+        if found is None:
+            raise SourceError(f"{self.url}: block {number} is not there any more")
+        return found
+
+    async def _hashes(self, start: Offset, end: Offset, numbers: Sequence[int]) -> list[str]:
+        """Return the hashes of blocks, after checking that both offsets are of the node's chain.
+
+        A checkpoint of an earlier version has no hashes.
+        """
+        async with connect(self.url) as rpc:
+            node = SubstrateNode(rpc)
+            for offset in (start, end):
+                known = offset.get("after", "")
+                now = await node.block_hash(offset["next"] - 1) if known else None
+                if known and (now is None or hexed(now) != known):
+                    number = offset["next"] - 1
+                    said = "is not there any more" if now is None else f"is {hexed(now)} now"
+                    raise SourceError(
+                        f"{self.url}: the stream has read block {number} as {known}, which {said}:"
+                        " the chain went back; begin a new stream, with another checkpoint"
+                    )
+            return [hexed(await self._hash(node, number)) for number in numbers]
+
+    async def _blocks(self, first: int, last: int, begins: str, ends: str) -> list[Found]:
         """Return the rows of blocks of all tables but `proofs`.
 
-        Each header must name the one before as its parent. Otherwise the chain took blocks back
-        while they were read.
+        Each header must name the one before as its parent, the first one the block `begins` if that
+        is known, and the last block must be `ends`. Otherwise the chain took blocks back in the
+        meantime.
         """
         rows: list[Found] = []
-        before: bytes | None = None
+        before: bytes | None = unhex(begins) if begins else None
         async with connect(self.url) as rpc:
             node = SubstrateNode(rpc)
             for number in range(first, last + 1):
-                found = await node.block_hash(number)
-                if found is None:
-                    raise SourceError(f"{self.url}: block {number} is not there any more")
+                found = await self._hash(node, number)
                 header = await node.header(found)
-                if header.number != number or before not in {None, header.parent}:
+                if (
+                    header.number != number
+                    or before not in {None, header.parent}
+                    or (number == last and hexed(found) != ends)
+                ):
                     raise SourceError(
                         f"{self.url}: block {number} does not follow the last one; the chain went"
                         " back"
@@ -179,12 +258,14 @@ class NodeSource(Source):
             async for key, value in node.child_storage(derive_child_key(para), header.hash)
         ]
 
-    async def _proofs(self, first: int, last: int) -> list[Found]:
-        """Return the rows of the table `proofs`."""
+    async def _proofs(self, first: int, last: int, _begins: str, ends: str) -> list[Found]:
+        """Return the rows of the table `proofs`. The last block must be `ends`."""
         async with Endpoints((self.url,), RequestRate()) as nodes:
             proofs = await ProofSource("node", ParaId(0), nodes).blocks(
                 first, last, lambda _done: None
             )
+        if proofs and proofs[-1].number == last and hexed(proofs[-1].block) != ends:
+            raise SourceError(f"{self.url}: block {last} is another one now; the chain went back")
         return [
             (
                 each.number,
