@@ -4,12 +4,13 @@ The agent trusts the root key that the replica shows when it connects. All later
 certified under this key: those to calls by a subnet, and those to queries by a node of it.
 """
 
+import asyncio
 import os
 import time
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
+import aiohttp
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from py_arkworks_bls12381 import GT, G1Point, G2Point
@@ -32,7 +33,10 @@ from interchain_events.icrc72.port.proxy import AFTER, FORWARD, FORWARDED, RECEI
 MOST_ANSWER: Final = 8 << 20
 """The most bytes of an answer."""
 PATIENCE: Final = 90.0
-"""The seconds that an answer, or the end of a call, may take."""
+"""The seconds that a whole answer, from the connection to its last byte, or the end of a call may
+take."""
+LONGEST_NUMBER: Final = 10
+"""The most bytes of a number in a certificate. All have 64 bits, which fit into ten groups of 7."""
 MOST_DEPTH: Final = 300
 """How deep the CBOR of a certificate is nested: two levels for each fork and label of its tree."""
 MOST_RANGES: Final = 10_000
@@ -48,7 +52,13 @@ _NO_ROUTE: Final = {404, 405}
 
 
 class AgentError(IcError):
-    """A replica does not answer, or its answer is not certified."""
+    """A canister cannot be called as it was named."""
+
+
+class ReplicaError(AgentError):
+    """A replica does not answer, or its answer is malformed or not certified."""
+
+    is_infrastructure = True
 
 
 class Certified(NamedTuple):
@@ -90,7 +100,10 @@ def read_certificate(data: bytes, root_key: bytes, canister: Principal, now: int
                 f"the certificate is of subnet {subnet.text}, which does not have {canister.text}"
             )
     found = Certified(subnet, _signed_tree(certificate, key))
-    check_time(number(found.value(b"time") or b""), now)
+    time = found.value(b"time")
+    if time is None:
+        raise BadRequest("the certificate shows no time")
+    check_time(number(time), now)
     return found
 
 
@@ -101,8 +114,19 @@ def check_time(time: int, now: int) -> None:
 
 
 def number(leb128: bytes) -> int:
-    """Return the natural number of an unsigned LEB128."""
-    return sum((each & 127) << 7 * at for at, each in enumerate(leb128))
+    """Return the natural number of 64 bits in unsigned LEB128.
+
+    Raises `BadRequest` if the bytes are no such number, or if bytes follow it.
+    """
+    if not 0 < len(leb128) <= LONGEST_NUMBER:
+        raise BadRequest(f"a number of {len(leb128):,} bytes, not of 1 to {LONGEST_NUMBER}")
+    ends = [each < 0x80 for each in leb128]
+    found = sum((each & 0x7F) << 7 * at for at, each in enumerate(leb128))
+    if ends != [False] * (len(leb128) - 1) + [True]:
+        raise BadRequest("a number does not end where its bytes end")
+    if found >= 1 << 64:
+        raise BadRequest("a number has more than 64 bits")
+    return found
 
 
 def _in_ranges(ranges: list[bytes], canister: Principal) -> bool:
@@ -179,7 +203,7 @@ class Agent:
         try:
             self.root_key = Fields(read_cbor(body, _ANSWER_DEPTH), "the status").blob("root_key")
         except BadRequest as error:
-            raise AgentError(f"{self.url} is no replica: {error}") from None
+            raise ReplicaError(f"{self.url} is no replica: {error}") from None
         for each in (canister, proxy):
             if each is not None:
                 self._meet(each)
@@ -261,7 +285,7 @@ class Agent:
                 return Answer(answer.map("reply").blob("arg"))
             return Answer(b"", answer.nat("reject_code"), answer.text("reject_message"))
         except (BadRequest, TypeError, IndexError) as error:
-            raise AgentError(f"{self.url}: query {method}: {error}") from error
+            raise ReplicaError(f"{self.url}: query {method}: {error}") from error
 
     def _call(self, canister: Principal, method: str, arg: bytes) -> Answer:
         """Call a canister, and ask for the status of the call until it has ended."""
@@ -285,14 +309,22 @@ class Agent:
             if found is not None and state == b"replied":
                 return Answer(found.value(*path, b"reply") or b"")
             if found is not None and state == b"rejected":
-                code, words = (
-                    found.value(*path, each) or b"" for each in (b"reject_code", b"reject_message")
-                )
-                return Answer(b"", number(code), words.decode(errors="backslashreplace"))
+                return self._rejected(found, path)
+            if state == b"done":
+                raise ReplicaError(f"{self.url}: the answer of {method} is not kept any more")
             if time.monotonic() > ends:
-                raise AgentError(f"{self.url}: {method} has not ended in {PATIENCE:g} s")
+                raise ReplicaError(f"{self.url}: {method} has not ended in {PATIENCE:g} s")
             time.sleep(_PAUSE)
             found = self._read_state(canister, (path,))
+
+    def _rejected(self, found: Certified, path: Path) -> Answer:
+        """Return the reject of a call."""
+        words = found.value(*path, b"reject_message") or b""
+        try:
+            code = number(found.value(*path, b"reject_code") or b"")
+        except BadRequest as error:
+            raise ReplicaError(f"{self.url}: the reject code is no number: {error}") from error
+        return Answer(b"", code, words.decode(errors="backslashreplace"))
 
     def _told(self, canister: Principal, body: bytes) -> Certified:
         """Return the verified state in an answer. Raises `NotAdmitted` if it is a rejection."""
@@ -306,7 +338,7 @@ class Agent:
                 answer.blob("certificate"), self.root_key, canister, time.time_ns()
             )
         except BadRequest as error:
-            raise AgentError(f"{self.url}: {error}") from error
+            raise ReplicaError(f"{self.url}: {error}") from error
 
     def _read_state(self, canister: Principal, paths: tuple[Path, ...]) -> Certified:
         content = self._content(
@@ -329,22 +361,44 @@ class Agent:
 
     def _http(self, path: str, body: bytes | None = None) -> tuple[int, bytes]:
         """Send an HTTP request. Return the status and the body, whose size is limited."""
-        kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
-        line = kind(self._parts.hostname or "", self._parts.port, timeout=PATIENCE)
         try:
-            headers = {"Content-Type": "application/cbor"}
-            line.request("GET" if body is None else "POST", self._parts.path + path, body, headers)
-            answer = line.getresponse()
-            data = answer.read(MOST_ANSWER + 1)
-        except (OSError, HTTPException) as error:
-            raise AgentError(
-                f"no replica answers at {self.url}: {str(error) or type(error).__name__}"
-            ) from error
-        finally:
-            line.close()
+            status, data = asyncio.run(self._exchange(path, body))
+        except (OSError, aiohttp.ClientError) as error:
+            # A `TimeoutError`, which is an `OSError`, has no text.
+            words = str(error) or f"the whole answer did not come within {PATIENCE:g} s"
+            raise ReplicaError(f"no replica answers at {self.url}: {words}") from error
         if len(data) > MOST_ANSWER:
-            raise AgentError(f"{self.url}: {path}: the answer has more than {MOST_ANSWER:,} bytes")
-        if answer.status not in {200, 202, *_NO_ROUTE}:
+            raise ReplicaError(
+                f"{self.url}: {path}: the answer has more than {MOST_ANSWER:,} bytes"
+            )
+        if status not in {200, 202, *_NO_ROUTE}:
             words = data[:200].decode(errors="backslashreplace").partition("\n")[0]
-            raise AgentError(f"{self.url}: {path}: {answer.status}: {words}")
-        return answer.status, data
+            # With 400 to 499 the replica blames the request, for example an unknown canister.
+            kind = AgentError if 400 <= status < 500 else ReplicaError
+            raise kind(f"{self.url}: {path}: {status}: {words}")
+        return status, data
+
+    async def _exchange(self, path: str, body: bytes | None) -> tuple[int, bytes]:
+        """Send an HTTP request. Return the status and at most `MOST_ANSWER` + 1 bytes of the body.
+
+        The time limit is for all of it: a replica that sends a byte now and then does not keep us.
+        """
+        async with (
+            # A compressed answer could be a thousand times as large as its bytes.
+            aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(total=PATIENCE), auto_decompress=False
+            ) as session,
+            session.request(
+                "GET" if body is None else "POST",
+                f"{self.url}{path}",
+                data=body,
+                headers={"Content-Type": "application/cbor"},
+                allow_redirects=False,
+            ) as answer,
+        ):
+            data = bytearray()
+            async for piece in answer.content.iter_any():
+                data += piece
+                if len(data) > MOST_ANSWER:
+                    break
+            return answer.status, bytes(data)

@@ -25,6 +25,11 @@ MOST_BODY: Final = 3 << 20
 """The most bytes of a request."""
 MOST_DEPTH: Final = 8
 """How deep the CBOR of a request is nested."""
+MOST_ITEMS: Final = 200_000
+"""How many items the CBOR of a request or answer has, those of all levels together.
+
+The smallest items have one byte, and as objects in memory up to a hundred.
+"""
 MOST_PATHS: Final = 1000
 """How many paths a `read_state` request has."""
 MOST_LABELS: Final = 127
@@ -52,6 +57,16 @@ class Request(NamedTuple):
     arg: bytes
     paths: tuple[Path, ...]
     """The paths of a `read_state` request."""
+    expiry: int
+    """The time (ns) until which it is valid."""
+    size: int
+    """The bytes of its body."""
+    targets: frozenset[bytes] | None
+    """The canisters for which all its delegations are; `None` if none of them is restricted."""
+
+    def is_for(self, canister: Principal) -> bool:
+        """Return whether the delegations of its sender reach to a canister."""
+        return self.targets is None or canister in self.targets
 
 
 def read_request(body: bytes, kind: str, now: int) -> Request:
@@ -64,23 +79,38 @@ def read_request(body: bytes, kind: str, now: int) -> Request:
     if content.text("request_type") != kind:
         raise BadRequest(f"request_type is not {kind!r}, which this address takes")
     expiry = content.nat("ingress_expiry")
-    last = now + LONGEST_STAY
-    # Agents look for the first words of this error, and then adjust their clock.
-    if not now < expiry <= last:
-        raise BadRequest(
-            f"Invalid request expiry: ingress_expiry {expiry} is not between {now} and {last}"
-        )
+    check_expiry(expiry, now)
     try:
         identity = hash_of(content.values)
     except (TypeError, RecursionError) as error:
         raise BadRequest(f"content: {error}") from None
     sender = content.principal("sender")
     reads = kind == "read_state"
-    canister = None if reads else content.principal("canister_id")
-    _check_sender(envelope, sender, canister, separated("ic-request") + identity, now)
-    if canister is None:
-        return Request(identity, sender, Principal(), "", b"", _paths(content))
-    return Request(identity, sender, canister, content.text("method_name"), content.blob("arg"), ())
+    targets = _check_sender(envelope, sender, separated("ic-request") + identity, now)
+    request = Request(
+        id=identity,
+        sender=sender,
+        canister=Principal() if reads else content.principal("canister_id"),
+        method="" if reads else content.text("method_name"),
+        arg=b"" if reads else content.blob("arg"),
+        paths=_paths(content) if reads else (),
+        expiry=expiry,
+        size=len(body),
+        targets=targets,
+    )
+    if not reads and not request.is_for(request.canister):
+        raise BadRequest(f"sender_delegation is not for {request.canister.text}")
+    return request
+
+
+def check_expiry(expiry: int, now: int) -> None:
+    """Check that a request is valid at the time `now` (ns). Raises `BadRequest`."""
+    last = now + LONGEST_STAY
+    # Agents look for the first words of this error, and then adjust their clock.
+    if not now < expiry <= last:
+        raise BadRequest(
+            f"Invalid request expiry: ingress_expiry {expiry} is not between {now} and {last}"
+        )
 
 
 class Fields:
@@ -146,6 +176,7 @@ class Fields:
 
 def read_cbor(body: bytes, depth: int) -> object:
     """Decode CBOR without tags, nested at most `depth` deep. Raises `BadRequest`."""
+    _check_items(body)
     try:
         given = dict.fromkeys(_TAGS, _no_tag)
         found: object = cbor2.loads(
@@ -158,6 +189,29 @@ def read_cbor(body: bytes, depth: int) -> object:
     except (cbor2.CBORDecodeError, TypeError) as error:
         raise BadRequest(f"the body is no CBOR: {error}") from None
     return found
+
+
+def _check_items(body: bytes) -> None:
+    """Check the number of items of CBOR before it is decoded. Raises `BadRequest`.
+
+    Anything malformed is left to the decoder.
+    """
+    at = 0
+    for _ in range(MOST_ITEMS):
+        if at >= len(body):
+            return
+        head = body[at]
+        at += 1
+        length = head & 31
+        if 24 <= length < 28:
+            width = 1 << length - 24
+            length = int.from_bytes(body[at : at + width], "big")
+            at += width
+        # Only byte strings and texts are followed by as many bytes as their length says.
+        if head >> 5 in {2, 3} and head & 31 < 28:
+            at += length
+    if at < len(body):
+        raise BadRequest(f"the body is no CBOR of up to {MOST_ITEMS:,} items")
 
 
 def _no_tag(_value: object, _immutable: bool) -> NoReturn:
@@ -179,30 +233,31 @@ def _paths(content: Fields) -> tuple[Path, ...]:
 
 
 def _check_sender(
-    envelope: Fields, sender: Principal, canister: Principal | None, message: bytes, now: int
-) -> None:
+    envelope: Fields, sender: Principal, message: bytes, now: int
+) -> frozenset[bytes] | None:
     """Check the sender's signature, and the chain of delegations from its key to the signing key.
 
-    A delegation may be restricted to canisters (`targets`). Raises `BadRequest`.
+    Delegations may be restricted to canisters (`targets`). Returns those that are in the targets of
+    all restricted ones, or `None` if none is restricted. Raises `BadRequest`.
     """
     if sender == ANONYMOUS:
         if envelope.has("sender_pubkey") or envelope.has("sender_sig"):
             raise BadRequest("the anonymous sender has no key and no signature")
-        return
+        return None
     key = envelope.blob("sender_pubkey")
     if self_authenticating(key) != sender:
         raise BadRequest(f"sender_pubkey is not the key of {sender.text}")
+    targets: frozenset[bytes] | None = None
     if envelope.has("sender_delegation"):
         for at, each in enumerate(envelope.list("sender_delegation", MOST_DELEGATIONS)):
             signed = Fields(each, f"sender_delegation[{at}]")
             delegation = signed.map("delegation")
             if delegation.nat("expiration") < now:
                 raise BadRequest(f"sender_delegation[{at}] has ended")
-            targets = (
-                delegation.list("targets", MOST_PATHS) if delegation.has("targets") else (canister,)
-            )
-            if canister is not None and canister not in targets:
-                raise BadRequest(f"sender_delegation[{at}] is not for {canister.text}")
+            if delegation.has("targets"):
+                given = delegation.list("targets", MOST_PATHS)
+                allowed = frozenset(target for target in given if isinstance(target, bytes))
+                targets = allowed if targets is None else targets & allowed
             try:
                 digest = hash_of(delegation.values)
             except TypeError as error:
@@ -212,6 +267,7 @@ def _check_sender(
             )
             key = delegation.blob("pubkey")
     check_signature(key, envelope.blob("sender_sig"), message)
+    return targets
 
 
 def check_signature(key: bytes, signature: bytes, message: bytes) -> None:

@@ -12,11 +12,18 @@ A state is a nested dictionary of labels and values. A form is its representatio
 from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
-State: TypeAlias = "Mapping[bytes, State] | bytes"
+State: TypeAlias = "Mapping[bytes, State] | Kept | bytes"
 Form: TypeAlias = "list[int | bytes | Form]"
 Path = tuple[bytes, ...]
+
+
+class Kept(Protocol):
+    """A part of a state that keeps its hashes, see `kept_tree`."""
+
+    def witness(self, paths: Sequence[Path]) -> tuple[Form, bytes]:
+        """Return the form that shows `paths` of the part, and the hash of the whole part."""
 
 
 def witness(state: State, paths: Sequence[Path]) -> tuple[Form, bytes]:
@@ -26,7 +33,9 @@ def witness(state: State, paths: Sequence[Path]) -> tuple[Form, bytes]:
     order of labels are shown, which proves its absence.
     """
     if isinstance(state, bytes):
-        return _kept([3, state], _hash("leaf", state), shown=bool(paths))
+        return _kept([3, state], hash_of_node("leaf", state), shown=bool(paths))
+    if not isinstance(state, Mapping):
+        return state.witness(paths)
     whole = () in paths
     labels = sorted(state)
     wanted: dict[bytes, list[Path]] = {}
@@ -37,9 +46,9 @@ def witness(state: State, paths: Sequence[Path]) -> tuple[Form, bytes]:
     for label in labels:
         form, inner = witness(state[label], [()] if whole else wanted.get(label, []))
         shown = whole or label in wanted or label in beside
-        parts.append(_kept([2, label, form], _hash("labeled", label + inner), shown=shown))
+        parts.append(_kept([2, label, form], hash_of_node("labeled", label + inner), shown=shown))
     if not parts:
-        return _kept([0], _hash("empty", b""), shown=bool(paths))
+        return _kept([0], hash_of_node("empty", b""), shown=bool(paths))
     return _kept(*_joined(parts), shown=bool(paths))
 
 
@@ -56,7 +65,7 @@ def _joined(parts: list[tuple[Form, bytes]]) -> tuple[Form, bytes]:
     half = len(parts) // 2
     (left, first), (right, second) = _joined(parts[:half]), _joined(parts[half:])
     return _kept(
-        [1, left, right], _hash("fork", first + second), shown=(left[0], right[0]) != (4, 4)
+        [1, left, right], hash_of_node("fork", first + second), shown=(left[0], right[0]) != (4, 4)
     )
 
 
@@ -69,13 +78,13 @@ def digest(form: object) -> bytes:
     """Return the root hash of a form. Raises `ValueError` if it is malformed."""
     match form:
         case [0]:
-            return _hash("empty", b"")
+            return hash_of_node("empty", b"")
         case [1, left, right]:
-            return _hash("fork", digest(left) + digest(right))
+            return hash_of_node("fork", digest(left) + digest(right))
         case [2, bytes(label), tree]:
-            return _hash("labeled", label + digest(tree))
+            return hash_of_node("labeled", label + digest(tree))
         case [3, bytes(value)]:
-            return _hash("leaf", value)
+            return hash_of_node("leaf", value)
         case [4, bytes(pruned)] if len(pruned) == sha256().digest_size:
             return pruned
     raise ValueError("a part of a tree is no form of one")
@@ -111,7 +120,8 @@ def leaf(form: object, *path: bytes) -> bytes | None:
     return None
 
 
-def _hash(kind: str, data: bytes) -> bytes:
+def hash_of_node(kind: str, data: bytes) -> bytes:
+    """Return the hash of a node: `empty`, `fork`, `labeled` or `leaf`."""
     return sha256(separated(f"ic-hashtree-{kind}") + data).digest()
 
 

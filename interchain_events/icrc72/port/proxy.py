@@ -23,6 +23,8 @@ INTERFACE: Final = """service : {
 """The interface, which is also the proxy's public metadata."""
 MOST_KEPT: Final = 1000
 """How many of the last messages it keeps."""
+MOST_KEPT_BYTES: Final = 1_000_000
+"""The most bytes of these messages together, so that they fit into one answer."""
 FORWARD: Final = Codec(parse_types("(principal, text, blob)"))
 FORWARDED: Final = Codec(
     parse_types("(variant { Ok : blob; Err : record { code : nat; message : text } })")
@@ -40,6 +42,11 @@ class Received(NamedTuple):
     method: str
     arg: bytes
 
+    @property
+    def size(self) -> int:
+        """Return the bytes that it takes."""
+        return len(self.caller) + len(self.method.encode()) + len(self.arg)
+
 
 class Proxy(Canister):
     """A canister that forwards calls of users, and records and answers those of canisters."""
@@ -50,6 +57,8 @@ class Proxy(Canister):
         self.received: tuple[Received, ...] = ()
         self.dropped = 0
         """How many messages were dropped before those that are kept."""
+        self.kept_bytes = 0
+        """The bytes of the messages that are kept."""
 
     def inspect(self, method: str, _caller: Principal, _arg: bytes) -> bool:
         """Return whether a user's request is admitted: only `forward` is."""
@@ -61,10 +70,23 @@ class Proxy(Canister):
             raw, name, inner = cast("tuple[bytes, str, bytes]", FORWARD.decode(arg))
             ctx.call(Principal(raw), name, inner, self._back)
             return
-        kept = (*self.received, Received(ctx.caller, method, arg))
-        self.dropped += max(len(kept) - MOST_KEPT, 0)
-        self.received = kept[-MOST_KEPT:]
+        self._keep(Received(ctx.caller, method, arg))
         ctx.reply(b"DIDL\0\0")
+
+    def _keep(self, message: Received) -> None:
+        """Keep a message, and drop the oldest ones beyond the limits.
+
+        A message that is larger than all that may be kept is dropped, too.
+        """
+        kept = (*self.received, message)
+        size = self.kept_bytes + message.size
+        first = 0
+        while len(kept) - first > MOST_KEPT or size > MOST_KEPT_BYTES:
+            size -= kept[first].size
+            first += 1
+        self.received = kept[first:]
+        self.kept_bytes = size
+        self.dropped += first
 
     @staticmethod
     def _back(ctx: Context, answer: Answer) -> None:

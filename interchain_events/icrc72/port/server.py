@@ -14,19 +14,27 @@ catches up.
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Final, NamedTuple
+from typing import Final
 
 from aiohttp import hdrs, web
 
-from interchain_events.icrc72.ic.canister import SECOND, Answer, Ticket
+from interchain_events.icrc72.ic.canister import SECOND
 from interchain_events.icrc72.ic.errors import IcError, PrincipalError
 from interchain_events.icrc72.ic.principal import MANAGEMENT, Principal
-from interchain_events.icrc72.port.authority import Authority, cbor, nat
-from interchain_events.icrc72.port.envelope import MOST_BODY, BadRequest, Request, read_request
-from interchain_events.icrc72.port.hash_tree import State
+from interchain_events.icrc72.port.authority import Authority, cbor
+from interchain_events.icrc72.port.envelope import (
+    MOST_BODY,
+    BadRequest,
+    Request,
+    check_expiry,
+    read_request,
+)
+from interchain_events.icrc72.port.hash_tree import Path, State
+from interchain_events.icrc72.port.kept_tree import LENGTH
 from interchain_events.icrc72.port.proxy import Proxy
+from interchain_events.icrc72.port.requests import Requests, rejection
 from interchain_events.icrc72.scenario import Run
 from pubsub_emulator.serving.body import read_body
 from pubsub_emulator.serving.guard import Names, guard
@@ -35,8 +43,6 @@ from pubsub_emulator.serving.listening import listening
 CBOR: Final = "application/cbor"
 MOST_ROUNDS: Final = 100
 """How many rounds a call waits for its answer. Then the caller has to ask again."""
-MOST_REQUESTS: Final = 1000
-"""How many of the last requests are kept with their answers."""
 _CATCHING_UP: Final = 10
 """How many rounds are run at a time when the canisters' time is behind."""
 _TICK: Final = 0.1
@@ -50,14 +56,6 @@ _PROVED: Final = {b"certified_data", b"controllers", b"metadata", b"module_hash"
 """The parts of a canister's state that anybody may read."""
 
 
-class _Ingress(NamedTuple):
-    """A call of a user."""
-
-    request: Request
-    subnet: int
-    ticket: Ticket
-
-
 class Port:
     """The HTTP interface of one run."""
 
@@ -69,7 +67,8 @@ class Port:
         self.proxy = run.who["proxy"] = self.network.create(0, Proxy())
         self._names = names
         self._clock = clock
-        self._requests: dict[bytes, _Ingress] = {}
+        self._latest = 0
+        self._requests = Requests(self.network.subnets)
 
     def application(self) -> web.Application:
         """Return the aiohttp application."""
@@ -109,31 +108,45 @@ class Port:
         """Submit a call and wait for its answer. A request that is known is not submitted again."""
         request = await self._read(http, "call")
         subnet = self._subnet(http, request)
+        if self._requests.get(request.id) is None and not await self._has_room(request.size):
+            return _refused("too many calls are under way")
+        # The same request may have come again while this one waited for room.
         known = self._requests.get(request.id)
         if known is None:
+            check_expiry(request.expiry, self._now())
+            if self._requests.is_full():
+                return _refused("the table of requests is full until some of them expire")
             ticket = self.network.submit(
                 request.sender, request.canister, request.method, request.arg
             )
             if ticket.answer is not None:
-                return _answered(
-                    {"status": "non_replicated_rejection", **_rejection(ticket.answer)}
-                )
-            known = self._requests[request.id] = _Ingress(request, subnet, ticket)
-            if len(self._requests) > MOST_REQUESTS:
-                del self._requests[next(iter(self._requests))]
+                return _answered({"status": "non_replicated_rejection", **rejection(ticket.answer)})
+            known = self._requests.add(request, _principal(http), subnet, ticket)
         if http.match_info["version"] == "v2":
             return web.Response(status=202)
         for _ in range(MOST_ROUNDS):
-            if known.ticket.answer is not None:
+            self._requests.settle()
+            if known.ticket is None:
                 paths = [(b"request_status", request.id)]
-                certificate = self.authority.certify(
-                    subnet, self._clock(), self._state(subnet), paths
-                )
+                certificate = self._certify(subnet, paths)
                 return _answered({"status": "replied", "certificate": certificate})
             self.run.step()
             # Let other requests be served.
             await asyncio.sleep(0)
         return web.Response(status=202)
+
+    async def _has_room(self, size: int) -> bool:
+        """Run rounds until the calls under way leave room for one of `size` bytes.
+
+        Returns false if they still do not after `MOST_ROUNDS` rounds.
+        """
+        for _ in range(MOST_ROUNDS):
+            self._requests.settle()
+            if not self._requests.is_busy(size):
+                return True
+            self.run.step()
+            await asyncio.sleep(0)
+        return False
 
     async def _query(self, http: web.Request) -> web.Response:
         request = await self._read(http, "query")
@@ -141,8 +154,8 @@ class Port:
         answer = self.network.query(request.sender, request.canister, request.method, request.arg)
         reply: dict[str, object] = {"status": "replied", "reply": {"arg": answer.data}}
         if not answer.ok:
-            reply = {"status": "rejected", **_rejection(answer)}
-        signed = self.authority.subnets[subnet].vouch(reply, request.id, self._clock())
+            reply = {"status": "rejected", **rejection(answer)}
+        signed = self.authority.subnets[subnet].vouch(reply, request.id, self._now())
         return _answered({**reply, "signatures": [signed]})
 
     async def _read_state(self, http: web.Request) -> web.Response:
@@ -156,14 +169,27 @@ class Port:
         if subnet is None:
             raise BadRequest(f"there is no subnet {named.text}")
         for path in request.paths:
-            self._check_path(path, canister, request.sender)
-        certificate = self.authority.certify(
-            subnet, self._clock(), self._state(subnet), request.paths
-        )
-        return _answered({"certificate": certificate})
+            self._check_path(path, canister, request)
+        return _answered({"certificate": self._certify(subnet, request.paths)})
 
     async def _read(self, http: web.Request, kind: str) -> Request:
-        return read_request(await read_body(http), kind, self._clock())
+        """Read and check a request, and forget those that have expired."""
+        request = read_request(await read_body(http), kind, self._now())
+        self._requests.forget(self._now())
+        return request
+
+    def _now(self) -> int:
+        """Return the time (ns).
+
+        It never goes back: a request that was forgotten would otherwise be valid again.
+        """
+        self._latest = max(self._latest, self._clock())
+        return self._latest
+
+    def _certify(self, subnet: int, paths: Sequence[Path]) -> bytes:
+        """Return a certificate that shows paths of a subnet's state."""
+        self._requests.settle()
+        return self.authority.certify(subnet, self._now(), self._state(subnet), paths)
 
     def _subnet(self, http: web.Request, request: Request) -> int:
         """Return the subnet of the canister in the address.
@@ -177,19 +203,25 @@ class Port:
             )
         return self.network.host(named).subnet
 
-    def _check_path(
-        self, path: tuple[bytes, ...], canister: Principal | None, sender: Principal
-    ) -> None:
-        """Check that the sender may read a path. Raises `BadRequest`.
+    def _check_path(self, path: Path, canister: Principal | None, reader: Request) -> None:
+        """Check that the sender of a request may read a path. Raises `BadRequest`.
 
-        The status of a call is only for its sender.
+        The status of a call is only for its sender, at the address to which it was sent. A session
+        reads it only if its delegations reach to the canister that was called.
         """
         head = path[0] if path else b""
         if head in {b"time", b"subnet", b"canister_ranges"}:
             return
         if head == b"request_status" and len(path) > 1 and canister is not None:
             known = self._requests.get(path[1])
-            if known is None or known.request.sender == sender:
+            if known is None:
+                if len(path[1]) == LENGTH:
+                    return
+            elif (
+                known.sender == reader.sender
+                and known.effective == canister
+                and reader.is_for(known.canister)
+            ):
                 return
         if head == b"canister" and len(path) > 2 and canister == path[1] and path[2] in _PROVED:
             return
@@ -210,11 +242,7 @@ class Port:
                 b"certified_data": host.code.certified,
             }
             canisters[host.id] = {name: each for name, each in about.items() if each}
-        mine = [each for each in self._requests.values() if each.subnet == subnet]
-        requests: dict[bytes, State] = {
-            each.request.id: _told_of(each.ticket.answer) for each in mine
-        }
-        return {b"canister": canisters, b"request_status": requests}
+        return {b"canister": canisters, b"request_status": self._requests.tree(subnet)}
 
 
 def serve(port: Port, names: Names, number: int) -> AbstractAsyncContextManager[tuple[str, int]]:
@@ -230,25 +258,13 @@ def _principal(http: web.Request) -> Principal:
         raise BadRequest(str(error)) from None
 
 
-def _rejection(answer: Answer) -> dict[str, object]:
-    """Return a reject as agents get it. An error code such as IC0503 begins the message."""
-    code, colon, _ = answer.message.partition(":")
-    named = {"error_code": code} if colon and code.startswith("IC0") else {}
-    return {"reject_code": answer.code, "reject_message": answer.message, **named}
-
-
-def _told_of(answer: Answer | None) -> State:
-    """Return the status of a call as a part of the state."""
-    if answer is None:
-        return {b"status": b"processing"}
-    if answer.ok:
-        return {b"status": b"replied", b"reply": answer.data}
-    about = {key.encode(): str(value).encode() for key, value in _rejection(answer).items()}
-    return {**about, b"status": b"rejected", b"reject_code": nat(answer.code)}
-
-
 def _answered(value: object) -> web.Response:
     return web.Response(body=cbor(value), content_type=CBOR)
+
+
+def _refused(words: str) -> web.Response:
+    """Refuse a call for now."""
+    return web.Response(status=503, text=f"{words}\n", headers={hdrs.RETRY_AFTER: "1"})
 
 
 @web.middleware

@@ -5,10 +5,11 @@ import io
 import time
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import cbor2
 import pytest
+import wasmtime
 from aiohttp.test_utils import TestClient, TestServer
 from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, SECP256K1, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -20,14 +21,18 @@ from support.wat import canister
 from interchain_events.icrc72.ic.candid.did import parse_types
 from interchain_events.icrc72.ic.candid.encode import Encoder
 from interchain_events.icrc72.ic.candid.types import Variant
-from interchain_events.icrc72.ic.canister import SECOND
+from interchain_events.icrc72.ic.canister import SECOND, Answer, Ticket
 from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal, self_authenticating
 from interchain_events.icrc72.ic.wasm.canister import WasmCanister
 from interchain_events.icrc72.port import envelope as requests
-from interchain_events.icrc72.port import server
+from interchain_events.icrc72.port import hash_tree, server
+from interchain_events.icrc72.port import proxy as proxies
 from interchain_events.icrc72.port.agent import Certified, read_certificate
 from interchain_events.icrc72.port.authority import hash_of
+from interchain_events.icrc72.port.envelope import read_request
 from interchain_events.icrc72.port.hash_tree import digest, leaf, separated, witness
+from interchain_events.icrc72.port.proxy import Proxy, Received
+from interchain_events.icrc72.port.requests import STAY, Requests
 from interchain_events.icrc72.port.server import Port
 from interchain_events.icrc72.scenario import Run
 from interchain_events.icrc72.scenario_file import parse
@@ -328,20 +333,213 @@ def test_a_request_for_another_canister_than_its_address_names_is_refused() -> N
     play(story)
 
 
-def test_a_port_waits_so_many_rounds_and_keeps_the_answers_of_so_many_requests(
+COUNTER = wasmtime.wat2wasm("""(module
+  (import "ic0" "msg_reply" (func $reply))
+  (import "ic0" "msg_reply_data_append" (func $append (param i32 i32)))
+  (memory 1)
+  (func (export "canister_update add")
+    (i32.store (i32.const 0) (i32.add (i32.load (i32.const 0)) (i32.const 1)))
+    (call $append (i32.const 0) (i32.const 4))
+    (call $reply))
+  (func (export "canister_query get") (call $append (i32.const 0) (i32.const 4)) (call $reply)))
+""")
+"""Counts the calls of `add`."""
+
+
+def counters(port: Port) -> tuple[Principal, Principal]:
+    """Two canisters that count calls."""
+    first, second = (port.network.create(0, WasmCanister(COUNTER)) for _ in range(2))
+    return first, second
+
+
+def counted(port: Port, who: Principal) -> int:
+    return int.from_bytes(port.network.query(ANONYMOUS, who, "get", b"").data, "little")
+
+
+def test_a_signed_call_runs_once_however_many_calls_follow_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(server, "MOST_ROUNDS", 0)
-    monkeypatch.setattr(server, "MOST_REQUESTS", 2)
+    monkeypatch.setattr(server, "MOST_ROUNDS", 5)
 
     async def story(agent: Agent) -> None:
         port, key = agent.port, Key()
-        envelopes = [agent.call(key, port.proxy, "forward", arg) for arg in (b"a", b"b", b"c")]
-        for each in envelopes:
-            assert await agent.post(f"v4/canister/{port.proxy.text}/call", each) == (202, "")
-        assert list(port._requests) == [hash_of(each["content"]) for each in envelopes[1:]]
+        who, _ = counters(port)
+        port._requests = Requests(2, most=20, answer_bytes=0)
+        path = f"v4/canister/{who.text}/call"
+        envelope = agent.call(key, who, "add", b"")
+        statuses: list[int] = []
+        for number in range(25):
+            status, _ = await agent.post(path, envelope)
+            assert (status, counted(port, who)) == (200, 1)
+            other = agent.call(Key(), who, "nothing", b"%d" % number)
+            statuses.append((await agent.post(path, other))[0])
+        # The victim's is the first of twenty.
+        assert statuses == [200] * 19 + [503] * 6
+        assert len(port._requests) == 20
 
     play(story)
+
+
+def test_a_call_is_forgotten_only_when_it_cannot_be_sent_again() -> None:
+    async def story(agent: Agent) -> None:
+        port, key = agent.port, Key()
+        who, _ = counters(port)
+        port._requests = Requests(2, most=1)
+        times = [NOW]
+        port._clock = lambda: times[-1]
+        path = f"v4/canister/{who.text}/call"
+        envelope = signed(key, canister_id=bytes(who), method_name="add")
+        later = signed(key, canister_id=bytes(who), method_name="add", expiry=NOW + 90 * SECOND)
+        assert (await agent.post(path, envelope))[0] == 200
+        # A clock that goes back makes nothing valid again.
+        for time_, wanted in ((NOW, 503), (NOW + SECOND + STAY, 200), (NOW, 200)):
+            times.append(time_)
+            assert (await agent.post(path, later))[0] == wanted
+            status, words = await agent.post(path, envelope)
+            if wanted == 503:
+                assert (status, counted(port, who)) == (200, 1)
+            else:
+                assert (status, counted(port, who)) == (400, 2)
+                assert words.startswith("Invalid request expiry")
+
+    play(story)
+
+
+def test_a_session_reads_no_answers_of_canisters_for_which_it_is_not() -> None:
+    async def story(agent: Agent) -> None:
+        port, owner, session = agent.port, Key(), Key()
+        who, other = counters(port)
+        port._clock = lambda: NOW
+        envelope = signed(owner, canister_id=bytes(who), method_name="add")
+        assert (await agent.post(f"v4/canister/{who.text}/call", envelope))[0] == 200
+        path = [b"request_status", hash_of(envelope["content"])]
+
+        async def read(address: Principal, *chain: list[bytes] | None) -> int:
+            reading = signed(owner, request_type="read_state", paths=[path])
+            keys = [owner, *(Key() for _ in chain[1:]), session]
+            links: list[object] = []
+            for (by, to), targets in zip(pairwise(keys), chain, strict=True):
+                more = {} if targets is None else {"targets": targets}
+                links += delegated(by, to, **more)["sender_delegation"]
+            reading["sender_sig"] = session.sign("ic-request", reading["content"])
+            reading["sender_delegation"] = links
+            status, _ = await agent.post(f"v3/canister/{address.text}/read_state", reading)
+            return status
+
+        assert await read(who, None) == 200
+        assert await read(who, [bytes(who), bytes(other)]) == 200
+        assert await read(who, [bytes(other)]) == 400
+        assert await read(who, []) == 400
+        # Each delegation of the chain restricts it.
+        assert await read(who, [bytes(who)], [bytes(other)]) == 400
+        assert await read(who, [bytes(other)], None) == 400
+        # The answer is only at the address of the call.
+        assert await read(other, None) == 400
+        assert await read(other, [bytes(other)]) == 400
+
+    play(story)
+
+
+def test_the_answers_of_the_oldest_calls_are_dropped_and_their_ids_are_kept() -> None:
+    async def story(agent: Agent) -> None:
+        port, key = agent.port, Key()
+        who, _ = counters(port)
+        port._requests = Requests(2, answer_bytes=8)
+        envelopes = [agent.call(key, who, "add", b"%d" % number) for number in range(3)]
+        for each in envelopes:
+            assert (await agent.post(f"v4/canister/{who.text}/call", each))[0] == 200
+        paths = [[b"request_status", hash_of(each["content"])] for each in envelopes]
+        _, tree = await agent.read(key, who, *paths)
+        assert [tree.value(*path, b"status") for path in paths] == [b"done", *[b"replied"] * 2]
+        assert tree.value(*paths[0], b"reply") is None
+        assert [tree.value(*path, b"reply") for path in paths[1:]] == [
+            b"\2\0\0\0",
+            b"\3\0\0\0",
+        ]
+
+    play(story)
+
+
+@pytest.mark.parametrize("limit", [{"waiting": 2}, {"waiting_bytes": 600}])
+def test_calls_under_way_have_a_limit_in_pieces_and_in_bytes(
+    limit: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(agent: Agent) -> None:
+        port, key = agent.port, Key()
+        who, _ = counters(port)
+        port._requests = Requests(2, **limit)
+        port.network.stop(who)
+
+        async def send(number: int) -> int:
+            envelope = agent.call(key, who, "add", b"%d" % number)
+            return (await agent.post(f"v2/canister/{who.text}/call", envelope))[0]
+
+        # Two calls leave no room for a third one. Rounds make some, unless there are none.
+        monkeypatch.setattr(server, "MOST_ROUNDS", 1)
+        assert [await send(number) for number in range(3)] == [202, 202, 503]
+        monkeypatch.setattr(server, "MOST_ROUNDS", 3)
+        assert [await send(number) for number in range(3, 10)] == [202] * 7
+
+    play(story)
+
+
+def test_a_certificate_costs_no_more_when_strangers_have_called() -> None:
+    """A certificate hashes what it shows and the canisters, and nothing of other calls."""
+
+    async def story(agent: Agent) -> None:
+        port, key = agent.port, Key()
+        who, _ = counters(port)
+        envelope = agent.call(key, who, "add", b"")
+        await agent.post(f"v4/canister/{who.text}/call", envelope)
+        for number in range(500):
+            content = content_of(expiry=time.time_ns() + 60 * SECOND, nonce=b"%d" % number)
+            request = read_request(cbor2.dumps({"content": content}), "call", time.time_ns())
+            port._requests.add(request, who, 0, Ticket(Answer(bytes(1000))))
+        hashed = 0
+        honest = hash_tree.sha256
+
+        def counting(data: bytes = b"") -> object:
+            nonlocal hashed
+            hashed += 1
+            return honest(data)
+
+        port._requests.settle()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(hash_tree, "sha256", counting)
+            _, tree = await agent.read(key, who, [b"request_status", hash_of(envelope["content"])])
+        assert tree.value(b"request_status", hash_of(envelope["content"]), b"status") == b"replied"
+        assert hashed < 500  # with one hash or more for each call it is above
+
+    play(story)
+
+
+def test_a_request_id_has_32_bytes() -> None:
+    async def story(agent: Agent) -> None:
+        port = agent.port
+        for length, wanted in ((31, 400), (32, 200), (33, 400)):
+            status, _ = await agent.read(Key(), port.proxy, [b"request_status", bytes(length)])
+            assert status == wanted
+
+    play(story)
+
+
+def test_a_proxy_keeps_messages_up_to_limits_of_pieces_and_bytes() -> None:
+    proxy = Proxy()
+
+    def receive(size: int) -> None:
+        proxy._keep(Received(ANONYMOUS, "m", bytes(size)))
+
+    for _ in range(proxies.MOST_KEPT + 2):
+        receive(3)
+    assert (len(proxy.received), proxy.dropped) == (proxies.MOST_KEPT, 2)
+    receive(proxies.MOST_KEPT_BYTES // 2)
+    receive(proxies.MOST_KEPT_BYTES // 2)
+    assert [len(each.arg) for each in proxy.received] == [proxies.MOST_KEPT_BYTES // 2]
+    answer = proxies.RECEIVED.decode(proxy.query(ANONYMOUS, 0, "received", b"DIDL\0\1\x7d\0"))
+    assert len(cast("tuple[object, ...]", answer[0])) == 1
+    receive(proxies.MOST_KEPT_BYTES)
+    assert (proxy.received, proxy.kept_bytes) == ((), 0)
+    assert proxy.dropped == proxies.MOST_KEPT + 5
 
 
 def test_strangers_meet_the_guard() -> None:

@@ -2,12 +2,18 @@
 replica that lies.
 """
 
+import gzip
 import json
+import socket
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import cbor2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support import wrong_roles
 from support.command import pubsub
 from support.replica import Replica, replica
@@ -23,10 +29,11 @@ from interchain_events.icrc72.port.agent import (
     OLDEST,
     Agent,
     AgentError,
+    number,
     read_certificate,
 )
-from interchain_events.icrc72.port.authority import Authority, cbor
-from interchain_events.icrc72.port.envelope import BadRequest
+from interchain_events.icrc72.port.authority import Authority, cbor, nat
+from interchain_events.icrc72.port.envelope import MOST_ITEMS, BadRequest, read_cbor
 from interchain_events.icrc72.port.hash_tree import witness
 from interchain_events.icrc72.port.server import Port
 from interchain_events.icrc72.scenario import Run
@@ -153,6 +160,12 @@ def ranges(count: int) -> bytes:
     return authority.certify(1, NOW, {}, [])
 
 
+def timed(authority: Authority, time: bytes) -> bytes:
+    """A certificate of the root subnet whose time has these bytes."""
+    tree, root = witness({b"time": time}, [()])
+    return cbor({"tree": tree, "signature": authority.subnets[0].sign(root)})
+
+
 LIES: dict[str, tuple[Callable[[Authority], bytes], str]] = {
     "another's key": (lambda _: Authority(b"other", 1).certify(0, NOW, {}, []), "does not verify"),
     "another value": (
@@ -174,8 +187,13 @@ LIES: dict[str, tuple[Callable[[Authority], bytes], str]] = {
         lambda a: cbor(
             {"tree": witness({}, [()])[0], "signature": a.subnets[0].sign(witness({}, [()])[1])}
         ),
-        "the answer is of 0 ns",
+        "the certificate shows no time",
     ),
+    "a time of 2,200 bytes": (lambda a: timed(a, b"\xff" * 2200), "a number of 2,200 bytes"),
+    "a time of 65 bits": (lambda a: timed(a, b"\xff" * 9 + b"\2"), "has more than 64 bits"),
+    "a time that goes on": (lambda a: timed(a, b"\xff" * 9), "does not end where its bytes end"),
+    "bytes behind the time": (lambda a: timed(a, b"\1\1"), "does not end where its bytes end"),
+    "many items": (lambda _: cbor2.dumps([0] * MOST_ITEMS), "up to 200,000 items"),
     "a deep tree": (lambda _: deep(MOST_DEPTH), "the body is no CBOR"),
     "many ranges": (lambda _: ranges(MOST_RANGES + 1), "a list of up to 10000"),
     "no map": (lambda _: cbor([]), "is no map"),
@@ -199,6 +217,61 @@ def test_a_certificate_at_its_limits_is_read() -> None:
     )
     with pytest.raises(BadRequest, match="does not verify"):  # it was read
         read_certificate(deep(MOST_DEPTH - 1), authority.root_key, first, NOW)
+
+
+def test_cbor_at_its_limit_of_items_is_read() -> None:
+    for body in ([0] * (MOST_ITEMS - 1), [b"a" * 300] * 1000, ["a" * 70_000] * 9):
+        assert read_cbor(cbor2.dumps(body), 2) == body
+    with pytest.raises(BadRequest, match="items"):
+        read_cbor(b"\x9f" + bytes(MOST_ITEMS), 2)
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_a_number_of_64_bits_is_read(value: int) -> None:
+    assert number(nat(value)) == value
+
+
+def test_a_replica_that_sends_a_byte_now_and_then_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The limit is for the whole answer: each byte comes well within it."""
+    monkeypatch.setattr(agent, "PATIENCE", 0.5)
+    ended = threading.Event()
+
+    def drip(listener: socket.socket) -> None:
+        line, _ = listener.accept()
+        with line, suppress(OSError):
+            line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+            while not ended.wait(0.02):
+                line.sendall(b"0")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        dripping = threading.Thread(target=drip, args=(listener,))
+        dripping.start()
+        try:
+            with pytest.raises(AgentError, match="the whole answer did not come within"):
+                Agent(f"http://127.0.0.1:{listener.getsockname()[1]}", CANISTER)
+        finally:
+            ended.set()
+            dripping.join()
+
+
+def test_a_compressed_answer_is_not_unpacked() -> None:
+    packed = gzip.compress(bytes(1 << 20))
+
+    def send(listener: socket.socket) -> None:
+        line, _ = listener.accept()
+        with line:
+            head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}"
+            line.recv(10_000)
+            line.sendall(head.encode() + b"\r\n\r\n" + packed)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        sending = threading.Thread(target=send, args=(listener,))
+        sending.start()
+        with pytest.raises(AgentError, match="is no replica: the body is no CBOR"):
+            Agent(f"http://127.0.0.1:{listener.getsockname()[1]}", CANISTER)
+        sending.join()
 
 
 def test_an_answer_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
