@@ -83,6 +83,25 @@ class PublicationConfig:
 
 @stable
 @dataclass(frozen=True, slots=True)
+class PublisherConfig:
+    """The configuration of a publisher that has joined another one's publication.
+
+    It only says how this publisher replays its own events. The creator's is that of the
+    publication.
+    """
+
+    replay: bool = False
+    """Whether it can replay its events."""
+    price: tuple[int, Principal | None] | None = None
+    """The price of each event, if it is another one than the publication's."""
+    max_range: int | None = None
+    """How many ids a replay may have, if it is another number than the publication's."""
+    others: dict[str, v.Value] = field(default_factory=dict)
+    """The keys that are not reserved."""
+
+
+@stable
+@dataclass(frozen=True, slots=True)
 class SubscriptionConfig:
     """The configuration of a subscription."""
 
@@ -147,6 +166,27 @@ def new_publication(creator: Principal, config: v.Pairs) -> PublicationConfig:
     made = PublicationConfig(creator, (creator,))
     for key, value in config:
         made = changed_publication(made, key, value, new=True)
+    return made
+
+
+def joined_publisher(publication: PublicationConfig, config: v.Pairs) -> PublisherConfig:
+    """Return the configuration of a publisher that joins a publication.
+
+    It may repeat the publication's configuration, but not change it. Raises `ConfigError`.
+    """
+    made = PublisherConfig()
+    for written, value in config:
+        key = keys.canonical(written)
+        known = _PUBLISHER.get(key)
+        if known is not None and known.read is not None:
+            made = replace(made, **{known.name: known.read(key, value)})  # type: ignore[arg-type]
+        elif not is_system(written):
+            made = replace(made, others={**made.others, written: value})
+        elif changed_publication(publication, written, value, new=True) != publication:
+            raise ConfigError(
+                f"{written[:80]} is another one in the publication, which only its controllers"
+                " change"
+            )
     return made
 
 
@@ -379,6 +419,8 @@ _PUBLICATION: Final = {
     keys.MAX_RANGE: _Field("max_range", _positive, v.nat),
     keys.MAX_CONCURRENT: _Field("max_concurrent", _positive, v.nat),
 }
+_PUBLISHER: Final = {key: _PUBLICATION[key] for key in (keys.REPLAY, keys.PRICING, keys.MAX_RANGE)}
+"""The keys that a publisher gives for itself."""
 _SUBSCRIPTION: Final = {
     keys.SKIP: _Field("skip", _optional(v.skip_of), lambda skip: skip.value),
     keys.FILTER: _Field("filter", _optional(filter_text), v.text),

@@ -128,13 +128,11 @@ class Assignments(s.Part):
         if known is not None:
             if (known.publisher, known.hands) != (delivered.publisher, delivered.hands):
                 known.publisher, known.hands = delivered.publisher, delivered.hands
-                known.chain = known.source = None
+                known.chain = None
+                known.source = self._handing(number)
             return
         self.state.delivered[number] = delivered
-        # An orchestrator may assign the relay of a replay before the replay itself.
-        hands = self.state.facts.get(("rf", number))
-        if hands is not None:
-            delivered.source = cast("Handing", hands)[1]
+        delivered.source = self._handing(number)
         alerted = self.delivery.tell(
             ctx, delivered.subscriber, one_entry(keys.SUBSCRIBER_REPLAY_ADD, number, ctx.me)
         )
@@ -143,6 +141,15 @@ class Assignments(s.Part):
             window = queue.own.setdefault(number, type(queue.main)())
             # A window of its own could overtake the announcement, which is in the main one.
             window.waits = alerted
+
+    def _handing(self, number: int) -> Principal | None:
+        """Return the broadcaster that was assigned to relay a replay, or `None`.
+
+        An orchestrator may assign it before the replay itself. It also stays the same when the next
+        publisher of the replay is served by the same entry.
+        """
+        value = self.state.facts.get(("rf", number))
+        return None if value is None else cast("Handing", value)[1]
 
     def _remove(self, ctx: Context, fact: Fact, kept_relays: set[tuple[str, Principal]]) -> None:
         """Apply the removal of a fact.

@@ -79,7 +79,7 @@ class Escrow:
                 [] if replay.state == "errored" else [(who, part) for who, _, part in replay.parts]
             )
             for who, part in (*parts, (replay.publisher, count)):
-                earned = min(replay.price * part, left)
+                earned = min(replay.prices.get(who, replay.price) * part, left)
                 left -= earned
                 replay.owed.append((who, earned))
             replay.owed = [each for each in (*replay.owed, (replay.payer, left)) if each[1]]

@@ -47,8 +47,9 @@ class Publications(Part):
         """Register the caller as a publisher of a namespace (IC-31).
 
         The first publisher creates the publication, with its configuration. Later ones join if the
-        lists permit, and their configuration is only checked. Registering again returns the same
-        id; the creator must then give the same configuration, or none.
+        lists permit. Theirs says how they replay; it cannot change the publication. Registering
+        again returns the same id. The creator must then give the same configuration, or none;
+        another publisher changes its own, for which there is no update.
         """
         who = ctx.caller
         if is_system(item.namespace) or not self.may_publish(who, item.namespace):
@@ -57,6 +58,7 @@ class Publications(Part):
         c.check_memo(item.memo, self.settings.config_bytes)
         c.check_size(item.config, self.settings)
         config = replace(c.new_publication(who, item.config), memo=item.memo)
+        # Every key is valid, so only those that would change the publication are refused below.
         number = self.state.by_namespace.get(item.namespace)
         publication = None if number is None else self.state.publications[number]
         if publication is not None and who in publication.publishers:
@@ -64,6 +66,8 @@ class Publications(Part):
                 c.check_same(
                     item.config, config, publication.config, f"publication {publication.id}"
                 )
+            elif item.config:
+                publication.joined[who] = c.joined_publisher(publication.config, item.config)
             return ok(publication.id)
         if self.state.by_publisher.get(who, 0) >= self.settings.publications:
             return generic(keys.QUOTA)
@@ -73,6 +77,8 @@ class Publications(Part):
             return generic(keys.LIST_SILENT)
         elif not self.access.may(publication, "publishers", who):
             return forbidden("UnauthorizedPublisher", item.namespace)
+        else:
+            publication.joined[who] = c.joined_publisher(publication.config, item.config)
         self.state.by_publisher[who] = self.state.by_publisher.get(who, 0) + 1
         publication.publishers[who] = True
         self.planner.assign_entries(publication, who)

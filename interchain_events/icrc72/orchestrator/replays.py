@@ -2,9 +2,13 @@
 
 A subscriber asks for a range of past events. The orchestrator checks the request, takes the price,
 and plans a path: the publisher sends its events again to the entry, which forwards them to the
-subscriber's exit. If the publication has several publishers, they replay one after the other. The
-publisher reports its progress; when it is done, the orchestrator polls the entry until this has
-handed over everything.
+subscriber's exit. Only publishers that advertise ICRC-77 are asked. If there are several, they
+replay one after the other: first the creator, then the others in the order in which they joined.
+Each sends its events in the order of their ids. The publisher reports its progress; when it is
+done, the orchestrator polls the entry until this has handed over everything.
+
+Every replay ends: a publisher that is silent since it was assigned, an entry that hands nothing
+over, and members without a broadcaster end it with an error. Its slot is then free.
 """
 
 from collections import Counter
@@ -114,23 +118,38 @@ class Replays(Part):
         except ConfigError as error:
             return refused("ImproperConfig", str(error))
         config = publication.config
-        most = config.max_range or self.settings.max_range
+        publishers = [
+            each
+            for each, may in publication.publishers.items()
+            if may and publication.replays(each)
+        ]
+        most = min(
+            (publication.max_range(each, self.settings.max_range) for each in publishers),
+            default=config.max_range or self.settings.max_range,
+        )
         # The ids of each publisher have their own part of the numbers, of size `OWN`. An open
         # range, or one over several parts, is paid for as the longest one and ends when the logs
         # do.
         count = most if end is None or start // OWN != (end - 1) // OWN else end - start
         if end is not None and count > most:
             return refused("RangeTooLarge", f"at most {shown(most)} ids, not {shown(count)}")
-        publishers = [each for each, may in publication.publishers.items() if may]
-        if not config.replay or not publishers:
+        if not publishers:
             return generic(keys.NO_REPLAY)
         if not self._within_quota(ctx, who):
             return generic(keys.QUOTA)
         first, *rest = publishers
         way = (item.namespace, publication.id, first, who, start, end, filter_, skip)
         made = Replay(0, *way, item.config, ctx.now, rest=tuple(rest))
-        if config.price is not None and config.price[0]:
-            made.price, made.ledger = config.price
+        prices = {each: publication.price(each) for each in publishers}
+        made.price = max(amount for amount, _ in prices.values())
+        if made.price:
+            ledgers = {ledger for amount, ledger in prices.values() if amount}
+            if len(ledgers) > 1:
+                return refused("ImproperConfig", "the publishers' prices are in several currencies")
+            (made.ledger,) = ledgers
+            made.prices = {
+                each: amount for each, (amount, _) in prices.items() if amount != made.price
+            }
             made.payer = who
             made.paid = made.price * count * (len(publishers) if count == most else 1)
         return made
@@ -155,7 +174,7 @@ class Replays(Part):
         self.state.last_replay += 1
         replay.id = self.state.last_replay
         replay.settled = replay.payer is None
-        replay.heard = ctx.now
+        replay.heard = replay.since = ctx.now
         self.state.replays[replay.id] = replay
         old, times = (
             ctx.now - self.settings.replay_window,
@@ -221,22 +240,29 @@ class Replays(Part):
         """End a live replay if its publisher or entry fails, or poll the entry (RP-13)."""
         settings, member = self.settings, self.state.members.get(("publisher", replay.publisher))
         if replay.path is None:
-            if replay.state == "running" and ctx.now - replay.since > settings.replay_silence:
-                self._end(ctx, replay, "errored", text="publisher silent")
+            if self._served(replay):
+                # It only waits until another replay of the publication ends.
+                replay.since = ctx.now
+            elif ctx.now - replay.since > settings.replay_silence:
+                self._end(ctx, replay, "errored", text="no broadcaster")
             return
         if replay.alerted is None and member is not None and ("rp", replay.id) in member.holds:
             replay.alerted = replay.heard = ctx.now
-        if (
-            replay.alerted is not None
-            and replay.done is None
-            and ctx.now - replay.heard > settings.replay_silence
-        ):
+        # A publisher that cannot be told of the replay is as silent as one that was.
+        begun = replay.since if replay.alerted is None else replay.heard
+        if replay.done is None and ctx.now - begun > settings.replay_silence:
             self._end(ctx, replay, "errored", text="publisher silent")
         elif replay.done is not None:
             if ctx.now - replay.since > settings.replay_stalled:
                 self._end(ctx, replay, "errored", text="stalled")
             elif ctx.now >= replay.polled_at + settings.replay_poll:
                 self._ask_entry(ctx, replay)
+
+    def _served(self, replay: Replay) -> bool:
+        """Return whether the publisher has an entry and the subscriber an exit."""
+        publication = self.state.publications.get(replay.publication)
+        entries = () if publication is None else publication.entries.get(replay.publisher, ())
+        return bool(entries) and self.state.exits.get(replay.subscriber) is not None
 
     def _finish(self, ctx: Context, replay: Replay) -> None:
         """Do what is left after the end of a replay.

@@ -4,8 +4,13 @@ These records are saved in upgrades.
 """
 
 from dataclasses import dataclass, field
+from typing import Final
 
-from interchain_events.icrc72.config import PublicationConfig, SubscriptionConfig
+from interchain_events.icrc72.config import (
+    PublicationConfig,
+    PublisherConfig,
+    SubscriptionConfig,
+)
 from interchain_events.icrc72.facts import Cause, Fact, Facts, FactValue, MemberFact, MemberValue
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.ic.stable import record, stable
@@ -16,6 +21,9 @@ from interchain_events.icrc72.values import Pairs, Skip
 
 Said = tuple[Principal, str, Principal]
 """The key of a list canister's answer: canister, name of the list, and principal in question."""
+
+NOT_SAID: Final = PublisherConfig()
+"""The configuration of a publisher that joined without one."""
 
 stable(Event)
 
@@ -45,6 +53,24 @@ class Publication:
     """For each of these, the round since which no entry accepts its events."""
     unserved: dict[Principal, None] = field(default_factory=dict)
     """Subscribers whose exit may not yet serve them."""
+    joined: dict[Principal, PublisherConfig] = field(default_factory=dict)
+    """The configurations of the publishers other than the creator."""
+
+    def replays(self, publisher: Principal) -> bool:
+        """Return whether a publisher advertises that it replays its events (ICRC-77)."""
+        if publisher == self.config.creator:
+            return self.config.replay
+        return self.joined.get(publisher, NOT_SAID).replay
+
+    def price(self, publisher: Principal) -> tuple[int, Principal | None]:
+        """Return the price of an event that a publisher replays, and its ledger or `None`."""
+        own = self.joined.get(publisher, NOT_SAID).price
+        return own or self.config.price or (0, None)
+
+    def max_range(self, publisher: Principal, default: int) -> int:
+        """Return how many ids of a publisher a replay may have."""
+        own = self.joined.get(publisher, NOT_SAID).max_range
+        return own or self.config.max_range or default
 
 
 @record
@@ -239,7 +265,10 @@ class Replay:
     polled_at: int = 0
     """The round in which the entry was last polled."""
     since: int = 0
-    """The round in which it got its path, the publisher was done, or the next publisher was due."""
+    """The round in which it got its path, the publisher was done, or the next publisher was due.
+
+    While it has no path, the last round in which a broadcaster served both its members.
+    """
     ended: int | None = None
     """The round in which it reached a final state."""
     exit_kept: bool = True
@@ -249,7 +278,9 @@ class Replay:
     payer: Principal | None = None
     """The subscriber who paid; `None` if it is free."""
     price: int = 0
-    """The price of each event."""
+    """The highest price of an event."""
+    prices: dict[Principal, int] = field(default_factory=dict)
+    """The prices of publishers that take less."""
     ledger: Principal | None = None
     """The ledger of the price; `None` for cycles."""
     paid: int = 0

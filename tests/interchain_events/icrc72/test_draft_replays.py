@@ -44,7 +44,7 @@ def test_row_2_rp_2_s001_002_a_range_covers_the_events_of_every_publisher(
     other = lab.network.next_id(1)
     allowed = {REPLAY: True, keys.list_key("publishers:allowed"): [bytes(other)]}
     made = []
-    for subnet, config in enumerate((allowed, {})):
+    for subnet, config in enumerate((allowed, {REPLAY: True})):
         made.append(lab.install(Source, subnet, publications={NAME: config}))
         lab.step(60)
     assert made[1] == other
