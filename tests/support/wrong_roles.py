@@ -8,6 +8,8 @@ from typing import Any
 from interchain_events.icrc72 import CHEATS, RoleCanister
 from interchain_events.icrc72.broadcaster.core import Broadcaster
 from interchain_events.icrc72.cheats.stage import Actor
+from interchain_events.icrc72.ic.candid.did import parse_types
+from interchain_events.icrc72.ic.candid.encode import Encoder
 from interchain_events.icrc72.ic.candid.types import Variant
 from interchain_events.icrc72.ic.canister import Answer, Context
 from interchain_events.icrc72.ic.errors import Trap
@@ -291,6 +293,34 @@ FOUND_BY = {
     **dict.fromkeys(("Invents", "AltersData", "Repeats"), "IC-51"),
 }
 CONFIRM = "icrc72_confirm_notifications"
+
+
+def trapping_on(wrong: Callable[[EventNotification, bytes], bool]) -> Wrong:
+    """Trap on notifications of some kind, given also the whole argument."""
+
+    def update(_app: App, honest: Any, ctx: Context, called: str, arg: bytes) -> None:
+        notified = called == "icrc72_handle_notification" and arg.startswith(b"DIDL")
+        given = codec(called).args.decode(arg)[0] if notified else ()
+        if any(wrong(each, arg) for each in given):
+            raise Trap("I cannot read this")
+        honest(ctx, called, arg)
+
+    return around("update", update)
+
+
+SIX = ("Array", "Blob", "Int", "Map", "Nat", "Text")
+
+
+def confirming_texts(
+    _app: App, honest: Any, ctx: Context, to: Principal, method: Any, *rest: Any, **named: Any
+) -> None:
+    """Confirm with texts instead of numbers."""
+    if method.name == CONFIRM:
+        ctx.call(to, CONFIRM, Encoder(parse_types("(vec text)")).encode(("1",)))
+    else:
+        honest(ctx, to, method, *rest, **named)
+
+
 SUBSCRIBERS: dict[str, tuple[Any, ...]] = {
     "confirms nothing": (asked(CONFIRM, lambda *_: None), "IC-44"),
     "confirms every other notification": (
@@ -332,6 +362,28 @@ SUBSCRIBERS: dict[str, tuple[Any, ...]] = {
     "handles events backwards": (
         handling(lambda app, e: app.data.insert(0, e.eventId)),
         "I1 order",
+    ),
+    "forgets what it has handled in an upgrade": (
+        forgetting(lambda app: app.data.clear()),
+        "IC-8 state",
+    ),
+    "forgets the last that it has handled in an upgrade": (
+        forgetting(lambda app: app.data.pop()),
+        "IC-8 state",
+    ),
+    "knows six variants": (trapping_on(lambda each, _: each.data.tag not in SIX), "IC-20"),
+    "knows two levels of data": (
+        trapping_on(lambda each, _: repr(each.data).count("Array") > 2),
+        "IC-20",
+    ),
+    "needs headers": (trapping_on(lambda each, _: each.headers is None), "IC-22"),
+    "takes no id 0": (trapping_on(lambda each, _: each.eventId == 0), "IC-25 ids"),
+    "takes ids of 64 bits": (trapping_on(lambda each, _: each.eventId >= 2**64), "IC-25 ids"),
+    "takes a megabyte": (trapping_on(lambda _, arg: len(arg) > 2**20), "IC-7"),
+    "confirms with texts": (around("send", confirming_texts), "IC-11", "IC-44"),
+    "refuses trusted notifications": (
+        lying("icrc72_handle_notification_trusted", lambda _: Variant("err", "no")),
+        "IC-46",
     ),
     "drops every fifth event": (
         handling(lambda app, e: app.data.extend([e.eventId] * (e.eventId % 5 > 0))),

@@ -1,23 +1,42 @@
 """Trials of publishers and subscribers (IC-39, IC-44, IC-48, IC-49; RP-2, RP-5 to RP-7, RP-10)."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
 from interchain_events.icrc72 import keys, methods
 from interchain_events.icrc72.alerts import MemberAlert
-from interchain_events.icrc72.cheats.stage import Actor
+from interchain_events.icrc72.cheats.stage import SAY, Actor
 from interchain_events.icrc72.conformance.probes import Book, Probes, fake, fake_alert
-from interchain_events.icrc72.conformance.trial import ActorLine, Candidate, Trial
+from interchain_events.icrc72.conformance.stand import Stand, odd_notifications
+from interchain_events.icrc72.conformance.trial import ActorLine, Candidate, Seen, Trial
+from interchain_events.icrc72.conformance.wording import (
+    candid_text,
+    difference,
+    first_disorder,
+    ranges,
+)
 from interchain_events.icrc72.deployment import deploy
 from interchain_events.icrc72.errors import ConfigError, Icrc72Error
+from interchain_events.icrc72.filters import lets_pass
 from interchain_events.icrc72.headers import read
-from interchain_events.icrc72.ic.canister import SYS_TRANSIENT
+from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.canister import RUNNING, SYS_TRANSIENT
+from interchain_events.icrc72.ic.errors import shown
 from interchain_events.icrc72.ic.messaging import Happening, Schedule
 from interchain_events.icrc72.ic.network import CanisterNetwork
-from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
+from interchain_events.icrc72.ic.stable import encode
 from interchain_events.icrc72.messages import Event, ReplayRegistration
-from interchain_events.icrc72.methods import CONFIRM, HANDLE, PUBLISH, is_ok
+from interchain_events.icrc72.methods import (
+    CONFIRM,
+    HANDLE,
+    HANDLE_TRUSTED,
+    PUBLISH,
+    Trusted,
+    is_ok,
+)
 from interchain_events.icrc72.namespaces import is_system, system_namespace
 from interchain_events.icrc72.values import value_hash
 
@@ -25,15 +44,22 @@ _PATIENCE: Final = 400
 """The rounds in which a candidate has to finish its last task."""
 Sent = list[tuple[Happening, Event]]
 """Events that the candidate sent, each with the entry of the trace."""
+Notified = tuple[Principal, int]
+"""A notification: the broadcaster that sent it, and its id there."""
 
 
-def _begin(candidate: Candidate, role: str, seed: bytes, refuse: int) -> Trial:
+def _begin(
+    candidate: Candidate, role: str, seed: bytes, refuse: int, with_: tuple[str, ...]
+) -> Trial:
     """Start a trial, and let the candidate register. `role` is `publication` or `subscription`."""
     network = CanisterNetwork(2, seed=seed, schedule=Schedule(seed, 2, refuse))
     subscribes = role == "subscription"
     system = deploy(network, broadcasters=(0, 1, 1) if subscribes else (0, 1))
-    trial = Trial(system, candidate, Book("subscriber" if subscribes else "publisher"))
+    trial = Trial(system, candidate, Book("subscriber" if subscribes else "publisher", with_))
     trial.install(int(subscribes))
+    if candidate.register is not None:
+        network.step(5)
+        candidate.register(network, trial.who)
     # A candidate that tries only once a minute has then tried five times.
     network.step(300)
     return trial
@@ -47,7 +73,11 @@ def _registered(trial: Trial, role: str) -> tuple[str, ...]:
     registered = [item.namespace for _, item in trial.items(method, "send", by=trial.who)]
     every = trial.answers(method, by=trial.system.orchestrator, to=trial.who)
     answers = [each for each in every if each.at.code != SYS_TRANSIENT]
-    refused = [f"round {each.at.round}: {each.value}" for each in answers if not is_ok(each.value)]
+    rounds: dict[str, list[int]] = {}
+    for each in answers:
+        if not is_ok(each.value):
+            rounds.setdefault(candid_text(each.value), []).append(each.at.round)
+    refused = [f"round {ranges(when)}: the answer was {words}" for words, when in rounds.items()]
     trial.book.judge("IC-32" if role == "subscription" else "IC-31", len(answers), refused)
     names = tuple(dict.fromkeys(name for name in registered if not is_system(name)))
     trial.book.must(f"IC-39 {role}", names, f"no {role} was registered", len(registered))
@@ -72,37 +102,53 @@ def _judge_inbox(trial: Trial, role: str, stranger: Principal) -> None:
         (at.receiver, number): at.round for at, number in trial.items(CONFIRM, "send", by=trial.who)
     }
     due = [each for each in got if each[0] != stranger and each[0] in trial.network.running()]
-    lacking = [
-        f"round {got[each]}: {each[1]} of {each[0].text} never"
-        for each in due
-        if each not in confirmed
-    ]
-    trial.book.judge("IC-44", len(due), lacking)
-    invented = [each for each in confirmed if each not in got]
-    words = [f"round {confirmed[to, n]}: {n} to {to.text}, who never sent it" for to, n in invented]
-    trial.book.judge("IC-44 own", len(confirmed), words)
+    lacking = _by_broadcaster(got, [each for each in due if each not in confirmed])
+    trial.book.judge("IC-44", len(due), [f"{each}: they were never confirmed" for each in lacking])
+    invented = _by_broadcaster(confirmed, [each for each in confirmed if each not in got])
+    trial.book.judge(
+        "IC-44 own", len(confirmed), [f"{each}: it never sent these" for each in invented]
+    )
     both = (methods.GET_VALID, methods.GET_VALID_ONE)
     trial.book.must(
         "IC-49b", any([*trial.seen(each, "send", by=trial.who)] for each in both), "it never asked"
     )
     to_stranger = trial.seen(CONFIRM, "send", by=trial.who, to=stranger)
     trial.book.judge("IC-49b strangers", 1, [f"round {each.at.round}" for each in to_stranger])
+    trial.judge_messages()
     trial.judge_traps()
 
 
-def try_subscriber(candidate: Candidate, seed: bytes = b"", refuse: int = 20) -> Trial:
+def _by_broadcaster(rounds: Mapping[Notified, int], notifications: list[Notified]) -> list[str]:
+    """Return a text for each broadcaster of notifications: their rounds and numbers."""
+    found: dict[Principal, list[Notified]] = {}
+    for each in notifications:
+        found.setdefault(each[0], []).append(each)
+    return [
+        f"round {ranges(rounds[each] for each in mine)}: notifications"
+        f" {ranges(number for _, number in mine)} of {who.text}"
+        for who, mine in found.items()
+    ]
+
+
+def try_subscriber(
+    candidate: Candidate, seed: bytes = b"", refuse: int = 20, *, with_: tuple[str, ...] = ()
+) -> Trial:
     """Try a subscriber.
 
     It meets refused and late messages, a stranger's notifications, an upgrade, and an exit that
-    dies with queued events, which it has to ask for again.
+    dies with queued events, which it has to ask for again. In the end it gets events with every
+    kind of data and ids. `with_` are the extensions that it claims to support.
     """
-    trial = _begin(candidate, "subscription", seed, refuse)
+    trial = _begin(candidate, "subscription", seed, refuse, with_)
     network = trial.network
     patterns = _registered(trial, "subscription")
     if not patterns:
+        trial.judge_messages()
+        trial.judge_traps()
         return trial
     # A namespace that matches its first pattern.
-    name = ".".join("any" if part in {"*", "**"} else part for part in patterns[0].split("."))
+    parts = patterns[0].split(".")
+    name = ".".join("any" if part == "**" else part.replace("*", "any") for part in parts)
     teller, stranger = trial.actor(0, {name: {keys.REPLAY: True}}), trial.actor(1)
     network.step(120)
     trial.tell(teller, name, range(20))
@@ -114,23 +160,24 @@ def try_subscriber(candidate: Candidate, seed: bytes = b"", refuse: int = 20) ->
     trial.upgrade()
     trial.tell(teller, name, range(20))
     network.step(120)
-    _lose(trial, teller, name)
+    lost = _lose(trial, teller, name)
     _judge_inbox(trial, "subscriber", stranger)
     Probes(trial.book, ActorLine(trial, stranger)).stats("subscriber")
-    _judge_handled(trial, teller)
+    _judge_handled(trial, teller, lost)
+    _judge_odd(trial, name, teller)
     return trial
 
 
-def _lose(trial: Trial, teller: Principal, name: str) -> None:
+def _lose(trial: Trial, teller: Principal, name: str) -> int | None:
     """Let the candidate miss five events, and judge whether it asks for them (RP-10).
 
     The candidate is stopped while its exit queues the events, and the exit is removed before it
-    runs again.
+    runs again. Returns the first of their ids if the candidate did not ask for them: it can
+    then handle neither them nor, in order, those that follow.
     """
     network = trial.network
     network.schedule = Schedule(network.seed)
-    exits = [each.at.sender for each in trial.seen(HANDLE, "execute", to=trial.who)]
-    last = next((each for each in reversed(exits) if each in trial.system.broadcasters), None)
+    last = _exit(trial)
     network.stop(trial.who)
     network.step(20)
     trial.tell(teller, name, range(5))
@@ -141,42 +188,143 @@ def _lose(trial: Trial, teller: Principal, name: str) -> None:
     network.step(200)
     trial.tell(teller, name, range(5))
     network.step(_PATIENCE)
-    ranges = [each.range for _, each in trial.items(methods.REGISTER_REPLAY, "send", by=trial.who)]
+    asked_for = [
+        each.range for _, each in trial.items(methods.REGISTER_REPLAY, "send", by=trial.who)
+    ]
     end = max((number for _, number in trial.system.logs()[teller]), default=0) - 5
-    covered = any(low <= end - 4 and (high is None or high > end) for low, high in ranges)
+    covered = any(low <= end - 4 and (high is None or high > end) for low, high in asked_for)
+    missing = range(end - 4, end + 1)
+    asked = [
+        f"from {shown(low)}" if high is None else f"{shown(low)} to below {shown(high)}"
+        for low, high in dict.fromkeys(asked_for)
+    ]
     trial.book.must(
         "RP-10",
         covered,
-        f"events {end - 4} to {end} are missing, it asked for {ranges or 'nothing'}",
+        f"events {ranges(missing)} are missing, it asked for {'; '.join(asked) or 'nothing'}",
     )
+    return None if covered else missing[0]
 
 
-def _judge_handled(trial: Trial, teller: Principal) -> None:
-    """Judge the events that the candidate has handled, if the trial can see them."""
-    if trial.candidate.handled is None or not trial.running():
+def _exit(trial: Trial) -> Principal | None:
+    """Return the broadcaster that notified the candidate last, or `None` if none did."""
+    senders = [each.at.sender for each in trial.seen(HANDLE, "execute", to=trial.who)]
+    return next((each for each in reversed(senders) if each in trial.system.broadcasters), None)
+
+
+def _judge_handled(trial: Trial, teller: Principal, lost: int | None) -> None:
+    """Judge the events that the candidate has handled, if the trial can see them.
+
+    Those that pass the filter and skip of its own subscription are due, but those from `lost` on
+    are not.
+    """
+    got = trial.handled()
+    if got is None:
         return
-    log = [number for _, number in trial.system.logs()[teller]]
-    got = trial.candidate.handled(trial.network, trial.who)
-    lost, strange = sorted(set(log) - set(got)), sorted(set(got) - set(log))
-    twice = sorted({each for each in got if got.count(each) > 1})
-    trial.book.must("I1", not lost, f"not {lost}", len(log))
-    trial.book.must("I1 once", not twice, f"{twice}", len(got))
-    trial.book.must("I1 order", got == sorted(got), f"{got}", len(got))
-    trial.book.must("IC-49b events", not strange, f"{strange}", 2)
+    events = trial.system.logs()[teller]
+    records = trial.system.registry.state.subscriptions.values()
+    widths = [
+        (each.config.filter, each.config.skip)
+        for each in records
+        if each.subscriber == trial.who and not is_system(each.pattern)
+    ]
+    due = {
+        number
+        for (_, number), event in events.items()
+        if (lost is None or number < lost)
+        and any(lets_pass(width, number, event.data) for width in widths)
+    }
+    missing = due - set(got)
+    strange = set(got) - {number for _, number in events}
+    twice = {each for each, count in Counter(got).items() if count > 1}
+    disorder = first_disorder(got)
+    trial.book.must("I1", not missing, f"{ranges(missing)} were not handled", len(due))
+    trial.book.must("I1 once", not twice, f"{ranges(twice)} were handled again", len(got))
+    trial.book.must("I1 order", not disorder, f"it handled {disorder}", len(got))
+    trial.book.must("IC-49b events", not strange, f"{ranges(strange)} were handled", 2)
 
 
-def try_publisher(candidate: Candidate, seed: bytes = b"", refuse: int = 20) -> Trial:
+def _judge_odd(trial: Trial, name: str, source: Principal) -> None:
+    """Judge whether the candidate takes notifications with every kind of data, ids and fields.
+
+    A stand takes the place of its exit and sends them, each in a call of its own. An event that is
+    handled or confirmed is taken, if it did not make the candidate trap.
+    """
+    network = trial.network
+    stand = _exit(trial)
+    if stand is None or not trial.running() or network.status(stand) != RUNNING:
+        return
+    network.reinstall(stand, Stand())
+    begun = len(trial.recorder.happenings)
+    odd = list(odd_notifications(name, source, network.time(0)))
+    for each in odd:
+        argument = HANDLE.argument((each.notification,))
+        network.submit(ANONYMOUS, stand, SAY, encode((trial.who, HANDLE.name, argument)))
+    network.step(20)
+    trusted = fake(len(odd) + 1, name, source)
+    trial.say(stand, trial.who, HANDLE_TRUSTED, (trusted,))
+    # What comes before its turn is held back for some time.
+    network.step(120)
+    happened = trial.recorder.happenings[begun:]
+    numbers = {
+        happening.number: HANDLE.value(happening.data)[0].notificationId
+        for happening in happened
+        if (happening.kind, happening.method, happening.sender) == ("execute", HANDLE.name, stand)
+    }
+    traps = {
+        numbers[happening.number]: happening.data.decode(errors="replace")
+        for happening in happened
+        if happening.kind == "trap" and happening.number in numbers
+    }
+    confirmed = {
+        number
+        for at, number in trial.items(CONFIRM, "send", by=trial.who, to=stand)
+        if at.round >= happened[0].round
+    }
+    handled = set(trial.handled() or ())
+    broken: dict[str, dict[str, list[str]]] = {}
+    for each in odd:
+        note = each.notification
+        why = traps.get(note.notificationId, "")
+        if not why and note.notificationId not in confirmed and note.eventId not in handled:
+            why = "neither confirmed nor handled"
+        rule = broken.setdefault(each.rule, {})
+        if why:
+            rule.setdefault(why, []).append(each.about)
+    for rule_name, reasons in broken.items():
+        words = [f"{', '.join(about)}: {why}" for why, about in reasons.items()]
+        trial.book.judge(rule_name, sum(each.rule == rule_name for each in odd), words)
+    answers = trial.answers(HANDLE_TRUSTED, by=trial.who, to=stand)
+    answer = answers[-1] if answers else None
+    good = answer is not None and answer.value is not None and answer.value.tag == "Ok"
+    words_ = "it did not answer" if answer is None else f"it answered {_answer_text(answer)}"
+    trial.book.must("IC-46", good, words_)
+
+
+def _answer_text(answer: Seen[Trusted | None]) -> str:
+    """Return the answer to a trusted notification as text."""
+    if answer.value is not None:
+        return candid_text(answer.value)
+    return answer.at.data.decode(errors="replace")[:200] or f"with reject code {answer.at.code}"
+
+
+def try_publisher(
+    candidate: Candidate, seed: bytes = b"", refuse: int = 20, *, with_: tuple[str, ...] = ()
+) -> Trial:
     """Try a publisher.
 
-    It meets refused and late messages, a stranger's system event, an upgrade and a replay. Raises
-    `Icrc72Error` if the candidate has no `publish`.
+    It meets refused and late messages, a stranger's system event, an upgrade and a replay. `with_`
+    are the extensions that it claims to support. Raises `Icrc72Error` if the candidate has no
+    `publish`.
     """
     if candidate.publish is None:
         raise Icrc72Error("the trial needs a way to let the publisher make an event")
-    trial = _begin(candidate, "publication", seed, refuse)
+    trial = _begin(candidate, "publication", seed, refuse, with_)
     network = trial.network
     names = _registered(trial, "publication")
     if not names:
+        trial.judge_messages()
+        trial.judge_traps()
         return trial
     listener, stranger = trial.actor(1, None, {name: {} for name in names}), trial.actor(1)
     network.step(150)
@@ -253,12 +401,14 @@ def _judge_events(trial: Trial, live: Sent, names: tuple[str, ...], stranger: Pr
 
     def where(at: Happening, each: Event) -> str:
         if begun is None or at.round < begun:
-            return f"{each.eventId} before it was told where"
-        return "" if at.receiver in entries else f"{each.eventId} to {at.receiver.text}"
+            return f"{shown(each.eventId)} before it was told where"
+        return "" if at.receiver in entries else f"{shown(each.eventId)} to {at.receiver.text}"
 
     def hashed(_at: Happening, each: Event) -> str:
         said = read(each.headers).hash
-        return "" if said is None or said == value_hash(each.data) else f"event {each.eventId}"
+        return (
+            "" if said is None or said == value_hash(each.data) else f"event {shown(each.eventId)}"
+        )
 
     wrong: dict[str, Callable[[Happening, Event], str]] = {
         "IC-39 entry": where,
@@ -266,7 +416,7 @@ def _judge_events(trial: Trial, live: Sent, names: tuple[str, ...], stranger: Pr
         "IC-41 namespace": lambda _, each: (
             "" if each.namespace in names else f"in {each.namespace}"
         ),
-        "IC-23": lambda _, each: f"{each.headers}" if read(each.headers).planted else "",
+        "IC-23": lambda _, each: candid_text(each.headers) if read(each.headers).planted else "",
         "IC-21": hashed,
     }
     for rule, judge in wrong.items():
@@ -285,21 +435,23 @@ def _judge_ids(trial: Trial, live: Sent) -> None:
         first = rounds.setdefault((each.namespace, each.eventId), at.round)
         if firsts[each.namespace, each.eventId] != each:
             broken["IC-48 repeats"].append(
-                f"round {at.round}: event {each.eventId} is another than in round {first}"
+                f"round {at.round}: event {shown(each.eventId)} is another than in round {first}"
             )
     last: dict[str, int] = {}
     for (name, number), each in firsts.items():
         at_, before = rounds[name, number], last.get(name)
         if before is not None and number <= before:
-            broken["IC-25"].append(f"round {at_}: {number} after {before}")
+            broken["IC-25"].append(f"round {at_}: {shown(number)} after {shown(before)}")
         if each.prevEventId not in {None, before}:
             broken["IC-42"].append(
-                f"round {at_}: {number} names {each.prevEventId}, the event before is {before}"
+                f"round {at_}: {shown(number)} names {candid_text(each.prevEventId)},"
+                f" the event before is {candid_text(before)}"
             )
         now = trial.network.genesis + at_ * 10**9
         if not now - 600 * 10**9 <= each.timestamp <= now:
             broken["IC-22 time"].append(
-                f"round {at_}: {each.timestamp} of event {number} is not of now, {now}"
+                f"round {at_}: {shown(each.timestamp)} of event {shown(number)} is not of now,"
+                f" {now}"
             )
         last[name] = number
     for rule, words in broken.items():
@@ -340,7 +492,7 @@ def _judge_taken(trial: Trial, listener: Principal, live: Sent) -> None:
     got = app.data if isinstance(app, Actor) else []
     sent = [each.eventId for each in _firsts(live)]
     lost = sorted(set(sent) - set(got))
-    words = [f"{lost} were not taken by its entry"] if lost else []
+    words = [f"{ranges(lost)} were not taken by its entry"] if lost else []
     if len(sent) < 20:
         words.append(f"20 events were made, {len(sent)} were published")
     trial.book.judge("IC-48", len(sent), words)
@@ -355,16 +507,16 @@ def _judge_replay(trial: Trial, name: str, due: list[int], live: Sent) -> None:
     broken: dict[str, list[str]] = {rule: [] for rule in ("RP-6 entry", "RP-7 marks", "RP-7")}
     sent = _sent(trial, replayed=True)
     for at, each in sent:
-        headers, what = read(each.headers), f"round {at.round}: event {each.eventId}"
+        headers, what = read(each.headers), f"round {at.round}: event {shown(each.eventId)}"
         if at.receiver not in entries:
             broken["RP-6 entry"].append(f"{what} to {at.receiver.text}")
         if headers.replay not in ids:
             broken["RP-7 marks"].append(
-                f"{what} for replay {headers.replay}, which nobody asked for"
+                f"{what} for replay {candid_text(headers.replay)}, which nobody asked for"
             )
         if headers.end not in {None, due[-1]}:
             broken["RP-7 marks"].append(
-                f"{what} says that {headers.end} is the last, it is {due[-1]}"
+                f"{what} says that {candid_text(headers.end)} is the last, it is {due[-1]}"
             )
         before = originals.get(each.eventId)
         # All fields except the headers, which are the last one.
@@ -373,11 +525,14 @@ def _judge_replay(trial: Trial, name: str, due: list[int], live: Sent) -> None:
     for rule, words in broken.items():
         trial.book.judge(rule, len(sent), words)
     firsts = list(dict.fromkeys(each.eventId for _, each in sent))
-    trial.book.must("RP-2", firsts == due, f"{firsts} of {name} instead of {due}", len(due))
+    trial.book.must("RP-2", firsts == due, f"{name}: {difference(firsts, due)}", len(due))
     states = trial.items(methods.REPLAY_STATUS, "send", by=trial.who)
-    words = [f"round {at.round}: {item}" for at, item in states if item.replayId not in ids]
-    steps = list(dict.fromkeys(f"{item.status.tag} {item.status.value}" for _, item in states))
-    if steps != ["running None", f"completed {len(due)}"]:
+    words = [
+        f"round {at.round}: {candid_text(item)}" for at, item in states if item.replayId not in ids
+    ]
+    steps = list(dict.fromkeys(candid_text(item.status) for _, item in states))
+    wanted = (Variant("running", None), Variant("completed", len(due)))
+    if steps != [candid_text(each) for each in wanted]:
         words.append(
             f"it reported {', '.join(steps) or 'nothing'}, due are running, completed {len(due)}"
         )

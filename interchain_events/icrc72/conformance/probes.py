@@ -4,32 +4,25 @@ A probe calls the canister and compares the answer with the one that the rules d
 matter where the canister runs: a `Line` makes the calls.
 """
 
-import tomllib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from importlib.resources import files
 from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 
 from interchain_events.icrc72 import messages as m
 from interchain_events.icrc72 import methods
 from interchain_events.icrc72.alerts import member_alert
 from interchain_events.icrc72.audit.record import error_of
+from interchain_events.icrc72.conformance.rules import CAUSES, REQUIRED, rules_of
+from interchain_events.icrc72.conformance.wording import candid_text, difference
 from interchain_events.icrc72.ic.candid.types import Variant
 from interchain_events.icrc72.ic.canister import CANISTER_ERROR, SYS_TRANSIENT, Answer
 from interchain_events.icrc72.ic.errors import CandidError
+from interchain_events.icrc72.ic.errors import shown as shown_number
 from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
 from interchain_events.icrc72.keys import FILTER, REPLAY
 from interchain_events.icrc72.methods import A, Method, R
 from interchain_events.icrc72.namespaces import system_namespace
 from interchain_events.icrc72.values import Value, map_, nat, text
-
-PAIR = {
-    "publisher": "member",
-    "subscriber": "member",
-    "broadcaster": "server",
-    "orchestrator": "server",
-}
-"""For each role, the table in `rules.toml` that it shares with another one."""
 
 
 class Verdict(NamedTuple):
@@ -43,6 +36,10 @@ class Verdict(NamedTuple):
     """How often the rule applied; 0 if it could not be judged."""
     broken: tuple[str, ...]
     """A text for each breach, with its place."""
+    level: str = REQUIRED
+    """One of `rules.LEVELS`."""
+    cause: str = ""
+    """The rule whose breach explains this one, or an empty text."""
 
     @property
     def holds(self) -> bool:
@@ -50,18 +47,28 @@ class Verdict(NamedTuple):
         return not self.broken
 
 
-def rules_of(role: str) -> dict[str, str]:
-    """Return the rules by which a role is judged, in words by number."""
-    tables = tomllib.loads((files(__package__) / "rules.toml").read_text(encoding="utf-8"))
-    return {**tables["every"], **tables[PAIR[role]], **tables[role]}
-
-
 class Book:
     """The verdicts on a role."""
 
-    def __init__(self, role: str) -> None:
-        self.rules = rules_of(role)
-        self.verdicts: list[Verdict] = []
+    def __init__(self, role: str, with_: tuple[str, ...] = ()) -> None:
+        """Begin without verdicts. `with_` are the extensions whose rules are required."""
+        self.rules = rules_of(role, with_)
+        self._judged: list[Verdict] = []
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Return the verdicts. A breach that follows from another one names that rule."""
+        broken = {each.rule for each in self._judged if each.broken and each.level == REQUIRED}
+        found: list[Verdict] = []
+        for each in self._judged:
+            causes = CAUSES.get(each.rule, ()) if each.broken else ()
+            cause = next((cause for cause in causes if cause in broken), "")
+            found.append(each._replace(cause=cause))
+        return found
+
+    def holds(self, rule: str) -> bool:
+        """Return whether a rule was judged and holds."""
+        return any(each.rule == rule and each.holds for each in self._judged)
 
     def judge(self, rule: str, shown: int, broken: Iterable[str]) -> None:
         """Add a verdict with all breaches.
@@ -69,7 +76,8 @@ class Book:
         `shown` is how often the rule applied. It shows a reader that a rule without breaches was
         tested at all.
         """
-        self.verdicts.append(Verdict(rule, self.rules[rule], shown, tuple(broken)))
+        known = self.rules[rule]
+        self._judged.append(Verdict(rule, known.about, shown, tuple(broken), known.level))
 
     def must(self, rule: str, holds: object, words: str, shown: int = 1) -> None:
         """Add a verdict by one condition. `words` describe the breach if it does not hold."""
@@ -77,7 +85,7 @@ class Book:
 
     def same(self, rule: str, found: list[int], due: list[int]) -> None:
         """Add a verdict on ids, which must equal those that are due."""
-        self.must(rule, found == due, f"{found} instead of {due}", len(due))
+        self.must(rule, found == due, difference(found, due), len(due))
 
 
 T = TypeVar("T")
@@ -164,7 +172,10 @@ class Probes:
         `wanted` is `Ok`, the name of an error, or the code of a generic error.
         """
         result = results[at] if results is not None and at < len(results) else None
-        got = "nothing" if result is None else str(error_of(result) or "Ok")
+        error = None if result is None else error_of(result)
+        # The code of a generic error is a number of any size.
+        word = shown_number(error) if isinstance(error, int) else error or "Ok"
+        got = "nothing" if result is None else word
         self.book.must(
             rule, got == wanted, f"{self.line.moment()}: it answered {got}, due is {wanted}"
         )
@@ -218,7 +229,12 @@ class Probes:
         gone = m.PublicationDelete(identified(f"{prefix}.none"))
         self.expect("IC-34 unknown", self.update(methods.DELETE_PUBLICATION, (gone,)), "1")
         first, again = self.subscribed(f"{prefix}.twice"), self.subscribed(f"{prefix}.twice")
-        self.book.must("IC-32", first is not None and first == again, f"{first}, then {again}", 2)
+        self.book.must(
+            "IC-32",
+            first is not None and first == again,
+            f"{candid_text(first)}, then {candid_text(again)}",
+            2,
+        )
         many = (m.PublicationRegistration("no spaces", ()),) * 101
         self.expect(
             "IC-30a", self.update(methods.REGISTER_PUBLICATION, many), "GenericBatchError", at=100
@@ -251,14 +267,18 @@ class Probes:
         """
         names = self.names()
         if name is not None:
-            self.book.must("IC-35b", name in names, f"{names} without {name}")
-        self.book.must("IC-35a", names == sorted(names), f"{names}", len(names))
+            self.book.must("IC-35b", name in names, f"{candid_text(tuple(names))} without {name}")
+        self.book.must("IC-35a", names == sorted(names), candid_text(tuple(names)), len(names))
         first = names[0] if names else ""
         page = [
             each.namespace
             for each in self.query(methods.GET_PUBLICATIONS, m.ByText(first, 1)) or ()
         ]
-        self.book.must("IC-35a pages", page == names[1:2], f"{page} after {first!r}")
+        self.book.must(
+            "IC-35a pages",
+            page == names[1:2],
+            f"{candid_text(tuple(page))} after {candid_text(first)}",
+        )
         if brokers:
             listed = {
                 each.broadcaster
@@ -312,7 +332,7 @@ class Probes:
             self.book.must(
                 "RP-5",
                 over and over[0] in ({events} if events is not None else range(5)),
-                f"{states}",
+                candid_text(tuple(states)),
             )
         if not over:
             self.update(methods.CANCEL_REPLAY, (number,))

@@ -18,6 +18,7 @@ from interchain_events.icrc72.conformance.probes import (
     fake_alert,
     identified,
 )
+from interchain_events.icrc72.conformance.wording import ranges
 from interchain_events.icrc72.ic.errors import NotAdmitted
 from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
 from interchain_events.icrc72.keys import REPLAY
@@ -51,15 +52,17 @@ def visit(
     other: Line | None = None,
     namespace: str | None = None,
     handled: Handled = None,
+    *,
+    with_: tuple[str, ...] = (),
 ) -> tuple[list[Verdict], str]:
     """Test a remote canister, and return a verdict on each rule of its role.
 
     The second result says why calls were not admitted, if so, and is empty otherwise. Rules that
     cannot be judged from outside have a verdict with `shown` 0. `other` is another caller, which
     registers a publication if there is none that can be used. `namespace` is one to which a
-    subscriber subscribes.
+    subscriber subscribes, and `with_` are the extensions that the canister claims to support.
     """
-    probes = Probes(Book(role), line)
+    probes = Probes(Book(role, with_), line)
     prefix, note = f"trial.{secrets.token_hex(4)}", ""
     if role in STATS:
         probes.stats(role)
@@ -78,8 +81,12 @@ def visit(
             probes.listing(None, ())
     verdicts = probes.book.verdicts
     judged = {each.rule for each in verdicts}
-    rest = {rule: words for rule, words in probes.book.rules.items() if rule not in judged}
-    return [*verdicts, *(Verdict(rule, words, 0, ()) for rule, words in rest.items())], note
+    rest = [
+        Verdict(name, rule.about, 0, (), rule.level)
+        for name, rule in probes.book.rules.items()
+        if name not in judged
+    ]
+    return [*verdicts, *rest], note
 
 
 def _orchestrator(probes: Probes, other: Line | None, prefix: str) -> None:
@@ -132,4 +139,4 @@ def _member(
         )
     if handled is not None and namespace is not None:
         strange = sorted(set(marks) & set(handled()))
-        probes.book.must("IC-49b events", not strange, f"{strange}", len(marks))
+        probes.book.must("IC-49b events", not strange, ranges(strange), len(marks))

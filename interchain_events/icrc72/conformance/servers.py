@@ -11,6 +11,7 @@ from interchain_events.icrc72.broadcaster.core import Broadcaster
 from interchain_events.icrc72.cheats.stage import Actor
 from interchain_events.icrc72.conformance.probes import Book, Probes
 from interchain_events.icrc72.conformance.trial import ActorLine, Candidate, Trial
+from interchain_events.icrc72.conformance.wording import ranges
 from interchain_events.icrc72.deployment import PubSub, deploy
 from interchain_events.icrc72.headers import read
 from interchain_events.icrc72.ic.messaging import Schedule
@@ -32,7 +33,9 @@ def _data(trial: Trial, who: Principal) -> list[int]:
     return list(app.data) if isinstance(app, Actor) else []
 
 
-def try_broadcaster(candidate: Candidate, seed: bytes = b"", refuse: int = 10) -> Trial:
+def try_broadcaster(
+    candidate: Candidate, seed: bytes = b"", refuse: int = 10, *, with_: tuple[str, ...] = ()
+) -> Trial:
     """Try a broadcaster.
 
     It is entry and exit for members of its subnet, relays to and from another broadcaster, and has
@@ -41,7 +44,7 @@ def try_broadcaster(candidate: Candidate, seed: bytes = b"", refuse: int = 10) -
     """
     network = CanisterNetwork(2, seed=seed, schedule=Schedule(seed, 1, refuse))
     system = deploy(network, broadcasters=(1,))
-    trial = Trial(system, candidate, Book("broadcaster"))
+    trial = Trial(system, candidate, Book("broadcaster", with_))
     system.registry.add_broadcaster(network.next_id(0))
     trial.install(0)
     system.broadcasters.append(trial.who)
@@ -83,6 +86,7 @@ def try_broadcaster(candidate: Candidate, seed: bytes = b"", refuse: int = 10) -
     again.expect("IC-42b", again.update(methods.PUBLISH, known), "Ok")
     _judge_replay(trial, near)
     probes.stats("broadcaster")
+    trial.judge_messages()
     trial.judge_traps()
     found = [
         each for each in audit.finish(system.logs(), network.running()) if each.actor == trial.who
@@ -101,10 +105,14 @@ def _judge_replay(trial: Trial, near: Principal) -> None:
         if read(each.headers).replay is not None:
             got.setdefault(at.receiver, []).append(each.eventId)
     trial.book.same("RP-8", list(dict.fromkeys(got.pop(near, []))), [3, 4, 5, 6, 7])
-    trial.book.judge("RP-8 others", 5, [f"{each} to {who.text}" for who, each in got.items()])
+    trial.book.judge(
+        "RP-8 others", 5, [f"{ranges(each)} to {who.text}" for who, each in got.items()]
+    )
 
 
-def try_orchestrator(candidate: Candidate, seed: bytes = b"", refuse: int = 10) -> Trial:
+def try_orchestrator(
+    candidate: Candidate, seed: bytes = b"", refuse: int = 10, *, with_: tuple[str, ...] = ()
+) -> Trial:
     """Try an orchestrator: registrations, assignments, queries, an upgrade and a replay.
 
     Unlike other candidates, it is made with the principal of the only broadcaster.
@@ -113,7 +121,9 @@ def try_orchestrator(candidate: Candidate, seed: bytes = b"", refuse: int = 10) 
     me = network.next_id(0)
     system = PubSub(network, "orchestrator", me, DEFAULTS)
     broadcaster = Principal((1).to_bytes(8, "big") + b"\1\1")
-    trial = Trial(system, Candidate(lambda _me: candidate.make(broadcaster)), Book("orchestrator"))
+    trial = Trial(
+        system, Candidate(lambda _me: candidate.make(broadcaster)), Book("orchestrator", with_)
+    )
     trial.install(0)
     network.create(0, RoleCanister([Broadcaster(me, system.settings)]))
     network.step(40)
@@ -131,5 +141,6 @@ def try_orchestrator(candidate: Candidate, seed: bytes = b"", refuse: int = 10) 
     probes.intruding(NAME)
     probes.listing(NAME, [broadcaster], every=True)
     probes.replaying(NAME, "trial", 4)
+    trial.judge_messages()
     trial.judge_traps()
     return trial

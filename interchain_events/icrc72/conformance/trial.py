@@ -7,12 +7,14 @@ from typing import Generic, NamedTuple
 
 from interchain_events.icrc72.cheats.stage import Troupe
 from interchain_events.icrc72.conformance.probes import GARBAGE, Book, Line
+from interchain_events.icrc72.conformance.wording import misfit, ranges
 from interchain_events.icrc72.ic.canister import RUNNING, STOPPED, SYS_TRANSIENT, Answer, Canister
 from interchain_events.icrc72.ic.errors import CandidError
 from interchain_events.icrc72.ic.messaging import Happening, Recorder
 from interchain_events.icrc72.ic.network import CanisterNetwork
 from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
 from interchain_events.icrc72.methods import A, Method, R
+from interchain_events.icrc72.services import codec
 
 
 class Candidate(NamedTuple):
@@ -24,6 +26,8 @@ class Candidate(NamedTuple):
     """Lets a publisher make an event with a number."""
     handled: Callable[[CanisterNetwork, Principal], list[int]] | None = None
     """Returns the ids of the events that a subscriber has handled, in order."""
+    register: Callable[[CanisterNetwork, Principal], None] | None = None
+    """Lets a canister register that does not do so by itself."""
 
 
 class Seen(NamedTuple, Generic[A]):
@@ -58,6 +62,7 @@ class Trial(Troupe):
 
     def upgrade(self) -> None:
         """Stop the candidate, upgrade it to the same code, start it, and judge this (IC-8)."""
+        before = self.handled()
         self.network.stop(self.who)
         for _ in range(60):
             self.network.step()
@@ -73,6 +78,20 @@ class Trial(Troupe):
             done,
             f"round {self.network.round}: {'it trapped' if stopped else 'it does not stop'}",
         )
+        after = self.handled() if done else None
+        if before is not None and after is not None:
+            lost = before if after[: len(before)] != before else []
+            words = f"round {self.network.round}: handled before the upgrade were {ranges(lost)},"
+            self.book.must("IC-8 state", not lost, f"{words} after it {ranges(after)}", len(before))
+
+    def handled(self) -> list[int] | None:
+        """Return the ids of the events that the candidate has handled, in order.
+
+        Returns `None` if this cannot be seen.
+        """
+        if self.candidate.handled is None or not self.running():
+            return None
+        return self.candidate.handled(self.network, self.who)
 
     def seen(
         self,
@@ -130,6 +149,31 @@ class Trial(Troupe):
         """Return whether the candidate runs."""
         return self.network.status(self.who) == RUNNING
 
+    def judge_messages(self) -> None:
+        """Judge whether the arguments that the candidate sends can be read (IC-11)."""
+        sent = 0
+        unread: dict[str, list[str]] = {}
+        for each in self.recorder.happenings:
+            if each.kind != "send" or each.sender != self.who:
+                continue
+            try:
+                method = codec(each.method)
+            except KeyError:
+                continue
+            sent += 1
+            try:
+                method.args.decode(each.data)
+            except CandidError as error:
+                what = misfit(each.data, method.args.types)
+                words = f"{error}: {what}" if what else str(error)
+                unread.setdefault(each.method, []).append(f"round {each.round}: {words}")
+        broken = [
+            f"{found[0].replace(': ', f': {method}: ', 1)}"
+            + (f", and {len(found) - 1} more calls" if len(found) > 1 else "")
+            for method, found in unread.items()
+        ]
+        self.book.judge("IC-11", sent, broken)
+
     def judge_traps(self) -> None:
         """Judge whether the candidate traps on messages other than garbage (IC-4)."""
         happened = self.recorder.happenings
@@ -137,11 +181,11 @@ class Trial(Troupe):
             each.number for each in happened if each.kind == "execute" and each.data == GARBAGE
         } - {0}
         found = [each for each in happened if each.kind == "trap" and each.receiver == self.who]
-        words = [
-            f"round {x.round}: {x.data.decode(errors='replace')}"
-            for x in found
-            if x.number not in bad
-        ]
+        rounds: dict[str, list[int]] = {}
+        for each in found:
+            if each.number not in bad:
+                rounds.setdefault(each.data.decode(errors="replace"), []).append(each.round)
+        words = [f"round {ranges(when)}: {why}" for why, when in rounds.items()]
         shown = sum(each.kind == "execute" and each.receiver == self.who for each in happened)
         self.book.judge("IC-4", shown, words)
 

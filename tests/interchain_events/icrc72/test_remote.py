@@ -19,8 +19,9 @@ from support.command import pubsub
 from support.replica import Replica, replica
 from support.wrong_roles import WRONG
 
-from interchain_events.icrc72.conformance.probes import Verdict, rules_of
+from interchain_events.icrc72.conformance.probes import Verdict
 from interchain_events.icrc72.conformance.remote import visit
+from interchain_events.icrc72.conformance.rules import rules_of
 from interchain_events.icrc72.ic.principal import Principal, canister_id
 from interchain_events.icrc72.port import agent
 from interchain_events.icrc72.port.agent import (

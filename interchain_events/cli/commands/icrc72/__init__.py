@@ -153,7 +153,7 @@ def _serve(
 
 
 _ROLES = ("subscriber", "publisher", "broadcaster", "orchestrator")
-_IN_NETWORK = ("publish", "bare", "seed", "refuse", "trace")
+_IN_NETWORK = ("publish", "register", "bare", "seed", "refuse", "trace")
 
 
 @command.command(
@@ -163,8 +163,8 @@ _IN_NETWORK = ("publish", "bare", "seed", "refuse", "trace")
         "\b\nExamples:\n  pubsub icrc72 conform --subscriber my.wasm --handled ids\n  pubsub icrc72"
         " conform --publisher my.wasm --publish publish --trace out/trace.txt\n  pubsub icrc72"
         " conform --url http://127.0.0.1:4943 --orchestrator"
-        " rwlgt-iiaaa-aaaaa-aaaaa-cai\n\n\b\nExit codes:\n  0 every rule that was met holds, 1 a"
-        " rule is broken\n"
+        " rwlgt-iiaaa-aaaaa-aaaaa-cai\n\n\b\nExit codes:\n  0 every required rule that was met"
+        " holds, 1 a required rule is broken\n"
     ),
 )
 @option("--subscriber", metavar="MODULE|ID", help="The module of a subscriber.")
@@ -176,6 +176,20 @@ _IN_NETWORK = ("publish", "bare", "seed", "refuse", "trace")
 @option("--namespace", help="With --url: a namespace to which the subscriber subscribes.")
 @option("--publish", help="The publisher's update, of a nat, that makes an event.")
 @option("--handled", help="The subscriber's query, `vec nat`: ids of handled events, in order.")
+@option("--register", help="An update without argument by which the canister registers.")
+@option(
+    "--with",
+    "with_",
+    type=click.Choice(["icrc77"]),
+    multiple=True,
+    help="An extension whose rules are required.",
+)
+@option(
+    "--level",
+    type=click.Choice(["required", "recommended", "extension"]),
+    default="extension",
+    help="Print rules down to this level.",
+)
 @option(
     "--bare",
     is_flag=True,
@@ -191,7 +205,8 @@ def _conform(context: click.Context, /, url: str | None, **given: Any) -> Result
 
     The emulator plays every other role, with refusals, delays, strangers and upgrades. The module
     is installed with the principal of the orchestrator; an orchestrator, with that of its
-    broadcaster.
+    broadcaster. Each rule is required, recommended or of an extension of the draft; only a
+    required one can be broken.
 
     A canister that runs on a replica is called as a stranger may call it: rules for which that is
     not enough are not testable there. Where it lets no user in, a proxy calls it:

@@ -9,6 +9,7 @@ from interchain_events.cli.commands.icrc72.modules import canister_of, read_modu
 from interchain_events.icrc72.conformance.members import try_publisher, try_subscriber
 from interchain_events.icrc72.conformance.probes import Verdict
 from interchain_events.icrc72.conformance.remote import visit
+from interchain_events.icrc72.conformance.rules import EXTENSION, LEVELS, REQUIRED, rules_of
 from interchain_events.icrc72.conformance.servers import try_broadcaster, try_orchestrator
 from interchain_events.icrc72.conformance.trial import Candidate, Trial
 from interchain_events.icrc72.errors import Icrc72Error
@@ -24,7 +25,7 @@ from pubsub_emulator.cli.screen import say
 from pubsub_emulator.files.atomic import write_whole
 
 _SHOWN = 3  # breaches of one rule on the screen; the document has all
-_TRIALS: dict[str, Callable[[Candidate, bytes, int], Trial]] = {
+_TRIALS: dict[str, Callable[..., Trial]] = {
     "subscriber": try_subscriber,
     "publisher": try_publisher,
     "broadcaster": try_broadcaster,
@@ -40,12 +41,15 @@ def conform(
     *,
     publish: str | None,
     handled: str | None,
+    register: str | None,
     bare: bool,
     seed: str,
     refuse: int,
     trace: Path | None,
+    with_: tuple[str, ...],
+    level: str,
 ) -> Result:
-    """Try a module in a role; exit code 1 where a rule is broken."""
+    """Try a module in a role; exit code 1 if a required rule is broken."""
     wasm = read_module(place)
 
     def say_publish(network: CanisterNetwork, who: Principal, number: int) -> None:
@@ -56,15 +60,27 @@ def conform(
             str(place), handled or "", network.query(ANONYMOUS, who, handled or "", NOTHING)
         )
 
+    def say_register(network: CanisterNetwork, who: Principal) -> None:
+        ticket = network.submit(ANONYMOUS, who, register or "", NOTHING)
+        network.step(60)
+        if ticket.answer is not None and not ticket.answer.ok:
+            raise Icrc72Error(f"{place}: the update {register} fails: {ticket.answer.message}")
+
     if role == "publisher" and publish is None:
         raise Icrc72Error("--publisher needs --publish: the update, of a nat, that makes an event")
     made = partial(canister_of, wasm, bare=bare)
-    candidate = Candidate(made, say_publish if publish else None, say_handled if handled else None)
-    trial = _TRIALS[role](candidate, seed.encode(), refuse)
+    candidate = Candidate(
+        made,
+        publish=say_publish if publish else None,
+        handled=say_handled if handled else None,
+        register=say_register if register else None,
+    )
+    trial = _TRIALS[role](candidate, seed.encode(), refuse, with_=with_)
     if trace is not None:
         write_whole(trace, _trace(trial))
     end = f"; the trace is in {trace}" if trace else ""
-    return _told(role, trial.book.verdicts, "not met", {"rounds": trial.network.round}, end=end)
+    about = {"rounds": trial.network.round}
+    return _told(role, trial.book.verdicts, "not met", about, with_=with_, level=level, end=end)
 
 
 def conform_url(
@@ -75,8 +91,10 @@ def conform_url(
     proxy: str | None,
     handled: str | None,
     namespace: str | None,
+    with_: tuple[str, ...],
+    level: str,
 ) -> Result:
-    """Try a canister of a replica in a role; exit code 1 where a rule is broken."""
+    """Try a canister of a replica in a role; exit code 1 if a required rule is broken."""
     from interchain_events.icrc72.port.agent import Agent
 
     who = Principal.from_text(canister)
@@ -86,9 +104,11 @@ def conform_url(
     def ids() -> list[int]:
         return _ids(canister, handled or "", agent.query(handled or "", NOTHING))
 
-    verdicts, note = visit(role, agent, other, namespace, ids if handled else None)
+    seen = ids if handled else None
+    verdicts, note = visit(role, agent, other, namespace, seen, with_=with_)
     note += "; --proxy sends calls through a canister" if note and not proxy else ""
-    return _told(role, verdicts, "not testable here", {"url": url, "canister": canister}, note=note)
+    about = {"url": url, "canister": canister}
+    return _told(role, verdicts, "not testable here", about, with_=with_, level=level, note=note)
 
 
 def _ids(place: str, method: str, answer: Answer) -> list[int]:
@@ -106,28 +126,64 @@ def _told(
     unmet: str,
     about: dict[str, object],
     *,
+    with_: tuple[str, ...],
+    level: str,
     note: str = "",
     end: str = "",
 ) -> Result:
-    """Say what holds; `unmet` is the word for a rule that was not met, `end` ends the last line."""
-    width = max(len(unmet), 8)
+    """Print the verdicts, and return them with the exit code.
+
+    `unmet` is the word for a rule that was not met, `level` the least binding level to print, and
+    `end` ends the last line.
+    """
+    known = rules_of(role, with_)
+    printed = LEVELS[: LEVELS.index(level) + 1]
+    width = max(len(unmet), len("broken"))
     for each in verdicts:
-        word = "broken" if each.broken else "holds" if each.shown else unmet
-        say(f"{word:<{width}} {each.rule:<18} {each.about}")
+        if each.level not in printed:
+            continue
+        say(f"{_word(each, unmet):<{width}}  {each.level:<11}  {each.rule:<19} {each.about}")
+        if not each.broken:
+            continue
+        blank = " " * (width + 2)
         for words in each.broken[:_SHOWN]:
-            say(f"{'':<{width}} {words}")
+            say(f"{blank}{words}")
         if len(each.broken) > _SHOWN:
-            say(f"{'':<{width}} and {len(each.broken) - _SHOWN} more")
+            say(f"{blank}and {len(each.broken) - _SHOWN} more")
+        if each.cause:
+            say(f"{blank}This follows from {each.cause}.")
+        else:
+            say(f"{blank}{known[each.rule].place}: {known[each.rule].text}")
     if note:
         say(note)
-    broken = [each.rule for each in verdicts if each.broken]
-    met = sum(each.shown > 0 or not each.holds for each in verdicts)
-    say("", f"{role}: {met - len(broken)} of {met} rules hold{end}")
+    say("")
+    say(f"{role}: {'; '.join(_count(verdicts, each) for each in printed)}{end}")
     rules = [
-        {**each._asdict(), "holds": each.holds if each.shown or each.broken else None}
+        {
+            **each._asdict(),
+            "holds": each.holds if each.shown or each.broken else None,
+            "place": known[each.rule].place,
+            "text": known[each.rule].text,
+        }
         for each in verdicts
     ]
+    broken = any(each.broken and each.level == REQUIRED for each in verdicts)
     return Result({"role": role, **about, "rules": rules}, 1 if broken else 0)
+
+
+def _word(verdict: Verdict, unmet: str) -> str:
+    """Return the verdict in a word: only a required rule can be broken."""
+    if verdict.broken:
+        return "broken" if verdict.level == REQUIRED else "lacks"
+    return "holds" if verdict.shown else unmet
+
+
+def _count(verdicts: Sequence[Verdict], level: str) -> str:
+    """Return how many of the rules of a level that were met hold."""
+    met = [each for each in verdicts if each.level == level and (each.shown or each.broken)]
+    names = {REQUIRED: "required rules", EXTENSION: "rules of extensions"}
+    words = f"{sum(each.holds for each in met)} of {len(met)} {names.get(level, level)}"
+    return f"{words} hold" if level == REQUIRED else words
 
 
 def _trace(trial: Trial) -> str:

@@ -1,0 +1,114 @@
+"""A broadcaster that sends what it is told, in the place of one that the candidate knows.
+
+Honest broadcasters only pass on events of publishers, with headers. The stand sends notifications
+with any ids, data and headers, which a subscriber of ICRC-72 has to take as well.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple, cast
+
+from interchain_events.icrc72.cheats.stage import SAY
+from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.canister import BOUNDED, Canister, Context
+from interchain_events.icrc72.ic.errors import Trap
+from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
+from interchain_events.icrc72.ic.stable import decode
+from interchain_events.icrc72.messages import EventNotification
+from interchain_events.icrc72.methods import CONFIRM
+from interchain_events.icrc72.values import Value, nat
+
+LARGE: Final = 1_900_000
+"""The bytes of the largest data: what a batch of a broadcaster may have."""
+_DEEP: Final = 60
+"""How deep the data are nested. Compilers of Candid differ; the drafts' own are a few levels."""
+
+
+class Stand(Canister):
+    """A canister that calls what users say, and accepts all confirmations."""
+
+    def update(self, ctx: Context, method: str, arg: bytes) -> None:
+        """Make the call in the argument of `say`, or accept a confirmation."""
+        if method == SAY:
+            target, called, raw = cast("tuple[Principal, str, bytes]", decode(arg))
+            ctx.call(target, called, raw, lambda _ctx, _answer: None, kind=BOUNDED)
+            ctx.reply(b"")
+        elif method == CONFIRM.name:
+            CONFIRM.reply(ctx, Variant("allAccepted", None))
+        else:
+            raise Trap(f"there is no method {method}")
+
+
+class Odd(NamedTuple):
+    """A notification that only the stand sends."""
+
+    rule: str
+    """The rule that demands that the subscriber takes it."""
+    about: str
+    """What is unusual about it, in a word or two."""
+    notification: EventNotification
+
+
+def variants() -> dict[str, Value]:
+    """Return a value of each variant of ICRC16, by its name."""
+    five: Value = Variant("Nat", 5)
+    values: dict[str, object] = {
+        "Array": (five,),
+        "Blob": b"\0\xff",
+        "Bool": True,
+        "Bytes": b"\1\2",
+        "Class": (("name", five, True),),
+        "Float": struct.pack("<d", 1.5),
+        "Floats": (struct.pack("<d", 1.5), struct.pack("<d", -2.5)),
+        "Int": -5,
+        "Int16": -5,
+        "Int32": -5,
+        "Int64": -5,
+        "Int8": -5,
+        "Map": (("key", five),),
+        "ValueMap": ((five, five),),
+        "Nat": 2**70,
+        "Nat16": 5,
+        "Nat32": 5,
+        "Nat64": 5,
+        "Nat8": 5,
+        "Nats": (5, 2**70),
+        "Option": None,
+        "Principal": ANONYMOUS,
+        "Set": (five,),
+        "Text": "ü",
+    }
+    return {name: cast("Value", Variant(name, value)) for name, value in values.items()}
+
+
+def odd_notifications(namespace: str, source: Principal, time: int) -> Iterator[Odd]:
+    """Yield notifications that are unusual in one way each, in one chain.
+
+    Their ids ascend, and each names the one before.
+    """
+    last: int | None = None
+    number = 0
+
+    def made(
+        rule: str, about: str, identifier: int, data: Value, headers: tuple[()] | None = ()
+    ) -> Odd:
+        nonlocal last, number
+        number += 1
+        before, last = last, identifier
+        note = EventNotification(
+            # A field each: the notification's own id, the event's, and the one before it.
+            number, identifier, before, time, namespace, data, headers, source, None,
+        )  # fmt: skip
+        return Odd(rule, about, note)
+
+    yield made("IC-25 ids", "id 0", 0, nat(0))
+    yield made("IC-22", "no headers", 1, nat(1), None)
+    for at, (name, value) in enumerate(variants().items(), 1_000_001):
+        yield made("IC-20", name, at, value)
+    deep = nat(5)
+    for _ in range(_DEEP):
+        deep = Variant("Array", (deep,))
+    yield made("IC-20", f"{_DEEP} levels", 1_000_100, deep)
+    yield made("IC-7", f"{LARGE:,} bytes", 1_000_101, Variant("Blob", bytes(LARGE)))
+    for power in (31, 32, 53, 63, 64, 128):
+        yield made("IC-25 ids", f"id 2^{power}", 2**power, nat(power))
