@@ -17,7 +17,6 @@ from interchain_events.icrc72.filters import parse
 from interchain_events.icrc72.ic.errors import PrincipalError
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.ic.stable import stable
-from interchain_events.icrc72.namespaces import is_system
 from interchain_events.icrc72.services import MAP, type_codec
 from interchain_events.icrc72.settings import Settings
 
@@ -180,7 +179,7 @@ def joined_publisher(publication: PublicationConfig, config: v.Pairs) -> Publish
         known = _PUBLISHER.get(key)
         if known is not None and known.read is not None:
             made = replace(made, **{known.name: known.read(key, value)})  # type: ignore[arg-type]
-        elif not is_system(written):
+        elif not written.lower().startswith(_OURS):
             made = replace(made, others={**made.others, written: value})
         elif changed_publication(publication, written, value, new=True) != publication:
             raise ConfigError(
@@ -262,9 +261,21 @@ def _changed(config: C, known: _Field | None, written: str, value: v.Value) -> C
     if known is not None and known.read is not None:
         changes = {known.name: known.read(keys.canonical(written), value)}
         return replace(config, **changes)  # type: ignore[arg-type]  # it reads what the field holds
-    if is_system(written):
-        raise ConfigError(f"the key {written[:80]!r} is not known here")
+    _check_unknown(written)
     return replace(config, others={**config.others, written: value})
+
+
+_OURS: Final = ("icrc72:", "icrc77:")
+"""The prefixes of the keys that are known here. Other drafts define those with other prefixes."""
+
+
+def _check_unknown(written: str) -> None:
+    """Check a key that is not known. Raises `ConfigError` if it belongs to ICRC-72 or ICRC-77.
+
+    Keys of other extensions, such as `icrc75:…` and `icrc92:…`, are kept and returned.
+    """
+    if written.lower().startswith(_OURS):
+        raise ConfigError(f"the key {written[:80]!r} is not known here")
 
 
 def filter_text(value: v.Value) -> str:
@@ -354,7 +365,7 @@ def _reader(read: Callable[[v.Value], T | None], words: str) -> Callable[[str, v
 
 
 _mode = _reader(
-    lambda value: mode if (mode := v.as_text(value)) in MODES else None,
+    lambda value: mode if (mode := (v.as_text(value) or "").lower()) in MODES else None,
     f"one of {', '.join(MODES)}",
 )
 _partitions = _reader(
@@ -439,6 +450,7 @@ def replay_config(
     replace or clear. Raises `ConfigError`.
     """
     for written, value in config:
+        # Hints for payment (`icrc77:payment…`) are only kept: the publication has the price.
         key = keys.canonical(written)
         inside = v.opened(value)
         if key == keys.REPLAY_FILTER:
@@ -447,6 +459,6 @@ def replay_config(
             skip = None if inside is None else v.skip_of(inside)
         elif key == keys.REPLAY_ISOLATED:
             _bool(key, value)
-        elif is_system(written):
-            raise ConfigError(f"the key {written[:80]!r} is not known here")
+        elif key.partition(":")[2].partition(":")[0] != "payment":
+            _check_unknown(written)
     return filter_, skip

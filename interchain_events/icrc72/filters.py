@@ -2,7 +2,9 @@
 
 A filter combines tests with ` & `, ` | ` and parentheses. A test selects values with a path, such
 as `order.items[price > 5].name`, and compares them: it holds if one of the values does. A filter is
-parsed once into immutable nodes. Its evaluation counts every visit of a value and every comparison
+parsed once into immutable nodes. A name with dots is written in quotes or with a backslash before
+each dot: `"com.example.host" == John`. A path that begins with `$event` leads into the whole event:
+`$event.headers.content-type == ICRC16`. Its evaluation counts every visit of a value and every comparison
 as a step, and a filter that takes more than 100,000 steps does not match.
 """
 
@@ -10,13 +12,22 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, Protocol
 
 from interchain_events.icrc72.comparison import compare, compare_word
 from interchain_events.icrc72.errors import FilterError
 from interchain_events.icrc72.facts import Width
 from interchain_events.icrc72.ic.candid.types import Variant
-from interchain_events.icrc72.values import Value, nat, option
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.keys import (
+    BROADCASTER_HEADERS,
+    EVENT_TIMESTAMP,
+    REPLAY_END,
+    REPLAY_ID,
+    REPLAYED,
+)
+from interchain_events.icrc72.values import Pairs, Value, as_nat, first, map_, nat, option
+from interchain_events.icrc72.values import text as text_value
 
 MOST_BYTES: Final = 1024
 """The longest text of a filter in bytes."""
@@ -30,10 +41,15 @@ MOST_STEPS: Final = 100_000
 # A backslash takes the special meaning from any character in a name or value.
 _NAME: Final = re.compile(r'(?:\\.|[^ .\[\]()*@$?:,=<>!~&|"\\])*', re.DOTALL)
 _WORD: Final = re.compile(r'(?:\\.|[^ \])\[(,?"\\])*', re.DOTALL)
+_QUOTED: Final = re.compile(r'"((?:\\.|[^"\\])+)"', re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 # Longer operators come before those with which they begin: the first that matches is taken.
 _OPERATORS: Final = ("!~~=", "!~=", "~~=", "~=", "==", "!=", "<>", ">=", "<=", ">", "<")
 _INDEX: Final = re.compile(r"-?[0-9]+", re.ASCII)
+
+
+_ADDED: Final = BROADCASTER_HEADERS | {REPLAYED, REPLAY_ID, REPLAY_END}
+"""The headers that are not there when an event is first published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +78,8 @@ class Path(NamedTuple):
     root: bool
     """Whether it begins at the data of the event (`$`), and not at the current item."""
     steps: tuple[Name | All | Where, ...]
+    whole: bool = False
+    """Whether it begins at the whole event (`$event`)."""
 
 
 class Word(NamedTuple):
@@ -117,15 +135,64 @@ def matches(text: str, data: Value) -> bool:
         return False
 
 
-def lets_pass(width: Width, identifier: int, data: Value) -> bool:
+class Filtered(Protocol):
+    """An event or a notification."""
+
+    @property
+    def eventId(self) -> int: ...  # noqa: N802 — the field's name in the standard
+    @property
+    def prevEventId(self) -> int | None: ...  # noqa: N802 — as above
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def data(self) -> Value: ...
+    @property
+    def source(self) -> Principal: ...
+    @property
+    def headers(self) -> Pairs | None: ...
+
+
+def lets_pass(width: Width, event: Filtered) -> bool:
     """Return whether an event passes the skip and the filter of a width, in this order (IC-27)."""
     text, skip = width
-    return (skip is None or skip.passes(identifier)) and (text is None or matches(text, data))
+    if skip is not None and not skip.passes(event.eventId):
+        return False
+    try:
+        return text is None or evaluate(parse(text), event.data, event)
+    except Overrun:
+        return False
 
 
-def evaluate(parsed: Filter, data: Value) -> bool:
-    """Return whether a parsed filter holds. Raises `Overrun` if it takes too many steps."""
-    return _Evaluation(data).holds(parsed, data)
+def evaluate(parsed: Filter, data: Value, event: Filtered | None = None) -> bool:
+    """Return whether a parsed filter holds for data, or for an event with these data.
+
+    Raises `Overrun` if it takes too many steps.
+    """
+    return _Evaluation(data, event).holds(parsed, data)
+
+
+def whole(event: Filtered) -> Value:
+    """Return an event as its publisher made it, which `$event` in a filter stands for.
+
+    Headers that broadcasters append, or that mark a replay, are left out, and the time is that of
+    the event. So a filter gives the same result at the entry, at the exit, and in a replay.
+    """
+    headers = tuple((key, value) for key, value in event.headers or () if key not in _ADDED)
+    time = as_nat(first(event.headers, EVENT_TIMESTAMP))
+    prev: Value = option(None) if event.prevEventId is None else nat(event.prevEventId)
+    return map_(
+        {
+            "eventId": nat(event.eventId),
+            "prevEventId": prev,
+            "timestamp": nat(event.timestamp if time is None else time),
+            "namespace": text_value(event.namespace),
+            "source": Variant("Principal", event.source),
+            "headers": Variant("Map", headers),
+            "data": event.data,
+        }
+    )
 
 
 class _Parser:
@@ -189,7 +256,12 @@ class _Parser:
         return Test(path, "!=", (Null(),))
 
     def _path(self, depth: int) -> Path:
-        """Read a path: from the data (`$`), from the current item (`@`), or `@.` is implied."""
+        """Read a path: from the data (`$`), the event (`$event`), or the current item (`@`).
+
+        `@.` is implied.
+        """
+        if self._skip("$event"):
+            return Path(False, self._steps(depth), whole=True)
         if self._skip("$"):
             return Path(True, self._steps(depth))
         if self._skip("@"):
@@ -217,6 +289,11 @@ class _Parser:
         return Word(*self._characters(_WORD, "a value"))
 
     def _name(self) -> Name:
+        """Read the name of an entry, which may be in quotes: then dots and spaces belong to it."""
+        quoted = _QUOTED.match(self._text, self._at)
+        if quoted is not None:
+            self._at = quoted.end()
+            return Name(_ESCAPED.sub(r"\1", quoted[1]), None)
         name, escaped = self._characters(_NAME, "a name")
         return Name(name, int(name) if not escaped and _INDEX.fullmatch(name) else None)
 
@@ -259,8 +336,9 @@ def unwrapped(value: Value) -> Value:
 class _Evaluation:
     """One evaluation of a filter, with the steps that are left."""
 
-    def __init__(self, data: Value) -> None:
+    def __init__(self, data: Value, event: Filtered | None) -> None:
         self._data = data
+        self._event = event
         self._left = MOST_STEPS
 
     def holds(self, parsed: Filter, item: Value) -> bool:
@@ -299,6 +377,10 @@ class _Evaluation:
         return False
 
     def _select(self, path: Path, item: Value) -> Iterator[Value]:
+        if path.whole:
+            if self._event is None:
+                return iter(())
+            return self._walk(whole(self._event), path.steps, 0)
         return self._walk(self._data if path.root else item, path.steps, 0)
 
     def _walk(

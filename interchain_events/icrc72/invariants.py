@@ -135,7 +135,7 @@ class InvariantObserver:
                 "R1", f"replay {replay.id} counts {replay.count} events, its range has fewer"
             )
         width = replay.filter, replay.skip
-        due = [each.eventId for each in sent if lets_pass(width, each.eventId, each.data)]
+        due = [each.eventId for each in sent if lets_pass(width, each)]
         got: dict[int, Value] = {}
         data = {each.eventId: each.data for each in rows}
         for _, receiver, note in self.notes:

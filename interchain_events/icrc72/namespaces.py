@@ -1,11 +1,14 @@
 """Namespaces, patterns with wildcards, system namespaces (IC-24), and ids of events (IC-25).
 
 A namespace consists of segments joined by dots. In a pattern, `*` stands for one segment and `**`
-for any number of them. System namespaces begin with `icrc72:`; the orchestrator sends system events
+for any number of them; beside other characters, `*` stands for any characters within a segment. The
+draft keeps namespaces "as generic as possible", so a segment has any printable characters. A
+deployment may restrict them to letters, digits, `_` and `-`. System namespaces begin with `icrc72:`; the orchestrator sends system events
 in those of the form `icrc72:<role>:sys:<principal>`.
 """
 
 import re
+import unicodedata
 from contextlib import suppress
 from functools import lru_cache
 from typing import Final
@@ -18,7 +21,7 @@ MOST_SEGMENTS: Final = 16
 MOST_BYTES: Final = 256
 
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-"""A segment without wildcards."""
+"""A segment without wildcards, where they are restricted."""
 _SYSTEM: Final = re.compile(r"icrc[0-9]+:", re.ASCII | re.IGNORECASE)
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
 _SYSTEM_OF: Final = re.compile(
@@ -44,28 +47,52 @@ def system_owner(name: str) -> tuple[str, Principal] | None:
     return None
 
 
-def check_namespace(name: str) -> None:
-    """Check the namespace of a publication. Raises `NamespaceError`."""
-    _check(name, frozenset())
+def check_namespace(name: str, *, narrow: bool = False) -> None:
+    """Check the namespace of a publication. Raises `NamespaceError`.
+
+    `narrow` allows only segments of 1 to 64 letters, digits, `_` and `-`.
+    """
+    for segment in _segments(name):
+        if "*" in segment or not _is_segment(segment, narrow=narrow):
+            raise NamespaceError(f"{name[:80]!r} is no namespace: {segment[:70]!r} is no segment")
 
 
-def check_pattern(pattern: str) -> None:
-    """Check the pattern of a subscription. Raises `NamespaceError`."""
-    _check(pattern, frozenset(["*", "**"]))
+def check_pattern(pattern: str, *, narrow: bool = False) -> None:
+    """Check the pattern of a subscription. Raises `NamespaceError`.
+
+    `narrow` restricts segments as in `check_namespace`, and wildcards to whole segments.
+    """
+    for segment in _segments(pattern):
+        if segment in {"*", "**"}:
+            continue
+        fixed = segment if narrow or "**" in segment else segment.replace("*", "")
+        if "*" in fixed or not _is_segment(fixed, narrow=narrow):
+            raise NamespaceError(
+                f"{pattern[:80]!r} is no namespace or pattern: {segment[:70]!r} is no segment"
+            )
 
 
-def _check(name: str, wildcards: frozenset[str]) -> None:
-    """Check length and segments of a name; `wildcards` are segments that are also allowed."""
+def _segments(name: str) -> list[str]:
+    """Return the segments of a name. Raises `NamespaceError` if it is too long.
+
+    A name must be in Unicode's composed form, so that names that look alike are the same.
+    """
     shown = repr(name[:80])
     if len(name.encode(errors="replace")) > MOST_BYTES:
         raise NamespaceError(f"{shown} has more than {MOST_BYTES} bytes")
+    if not unicodedata.is_normalized("NFC", name):
+        raise NamespaceError(f"{shown} is not in the composed form of Unicode (NFC)")
     segments = name.split(".")
     if len(segments) > MOST_SEGMENTS:
         raise NamespaceError(f"{shown} has more than {MOST_SEGMENTS} segments")
-    for segment in segments:
-        if segment not in wildcards and _SEGMENT.fullmatch(segment) is None:
-            what = "namespace or pattern" if wildcards else "namespace"
-            raise NamespaceError(f"{shown} is no {what}: {segment[:70]!r} is no segment")
+    return segments
+
+
+def _is_segment(segment: str, *, narrow: bool) -> bool:
+    """Return whether a text is a segment without wildcards."""
+    if narrow:
+        return _SEGMENT.fullmatch(segment) is not None
+    return segment != "" and segment.isprintable() and not any(map(str.isspace, segment))
 
 
 def has_wildcard(pattern: str) -> bool:
@@ -96,10 +123,33 @@ def _matches(pattern: tuple[str, ...], name: tuple[str, ...]) -> bool:
         if segment == "**":
             reached = set(range(min(reached), len(name) + 1))
         else:
-            reached = {at + 1 for at in reached if at < len(name) and segment in {"*", name[at]}}
+            reached = {
+                at + 1 for at in reached if at < len(name) and _matches_segment(segment, name[at])
+            }
         if not reached:
             return False
     return len(name) in reached
+
+
+def _matches_segment(pattern: str, segment: str) -> bool:
+    """Return whether a segment matches one of a pattern, in which `*` stands for any characters.
+
+    The parts between wildcards are looked for from left to right, each once, so the time is bounded
+    by the product of the two lengths.
+    """
+    if pattern == segment:
+        return True
+    first, *parts = pattern.split("*")
+    if not parts or not segment.startswith(first):
+        return False
+    *middle, last = parts
+    at = len(first)
+    for part in middle:
+        found = segment.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return len(segment) - at >= len(last) and segment.endswith(last)
 
 
 def cleaned(segment: str) -> str:

@@ -311,10 +311,6 @@ class Run:
             events = [
                 event for log in logs.values() for event in log.values() if event.namespace == name
             ]
-            passing = [
-                each.eventId
-                for each in events
-                if lets_pass((model.filter, skip), each.eventId, each.data)
-            ]
+            passing = [each.eventId for each in events if lets_pass((model.filter, skip), each)]
             due += sum(number >= min(mine, default=0) for number in passing)
         return len(data), due, in_order

@@ -29,14 +29,6 @@ SERVICES: Final = (
 )
 
 
-STRICT: Final = frozenset(["icrc77_get_replays"])
-"""Methods of which an optional argument of another type is refused instead of ignored.
-
-ICRC-77 writes `prev` of this query as `opt principal`. Read as null, it would mean the first page,
-and the caller would get this page again and again.
-"""
-
-
 class Codec:
     """An encoder and decoder for a list of types.
 
@@ -48,12 +40,10 @@ class Codec:
         self,
         types: tuple[Type, ...],
         others: Sequence[tuple[Type, ...]] = (),
-        *,
-        strict: bool = False,
     ) -> None:
         self.types = types
         self._encoder = Encoder(types)
-        self._decoders = [Decoder(each, strict=strict) for each in (types, *others)]
+        self._decoders = [Decoder(each) for each in (types, *others)]
         self.encode = self._encoder.encode
         self.decode = self._read if others else self._decoders[0].decode
         self.size = self._encoder.size
@@ -86,7 +76,7 @@ class MethodCodec:
     def args(self) -> Codec:
         """Return the codec of the arguments."""
         others = [each.arguments for each in self._readings if each.arguments]
-        return Codec(self.method.arguments, others, strict=self.method.name in STRICT)
+        return Codec(self.method.arguments, others)
 
     @cached_property
     def rets(self) -> Codec:

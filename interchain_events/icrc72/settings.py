@@ -57,6 +57,10 @@ class Settings:
     """The longest wait between repetitions."""
     sends: int = 500
     """How many notifications a broadcaster sends in a round (IC-43c)."""
+    narrow_namespaces: bool = False
+    """Whether segments of namespaces have only letters, digits, `_` and `-` (IC-24)."""
+    open_publications: bool = False
+    """Whether anybody may publish where a publication has no list of allowed publishers (IC-33)."""
     store_bytes: int = 256 << 20
     """The bytes of a broadcaster's store for events of publishers, and again for relayed ones."""
     queue_notifications: int = 10_000

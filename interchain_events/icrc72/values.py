@@ -21,7 +21,6 @@ from typing import Any, Final, Literal, NamedTuple, assert_never, cast
 from interchain_events.icrc72.errors import ConfigError
 from interchain_events.icrc72.ic.candid.encode import leb128, sleb128
 from interchain_events.icrc72.ic.candid.types import Variant
-from interchain_events.icrc72.ic.errors import shown
 from interchain_events.icrc72.ic.principal import LONGEST, Principal
 
 Integer = Literal[
@@ -237,7 +236,8 @@ class Skip(NamedTuple):
 def skip_of(value: Value) -> Skip:
     """Parse a skip from `Array[Nat mod, Nat offset]`, where the offset may be null or missing.
 
-    Raises `ConfigError` if the value has another form, or the offset is not below `mod`.
+    An offset that is not below `mod` stands for its remainder. Raises `ConfigError` if the value
+    has another form, or `mod` is 0.
     """
     items = as_items(opened(value)) or ()
     numbers = [None if (inside := opened(each)) is None else as_nat(inside) for each in items]
@@ -248,11 +248,9 @@ def skip_of(value: Value) -> Skip:
         or (len(items) == 2 and offset is None and opened(items[1]) is not None)
     ):
         raise ConfigError("skip is an Array of one or two Nat")
-    if not (offset or 0) < mod:
-        raise ConfigError(
-            f"skip has the offset {shown(offset or 0)} modulo {shown(mod)}: it must be below"
-        )
-    return Skip(mod, offset or 0)
+    if mod == 0:
+        raise ConfigError("skip has the modulus 0")
+    return Skip(mod, (offset or 0) % mod)
 
 
 _NAN: Final = bytes.fromhex("000000000000f87f")

@@ -5,7 +5,7 @@ implementation and raises `Mismatch` if they differ.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Final, TypeVar
 
 from interchain_events.icrc72 import filters
@@ -214,8 +214,16 @@ _KINDS: Final = (
     ("Crockford identifiers", _exactly("nat", "text"), _crockford),
     ("blob identifiers", _exactly("blob", "nat", "text"), _blob_id),
     ("ICRC16 hashes", _exactly("value", "hash"), _value_hash),
-    ("namespaces", _exactly("namespace", "valid"), _name("namespace", check_namespace)),
-    ("patterns", _exactly("pattern", "valid"), _name("pattern", check_pattern)),
+    (
+        "namespaces",
+        _exactly("namespace", "valid"),
+        _name("namespace", partial(check_namespace, narrow=True)),
+    ),
+    (
+        "patterns",
+        _exactly("pattern", "valid"),
+        _name("pattern", partial(check_pattern, narrow=True)),
+    ),
     ("wildcards", _exactly("pattern", "namespace", "matches"), _wildcard),
     ("CandyPath filters", _exactly("filter", "data", "matches"), _filter),
     ("bad CandyPath filters", _exactly("filter"), _bad_filter),

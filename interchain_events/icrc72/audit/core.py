@@ -257,7 +257,7 @@ class Audit(Record):
             if matches(pattern, note.namespace)
             for each in found
         ]
-        passing = [each for each in mine if lets_pass((None, each[1]), note.eventId, note.data)]
+        passing = [each for each in mine if lets_pass((None, each[1]), note)]
         if mine and not passing:
             self._find(
                 "IgnoresSkip",
@@ -265,7 +265,7 @@ class Audit(Record):
                 call.round,
                 f"event {shown(note.eventId)} does not pass the skip",
             )
-        elif not any(lets_pass(each, note.eventId, note.data) for each in passing):
+        elif not any(lets_pass(each, note) for each in passing):
             self._find(
                 "IgnoresFilter",
                 call.sender,

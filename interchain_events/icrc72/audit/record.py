@@ -381,7 +381,7 @@ class Record:
                 continue
             if is_late(who, mine, read(event.headers).late):
                 continue
-            if any(lets_pass(each, event.eventId, event.data) for each in mine):
+            if any(lets_pass(each, event) for each in mine):
                 due += 1
                 if (who, (name, event.source, event.eventId)) not in got:
                     lost.append(who)

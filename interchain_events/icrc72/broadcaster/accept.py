@@ -352,7 +352,7 @@ class Acceptance(s.Part):
         """
         try:
             let_in = skip is None or skip.passes(event.eventId)
-            return let_in and (filter_ is None or evaluate(parse(filter_), event.data))
+            return let_in and (filter_ is None or evaluate(parse(filter_), event.data, event))
         except Overrun:
             self.delivery.count("filter_overruns")
             return False

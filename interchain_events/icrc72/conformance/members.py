@@ -231,8 +231,7 @@ def _judge_handled(trial: Trial, teller: Principal, lost: int | None) -> None:
     due = {
         number
         for (_, number), event in events.items()
-        if (lost is None or number < lost)
-        and any(lets_pass(width, number, event.data) for width in widths)
+        if (lost is None or number < lost) and any(lets_pass(width, event) for width in widths)
     }
     missing = due - set(got)
     strange = set(got) - {number for _, number in events}

@@ -37,14 +37,16 @@ class Access(Part):
     def may(self, publication: Publication, side: str, who: Principal) -> bool:
         """Return whether `who` may publish or subscribe, by the last answers of list canisters.
 
-        `side` is `publishers` or `subscribers`. Without an allowed list, anybody may subscribe, but
-        only the creator may publish. The creator need not be on the allowed list of publishers.
+        `side` is `publishers` or `subscribers`. Without an allowed list, anybody may subscribe.
+        Only the creator may then publish, unless the setting `open_publications` is on: the draft
+        does not say, and events of strangers in a namespace harm those who trust its creator. The
+        creator need not be on the allowed list of publishers.
         """
         config, allowed = publication.config, f"{side}:allowed"
         if self._listed(publication, f"{side}:disallowed", who):
             return False
         anybody = (
-            side == "subscribers"
+            (side == "subscribers" or self.settings.open_publications)
             and allowed not in config.lists
             and allowed not in config.canisters
         )

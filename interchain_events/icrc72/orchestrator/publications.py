@@ -54,7 +54,7 @@ class Publications(Part):
         who = ctx.caller
         if is_system(item.namespace) or not self.may_publish(who, item.namespace):
             return err("Unauthorized")
-        check_namespace(item.namespace)
+        check_namespace(item.namespace, narrow=self.settings.narrow_namespaces)
         c.check_memo(item.memo, self.settings.config_bytes)
         c.check_size(item.config, self.settings)
         config = replace(c.new_publication(who, item.config), memo=item.memo)

@@ -79,7 +79,7 @@ class Subscriptions(Part):
         if stranger or (system and (owner is None or owner[1] != who)):
             return err("Unauthorized")
         if not system:
-            check_pattern(item.namespace)
+            check_pattern(item.namespace, narrow=self.settings.narrow_namespaces)
         c.check_memo(item.memo)
         c.check_size(item.config, self.settings)
         config = replace(c.new_subscription(who, item.config), memo=item.memo)

@@ -119,8 +119,8 @@ def test_s000_102_103_registering_again_with_another_configuration_says_so(lab: 
 def test_a_wrong_configuration_raises_in_python_and_names_the_subscription(lab: Lab) -> None:
     with pytest.raises(ConfigError, match=r"org\.example: the filter has"):
         App(lab.orchestrator, subscriptions={"org.example": {FILTER: "n =="}})
-    with pytest.raises(ConfigError, match=r"org\.example: skip has the offset 5 modulo 5"):
-        App(lab.orchestrator, subscriptions={"org.example": {SKIP: [5, 5]}})
+    with pytest.raises(ConfigError, match=r"org\.example: skip has the modulus 0"):
+        App(lab.orchestrator, subscriptions={"org.example": {SKIP: [0, 5]}})
     with pytest.raises(ConfigError, match="publication:partitons"):
         App(lab.orchestrator, publications={"org.example": {"icrc72:publication:partitons": 2}})
 
@@ -192,7 +192,7 @@ def test_s000_121_a_page_that_does_not_fit_is_shorter_and_pages_joined_are_the_w
     assert len(found) == len(set(found)) == 180
 
 
-def test_s001_040_a_principal_as_prev_of_replays_is_refused_and_not_read_as_the_first_page(
+def test_s001_040_a_principal_as_prev_of_replays_is_read_as_null_as_candid_says(
     lab: Lab,
 ) -> None:
     types = parse(
@@ -207,7 +207,7 @@ def test_s001_040_a_principal_as_prev_of_replays_is_refused_and_not_read_as_the_
         lab.network.query(ANONYMOUS, lab.orchestrator, "icrc77_get_replays", arg) for arg in asked
     ]
     assert answers[0].ok
-    assert (answers[1].code, "another type" in answers[1].message) == (CANISTER_ERROR, True)
+    assert answers[0].data == answers[1].data
 
 
 def test_s001_072_the_capability_is_advertised_under_both_keys(lab: Lab) -> None:

@@ -52,8 +52,7 @@ class Decoder:
     def __init__(self, types: Sequence[t.Type], *, strict: bool = False) -> None:
         """Expect values of `types`.
 
-        `strict` refuses a value under `opt` that does not fit. Candid would read it as null, and
-        some methods would then do something other than the caller wants (see `services.STRICT`).
+        `strict` refuses a value under `opt` that does not fit, which Candid reads as null.
         """
         self._types = tuple(types)
         self._strict = strict
