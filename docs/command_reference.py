@@ -13,6 +13,7 @@ import click
 
 from interchain_events.distributor.service.config import Config
 from interchain_events.icrc72 import keys
+from interchain_events.icrc72.conformance.rules import PAIR, rules_of
 from interchain_events.icrc72.keys import LISTS, Key
 from interchain_events.icrc72.scenario_file import ScenarioModel
 from pubsub_emulator.cli.exits import MEANINGS
@@ -142,6 +143,17 @@ def canister_keys() -> Iterator[str]:
     yield from _table(("prefix", "names"), rows)
 
 
+def canister_rules() -> Iterator[str]:
+    """The rules of the conformance kit for each role, with level, place and text of the draft."""
+    for role in PAIR:
+        yield f"### {role.capitalize()}\n"
+        rows = [
+            (name, rule.about, rule.level, f"{rule.place}: “{rule.text}”")
+            for name, rule in rules_of(role).items()
+        ]
+        yield from _table(("rule", "in words", "level", "in the draft"), rows)
+
+
 def _key_row(key: Key) -> tuple[str, str, str]:
     """A key's name, value and meaning, with its aliases.
 
@@ -172,6 +184,7 @@ MADE: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "exit-codes": exit_codes,
     "fields": fields,
     "canister-keys": canister_keys,
+    "canister-rules": canister_rules,
     "canister-fields": partial(fields, ScenarioModel),
     "distributor-settings": partial(fields, Config),
     "readers": readers,

@@ -36,6 +36,8 @@ STOPPING_STATUS: Final = "stopping"
 STOPPED: Final = "stopped"
 EMPTY: Final = "empty"
 
+REFUSED: Final = "IC0406: refused at inspect"
+"""The message with which a request is rejected (code 4) that a canister does not admit (IC-10)."""
 STOPPING: Final = "IC0508: the canister is stopping or stopped"
 """The message with which a canister that does not run rejects requests (code 5)."""
 

@@ -159,7 +159,7 @@ class CanisterNetwork(Messaging):
         if code is None and not (canister == MANAGEMENT and method in OF_USERS):
             return Ticket(_NO_CANISTER)
         if code is not None and not code.inspect(method, user, arg):
-            return Ticket(Answer(b"", c.CANISTER_REJECT, "refused at inspect"))
+            return Ticket(Answer(b"", c.CANISTER_REJECT, c.REFUSED))
         ticket = Ticket()
         self._number += 1
         call = Call(user, canister, method, arg, c.GUARANTEED, number=self._number, ticket=ticket)

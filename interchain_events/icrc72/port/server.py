@@ -20,7 +20,7 @@ from typing import Final
 
 from aiohttp import hdrs, web
 
-from interchain_events.icrc72.ic.canister import SECOND
+from interchain_events.icrc72.ic.canister import REFUSED, SECOND, Answer
 from interchain_events.icrc72.ic.errors import IcError, PrincipalError
 from interchain_events.icrc72.ic.principal import MANAGEMENT, Principal
 from interchain_events.icrc72.port.authority import Authority, cbor
@@ -120,7 +120,8 @@ class Port:
                 request.sender, request.canister, request.method, request.arg
             )
             if ticket.answer is not None:
-                return _answered({"status": "non_replicated_rejection", **rejection(ticket.answer)})
+                answer = self._with_proxy(ticket.answer)
+                return _answered({"status": "non_replicated_rejection", **rejection(answer)})
             known = self._requests.add(request, _principal(http), subnet, ticket)
         if http.match_info["version"] == "v2":
             return web.Response(status=202)
@@ -134,6 +135,13 @@ class Port:
             # Let other requests be served.
             await asyncio.sleep(0)
         return web.Response(status=202)
+
+    def _with_proxy(self, answer: Answer) -> Answer:
+        """Return the rejection of a call, which names the proxy if the canister admits no users."""
+        if answer.message != REFUSED:
+            return answer
+        words = f"{REFUSED}; the canister {self.proxy.text} (proxy) calls it for users: `forward`"
+        return answer._replace(message=words)
 
     async def _has_room(self, size: int) -> bool:
         """Run rounds until the calls under way leave room for one of `size` bytes.

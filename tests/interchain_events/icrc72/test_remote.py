@@ -113,7 +113,7 @@ def test_who_lets_no_user_in_is_queried_and_the_proxy_is_named() -> None:
     with replica() as there:
         verdicts, note = visit("orchestrator", Agent(there.url, there.who["orchestrator"]))
     assert sorted(each.rule for each in verdicts if each.shown) == ["IC-35a", "IC-35a pages"]
-    assert "refused at inspect" in note
+    assert f"IC0406: refused at inspect; the canister {there.who['proxy'].text} (proxy)" in note
 
 
 # Replicas that lie

@@ -177,7 +177,7 @@ def test_row_1_ic_10_ic_11_every_method_is_served_over_candid_and_users_call_no_
             assert user.answer is not None
             assert (user.answer.code, user.answer.message) == (
                 CANISTER_REJECT,
-                "refused at inspect",
+                "IC0406: refused at inspect",
             )
         answer = lab.answer(probe, who, method, *values)
         receives = method == "icrc72_handle_notification" and kind in {

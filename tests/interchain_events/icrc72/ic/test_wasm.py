@@ -285,7 +285,7 @@ def test_inspect_lets_in_whom_it_accepts() -> None:
     check = f'(func (export "canister_inspect_message") (call $both (i32.const 1)) {accept})'
     network, who = installed(*COUNT, check)
     assert ask(network, who, "set", b"\1").ok
-    assert ask(network, who, "boom").message == "refused at inspect"
+    assert ask(network, who, "boom").message == "IC0406: refused at inspect"
     assert held(network, who, "get") == 1
 
 
