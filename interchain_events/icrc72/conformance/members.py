@@ -193,6 +193,8 @@ def _lose(trial: Trial, teller: Principal, name: str) -> int | None:
     ]
     end = max((number for _, number in trial.system.logs()[teller]), default=0) - 5
     covered = any(low <= end - 4 and (high is None or high > end) for low, high in asked_for)
+    if asked_for:
+        trial.book.claim("icrc77")
     missing = range(end - 4, end + 1)
     asked = [
         f"from {shown(low)}" if high is None else f"{shown(low)} to below {shown(high)}"

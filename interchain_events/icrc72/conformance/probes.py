@@ -52,6 +52,7 @@ class Book:
 
     def __init__(self, role: str, with_: tuple[str, ...] = ()) -> None:
         """Begin without verdicts. `with_` are the extensions whose rules are required."""
+        self._role = role
         self.rules = rules_of(role, with_)
         self._judged: list[Verdict] = []
 
@@ -66,9 +67,9 @@ class Book:
             found.append(each._replace(cause=cause))
         return found
 
-    def holds(self, rule: str) -> bool:
-        """Return whether a rule was judged and holds."""
-        return any(each.rule == rule and each.holds for each in self._judged)
+    def claim(self, extension: str) -> None:
+        """Require the rules of an extension from now on, because the canister makes use of it."""
+        self.rules = rules_of(self._role, (extension,))
 
     def judge(self, rule: str, shown: int, broken: Iterable[str]) -> None:
         """Add a verdict with all breaches.

@@ -83,6 +83,9 @@ def test_a_subscriber_without_replay_and_statistics_is_correct() -> None:
     assert (required, others) == (set(), {"IC-35d"})
     required, _ = levels(subscriber(no_replays), with_=("icrc77",))
     assert required == {"RP-10"}
+    # Who asks for replays claims to support them, and has to ask for the right events.
+    required, _ = levels(WRONG["subscriber: asks for the wrong events"][0])
+    assert "RP-10" in required
 
 
 @pytest.mark.parametrize("config", [{SKIP: [3, 1]}, {FILTER: "n < 5"}])
