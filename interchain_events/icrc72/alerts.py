@@ -310,6 +310,46 @@ def error_entry(number: int, code: int, namespace: str = "", missed: int | None 
     return v.map_(parts)
 
 
+class Exit(NamedTuple):
+    """An exit of a subscription, in an alert to a subscriber."""
+
+    subscription: int
+    broadcaster: Principal
+
+
+class DueReplay(NamedTuple):
+    """A replay that a publisher has to make."""
+
+    id: int
+    namespace: str
+    start: int
+    """The first id."""
+    end: int | None
+    """The id after the last one; `None` for all events that exist."""
+    entry: Principal
+
+
+class Announced(NamedTuple):
+    """A replay that begins for a subscriber."""
+
+    id: int
+    exit: Principal
+    """The broadcaster that delivers it."""
+
+
+class Trouble(NamedTuple):
+    """An error of a publication or subscription."""
+
+    id: int
+    """The id of the publication or subscription, 0 if it is missing."""
+    code: int
+    """One of `keys.CODES`, or 0 for unauthorized."""
+    namespace: str
+    """Empty if it is missing."""
+    missed: int | None
+    """The first event that a suspended subscriber does not get."""
+
+
 class MemberAlert:
     """The content of a system event to a publisher or subscriber."""
 
@@ -325,25 +365,22 @@ class MemberAlert:
             self.entries.setdefault(number, []).append(who)
         self.lost: list[int] = [number for (number,) in found[keys.ENTRY_REMOVE]]
         """Publications that have no entries any more."""
-        self.exits: list[tuple[int, Principal]] = found[keys.EXIT_ADD]
+        self.exits = [Exit(*parts) for parts in found[keys.EXIT_ADD]]
         """Subscriptions and the exits that serve them now."""
-        self.left: list[tuple[int, Principal]] = found[keys.EXIT_REMOVE]
+        self.left = [Exit(*parts) for parts in found[keys.EXIT_REMOVE]]
         """Subscriptions and the exits that do not serve them any more."""
-        self.replays: list[tuple[int, str, int, int | None, Principal]] = found[
-            keys.PUBLISHER_REPLAY_ADD
-        ]
-        """Replays that a publisher has to make: id, namespace, first id, end and entry."""
+        self.replays = [DueReplay(*parts) for parts in found[keys.PUBLISHER_REPLAY_ADD]]
+        """Replays that a publisher has to make."""
         self.replays_lost: list[int] = [number for (number,) in found[keys.PUBLISHER_REPLAY_REMOVE]]
         """Replays that a publisher has to stop."""
-        self.announced: list[tuple[int, Principal]] = found[keys.SUBSCRIBER_REPLAY_ADD]
-        """Replays that begin for a subscriber, and the exits that deliver them."""
+        self.announced = [Announced(*parts) for parts in found[keys.SUBSCRIBER_REPLAY_ADD]]
+        """Replays that begin for a subscriber."""
         self.finished: list[int] = [number for (number,) in found[keys.SUBSCRIBER_REPLAY_REMOVE]]
         """Replays that have ended for a subscriber."""
         self.errors = list(_errors(data))
-        """Errors: id, code, namespace and first missed event."""
 
 
-def _errors(data: v.Value) -> Iterator[tuple[int, int, str, int | None]]:
+def _errors(data: v.Value) -> Iterator[Trouble]:
     """Yield the errors of an alert. Missing parts are 0, 0, an empty text and `None`."""
     for name, value in data.value if data.tag == "Map" else ():
         if keys.canonical(name) in {keys.PUBLISHER_ERROR, keys.SUBSCRIBER_ERROR}:
@@ -355,4 +392,5 @@ def _errors(data: v.Value) -> Iterator[tuple[int, int, str, int | None]]:
                 number, code, missed = (
                     v.as_nat(said.get(key)) for key in ("id", "code", "eventId")
                 )
-                yield number or 0, code or 0, v.as_text(said.get("namespace")) or "", missed
+                namespace = v.as_text(said.get("namespace")) or ""
+                yield Trouble(number or 0, code or 0, namespace, missed)

@@ -182,17 +182,16 @@ def whole(event: Filtered) -> Value:
     headers = tuple((key, value) for key, value in event.headers or () if key not in _ADDED)
     time = as_nat(first(event.headers, EVENT_TIMESTAMP))
     prev: Value = option(None) if event.prevEventId is None else nat(event.prevEventId)
-    return map_(
-        {
-            "eventId": nat(event.eventId),
-            "prevEventId": prev,
-            "timestamp": nat(event.timestamp if time is None else time),
-            "namespace": text_value(event.namespace),
-            "source": Variant("Principal", event.source),
-            "headers": Variant("Map", headers),
-            "data": event.data,
-        }
-    )
+    parts: dict[str, Value] = {
+        "eventId": nat(event.eventId),
+        "prevEventId": prev,
+        "timestamp": nat(event.timestamp if time is None else time),
+        "namespace": text_value(event.namespace),
+        "source": Variant("Principal", event.source),
+        "headers": Variant("Map", headers),
+        "data": event.data,
+    }
+    return map_(parts)
 
 
 class _Parser:

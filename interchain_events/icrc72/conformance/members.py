@@ -504,7 +504,8 @@ def _judge_replay(trial: Trial, name: str, due: list[int], live: Sent) -> None:
     originals = {each.eventId: each for _, each in live}
     replays = [each for _, _, alert in _told(trial) for each in alert.replays]
     trial.book.must("RP-6", replays, "the orchestrator told nothing", len(replays))
-    ids, entries = {each[0] for each in replays}, {each[4] for each in replays}
+    ids = {each.id for each in replays}
+    entries = {each.entry for each in replays}
     broken: dict[str, list[str]] = {rule: [] for rule in ("RP-6 entry", "RP-7 marks", "RP-7")}
     sent = _sent(trial, replayed=True)
     for at, each in sent:

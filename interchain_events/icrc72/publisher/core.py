@@ -339,16 +339,16 @@ class Publisher(Core):
         for number, entries in [*((each, []) for each in alert.lost), *alert.entries.items()]:
             if number in by_id:
                 self._assign(by_id[number], tuple(entries))
-        self.state.errors += [(number, code, name) for number, code, name, _ in alert.errors]
+        self.state.errors += [(each.id, each.code, each.namespace) for each in alert.errors]
         del self.state.errors[:-100]
         for number in alert.replays_lost:
             ended = self.state.replays.pop(number, None)
             if ended is not None and ended.state == "running":
                 self.state.canceled[number] = ended.count
-        for number, namespace, start, end, entry in alert.replays:
-            if number not in self.state.replays:
-                self.state.replays[number] = Replaying(
-                    namespace, start, end, entry, start, since=ctx.now
+        for due in alert.replays:
+            if due.id not in self.state.replays:
+                self.state.replays[due.id] = Replaying(
+                    due.namespace, due.start, due.end, due.entry, due.start, since=ctx.now
                 )
         self.wake(ctx)
 

@@ -341,12 +341,13 @@ class Subscriber(Core):
             state.over[number] = None
             if state.current is not None and state.current.id == number:
                 state.current.over = True
-        state.announced.update({number: None for number, _ in alert.announced})
-        state.errors += alert.errors
+        state.announced.update({each.id: None for each in alert.announced})
+        for error in alert.errors:
+            # The state has only plain tuples, so that its encoding does not depend on alerts.
+            state.errors.append((error.id, error.code, error.namespace, error.missed))
+            if error.code == keys.SUSPENDED and error.missed is not None:
+                self._suspended(error.id, error.namespace, error.missed)
         del state.errors[:-100]
-        for number, code, namespace, missed in alert.errors:
-            if code == keys.SUSPENDED and missed is not None:
-                self._suspended(number, namespace, missed)
         for known in (state.announced, state.over):
             while len(known) > self.settings.gaps:
                 del known[next(iter(known))]
@@ -362,14 +363,15 @@ class Subscriber(Core):
         for each in alert.left:
             state.served.pop(each, None)
         restarted = not state.served or any(
-            each in state.served or each[1] != state.exit for each in alert.exits
+            each in state.served or each.broadcaster != state.exit for each in alert.exits
         )
-        for number, who in alert.exits:
+        for new in alert.exits:
+            who = new.broadcaster
             state.served = {each: None for each in state.served if each[1] == who}
-            state.served[number, who] = None
+            state.served[new.subscription, who] = None
         if not alert.exits:
             return
-        exit_ = alert.exits[-1][1]
+        exit_ = alert.exits[-1].broadcaster
         if restarted if state.exit is not None else state.met not in {None, exit_}:
             self._after_move()
         state.exit = exit_
