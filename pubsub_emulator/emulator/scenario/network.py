@@ -130,6 +130,8 @@ def subscriber_spec(
         meter_cache_reads=subscriber.meter_cache_reads,
         max_trie_depth=subscriber.max_trie_depth or None,
         handler=subscriber.handler,
+        extra_keys=subscriber.extra_keys,
+        charge_extra_keys=subscriber.charge_extra_keys,
     )
     return with_relay_limits(scenario.relay, spec, subscriber.max_cache_bytes).ruled()
 

@@ -22,6 +22,8 @@ const ACTS = {
   delete: ["Delete keys", [{ ...PUBLISHER, name: "para" }, KEYS], (form) => ({ kind: "delete", para: form.para, keys: listed(form.keys) })],
   subscribe: ["Subscribe to keys", [SUBSCRIBER, PUBLISHER, KEYS], (form) => ({ kind: "add_keys", para: form.para, publisher: form.publisher, keys: listed(form.keys) })],
   unsubscribe: ["Unsubscribe from keys", [SUBSCRIBER, PUBLISHER, { ...KEYS, start: "", hint: "none: all of them" }], (form) => ({ kind: "drop_keys", para: form.para, publisher: form.publisher, keys: listed(form.keys) })],
+  request: ["Request relay keys", [SUBSCRIBER, { name: "keys", label: "Relay keys", kind: "text", start: "Mmr.RootHash", hint: "Pallet.Item, Paras.Heads(2000), 0x… or child:TRIE/KEY, with spaces; none: no keys" }],
+    (form) => ({ kind: "request_keys", para: form.para, keys: form.keys.split(/\s+/).filter(Boolean) })],
   register: ["Register a publisher", [{ name: "para", label: "Parachain", kind: "number", start: "2001" }, { name: "deposit", label: "Deposit in plancks, empty: the usual one", kind: "number", start: "" }],
     (form) => ({ kind: "register", para: number(form.para), ...(form.deposit === "" ? {} : { deposit: number(form.deposit) }) })],
   deregister: ["Remove a publisher", [{ name: "para", label: "Parachain", kind: "number", start: "2001" }], (form) => ({ kind: "deregister", para: number(form.para) })],
