@@ -23,6 +23,8 @@ from pubsub_emulator.primitives.header import Header, aura_pre_digest, aura_seal
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
+from pubsub_emulator.runtime.framework.relay_request import RelayProofRequest
+from pubsub_emulator.runtime.framework.relay_state import read_requested
 from pubsub_emulator.runtime.framework.static_keys import (
     StaticValues,
     fixed_keys,
@@ -94,11 +96,13 @@ class FullProof:
     """The hashes of the nodes of the static keys."""
     static_bytes: int
     """The cost of the nodes of the static keys."""
+    requested_bytes: int
+    """The cost of the nodes that only the requested keys outside pub-sub need."""
     unpruned: tuple[tuple[ParaId, int], ...]
     """The cost of each publisher's nodes, by ascending publisher.
 
-    A node counts only for the first that needs it. Together with `static_bytes`, this is the cost
-    of `nodes`.
+    A node counts only for the first that needs it. Together with `static_bytes` and
+    `requested_bytes`, this is the cost of `nodes`.
     """
 
 
@@ -115,7 +119,10 @@ class Authored:
 
 
 def full_proof(relay: RelayAccess, spec: RuntimeSpec) -> FullProof:
-    """Prove the static keys and all subscribed keys, including values and absences."""
+    """Prove the static keys and all requested keys, including values and absences.
+
+    Raises `MissingNode` if the relay chain's node does not prove a key.
+    """
     nodes: dict[Hash, bytes] = {}
     found: dict[Hash, bytes] = {}
     root = relay.storage_root
@@ -130,16 +137,20 @@ def full_proof(relay: RelayAccess, spec: RuntimeSpec) -> FullProof:
         return nodes[node_hash]
 
     rules = rules_of(spec.rules)
-    relay.prove(fixed_keys(spec.para_id), {}, found)
-    statics = read_static_keys(spec.para_id, partial(static_value, Lookups(root, nodes, take)))
+    extra = RelayProofRequest(spec.extra_keys)
+    relay.prove((*fixed_keys(spec.para_id), *extra.top()), extra.children(), found)
+    top = Lookups(root, nodes, take)
+    statics = read_static_keys(spec.para_id, partial(static_value, top))
     static_nodes = tuple(nodes)
     static_bytes = _cost(nodes.values())
+    read_requested(spec.extra_keys, top, lambda child: Lookups(child, nodes, take), {})
+    requested_bytes = _cost(nodes.values()) - static_bytes
     unpruned = []
     for para, keys in spec.subscriptions.items():
         seen = len(nodes)
         relay.prove((), dict((rules.placed(para, keys),)), nodes)
         unpruned.append((para, _cost(islice(nodes.values(), seen, None))))
-    return FullProof(nodes, statics, static_nodes, static_bytes, tuple(unpruned))
+    return FullProof(nodes, statics, static_nodes, static_bytes, requested_bytes, tuple(unpruned))
 
 
 def _cost(nodes: Iterable[bytes]) -> int:

@@ -2,6 +2,7 @@
 
 const SHARES = [
   ["static", "static keys", "in the proof, and free"],
+  ["requested", "requested keys", "in the proof, and free unless the runtime charges them"],
   ["top", "top paths", "the way to each publisher's root"],
   ["child", "child nodes", "the way to changed keys"],
   ["value", "values", "detached values"],
@@ -12,7 +13,7 @@ const SHARES = [
 
 function shares(ledger) {
   const sum = (at) => ledger.publishers.reduce((total, row) => total + row[at], 0);
-  return { static: ledger.static, top: sum(2), child: sum(3), value: sum(4), rows: sum(5), cache: sum(6), maps: ledger.maps };
+  return { static: ledger.static, requested: ledger.requested, top: sum(2), child: sum(3), value: sum(4), rows: sum(5), cache: sum(6), maps: ledger.maps };
 }
 
 function ledgerView(run, ledger, refused) {

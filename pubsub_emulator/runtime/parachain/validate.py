@@ -25,6 +25,7 @@ from pubsub_emulator.primitives.header import Header, turn_of
 from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD
+from pubsub_emulator.runtime.framework.relay_keys import key_name, relay_key_name
 from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
@@ -222,12 +223,23 @@ def judge_proof(
     if missing.node_hash == relay_root:
         detail = f"the proof lacks the relay parent's root node {relay_root.hex()}"
         return walked, [Offence(Verdict.ROOT_MISMATCH, detail, (relay_root,))]
+    wanted = _wanted_key(view.spec, walked, missing.key)
     detail = (
-        f"node {missing.node_hash.hex()} is missing on the way to key {missing.key.hex()}, at"
+        f"node {missing.node_hash.hex()} is missing on the way to {wanted}, at"
         f" nibble {missing.depth}, when {walked.used:,} of the {walked.budget:,} bytes for messages"
         " and proof are used"
     )
     return walked, [Offence(Verdict.OMITTED_BELOW_BUDGET, detail, (missing.node_hash, missing.key))]
+
+
+def _wanted_key(spec: RuntimeSpec, walked: Plan, key: bytes) -> str:
+    """Return the key on whose way a walk ended, by name if it is a static or a requested key."""
+    if key in walked.statics.values or not walked.statics.values:
+        return f"static key {key_name(key)}"
+    asked = spec.extra_keys[len(walked.requested) : len(walked.requested) + 1]
+    if asked and not walked.map_charges:
+        return f"requested key {relay_key_name(asked[0])}"
+    return f"key {key.hex()}"
 
 
 def _unused(source: Mapping[Hash, bytes], walked: Plan) -> list[Offence]:
