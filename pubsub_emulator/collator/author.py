@@ -22,6 +22,7 @@ from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.primitives.header import Header, aura_pre_digest, aura_seal
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.abridged import abridged
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
 from pubsub_emulator.runtime.framework.relay_request import RelayProofRequest
 from pubsub_emulator.runtime.framework.relay_state import read_requested
@@ -171,16 +172,16 @@ def author(  # noqa: PLR0917  # a block has this many parts
     `seed` is an Ed25519 seed, and it is not checked whether it belongs to the slot's author. The
     state of `parent` is not changed.
 
-    `messages` must be all messages since the parent, since the verifier knows the queues' heads.
-    Senders without messages are left out. Of the signed `extrinsics`, the block takes in order
-    those that can be part of it.
+    `messages` must be all messages that the parent has not processed, since the verifier knows the
+    queues' heads. Those beyond the share of a block are hashed (UP-9). Senders without messages are
+    left out. Of the signed `extrinsics`, the block takes in order those that can be part of it.
 
     Raises `CannotAuthor`.
     """
     storage = Storage(parent.state.fork())
     spec = runtime_spec(storage)
     proof = full_proof(relay, spec)
-    messages = messages.tidy()
+    messages = abridged(messages.tidy(), spec.messages_limit)
     ensure_room(spec, messages)
     storage.start_recording()
     calls = root_calls(spec, messages)
@@ -193,7 +194,7 @@ def author(  # noqa: PLR0917  # a block has this many parts
     )
     if walked.missing is not None:
         raise DefensiveFailure(f"the full proof lacks {walked.missing}")
-    inherent = Inherent(relay.number, relay.storage_root, walked.proof(), messages, messages.weight)
+    inherent = make_inherent(parent, spec, relay, walked, messages)
     body = OfferedBody(extrinsics)
     candidate, outcome = build(
         storage, spec, parent.header, inherent, walked, slot, seed, handlers, body
@@ -201,11 +202,39 @@ def author(  # noqa: PLR0917  # a block has this many parts
     return Authored(candidate, outcome, proof.unpruned, body.refused)
 
 
+def make_inherent(
+    parent: ChainHead,
+    spec: RuntimeSpec,
+    relay: RelayAccess,
+    walked: Plan,
+    messages: InboundMessages,
+) -> Inherent:
+    """Return the inherent of a block on `relay` with the nodes of `walked` and the messages."""
+    return Inherent(
+        relay.number,
+        relay.storage_root,
+        walked.proof(),
+        parent.header.encode(),
+        spec.max_pov_size,
+        messages,
+    )
+
+
 def ensure_room(spec: RuntimeSpec, messages: InboundMessages) -> None:
-    """Check that these messages fit into the bytes that a block may hold (PS-50).
+    """Check that a block may hold these abridged messages (PS-50, UP-10).
 
     Raises `CannotAuthor` otherwise.
     """
+    limit = spec.messages_limit
+    if messages.hashed_downward and not messages.downward:
+        raise CannotAuthor(
+            f"the next downward message exceeds the share of {limit} bytes, so no block can take it"
+        )
+    if messages.hashed_horizontal and not messages.horizontal:
+        raise CannotAuthor(
+            f"the next horizontal message exceeds the share of {limit} bytes, so no block can take"
+            " it"
+        )
     if messages.weight > spec.allowed_pov:
         raise CannotAuthor(
             f"{messages.weight} bytes of messages exceed the {spec.allowed_pov} that a block may"

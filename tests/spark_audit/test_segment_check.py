@@ -28,6 +28,10 @@ from pubsub_emulator.primitives.ed25519 import sign
 from pubsub_emulator.primitives.header import aura_seal
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.types import RelayBlockNumber
+from pubsub_emulator.runtime.framework.message_chains import (
+    InboundDownwardMessage,
+    InboundMessages,
+)
 from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema
@@ -81,11 +85,20 @@ def _reproof(
     return cheat
 
 
+FORGED = InboundMessages((InboundDownwardMessage(RelayBlockNumber(1), b"never sent"),))
 CHEATS: dict[Verdict, Callable[[Scene], list[BlockRecord]]] = {
     Verdict.BAD_SEAL: _bad_seal,
     Verdict.BAD_PARENT: _bad_parent,
     Verdict.MESSAGES_MISREPORTED: lambda scene: [
-        scene.judged(scene.with_inherent(messages_used=77)),
+        scene.judged(scene.with_inherent(messages=FORGED)),
+        scene.record,
+    ],
+    Verdict.BAD_VALIDATION_DATA: lambda scene: [
+        scene.judged(scene.with_inherent(max_pov_size=77)),
+        scene.record,
+    ],
+    Verdict.BAD_DESCENDANTS: lambda scene: [
+        scene.judged(scene.with_inherent(descendants=(scene.record.candidate.header,))),
         scene.record,
     ],
     Verdict.DUPLICATE_NODE: _reproof(lambda proof: (*proof, proof[-1])),

@@ -179,6 +179,15 @@ class RuntimeSpec:
         allowed = message_allowance(self.max_pov_size)
         return max(allowed - MIN_BUDGET, 0) if self.reserve_minimum else allowed
 
+    @property
+    def messages_limit(self) -> int:
+        """Bytes of full messages of each kind in a block (UP-9).
+
+        They are a sixth of the proof size. A chain that reserves the minimum of pub-sub may have
+        less for both kinds together, and each has half of that.
+        """
+        return min(self.max_pov_size // 6, self.allowed_pov // 2)
+
     def budget(self, messages_used: int) -> int:
         """Return the bytes that pub-sub may use beside messages of `messages_used` bytes (PS-50).
 
