@@ -123,20 +123,16 @@ def _child_name(storage_key: bytes) -> str:
 
 def relay_key_name(asked: RelayStorageKey) -> str:
     """Return a requested key in words, for verdicts and tables."""
-    match asked:
-        case TopKey(key):
-            return key_name(key)
-        case ChildKey(storage_key, key):
-            return f"child trie {_child_name(storage_key)}, key {hexed(key)}"
+    if isinstance(asked, TopKey):
+        return key_name(asked.key)
+    return f"child trie {_child_name(asked.storage_key)}, key {hexed(asked.key)}"
 
 
 def relay_key_text(asked: RelayStorageKey) -> str:
     """Return the text in hexadecimal digits that `relay_key` reads as this key."""
-    match asked:
-        case TopKey(key):
-            return hexed(key)
-        case ChildKey(storage_key, key):
-            return f"{_CHILD}{hexed(storage_key)}/{hexed(key)}"
+    if isinstance(asked, TopKey):
+        return hexed(asked.key)
+    return f"{_CHILD}{hexed(asked.storage_key)}/{hexed(asked.key)}"
 
 
 def relay_key(text: str) -> RelayStorageKey:

@@ -94,13 +94,11 @@ class RelayProofRequest:
 
 
 def _encode_key(asked: RelayStorageKey) -> bytes:
-    match asked:
-        case TopKey(key):
-            parts = (key,)
-            index = _TOP
-        case ChildKey(storage_key, key):
-            parts = (storage_key, key)
-            index = _CHILD
+    index = _TOP
+    parts: tuple[bytes, ...] = (asked.key,)
+    if isinstance(asked, ChildKey):
+        index = _CHILD
+        parts = (asked.storage_key, asked.key)
     for part in parts:
         if len(part) > MAX_STORAGE_KEY:
             raise ScaleError(f"{len(part)} bytes; a storage key has at most {MAX_STORAGE_KEY}")

@@ -19,7 +19,7 @@ from pubsub_emulator.runtime.framework.codecs import para_id, pubsub_key
 from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat, Twox64Concat
 from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap
 from pubsub_emulator.runtime.framework.pallet import Pallet
-from pubsub_emulator.runtime.framework.relay_request import ChildKey, TopKey, relay_storage_key
+from pubsub_emulator.runtime.framework.relay_request import TopKey, relay_storage_key
 from pubsub_emulator.runtime.framework.relay_state import RelayStateProof
 from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -160,14 +160,17 @@ class Store:
     def on_relay_state(self, context: HandlerContext) -> None:
         """Write the values that changed, and remove those that are gone."""
         for asked in runtime_spec(context.storage).extra_keys:
-            match asked:
-                case TopKey(key):
-                    value = context.relay.read_optional_entry(key, _RAW)
-                case ChildKey(storage_key, key):
-                    value = context.relay.read_child_storage(storage_key, key)
-            if value != REQUESTED.get(context.storage, asked):
-                context.consume(_WRITE)
-                REQUESTED.insert_or_remove(context.storage, asked, value)
+            if isinstance(asked, TopKey):
+                value = context.relay.read_optional_entry(asked.key, _RAW)
+            else:
+                value = context.relay.read_child_storage(asked.storage_key, asked.key)
+            if value == REQUESTED.get(context.storage, asked):
+                continue
+            context.consume(_WRITE)
+            if value is None:
+                REQUESTED.remove(context.storage, asked)
+            else:
+                REQUESTED.insert(context.storage, asked, value)
 
 
 _KNOWN: Final[dict[str, SubscriptionHandler]] = {"observe": Observe(), "store": Store()}
