@@ -24,9 +24,9 @@ T = TypeVar("T")
 Z = bytes(32)
 EMPTY_ROOT = bytes.fromhex("03170a2e7597b7b7e3d84c05391d139a62b157e78786d8c082f29dcf4c111314")
 VERDICTS = (
-    "BadSeal", "BadParent", "RelayParentDecreased", "MessagesMisreported", "DuplicateNode",
-    "UnsortedProof", "RootMismatch", "OmittedBelowBudget", "UnusedNodes", "BadExtrinsic",
-    "StateRootMismatch",
+    "BadSeal", "BadParent", "RelayParentDecreased", "BadValidationData", "BadDescendants",
+    "MessagesMisreported", "AdvancementRule", "DuplicateNode", "UnsortedProof",
+    "RootMismatch", "OmittedBelowBudget", "UnusedNodes", "BadExtrinsic", "StateRootMismatch",
 )  # fmt: skip
 ROW = 160
 MINIMUM = 1_048_576
@@ -468,17 +468,23 @@ def read_header(reader: Reader) -> Header:
 
 
 Messages = list[tuple[int, bytes]]
+"""Messages as (relay block that sent it, bytes), or as (relay block, hash)."""
 
 
 class Candidate(NamedTuple):
     header: Header
     body: list[bytes]
+    parent_head: bytes
     relay_number: int
     relay_root: bytes
+    max_pov_size: int
     proof: list[bytes]
+    descendants: list[Header]
     downward: Messages
-    horizontal: dict[int, Messages]
-    messages_used: int
+    hashed_downward: Messages
+    horizontal: list[tuple[int, int, bytes]]
+    """(sender, relay block that sent it, bytes), in the order of the relay blocks, then senders."""
+    hashed_horizontal: list[tuple[int, int, bytes]]
     weight: int
 
     def extrinsics_root(self) -> bytes:
@@ -498,32 +504,55 @@ def read_candidate(raw: bytes) -> Candidate:
     if inherent.data[:3] != b"\x05\x01\x00":
         raise inherent.wrong("no bare set_validation_data")
     inherent.at = 3
-    number, root = inherent.uint(4), inherent.take(32)
+    parent_head = inherent.bytes()
+    number, root, max_pov = inherent.uint(4), inherent.take(32), inherent.uint(4)
     start = inherent.at
     nodes = inherent.count()
     if nodes > 508_400:
         raise inherent.wrong(f"{nodes} nodes, the most is 508400", start)
     proof = [inherent.bytes() for _ in range(nodes)]
     start = inherent.at
-    downward = read_messages(inherent, 262_144)
-    place = inherent.at
-    senders = inherent.count()
-    if senders > 262_144:
-        raise inherent.wrong(f"{senders} senders, the most is 262144", place)
-    inherent.at = place
-    horizontal = inherent.map(lambda: read_messages(inherent))
+    headers = inherent.count()
+    if headers > 256:
+        raise inherent.wrong(f"{headers} relay headers, the most is 256", start)
+    descendants = [read_header(inherent) for _ in range(headers)]
+    start = inherent.at
+    if inherent.flag() and len(inherent.bytes()) > 64:
+        raise inherent.wrong("the peer id is longer than 64 bytes", start)
+    start = inherent.at
+    downward = read_list(inherent, lambda: (inherent.uint(4), inherent.bytes()))
+    hashed_downward = read_list(inherent, lambda: (inherent.uint(4), inherent.take(32)))
+    full = read_list(inherent, lambda: (inherent.uint(4), inherent.uint(4), inherent.bytes()))
+    hashed = read_list(inherent, lambda: (inherent.uint(4), inherent.uint(4), inherent.take(32)))
+    for messages in (full, hashed):
+        places = [(sent_at, sender) for sender, sent_at, _ in messages]
+        if places != sorted(places):
+            raise inherent.wrong("horizontal messages are not in order", start)
     weight = inherent.at - start
-    used = inherent.uint(4)
     inherent.end()
-    return Candidate(header, body, number, root, proof, downward, horizontal, used, weight)
+    return Candidate(
+        header,
+        body,
+        parent_head,
+        number,
+        root,
+        max_pov,
+        proof,
+        descendants,
+        downward,
+        hashed_downward,
+        full,
+        hashed,
+        weight,
+    )
 
 
-def read_messages(reader: Reader, most: int = 1 << 32) -> Messages:
+def read_list(reader: Reader, each: Callable[[], T]) -> list[T]:
     start = reader.at
     count = reader.count()
-    if count > most:
-        raise reader.wrong(f"{count} messages, the most is {most}", start)
-    return [(reader.uint(4), reader.bytes()) for _ in range(count)]
+    if count > 262_144:
+        raise reader.wrong(f"{count} messages, the most is 262144", start)
+    return [each() for _ in range(count)]
 
 
 # RuntimeSpec
@@ -545,6 +574,13 @@ class Spec(NamedTuple):
     ref_time: int
     proof_size: int
     accounts: bool
+    extra_keys: list[tuple[bytes | None, bytes]]
+    """Requested relay keys: the storage key of a child trie, or none, and the key."""
+    charge_extra_keys: bool
+
+    def share(self) -> int:
+        """The bytes of full messages of each kind."""
+        return min(self.max_pov_size // 6, self.allowed() // 2)
 
     def allowed(self) -> int:
         """The bytes of a block that messages and pub-sub share."""
@@ -576,13 +612,30 @@ def _read_spec(reader: Reader) -> Spec:
     except UnicodeDecodeError:
         raise reader.wrong("a name is not UTF-8", start) from None
     ref_time, proof_size = reader.uint(8), reader.uint(8)
-    accounts = reader.at < len(reader.data)
-    if accounts and reader.uint(1) != 1:
-        raise reader.wrong("only 01 may follow", reader.at - 1)
+    flags, extra = 0, []
+    if reader.at < len(reader.data):
+        flags = reader.uint(1)
+        if flags not in (1, 4, 5, 8, 9, 12, 13):
+            raise reader.wrong(f"the flags are {flags}", reader.at - 1)
+    if flags & 4:
+        extra = reader.each(lambda: read_relay_key(reader))
+        if not extra:
+            raise reader.wrong("no requested key", reader.at)
     return Spec(
-        para, version, subscriptions, max_pov, reserve, cache, metered, max_cache, depth, value,
-        keys, handler, ref_time, proof_size, accounts,
+        para, version, subscriptions, max_pov, reserve, cache, metered, max_cache, depth, value, keys, handler,
+        ref_time, proof_size, bool(flags & 1), extra, bool(flags & 8),
     )  # fmt: skip
+
+
+def read_relay_key(reader: Reader) -> tuple[bytes | None, bytes]:
+    kind = reader.uint(1)
+    if kind > 1:
+        raise reader.wrong(f"no relay key has kind {kind}", reader.at - 1)
+    child = reader.bytes() if kind else None
+    key = reader.bytes()
+    if max(len(key), len(child or b"")) > 1024:
+        raise reader.wrong("a storage key is longer than 1024 bytes", reader.at)
+    return child, key
 
 
 def possible(before: Spec, after: Spec) -> bool:
@@ -732,6 +785,8 @@ def clear_delivered(state: State, para: int, keys: tuple[bytes, ...]) -> None:
 class Statics:
     dmq_head: bytes = Z
     hrmp_heads: dict[int, bytes] = field(default_factory=dict)
+    largest: dict[int, int] = field(default_factory=dict)
+    """The largest message that each channel allows."""
     complete: bool = False
 
 
@@ -762,20 +817,23 @@ def channel_head(data: bytes | None) -> bytes:
 def read_statics(para: int, read: Callable[[bytes], bytes | None]) -> Statics:
     me = twox64_concat(u32(para))
     out = Statics()
+    for name in ("AuthorVrfRandomness", "NextRandomness", "Randomness", "CurrentSlot"):
+        read(item("Babe", name))
     read(item("Configuration", "ActiveConfig"))
-    read(item("Babe", "CurrentSlot"))
     downward = read(item("Dmp", "DownwardMessageQueueHeads") + me)
     out.dmq_head = downward if downward is not None and len(downward) == 32 else Z
+    read(item("Ump", "RelayDispatchQueueSize") + me)
     read(b":relay_dispatch_queue_remaining_capacity" + u32(para))
     senders = paras(read(item("Hrmp", "HrmpIngressChannelsIndex") + me))
     recipients = paras(read(item("Hrmp", "HrmpEgressChannelsIndex") + me))
     read(item("Paras", "UpgradeGoAheadSignal") + me)
     read(item("Paras", "UpgradeRestrictionSignal") + me)
+    read(item("Paras", "Heads") + me)
     channels = item("Hrmp", "HrmpChannels")
     for sender in senders:
-        out.hrmp_heads[sender] = channel_head(
-            read(channels + twox64_concat(u32(sender) + u32(para)))
-        )
+        channel = read(channels + twox64_concat(u32(sender) + u32(para)))
+        out.hrmp_heads[sender] = channel_head(channel)
+        out.largest[sender] = int.from_bytes((channel or b"")[8:12], "little")
     for recipient in recipients:
         read(channels + twox64_concat(u32(para) + u32(recipient)))
     out.complete = True
@@ -916,6 +974,7 @@ class Walk:
         self.cursor: tuple[int, bytes] | None = None
         self.missing: tuple[bytes, bytes] | None = None
         self.statics = Statics()
+        self.requested: dict[tuple[bytes | None, bytes], bytes | None] = {}
         self.changed: list[int] = []
         self.stale: tuple[list[bytes], int] = ([], 0)
         self.calls_run = 0
@@ -997,6 +1056,7 @@ class Walk:
     def run(self, messages: Messages) -> None:
         try:
             self.statics = read_statics(self.spec.para, self.static)
+            self.requested_keys()
             self.pre_state(messages)
             for para, low, high in self.rotation():
                 self.range(para, low, high)
@@ -1005,16 +1065,31 @@ class Walk:
         except Missing:
             return
 
-    def static(self, key: bytes) -> bytes | None:
+    def static(self, key: bytes, root: bytes | None = None) -> bytes | None:
+        """A value of the relay state, or of its child trie with the given root; free of charge."""
+        start = self.relay_root if root is None else root
         try:
-            kind, payload, _ = follow(
-                self.relay_root, key, lambda name: self.take(name, key, "static node")
-            )
+            kind, payload, _ = follow(start, key, lambda name: self.take(name, key, "static node"))
         except BadNode:
             return None
         if kind == DETACHED:
             return self.take(payload, key, "static value")
         return payload if kind == VALUE else None
+
+    def requested_keys(self) -> None:
+        """The keys that the runtime requests besides its subscriptions."""
+        before = set(self.taken)
+        for child, key in self.spec.extra_keys:
+            if child is None:
+                value = self.static(key)
+            else:
+                root = self.static(b":child_storage:default:" + child)
+                empty = root is None or len(root) != 32 or root == EMPTY_ROOT
+                value = None if empty else self.static(key, root)
+            self.requested[child, key] = value
+        if self.spec.charge_extra_keys:
+            nodes = (node for name, node in self.taken.items() if name not in before)
+            self.charge(sum(cost(len(node)) for node in nodes), "the requested keys")
 
     def pre_state(self, messages: Messages) -> None:
         """Read the state that the walk needs first.
@@ -1437,28 +1512,43 @@ def planned_calls(
 # Executing
 
 
-def chain(head_before: bytes, messages: Messages) -> bytes:
-    """The head after some messages."""
-    for sent_at, message in messages:
-        head_before = hash32(head_before + u32(sent_at) + hash32(message))
-    return head_before
+def chain(head: bytes, links: Messages) -> bytes:
+    """The head after some messages, given by their hashes."""
+    for sent_at, hashed in links:
+        head = hash32(head + u32(sent_at) + hashed)
+    return head
+
+
+class Heads(NamedTuple):
+    kept: bytes
+    """After the full messages; the chain remembers it."""
+    end: bytes
+    """After the hashed ones as well; the relay chain must have it."""
 
 
 def leads_to(
-    before: bytes, messages: Messages, target: bytes, last: int | None, relay_number: int
-) -> bytes:
-    """Return a queue's head.
-
-    The head of a reopened channel begins at zeros if no message is older than the last relay
-    parent.
+    before: bytes,
+    full: Messages,
+    hashed: Messages,
+    target: bytes | None,
+    last: int | None,
+    relay_number: int,
+) -> Heads:
+    """A queue's heads; those of a channel opened anew, with no message before the last relay
+    parent, begin at zeros.
     """
-    found = chain(before, messages)
-    if found == target or before == Z:
+    kept = chain(before, full)
+    found = Heads(kept, chain(kept, hashed))
+    if found.end == target or before == Z:
         return found
     fresh = (
-        last is not None and relay_number > last and all(sent_at > last for sent_at, _ in messages)
+        last is not None
+        and relay_number > last
+        and all(sent_at > last for sent_at, _ in [*full, *hashed])
     )
-    return target if fresh and chain(Z, messages) == target else found
+    kept = chain(Z, full)
+    anew = Heads(kept, chain(kept, hashed))
+    return anew if fresh and anew.end == target else found
 
 
 def last_relay_parent(state: State) -> int | None:
@@ -1466,25 +1556,32 @@ def last_relay_parent(state: State) -> int | None:
     return None if data is None else int.from_bytes(data, "little")
 
 
-def downward_head(state: State, block: Candidate, statics: Statics) -> bytes:
+def downward_heads(state: State, block: Candidate, statics: Statics) -> Heads:
     before = state.get(item("ParachainSystem", "LastDmqMqcHead")) or Z
-    return leads_to(
-        before, block.downward, statics.dmq_head, last_relay_parent(state), block.relay_number
-    )
+    full = [(sent_at, hash32(vec(message))) for sent_at, message in block.downward]
+    last = last_relay_parent(state)
+    return leads_to(before, full, block.hashed_downward, statics.dmq_head, last, block.relay_number)
 
 
-def horizontal_heads(state: State, block: Candidate, statics: Statics) -> dict[int, bytes]:
+def horizontal_heads(state: State, block: Candidate, statics: Statics) -> dict[int, Heads]:
     before = read_roots(state.get(item("ParachainSystem", "LastHrmpMqcHeads")))
+    full: dict[int, Messages] = {}
+    hashed: dict[int, Messages] = {}
+    for sender, sent_at, message in block.horizontal:
+        full.setdefault(sender, []).append((sent_at, hash32(vec(message))))
+    for sender, sent_at, each in block.hashed_horizontal:
+        hashed.setdefault(sender, []).append((sent_at, each))
     out = {}
-    for sender in {**before, **statics.hrmp_heads, **block.horizontal}:
-        messages, known = block.horizontal.get(sender, []), before.get(sender, Z)
-        target = statics.hrmp_heads.get(sender)
-        if target is None:
-            out[sender] = chain(known, messages)
-        else:
-            out[sender] = leads_to(
-                known, messages, target, last_relay_parent(state), block.relay_number
-            )
+    last = last_relay_parent(state)
+    for sender in {**before, **statics.hrmp_heads, **full, **hashed}:
+        out[sender] = leads_to(
+            before.get(sender, Z),
+            full.get(sender, []),
+            hashed.get(sender, []),
+            statics.hrmp_heads.get(sender),
+            last,
+            block.relay_number,
+        )
     return out
 
 
@@ -1550,18 +1647,45 @@ class Execution:
     def messages(self) -> None:
         state, statics = self.state, self.walk.statics
         key = item("ParachainSystem", "LastDmqMqcHead")
-        found = downward_head(state, self.block, statics)
+        found = downward_heads(state, self.block, statics).kept
         if found != (state.get(key) or Z):
             state.put(key, found)
         key = item("ParachainSystem", "LastHrmpMqcHeads")
         every = horizontal_heads(state, self.block, statics)
         heads = {
-            sender: each
+            sender: each.kept
             for sender, each in every.items()
-            if sender in statics.hrmp_heads and each != Z
+            if sender in statics.hrmp_heads and each.kept != Z
         }
         if heads != read_roots(state.get(key)):
             state.put(key, encode_roots(heads))
+        self.marks()
+
+    def marks(self) -> None:
+        """The last processed messages, and the block up to which horizontal ones are processed."""
+        block = self.block
+        if block.downward:
+            last = block.downward[-1][0]
+            behind = sum(sent_at == last for sent_at, _ in block.hashed_downward)
+            key = item("ParachainSystem", "LastProcessedDownwardMessage")
+            self.state.put(key, u32(last) + u32(behind))
+        key = item("ParachainSystem", "HrmpWatermark")
+        last, behind, mark = block.relay_number, 0, block.relay_number
+        if block.horizontal:
+            last = block.horizontal[-1][1]
+            behind = sum(sent_at == last for _, sent_at, _ in block.hashed_horizontal)
+            earlier = [sent_at for _, sent_at, _ in block.horizontal if sent_at < last]
+            if not block.hashed_horizontal:
+                mark = block.relay_number
+            elif not behind:
+                mark = last
+            elif earlier:
+                mark = earlier[-1]
+            else:
+                mark = int.from_bytes(self.state.get(key) or b"", "little")
+        self.state.put(key, u32(mark))
+        key = item("ParachainSystem", "LastProcessedHrmpMessage")
+        self.state.put(key, u32(last) + u32(behind))
 
     def subscriber(self) -> None:
         state, walk = self.state, self.walk
@@ -1580,10 +1704,28 @@ class Execution:
         for change in walk.changes:
             if walk.publishers[change.para].disabled is None:
                 self.deliver(change)
+        if self.spec.handler == "store":
+            self.store_requested()
         state.put(sub("ProcessedRoots"), encode_roots(roots) if roots else None)
         cursor = walk.cursor
         state.put(sub("ProcessingCursor"), None if cursor is None else u32(cursor[0]) + cursor[1])
         self.remove_stale()
+
+    def store_requested(self) -> None:
+        """The handler `store` keeps the values of the requested keys that are present."""
+        prefix = item("Consumer", "Requested")
+        changes: dict[bytes, bytes | None] = {}
+        for (child, key), value in self.walk.requested.items():
+            name = b"\x00" + vec(key) if child is None else b"\x01" + vec(child) + vec(key)
+            row = prefix + blake2b(name, digest_size=16).digest() + name
+            stored = None if value is None else vec(value)
+            if stored != self.state.get(row):
+                changes[row] = stored
+        if len(changes) * 25_000_000 > self.spec.ref_time:
+            self.events.append(b"\x07")
+            return
+        for row, stored in changes.items():
+            self.state.put(row, stored)
 
     def settle(self, publisher: Publisher, roots: dict[int, bytes]) -> None:
         """Disable a publisher, or keep what its walk found and its root if that is complete."""
@@ -1865,12 +2007,23 @@ def header_offences(
     last = last_relay_parent(state)
     if last is not None and block.relay_number < last:
         yield Offence("RelayParentDecreased", [])
-    if block.messages_used != block.weight:
+    if block.parent_head != parent.encode():
+        yield Offence("BadValidationData", [block.parent_head])
+    if block.descendants:
+        yield Offence("BadDescendants", [])
+    if block.max_pov_size != spec.max_pov_size:
+        yield Offence("BadValidationData", [])
+    downward = sum(len(message) for _, message in block.downward)
+    horizontal = sum(len(message) for _, _, message in block.horizontal)
+    if downward > spec.share():
         yield Offence("MessagesMisreported", [])
-    if block.weight > spec.allowed():
+    if horizontal > max(spec.share() - downward, 0) + spec.share():
         yield Offence("MessagesMisreported", [])
-    if not all(block.horizontal.values()):
-        yield Offence("MessagesMisreported", [])
+    if block.horizontal and block.hashed_horizontal:
+        sender, sent_at, _ = block.horizontal[-1]
+        first, first_at, _ = block.hashed_horizontal[0]
+        if (first_at, first) < (sent_at, sender):
+            yield Offence("MessagesMisreported", [])
     ordered = sorted(block.proof)
     twice = sorted({node for at, node in enumerate(ordered) if at and node == ordered[at - 1]})
     if twice:
@@ -1880,16 +2033,26 @@ def header_offences(
         yield Offence("UnsortedProof", smaller[:1])
 
 
-def message_offences(state: State, block: Candidate, statics: Statics) -> Iterator[Offence]:
-    found = downward_head(state, block, statics)
+def message_offences(
+    state: State, block: Candidate, statics: Statics, share: int
+) -> Iterator[Offence]:
+    found = downward_heads(state, block, statics).end
     if found != statics.dmq_head:
         yield Offence("MessagesMisreported", [found, statics.dmq_head])
     heads = horizontal_heads(state, block, statics)
-    if any(sender not in statics.hrmp_heads for sender in block.horizontal):
+    senders = [sender for sender, _, _ in [*block.horizontal, *block.hashed_horizontal]]
+    if any(sender not in statics.hrmp_heads for sender in senders):
         yield Offence("MessagesMisreported", [])
     for sender, target in statics.hrmp_heads.items():
-        if heads[sender] != target:
-            yield Offence("MessagesMisreported", [heads[sender], target])
+        if heads[sender].end != target:
+            yield Offence("MessagesMisreported", [heads[sender].end, target])
+    if block.hashed_downward and not block.downward:
+        yield Offence("AdvancementRule", [])
+    if block.hashed_horizontal:
+        size = sum(len(message) for _, _, message in block.horizontal)
+        largest = statics.largest.get(block.hashed_horizontal[0][0], 0)
+        if not block.horizontal or size + largest <= share:
+            yield Offence("AdvancementRule", [])
 
 
 def judge(
@@ -1922,7 +2085,7 @@ def judge(
         walk = Walk(before, spec, relay_root, block.proof, block.weight)
         walk.run(block.downward)
         if walk.statics.complete:
-            offences += message_offences(before, block, walk.statics)
+            offences += message_offences(before, block, walk.statics, spec.share())
         if walk.missing is not None:
             name, key = walk.missing
             found = (

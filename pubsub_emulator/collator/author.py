@@ -22,7 +22,10 @@ from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.primitives.header import Header, aura_pre_digest, aura_seal
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.abridged import abridged
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
+from pubsub_emulator.runtime.framework.relay_request import RelayProofRequest
+from pubsub_emulator.runtime.framework.relay_state import read_requested
 from pubsub_emulator.runtime.framework.static_keys import (
     StaticValues,
     fixed_keys,
@@ -94,11 +97,13 @@ class FullProof:
     """The hashes of the nodes of the static keys."""
     static_bytes: int
     """The cost of the nodes of the static keys."""
+    requested_bytes: int
+    """The cost of the nodes that only the requested keys outside pub-sub need."""
     unpruned: tuple[tuple[ParaId, int], ...]
     """The cost of each publisher's nodes, by ascending publisher.
 
-    A node counts only for the first that needs it. Together with `static_bytes`, this is the cost
-    of `nodes`.
+    A node counts only for the first that needs it. Together with `static_bytes` and
+    `requested_bytes`, this is the cost of `nodes`.
     """
 
 
@@ -115,7 +120,10 @@ class Authored:
 
 
 def full_proof(relay: RelayAccess, spec: RuntimeSpec) -> FullProof:
-    """Prove the static keys and all subscribed keys, including values and absences."""
+    """Prove the static keys and all requested keys, including values and absences.
+
+    Raises `MissingNode` if the relay chain's node does not prove a key.
+    """
     nodes: dict[Hash, bytes] = {}
     found: dict[Hash, bytes] = {}
     root = relay.storage_root
@@ -130,16 +138,20 @@ def full_proof(relay: RelayAccess, spec: RuntimeSpec) -> FullProof:
         return nodes[node_hash]
 
     rules = rules_of(spec.rules)
-    relay.prove(fixed_keys(spec.para_id), {}, found)
-    statics = read_static_keys(spec.para_id, partial(static_value, Lookups(root, nodes, take)))
+    extra = RelayProofRequest(spec.extra_keys)
+    relay.prove((*fixed_keys(spec.para_id), *extra.top()), extra.children(), found)
+    top = Lookups(root, nodes, take)
+    statics = read_static_keys(spec.para_id, partial(static_value, top))
     static_nodes = tuple(nodes)
     static_bytes = _cost(nodes.values())
+    read_requested(spec.extra_keys, top, lambda child: Lookups(child, nodes, take), {})
+    requested_bytes = _cost(nodes.values()) - static_bytes
     unpruned = []
     for para, keys in spec.subscriptions.items():
         seen = len(nodes)
         relay.prove((), dict((rules.placed(para, keys),)), nodes)
         unpruned.append((para, _cost(islice(nodes.values(), seen, None))))
-    return FullProof(nodes, statics, static_nodes, static_bytes, tuple(unpruned))
+    return FullProof(nodes, statics, static_nodes, static_bytes, requested_bytes, tuple(unpruned))
 
 
 def _cost(nodes: Iterable[bytes]) -> int:
@@ -160,16 +172,16 @@ def author(  # noqa: PLR0917  # a block has this many parts
     `seed` is an Ed25519 seed, and it is not checked whether it belongs to the slot's author. The
     state of `parent` is not changed.
 
-    `messages` must be all messages since the parent, since the verifier knows the queues' heads.
-    Senders without messages are left out. Of the signed `extrinsics`, the block takes in order
-    those that can be part of it.
+    `messages` must be all messages that the parent has not processed, since the verifier knows the
+    queues' heads. Those beyond the share of a block are hashed (UP-9). Senders without messages are
+    left out. Of the signed `extrinsics`, the block takes in order those that can be part of it.
 
     Raises `CannotAuthor`.
     """
     storage = Storage(parent.state.fork())
     spec = runtime_spec(storage)
     proof = full_proof(relay, spec)
-    messages = messages.tidy()
+    messages = abridged(messages.tidy(), spec.messages_limit)
     ensure_room(spec, messages)
     storage.start_recording()
     calls = root_calls(spec, messages)
@@ -182,7 +194,7 @@ def author(  # noqa: PLR0917  # a block has this many parts
     )
     if walked.missing is not None:
         raise DefensiveFailure(f"the full proof lacks {walked.missing}")
-    inherent = Inherent(relay.number, relay.storage_root, walked.proof(), messages, messages.weight)
+    inherent = make_inherent(parent, spec, relay, walked, messages)
     body = OfferedBody(extrinsics)
     candidate, outcome = build(
         storage, spec, parent.header, inherent, walked, slot, seed, handlers, body
@@ -190,11 +202,39 @@ def author(  # noqa: PLR0917  # a block has this many parts
     return Authored(candidate, outcome, proof.unpruned, body.refused)
 
 
+def make_inherent(
+    parent: ChainHead,
+    spec: RuntimeSpec,
+    relay: RelayAccess,
+    walked: Plan,
+    messages: InboundMessages,
+) -> Inherent:
+    """Return the inherent of a block on `relay` with the nodes of `walked` and the messages."""
+    return Inherent(
+        relay.number,
+        relay.storage_root,
+        walked.proof(),
+        parent.header.encode(),
+        spec.max_pov_size,
+        messages,
+    )
+
+
 def ensure_room(spec: RuntimeSpec, messages: InboundMessages) -> None:
-    """Check that these messages fit into the bytes that a block may hold (PS-50).
+    """Check that a block may hold these abridged messages (PS-50, UP-10).
 
     Raises `CannotAuthor` otherwise.
     """
+    limit = spec.messages_limit
+    if messages.hashed_downward and not messages.downward:
+        raise CannotAuthor(
+            f"the next downward message exceeds the share of {limit} bytes, so no block can take it"
+        )
+    if messages.hashed_horizontal and not messages.horizontal:
+        raise CannotAuthor(
+            f"the next horizontal message exceeds the share of {limit} bytes, so no block can take"
+            " it"
+        )
     if messages.weight > spec.allowed_pov:
         raise CannotAuthor(
             f"{messages.weight} bytes of messages exceed the {spec.allowed_pov} that a block may"

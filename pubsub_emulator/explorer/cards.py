@@ -299,6 +299,7 @@ def _ledger(ledger: BlockLedger, full: Mapping[object, int]) -> Html:
     """Return the ledger as a bar, a legend and a table. `full` are the sizes of full proofs."""
     shares = (
         ("static keys", ledger.static_bytes, "s"),
+        ("requested keys", ledger.requested_bytes, "q"),
         ("top paths", sum(each.top_path_bytes for each in ledger.publishers), "p"),
         ("child nodes", sum(each.child_node_bytes for each in ledger.publishers), "c"),
         ("values", sum(each.value_bytes for each in ledger.publishers), "v"),

@@ -285,13 +285,14 @@ def ledger_json(walked: Walked, unpruned: Iterable[tuple[ParaId, int]]) -> Json:
         "used": ledger.used,
         "messages": ledger.messages_bytes,
         "static": ledger.static_bytes,
+        "requested": ledger.requested_bytes,
         "maps": ledger.map_charges,
         "proof": ledger.proof_bytes,
         "nodes": ledger.proof_nodes,
         "ownState": ledger.own_state_bytes,
         "cacheState": ledger.cache_state_bytes,
         "weight": [ledger.weight.ref_time, ledger.weight.proof_size],
-        "full": ledger.static_bytes + sum(full.values()),
+        "full": ledger.static_bytes + ledger.requested_bytes + sum(full.values()),
         "publishers": [
             [each.para, *words.ledger_cells(each), each.cached_bytes, full.get(each.para, 0)]
             for each in ledger.publishers

@@ -9,6 +9,7 @@ judged, `max_value_length` can be so large that the stop rule applies after a fe
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from pubsub_emulator.collator.author import RelayAccess, build
 from pubsub_emulator.collator.cheats.situation import Situation
@@ -17,9 +18,10 @@ from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import turn_of
-from pubsub_emulator.primitives.pubsub import PublishedEntry
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.abridged import abridged
 from pubsub_emulator.runtime.framework.message_chains import (
     ZERO_HEAD,
     InboundDownwardMessage,
@@ -27,6 +29,7 @@ from pubsub_emulator.runtime.framework.message_chains import (
     InboundMessages,
     message_chain,
 )
+from pubsub_emulator.runtime.framework.relay_request import ChildKey, RelayStorageKey, TopKey
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import config
 from pubsub_emulator.runtime.parachain.block import ChainHead
@@ -38,6 +41,13 @@ from pubsub_emulator.trie import Trie
 PARA = ParaId(3000)
 _PUBLISHERS = (1000, 1999, 2000, 2001, 2002, 70_000)
 _SENDERS = (2100, 2101)
+
+_LARGEST_MESSAGE: Final = 10_000
+"""The largest horizontal message that a channel allows, in bytes."""
+_CHANNEL_LIMITS: Final = b"".join(
+    size.to_bytes(4, "little") for size in (64, 102_400, _LARGEST_MESSAGE, 0, 0)
+)
+"""The first fields of `HrmpChannel`: capacity, total size, largest message, and two counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +159,8 @@ class World:
             max_trie_depth=draws.choice((16, 16, 16, 3, 5, None)),
             handler=draws.choice(("observe", "store")),
         )
+        if draws.one_in(3):
+            spec = replace(spec, extra_keys=self._extra_keys(), charge_extra_keys=draws.one_in(3))
         if draws.one_in(2):
             # 1,140 bytes hold the nodes of eight keys by the formula, and overflow with a few more.
             spec = replace(
@@ -168,6 +180,20 @@ class World:
                 room += 1000
             else:
                 return tight
+
+    def _extra_keys(self) -> tuple[RelayStorageKey, ...]:
+        """Draw requested keys: present and absent ones, of the top trie and of child tries."""
+        draws = self.draws
+        publisher = draws.choice(self.publishers)
+        child = derive_child_key(publisher.para)
+        keys: list[RelayStorageKey] = [
+            TopKey(draws.choice(list(self.static))),
+            TopKey(draws.take(32)),
+            ChildKey(child, draws.choice(publisher.pool)),
+            ChildKey(child, draws.take(32)),
+            ChildKey(b"no trie", draws.take(8)),
+        ]
+        return tuple(dict.fromkeys(draws.sample(keys, draws.between(1, len(keys)))))
 
     def _subscriptions(self) -> dict[ParaId, tuple[PubsubKey, ...]]:
         """Draw subscriptions, including keys and publishers that do not exist."""
@@ -285,6 +311,12 @@ class World:
         for sender in self.senders:
             for _ in range(draws.choice((0, 0, 1, 2))):
                 self._send(sender, draws.take(draws.between(0, 90)))
+        if self.spec.reserve_minimum and draws.one_in(2):
+            # A few of these exceed the share of a small block, so the last ones are hashed.
+            for queue in draws.sample((0, *self.senders), draws.between(1, 1 + len(self.senders))):
+                most = _LARGEST_MESSAGE if queue else self.spec.messages_limit
+                for _ in range(draws.between(1, 4)):
+                    self._send(queue, draws.take(8) + bytes(draws.between(most // 3, most) - 8))
 
     def _send(self, queue: int, data: bytes) -> None:
         self.queues.setdefault(queue, []).append((self.number, data))
@@ -329,7 +361,7 @@ class World:
             )
         for sender in self.senders:
             head = self.heads.get(sender)
-            channel = bytes(20) + (b"\x00" if head is None else b"\x01" + head) + bytes(32)
+            channel = _CHANNEL_LIMITS + (b"\x00" if head is None else b"\x01" + head) + bytes(32)
             entries[storage_keys.hrmp_channel(ParaId(sender), PARA)] = channel
         children: dict[bytes, Trie] = {}
         malformed_nodes: dict[bytes, tuple[bytes, ...]] = {}
@@ -386,17 +418,20 @@ class World:
             for sender in sorted(self.queues)
             if sender
         )
+        waiting = InboundMessages(downward, horizontal).tidy()
+        limit = config.runtime_spec(self.head.state.top).messages_limit
         others: tuple[RelayAccess, ...] = tuple(reversed(self.relays[-4:-1]))
         now = Situation(
             parent=self.head,
             relay=self.relays[-1],
-            messages=InboundMessages(downward, horizontal),
+            messages=abridged(waiting, limit),
             slot=Slot(slot),
             slot_now=Slot(slot + draws.choice((0, 0, 1, 5))),
             seeds=self.seeds,
             stranger=self.stranger,
             others=others,
             foreign=self._foreign(),
+            waiting=waiting,
         )
         if not self.proofs_only:
             return now
@@ -427,7 +462,8 @@ class World:
             storage, now.spec, now.parent.header, inherent, now.walked, now.slot, seed
         )
         self.head = ChainHead(candidate.header, outcome.state)
-        self.queues = {}
+        for queue, taken in now.messages.queues():
+            del self.queues.get(queue or 0, [])[: len(taken)]
         self._now = None
         if self.draws.one_in(6):
             return

@@ -35,6 +35,11 @@ def _para_map_key(pallet: str, item: str, para: ParaId) -> bytes:
 
 ACTIVE_CONFIG: Final = item_prefix("Configuration", "ActiveConfig")
 CURRENT_SLOT: Final = item_prefix("Babe", "CurrentSlot")
+CURRENT_BLOCK_RANDOMNESS: Final = item_prefix("Babe", "AuthorVrfRandomness")
+ONE_EPOCH_AGO_RANDOMNESS: Final = item_prefix("Babe", "NextRandomness")
+TWO_EPOCHS_AGO_RANDOMNESS: Final = item_prefix("Babe", "Randomness")
+AUTHORITIES: Final = item_prefix("Babe", "Authorities")
+NEXT_AUTHORITIES: Final = item_prefix("Babe", "NextAuthorities")
 
 
 def para_head(para: ParaId) -> bytes:
@@ -70,6 +75,14 @@ def hrmp_channel(sender: ParaId, recipient: ParaId) -> bytes:
     """Return the key of `Hrmp::HrmpChannels`, the state of one horizontal channel."""
     channel = sender.to_bytes(4, "little") + recipient.to_bytes(4, "little")
     return item_prefix("Hrmp", "HrmpChannels") + twox64_concat(channel)
+
+
+def relay_dispatch_queue_size(para: ParaId) -> bytes:
+    """Return the key of `Ump::RelayDispatchQueueSize`, which relay chains had before 2023.
+
+    Parachains still prove that it is absent.
+    """
+    return _para_map_key("Ump", "RelayDispatchQueueSize", para)
 
 
 def relay_dispatch_queue_remaining_capacity(para: ParaId) -> bytes:

@@ -37,7 +37,11 @@ from pubsub_emulator.primitives.header import (
 )
 from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
-from pubsub_emulator.runtime.framework.message_chains import InboundMessages
+from pubsub_emulator.runtime.framework.message_chains import (
+    HashedMessage,
+    InboundMessages,
+    message_hash,
+)
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import NodeCache
@@ -63,6 +67,17 @@ Attack = Callable[[], None]
 # Strategies, whose blocks and due verdicts are made once, with every check in place
 
 
+_RARE = {
+    "no-seal",
+    "forge-message",
+    "beyond-the-share",
+    "hold-back-downward",
+    "hold-back-horizontal",
+    "hash-before-full",
+}
+"""Strategies that apply to few situations or take forms that draws rarely give."""
+
+
 @cache
 def _blocks(name: str) -> tuple[tuple[Situation, Attempt], ...]:
     """Eight blocks of a strategy, and those of the forms that its draws rarely take."""
@@ -70,7 +85,7 @@ def _blocks(name: str) -> tuple[tuple[Situation, Attempt], ...]:
         (now, attempt(now, (STRATEGIES[name],), b"%d/%d" % (draw, number)))
         for draw in range(6)
         for number, now in enumerate(situations())
-        if number % 6 == draw or name in {"no-seal", "empty-sender", "forge-message"}
+        if number % 6 == draw or name in _RARE
     )
     made = [(now, attempted) for now, attempted in tried if attempted is not None]
     return tuple(made[:40])
@@ -135,29 +150,50 @@ def digest_with_an_upgrade_that_is_none() -> None:
     assert JudgingContext.of(now).judge(candidate) == ("StateRootMismatch",)
 
 
-def senders_out_of_order() -> None:
-    """PS-50: a sender that a caller lists twice is refused, though no bytes can say it: their
-    encoding is a map.
-    """
-    now = next(
-        now
-        for now in situations()
-        if any(len(messages) > 1 for _, messages in now.messages.horizontal)
-    )
-    honest = now.honest.inherent
-    split = [
-        part
-        for sender, messages in honest.messages.horizontal
-        for part in ((sender, messages[:1]), (sender, messages[1:]))
-        if part[1]
-    ]
-    inherent = replace(honest, messages=InboundMessages(honest.messages.downward, tuple(split)))
-    inherent = replace(inherent, messages_used=inherent.messages.weight)
+def _with_messages(now: Situation, messages: InboundMessages) -> tuple[str, ...]:
+    """Judge the honest block with other messages, sealed anew."""
+    inherent = replace(now.honest.inherent, messages=messages)
     header = replace(now.honest.header, extrinsics_root=extrinsics_root(inherent))
     candidate = replace(
         now.honest, header=seal(header, turn_of(now.slot, now.seeds)), inherent=inherent
     )
-    assert JudgingContext.of(now).judge(candidate) == ("MessagesMisreported",)
+    return JudgingContext.of(now).judge(candidate)
+
+
+def _small_world(name: bytes, *messages: tuple[int, int]) -> Situation:
+    """A world with a small share, in which these messages wait, as (sender, share in percent)."""
+    for number in range(400):
+        world = World(b"%s %d" % (name, number), proofs_only=False)
+        if world.spec.reserve_minimum and len(world.senders) >= 2:
+            break
+    limit = world.spec.messages_limit
+    for at, percent in messages:
+        queue = 0 if at == 0 else world.senders[at - 1]
+        world._send(queue, bytes(limit * percent // 100))
+    world.number = RelayBlockNumber(world.number + 1)
+    world._relay_block()
+    return world.situation()
+
+
+def too_many_horizontal_messages() -> None:
+    """UP-9: horizontal messages may have their share and the rest of the downward one, no more."""
+    now = _small_world(b"wide", (1, 90), (2, 90), (1, 90))
+    waiting = now.waiting
+    assert waiting is not None
+    assert now.messages.hashed_horizontal
+    assert "MessagesMisreported" in _with_messages(now, waiting)
+
+
+def hashed_before_full() -> None:
+    """UP-10: a message may not be hashed while a later one of another sender is there in full."""
+    now = _small_world(b"order", (1, 5), (2, 5))
+    waiting = now.waiting
+    assert waiting is not None
+    (first, sent), (second, later) = waiting.horizontal[:2]
+    hashed = tuple(HashedMessage(each.sent_at, message_hash(each.data)) for each in sent)
+    downward, kept = now.messages.downward, now.messages.hashed_downward
+    other = InboundMessages(downward, ((second, later),), kept, ((first, hashed),))
+    assert "MessagesMisreported" in _with_messages(now, other)
 
 
 def parent_state_is_left_alone() -> None:
@@ -174,15 +210,24 @@ def parent_state_is_left_alone() -> None:
 # The walk
 
 
-def _worlds(policies: tuple[CachePolicy, ...], label: bytes, *, alone: bool) -> list[World]:
+def _worlds(
+    policies: tuple[CachePolicy, ...],
+    label: bytes,
+    *,
+    alone: bool,
+    each: int = 2,
+    requests: bool = True,
+) -> list[World]:
+    """Worlds of these policies, a few of each; without `requests`, none requests other keys."""
     out: list[World] = []
     number = 0
-    while len(out) < 2 * len(policies):
+    while len(out) < each * len(policies):
         world = World(label + b" %d" % number, proofs_only=alone)
         wide = any(
             len(keys) >= MIN_KEYS for keys in world.spec.subscriptions.values()
         )  # slots begin here
-        if wide and world.spec.cache is policies[len(out) % len(policies)]:
+        wanted = requests or not world.spec.extra_keys
+        if wide and wanted and world.spec.cache is policies[len(out) % len(policies)]:
             out.append(world)
         number += 1
     return out
@@ -267,6 +312,8 @@ def charges_add_up() -> None:
             taken = (
                 sum(node_cost(len(node)) for node in out.taken.values()) - now.proof.static_bytes
             )
+            if not now.spec.charge_extra_keys:
+                taken -= out.requested_bytes
             rows = sum(
                 ROW_COST * publisher.resolved
                 for publisher in out.publishers.values()
@@ -293,25 +340,12 @@ def _add_a_twin(world: World) -> None:
     world._relay_block()
 
 
-def too_many_messages() -> None:
-    """PS-50: messages that the relay chain really sent may not exceed what a block allows,
-    either.
-    """
-    world = World(b"too many", proofs_only=False)
-    world._send(0, bytes(world.spec.allowed_pov))
-    world.number = RelayBlockNumber(world.number + 1)
-    world._relay_block()
-    now = world.situation()
-    assert now.messages.weight > now.spec.allowed_pov
-    assert JudgingContext.of(now).judge(now.honest) == ("MessagesMisreported",)
-
-
 def delivers_everything_once(*policies: CachePolicy) -> None:
     """PS-61, PS-64: of a settled publisher every item is known as it is, and nothing is delivered
     that is not new.
     """
     completed = 0
-    for world in _worlds(policies, b"deliveries", alone=False):
+    for world in _worlds(policies, b"deliveries 16", alone=False, each=3):
         for _ in range(8):
             now = world.situation()
             honest, after = now.honest, Storage(now.parent.state.fork())
@@ -392,9 +426,10 @@ def deep_paths_disable() -> None:
 
 def disabled_are_skipped() -> None:
     """PS-68: of a disabled publisher nothing is read, its top path neither."""
-    for world in _worlds((CachePolicy.NONE,), b"skipped", alone=True):
+    for world in _worlds((CachePolicy.NONE,), b"skipped", alone=True, requests=False):
         now = world.situation()
-        para = next(iter(now.spec.subscriptions))
+        # The publisher with the most nodes of its own, which no other path needs.
+        para, _ = max(now.proof.unpruned, key=lambda entry: entry[1])
         out = now.walk_as_if(
             pretend=lambda s, p=para: DISABLED_PUBLISHERS.insert(s, p, DisableReason.UNDECODABLE)
         )

@@ -142,7 +142,9 @@ def filled(
 
 def channel(head: Hash | None) -> bytes:
     """`HrmpChannel` with this queue chain head."""
-    return bytes(20) + (b"\x00" if head is None else b"\x01" + head) + bytes(32)
+    sizes = (64, 102_400, 102_400, 0, 0)
+    limits = b"".join(size.to_bytes(4, "little") for size in sizes)
+    return limits + (b"\x00" if head is None else b"\x01" + head) + bytes(32)
 
 
 class Recorder:
@@ -314,14 +316,21 @@ class Chain:
         slot, state_root = claims.pop("slot", self.slot + 1), claims.pop("state_root", None)
         storage = Storage(self.state.fork())
         spec = runtime_spec(storage)
-        messages = InboundMessages(tuple(downward), horizontal)
+        messages = InboundMessages(tuple(downward), horizontal).tidy()
         weight = messages.weight
         storage.start_recording()
         calls = governance.root_calls(spec, messages)
         walked = plan(
             SubscriberView(storage, spec), relay.root, relay.nodes, spec.budget(weight), calls
         )
-        inherent = Inherent(relay.number, relay.root, walked.proof(), messages, weight)
+        inherent = Inherent(
+            relay.number,
+            relay.root,
+            walked.proof(),
+            self.header.encode(),
+            spec.max_pov_size,
+            messages,
+        )
         inherent = replace(inherent, **claims)
         digest = (aura_pre_digest(Slot(slot)),)
         number = self.header.number + 1

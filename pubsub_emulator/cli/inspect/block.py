@@ -39,6 +39,8 @@ def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:
         "verdict_now": "accepted" if refusal is None else refusal.verdict.value,
         "downward_messages": len(inherent.messages.downward),
         "horizontal_messages": sum(len(messages) for _, messages in inherent.messages.horizontal),
+        "hashed_messages": inherent.messages.hashed_count,
+        "descendants": len(inherent.descendants),
         "messages_used": inherent.messages_used,
         "proof_nodes": len(nodes),
         "proof_bytes": sum(node.cost for node in nodes),

@@ -7,14 +7,23 @@ steps.py        the changes to an honest block, one step at a time; how to shrin
 strategy.py     the type of strategies, and attempts that apply several in turn
 expectation.py  the verdicts that a block must meet, from its author's knowledge
 
-The strategies are in nodes.py, pretences.py, claims.py, seals.py, mutations.py and forgeries.py.
+The strategies are in nodes.py, pretences.py, claims.py, inherents.py, seals.py, mutations.py and
+forgeries.py.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 from typing import Final
 
-from pubsub_emulator.collator.cheats import claims, forgeries, mutations, nodes, pretences, seals
+from pubsub_emulator.collator.cheats import (
+    claims,
+    forgeries,
+    inherents,
+    mutations,
+    nodes,
+    pretences,
+    seals,
+)
 from pubsub_emulator.collator.cheats.expectation import expected as expected
 from pubsub_emulator.collator.cheats.expectation import expected_of_proof as expected_of_proof
 from pubsub_emulator.collator.cheats.seals import authorities as authorities
@@ -37,7 +46,7 @@ def _strategies(*modules: ModuleType) -> dict[str, Strategy]:
     return {strategy.name: strategy for strategy in found}
 
 
-_KNOWN: Final = _strategies(nodes, pretences, claims, seals, mutations)
+_KNOWN: Final = _strategies(nodes, pretences, claims, inherents, seals, mutations)
 
 STRATEGIES: Final[Mapping[str, Strategy]] = MappingProxyType(_KNOWN)
 """All strategies by name, including registered ones."""

@@ -11,6 +11,7 @@ from pubsub_emulator.collator.cheats.steps import (
     AddMessage,
     AddSender,
     Claim,
+    DropHashed,
     DropMessage,
     DropSender,
     Number,
@@ -64,6 +65,12 @@ def _built_on(situation: Situation, relay: RelayAccess) -> Proposal:
     steps += [
         DropMessage(0, at)
         for at in range(len(situation.messages.downward) - 1, len(messages.downward) - 1, -1)
+    ]
+    steps += [
+        DropHashed(0, at)
+        for at in range(
+            len(situation.messages.hashed_downward) - 1, len(messages.hashed_downward) - 1, -1
+        )
     ]
     known = dict(messages.horizontal)
     for queue, (sender, sent) in enumerate(situation.messages.horizontal, start=1):
@@ -136,34 +143,6 @@ def equivocation(situation: Situation, draws: Draws) -> Proposal:
     return _built_on(situation, draws.choice(choices)) if choices else None
 
 
-@strategy("under-report-messages", "gain budget that the messages have used up", _MISREPORTED)
-def under_report_messages(situation: Situation, draws: Draws) -> Proposal:
-    """State that the messages weigh less than they do."""
-    return (Number("messages_used", draws.below(situation.messages.weight)),)
-
-
-@strategy("over-report-messages", "lose budget, and leave the walk undone", _MISREPORTED)
-def over_report_messages(situation: Situation, draws: Draws) -> Proposal:
-    """State that the messages weigh more than they do."""
-    return (Number("messages_used", situation.messages.weight + draws.between(1, 10_000_000)),)
-
-
-@strategy(
-    "over-report-and-stop",
-    "lose budget on paper, and leave the walk undone in the proof",
-    _MISREPORTED,
-)
-def over_report_and_stop(situation: Situation, draws: Draws) -> Proposal:
-    """State a weight that leaves little budget, and end the walk accordingly."""
-    least = situation.spec.max_item_cost
-    budget = least + draws.below(situation.walked.used + 160)
-    steps = difference(situation.walked.taken, situation.walk_as_if(budget=budget).taken)
-    return (
-        *steps,
-        Number("messages_used", situation.messages.weight + max(situation.allowed - budget, 1)),
-    )
-
-
 def _places(situation: Situation) -> list[tuple[int, int, int, bytes]]:
     """Return all messages: queue, index, `sent_at`, bytes."""
     return [
@@ -201,14 +180,19 @@ def alter_message(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("reorder-messages", "have orders carried out in another order", _MISREPORTED)
 def reorder_messages(situation: Situation, draws: Draws) -> Proposal:
-    """Move a message to the end of its queue."""
+    """Move a message to the end of its queue.
+
+    Horizontal messages are in the order of sending on the wire, so only those of one relay block
+    can be moved.
+    """
     queues = situation.messages.queues()
-    movable = [
-        (queue, at, *message)
-        for queue, (_, messages) in enumerate(queues)
-        for at, message in enumerate(messages)
-        if messages[at + 1 :] != messages[at:-1]
-    ]
+    movable = []
+    for queue, (_, messages) in enumerate(queues):
+        for at, message in enumerate(messages):
+            others = messages[at + 1 :]
+            same_block = all(sent_at == message[0] for sent_at, _ in others)
+            if others != messages[at:-1] and (queue == 0 or same_block):
+                movable.append((queue, at, *message))
     if not movable:
         return None
     queue, at, sent_at, data = draws.choice(movable)
@@ -239,18 +223,10 @@ def forge_message(situation: Situation, draws: Draws) -> Proposal:
     return (*opened, AddMessage(queue, 0, situation.relay.number, data))
 
 
-@strategy("empty-sender", "make the messages weigh more with a list that holds none", _MISREPORTED)
-def empty_sender(situation: Situation, draws: Draws) -> Proposal:
-    """List a sender without messages, which may have a channel. No head changes."""
-    speaking = {sender for sender, _ in situation.messages.horizontal}
-    silent = [sender for sender in situation.proof.statics.hrmp_heads if sender not in speaking]
-    return (AddSender(draws.choice([*silent, 4321])),)
-
-
 @strategy("stuff-messages", "fill the whole block with messages", _MISREPORTED)
 def stuff_messages(situation: Situation, _draws: Draws) -> Proposal:
-    """Add a message so large that the messages alone exceed what a block may hold."""
-    return (Stuff(situation.relay.number, situation.spec.allowed_pov + 1),)
+    """Add a message so large that the downward messages exceed their share."""
+    return (Stuff(situation.relay.number, situation.spec.messages_limit + 1),)
 
 
 # Post-state and parent

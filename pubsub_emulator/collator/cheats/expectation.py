@@ -13,8 +13,8 @@ from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.primitives.ed25519 import public_key, verify
 from pubsub_emulator.primitives.hashing import blake2_256, by_hash
 from pubsub_emulator.primitives.header import DigestItem, turn_of
-from pubsub_emulator.primitives.types import Hash, RelayBlockNumber
-from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD, message_chain
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD
 from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
@@ -41,14 +41,15 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
     last = LAST_RELAY_PARENT.get(situation.storage)
     if last is not None and inherent.relay_parent_number < last:
         found.append(Verdict.RELAY_PARENT_DECREASED)
+    if (
+        inherent.parent_head != situation.parent.header.encode()
+        or inherent.max_pov_size != situation.spec.max_pov_size
+    ):
+        found.append(Verdict.BAD_VALIDATION_DATA)
+    if inherent.descendants:
+        found.append(Verdict.BAD_DESCENDANTS)
     weight = inherent.messages.weight
-    senders = [sender for sender, _ in inherent.messages.horizontal]
-    misreported = (
-        inherent.messages_used != weight
-        or weight > situation.spec.allowed_pov
-        or senders != sorted(set(senders))
-        or not all(messages for _, messages in inherent.messages.horizontal)
-    )
+    misreported = _exceeds_or_disorders(situation, inherent)
     relay = situation.relay_at(inherent.relay_parent_number)
     if relay is None:
         found += [Verdict.MESSAGES_MISREPORTED] * misreported
@@ -66,6 +67,8 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
     if present.issuperset(full.static_nodes):
         misreported = misreported or not _leads_to_heads(situation, inherent, walked.statics)
     found += [Verdict.MESSAGES_MISREPORTED] * misreported
+    if present.issuperset(full.static_nodes) and _holds_back(situation, inherent, walked.statics):
+        found.append(Verdict.ADVANCEMENT_RULE)
     found += list_verdicts(inherent.proof)
     if (
         inherent.relay_parent_storage_root != relay.storage_root
@@ -144,31 +147,76 @@ def _bad_seal(situation: Situation, candidate: Candidate) -> bool:
     )
 
 
+def _wire(inherent: Inherent) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]:
+    """Return the horizontal messages in the order of the wire.
+
+    The full ones are `(sent_at, sender, size)`, the hashed ones `(sent_at, sender)`.
+    """
+    full = []
+    for sender, sent in inherent.messages.horizontal:
+        full += [(each.sent_at, int(sender), len(each.data)) for each in sent]
+    hashed = []
+    for sender, kept in inherent.messages.hashed_horizontal:
+        hashed += [(each.sent_at, int(sender)) for each in kept]
+    return sorted(full), sorted(hashed)
+
+
+def _exceeds_or_disorders(situation: Situation, inherent: Inherent) -> bool:
+    """Return whether a kind of messages exceeds its share, or a hashed one precedes a full one."""
+    limit = situation.spec.messages_limit
+    full, hashed = _wire(inherent)
+    downward = sum(len(message.msg) for message in inherent.messages.downward)
+    horizontal = sum(size for _, _, size in full)
+    return (
+        downward > limit
+        or horizontal > 2 * limit - min(downward, limit)
+        or bool(full and hashed and hashed[0] < full[-1][:2])
+    )
+
+
+def _holds_back(situation: Situation, inherent: Inherent, statics: StaticValues) -> bool:
+    """Return whether a message is hashed although the rules want it in full (UP-10)."""
+    messages = inherent.messages
+    full, hashed = _wire(inherent)
+    basic = bool(messages.hashed_downward) and not messages.downward
+    if not hashed:
+        return basic
+    sizes = sum(size for _, _, size in full)
+    next_one = statics.largest_messages.get(ParaId(hashed[0][1]), 0)
+    return basic or not full or sizes + next_one <= situation.spec.messages_limit
+
+
 def _leads_to_heads(situation: Situation, inherent: Inherent, statics: StaticValues) -> bool:
     """Return whether the messages lead from the parachain's known heads to the relay parent's."""
     known = LAST_HRMP_MQC_HEADS.get(situation.storage)
-    (_, downward), *others = inherent.messages.queues()
-    sent = dict(others)
+    sent: dict[ParaId | None, list[tuple[int, bytes]]] = {}
+    for sender, links in inherent.messages.links.items():
+        sent[sender] = [*links.full, *links.hashed]
+    downward = sent.pop(None, [])
     last = LAST_RELAY_PARENT.get(situation.storage)
 
-    def leads(
-        before: Hash, messages: tuple[tuple[RelayBlockNumber, bytes], ...], head: Hash
-    ) -> bool:
+    def leads(before: Hash, messages: list[tuple[int, bytes]], head: Hash) -> bool:
         # A queue made anew since then starts from an empty chain, with messages newer than all
         # before.
         sent_at = (inherent.relay_parent_number, *(at for at, _ in messages))
         newer = last is not None and last < min(sent_at)
         starts = (before, ZERO_HEAD) if newer else (before,)
-        return any(message_chain(start, messages) == head for start in starts)
+        return any(_chained(start, messages) == head for start in starts)
 
     return (
         leads(LAST_DMQ_MQC_HEAD.get(situation.storage), downward, statics.dmq_head)
         and all(sender in statics.hrmp_heads for sender in sent)
         and all(
-            leads(known.get(sender, ZERO_HEAD), sent.get(sender, ()), head)
+            leads(known.get(sender, ZERO_HEAD), sent.get(sender, []), head)
             for sender, head in statics.hrmp_heads.items()
         )
     )
+
+
+def _chained(head: Hash, messages: list[tuple[int, bytes]]) -> Hash:
+    for sent_at, hashed in messages:
+        head = blake2_256(head + sent_at.to_bytes(4, "little") + hashed)
+    return head
 
 
 def _results(
@@ -182,8 +230,7 @@ def _results(
     as_honest = (
         walked.missing is None
         and inherent.relay_parent_number == honest.inherent.relay_parent_number
-        and inherent.messages.downward == honest.inherent.messages.downward
-        and inherent.messages.horizontal == honest.inherent.messages.horizontal
+        and inherent.messages == honest.inherent.messages
         and header.number == honest.header.number
         and header.initial_digest() == honest.header.initial_digest()
         and candidate.extrinsics == honest.extrinsics

@@ -4,7 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from pubsub_emulator.collator.author import FullProof, RelayAccess, build, full_proof
+from pubsub_emulator.collator.author import (
+    FullProof,
+    RelayAccess,
+    build,
+    full_proof,
+    make_inherent,
+)
 from pubsub_emulator.primitives.header import DigestItem, aura_pre_digest, turn_of
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
@@ -22,7 +28,7 @@ from pubsub_emulator.runtime.rules import rules_of
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """A parachain's newest block, a relay parent, and the messages since the last one.
+    """A parachain's newest block, a relay parent, and the messages that the block has.
 
     Derived values are computed once. The parent's state is never changed.
     """
@@ -47,6 +53,8 @@ class Situation:
     """
     extrinsics: tuple[bytes, ...] = ()
     """The signed extrinsics offered to the author."""
+    waiting: InboundMessages | None = None
+    """All messages that the parent has not processed, in full, if they are known."""
     memo: dict[tuple[int, Hash], FullProof] = field(default_factory=dict, repr=False)
     lists: dict[tuple[int, Hash], list[bytes]] = field(default_factory=dict, repr=False)
 
@@ -115,10 +123,9 @@ class Situation:
             body=body,
         )[0]
 
-    @staticmethod
-    def inherent(relay: RelayAccess, walked: Plan, messages: InboundMessages) -> Inherent:
+    def inherent(self, relay: RelayAccess, walked: Plan, messages: InboundMessages) -> Inherent:
         """Return the inherent of a block on `relay` with the nodes of `walked` and the messages."""
-        return Inherent(relay.number, relay.storage_root, walked.proof(), messages, messages.weight)
+        return make_inherent(self.parent, self.spec, relay, walked, messages)
 
     def relay_at(self, number: int) -> RelayAccess | None:
         """Return the relay block of height `number`, or `None`."""

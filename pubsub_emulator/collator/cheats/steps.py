@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import ClassVar, Final
 
 from pubsub_emulator.primitives.ed25519 import sign
-from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import (
     ENVIRONMENT_UPDATED,
@@ -25,9 +25,11 @@ from pubsub_emulator.primitives.header import (
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import (
+    HashedMessage,
     InboundDownwardMessage,
     InboundHrmpMessage,
     InboundMessages,
+    message_hash,
 )
 from pubsub_emulator.runtime.parachain.block import (
     MAX_CANDIDATE_BYTES,
@@ -58,8 +60,14 @@ class Draft:
     proof: list[bytes]
     queues: list[tuple[int | None, list[Message]]]
     """The downward messages first, without a sender, and then the horizontal ones by sender."""
-    messages_used: int | None = None
-    """The claimed size of the messages, or `None` for the honest one."""
+    parent_head: bytes = b""
+    """The parent's header that the inherent states."""
+    max_pov_size: int = 0
+    hashed: dict[int | None, list[Message]] = field(default_factory=dict)
+    """The messages of each queue that are only there as a hash, with that hash."""
+    descendants: list[bytes] = field(default_factory=list)
+    """The encoded headers of the relay parent and its descendants."""
+    collator_peer_id: bytes | None = None
     extrinsics_root: Hash | None = None
     """The claimed root of the body, or `None` for the honest one."""
     signer: bytes | None = None
@@ -91,6 +99,11 @@ class Draft:
             inherent.relay_parent_storage_root,
             list(inherent.proof),
             queues,
+            inherent.parent_head,
+            inherent.max_pov_size,
+            {sender: list(links.hashed) for sender, links in inbound.links.items()},
+            [header.encode() for header in inherent.descendants],
+            inherent.collator_peer_id,
             extrinsics=list(candidate.extrinsics),
             logs=header.unsealed()[1:],
         )
@@ -107,10 +120,23 @@ class Draft:
             )
             for sender, messages in self.queues[1:]
         )
-        messages = InboundMessages(downward, horizontal)
-        used = messages.weight if self.messages_used is None else self.messages_used
-        number, root = RelayBlockNumber(self.relay_parent_number), self.relay_parent_storage_root
-        return Inherent(number, root, tuple(self.proof), messages, used)
+        hashed = {
+            sender: tuple(HashedMessage(RelayBlockNumber(at), Hash(each)) for at, each in messages)
+            for sender, messages in self.hashed.items()
+        }
+        hashed_downward = hashed.pop(None, ())
+        senders = [(ParaId(sender or 0), messages) for sender, messages in hashed.items()]
+        messages = InboundMessages(downward, horizontal, hashed_downward, tuple(senders)).tidy()
+        return Inherent(
+            RelayBlockNumber(self.relay_parent_number),
+            self.relay_parent_storage_root,
+            tuple(self.proof),
+            self.parent_head,
+            self.max_pov_size,
+            messages,
+            tuple(map(Header.decode, self.descendants)),
+            self.collator_peer_id,
+        )
 
     def sealed_by(self, seeds: Sequence[bytes]) -> Candidate:
         """Return the block, sealed with the seed whose turn it is unless a step changed that."""
@@ -217,7 +243,7 @@ NUMBERS: Final = {
     "number": U32_MAX,
     "slot": U64_MAX,
     "relay_parent_number": U32_MAX,
-    "messages_used": U32_MAX,
+    "max_pov_size": U32_MAX,
 }
 
 
@@ -292,7 +318,7 @@ class Stuff(Step):
 
 @dataclass(frozen=True, slots=True)
 class AddSender(Step):
-    """Insert an empty list of horizontal messages of a sender."""
+    """Insert an empty list of horizontal messages of a sender, for `AddMessage` and others."""
 
     sender: int
 
@@ -309,6 +335,83 @@ class DropSender(Step):
 
     def apply(self, draft: Draft) -> None:
         draft.queues[1:] = [entry for entry in draft.queues[1:] if entry[0] != self.sender]
+        draft.hashed.pop(self.sender, None)
+
+
+@dataclass(frozen=True, slots=True)
+class HashMessages(Step):
+    """Hash the full messages of a queue from index `at` on."""
+
+    queue: int
+    at: int
+
+    def apply(self, draft: Draft) -> None:
+        if self.queue < len(draft.queues):
+            sender, messages = draft.queues[self.queue]
+            moved = [(at, message_hash(data)) for at, data in messages[self.at :]]
+            del messages[self.at :]
+            draft.hashed[sender] = [*moved, *draft.hashed.get(sender, [])]
+
+
+@dataclass(frozen=True, slots=True)
+class AddHashed(Step):
+    """Insert the hash of a message into a queue's hashed messages."""
+
+    queue: int
+    at: int
+    sent_at: int
+    msg_hash: bytes
+
+    def apply(self, draft: Draft) -> None:
+        if self.queue < len(draft.queues):
+            sender, _ = draft.queues[self.queue]
+            draft.hashed.setdefault(sender, []).insert(self.at, (self.sent_at, self.msg_hash))
+
+
+@dataclass(frozen=True, slots=True)
+class DropHashed(Step):
+    """Remove one hashed message of a queue."""
+
+    queue: int
+    at: int
+
+    def apply(self, draft: Draft) -> None:
+        if self.queue < len(draft.queues):
+            hashed = draft.hashed.get(draft.queues[self.queue][0], [])
+            if self.at < len(hashed):
+                del hashed[self.at]
+
+
+@dataclass(frozen=True, slots=True)
+class ParentHead(Step):
+    """State another parent's header in the inherent."""
+
+    head: bytes
+
+    def apply(self, draft: Draft) -> None:
+        draft.parent_head = self.head
+
+
+@dataclass(frozen=True, slots=True)
+class DropDescendant(Step):
+    """Remove one of the relay headers."""
+
+    at: int
+
+    def apply(self, draft: Draft) -> None:
+        if self.at < len(draft.descendants):
+            del draft.descendants[self.at]
+
+
+@dataclass(frozen=True, slots=True)
+class AddDescendant(Step):
+    """Insert an encoded relay header."""
+
+    at: int
+    header: bytes
+
+    def apply(self, draft: Draft) -> None:
+        draft.descendants.insert(self.at, self.header)
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,9 +519,19 @@ def _ensure_sizes(step: Step) -> None:
 
     Raises `BadStep` otherwise.
     """
-    length = {Claim: "value", SignWith: "seed", Drop: "node_hash"}.get(type(step))
+    length = {
+        Claim: "value",
+        SignWith: "seed",
+        Drop: "node_hash",
+        AddHashed: "msg_hash",
+    }.get(type(step))
     if length is not None and len(getattr(step, length)) != _WORD:
         raise BadStep(f"{type(step).__name__}: {length} has {_WORD} bytes")
+    if isinstance(step, AddDescendant):
+        try:
+            Header.decode(step.header)
+        except ScaleError as error:
+            raise BadStep(f"AddDescendant: {error}") from None
     if isinstance(step, Stuff) and not 0 <= step.size <= MAX_CANDIDATE_BYTES:
         raise BadStep(f"Stuff: a message of {step.size} bytes")
     for name in ("sent_at", "sender"):

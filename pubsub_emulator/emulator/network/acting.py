@@ -55,6 +55,10 @@ def act(network: Network, action: actions.Action) -> int | None:
             return _upgrade(network, action)
         case actions.AddKeys() | actions.DropKeys():
             return _resubscribe(network, action)
+        case actions.RequestKeys():
+            if network.parachain(action.para).pace.on_demand:
+                refuse(f"{action.para} is a publisher only and requests no keys")
+            return _change(network, action.para, extra_keys=tuple(dict.fromkeys(action.keys)))
         case actions.Limit():
             # A depth of 0 means that there is no limit.
             value = action.value or (None if action.name == "max_trie_depth" else 0)

@@ -7,9 +7,13 @@ import pydantic
 
 from pubsub_emulator.files.settings import Model
 from pubsub_emulator.primitives.draws import MILLION
+from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 from pubsub_emulator.primitives.pubsub import KEY_LENGTH, key_from_data
 from pubsub_emulator.primitives.types import U32_MAX, U128_MAX
+from pubsub_emulator.runtime.framework.relay_keys import relay_key, relay_key_text
+from pubsub_emulator.runtime.framework.relay_request import ChildKey, TopKey
+from pubsub_emulator.runtime.pallet_subscriber.config import MAX_EXTRA_KEYS
 
 
 def _from_hex(value: object) -> object:
@@ -55,6 +59,25 @@ Data = Annotated[bytes, pydantic.BeforeValidator(_from_text), *_WRITTEN]
 Key = Annotated[bytes, pydantic.BeforeValidator(_from_name), *_WRITTEN]
 """A published key as `0x` and hexadecimal digits, or the name that it is derived from."""
 Para = Annotated[int, pydantic.Field(strict=True, ge=0, le=U32_MAX)]
+
+
+def _from_relay_key(value: object) -> object:
+    """Convert the text of a relay key to the key."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return relay_key(value)
+    except ScaleError as error:
+        raise ValueError(str(error)) from None
+
+
+RelayKey = Annotated[
+    TopKey | ChildKey,
+    pydantic.BeforeValidator(_from_relay_key),
+    pydantic.PlainSerializer(relay_key_text, when_used="json"),
+    pydantic.WithJsonSchema({"type": "string"}),
+]
+"""A relay key as text: `Pallet.Item`, `Paras.Heads(2000)`, `0x…`, or `child:STORAGE_KEY/KEY`."""
 
 
 class _Action(Model):
@@ -107,6 +130,14 @@ class DropKeys(_Action):
     para: Para
     publisher: Para
     keys: tuple[Key, ...] = ()
+
+
+class RequestKeys(_Action):
+    """Replace the relay keys that a parachain requests besides its subscriptions."""
+
+    kind: Literal["request_keys"] = "request_keys"
+    para: Para
+    keys: Annotated[tuple[RelayKey, ...], pydantic.Field(max_length=MAX_EXTRA_KEYS)]
 
 
 class Limit(_Action):
@@ -234,6 +265,7 @@ _Ordered = (
     | Subscribe
     | AddKeys
     | DropKeys
+    | RequestKeys
     | Limit
     | Upgrade
     | Cheat

@@ -19,12 +19,14 @@ from pubsub_emulator.primitives.draws import Draws, secret
 from pubsub_emulator.primitives.types import ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.runtime.accounts.publisher import Sent
+from pubsub_emulator.runtime.framework.abridged import abridged, new_messages
 from pubsub_emulator.runtime.framework.dispatch import DispatchError
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages, OutboundHrmpMessage
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain.storage import queue_progress
 from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
 from pubsub_emulator.runtime.relay.inclusion import BackedCandidate, CandidateCommitments
 from pubsub_emulator.xcm import Publish
@@ -148,8 +150,8 @@ class Round:
 
         Raises `CannotAuthor`.
         """
-        relay, last = self._relay_parent(chain)
-        messages = self._inbound(chain, relay, last)
+        relay = self._relay_parent(chain)
+        messages = self._inbound(chain, relay)
         return self._situation(
             chain, relay, messages, self._schedule.first_slot(self.number, len(chain.collators))
         )
@@ -159,17 +161,15 @@ class Round:
 
         Raises `CannotAuthor`.
         """
-        relay, last = self._relay_parent(chain)
-        tried = self._author(chain, relay, last, slot)
+        relay = self._relay_parent(chain)
+        tried = self._author(chain, relay, slot)
         record = self._judge(chain, tried)
         if record.outcome is not None:
             self._enact(chain, record.candidate, record.outcome, first=first)
         if tried.twin is not None:
             # The second block for the same slot is judged on the first one, which was just enacted.
-            last = LAST_RELAY_PARENT.get(Storage(chain.state))
-            situation = self._situation(
-                chain, relay, self._relay.inbound(relay.number, chain.para, last), slot
-            )
+            messages = self._inbound(chain, relay)
+            situation = self._situation(chain, relay, messages, slot)
             self._judge(
                 chain,
                 _Tried(tried.twin, tried.unpruned, EQUIVOCATION, expected(situation, tried.twin)),
@@ -203,12 +203,10 @@ class Round:
         self.records.append(record)
         return record
 
-    def _author(
-        self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None, slot: Slot
-    ) -> _Tried:
+    def _author(self, chain: Parachain, relay: RelayBlock, slot: Slot) -> _Tried:
         """Return the block of the slot's author: the honest one, or another one if it cheats."""
         collator = chain.author_of(slot)
-        messages = self._inbound(chain, relay, last)
+        messages = self._inbound(chain, relay)
         stream = Draws(self._seed, f"cheat/{chain.para}/{slot}")
         if collator.strategies and stream.chance(collator.rate):
             situation = self._situation(chain, relay, messages, slot)
@@ -240,8 +238,8 @@ class Round:
         )
         return _Tried(authored.candidate, authored.unpruned, outcome=authored.outcome)
 
-    def _relay_parent(self, chain: Parachain) -> tuple[RelayBlock, RelayBlockNumber | None]:
-        """Return the relay parent of a parachain's next block, and that of its last block.
+    def _relay_parent(self, chain: Parachain) -> RelayBlock:
+        """Return the relay parent of a parachain's next block.
 
         Raises `CannotAuthor` if the relay block is no longer stored.
         """
@@ -253,17 +251,16 @@ class Round:
                 f"parachain {chain.para} would build on relay block {wanted}, which is no longer"
                 " kept"
             )
-        return relay, last
+        return relay
 
-    def _inbound(
-        self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None
-    ) -> InboundMessages:
-        """Return the messages for the next block.
+    def _inbound(self, chain: Parachain, relay: RelayBlock) -> InboundMessages:
+        """Return the messages for the next block, those beyond its share hashed.
 
-        Raises `CannotAuthor` if they exceed the size of a block.
+        Raises `CannotAuthor` if no block can take the next message.
         """
-        messages = self._relay.inbound(relay.number, chain.para, last)
-        ensure_room(chain.spec(), messages)
+        spec = chain.spec()
+        messages = abridged(self._waiting(chain, relay), spec.messages_limit)
+        ensure_room(spec, messages)
         return messages
 
     def _situation(
@@ -287,7 +284,14 @@ class Round:
             tuple(found for number in numbers if (found := self._relay.access(number)) is not None),
             RelayBlock(relay.number, foreign),
             extrinsics=chain.offered,
+            waiting=self._waiting(chain, relay),
         )
+
+    def _waiting(self, chain: Parachain, relay: RelayBlock) -> InboundMessages:
+        """Return the messages that the parachain has not processed at a relay block, in full."""
+        storage = Storage(chain.state)
+        marks = queue_progress(storage, LAST_RELAY_PARENT.get(storage)).marks
+        return new_messages(self._relay.inbound(relay.number, chain.para), marks)
 
     def _enact(
         self, chain: Parachain, candidate: Candidate, outcome: BlockOutcome, *, first: bool
@@ -311,7 +315,7 @@ class Round:
         upward, horizontal = self._outbound(chain) if first else ((), ())
         parent, taken = inherent.relay_parent_number, len(inherent.messages.downward)
         commitments = CandidateCommitments(
-            upward, horizontal, candidate.header.encode(), taken, parent
+            upward, horizontal, candidate.header.encode(), taken, outcome.hrmp_watermark
         )
         self.backed.append(BackedCandidate(chain.para, parent, commitments))
 

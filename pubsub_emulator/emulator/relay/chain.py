@@ -197,23 +197,19 @@ class RelayChain:
         kept = self.block(number)
         return None if kept is None else RelayBlock(RelayBlockNumber(number), kept.state)
 
-    def inbound(self, number: int, para: ParaId, since: RelayBlockNumber | None) -> InboundMessages:
-        """Return the messages for a block of `para` on relay block `number`.
+    def inbound(self, number: int, para: ParaId) -> InboundMessages:
+        """Return the messages that wait for `para` at relay block `number`, all in full.
 
-        They were sent after the relay parent of its last block, `since`.
+        The parachain may have processed some of them already.
         """
         kept = self.block(number)
         if kept is None:
             return NO_MESSAGES
         storage = Storage(kept.state)
-        last = -1 if since is None else since
-        downward = tuple(m for m in self.runtime.dmp.contents(storage, para) if m.sent_at > last)
+        downward = tuple(self.runtime.dmp.contents(storage, para))
         inbound = self.runtime.hrmp.inbound(storage, para)
-        channels = (
-            (sender, tuple(m for m in waiting if m.sent_at > last)) for sender, waiting in inbound
-        )
         return InboundMessages(
-            downward, tuple((sender, messages) for sender, messages in channels if messages)
+            downward, tuple((sender, tuple(messages)) for sender, messages in inbound if messages)
         )
 
     def capacity(self, para: ParaId) -> Capacity:

@@ -17,6 +17,7 @@ from pubsub_emulator.emulator.scenario import model, network
 from pubsub_emulator.files.settings import Location, Misplaced
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.framework.relay_keys import relay_key_name
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
 from pubsub_emulator.runtime.parachain.governance import check_runtime
 
@@ -177,6 +178,13 @@ def _subscriber(
 ) -> Iterator[Misplaced]:
     """Yield faults of a subscriber."""
     yield from _subscriptions(scenario, (*place, "subscribe"), subscriber.subscribe)
+    for number, key in enumerate(subscriber.extra_keys):
+        if key in subscriber.extra_keys[:number]:
+            yield Misplaced(
+                (*place, "extra_keys", number), f"{relay_key_name(key)} is listed more than once"
+            )
+    if subscriber.charge_extra_keys and not subscriber.extra_keys:
+        yield Misplaced((*place, "charge_extra_keys"), "there are no extra_keys to charge")
     for number, change in enumerate(subscriber.changes):
         here = (*place, "changes", number)
         yield from _in_time(scenario, (*here, "at_block"), change.at_block)

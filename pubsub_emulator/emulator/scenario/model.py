@@ -19,11 +19,12 @@ from pydantic import (
 )
 
 from pubsub_emulator.collator.cheats import STRATEGIES, no_strategy
-from pubsub_emulator.emulator.network.actions import Act
+from pubsub_emulator.emulator.network.actions import Act, RelayKey
 from pubsub_emulator.files.settings import Model
 from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.pallet_subscriber.config import MAX_EXTRA_KEYS
 
 SYSTEM_PARA_THRESHOLD: Final = 2000
 """Lower ids are system parachains, unless the scenario sets another threshold (PS-7)."""
@@ -232,6 +233,12 @@ class Subscriber(Model):
     """The name in tables, which must be unique."""
     subscribe: tuple[SubscriptionSettings, ...]
     """The first subscriptions."""
+    extra_keys: Annotated[tuple[RelayKey, ...], Field(max_length=MAX_EXTRA_KEYS)] = ()
+    """Relay keys that blocks prove besides the subscriptions: `Mmr.RootHash`, `Paras.Heads(2000)`,
+    `System.Account(5Grw…)`, `0x…`, or `child:STORAGE_KEY/KEY` for a key of any child trie (UP-2).
+    """
+    charge_extra_keys: Flag = False
+    """Whether the proof of `extra_keys` is charged to the budget of pub-sub (UP-13)."""
     changes: tuple[SubscriptionChange, ...] = ()
     """Later subscriptions, in ascending order of `at_block`."""
     collators: Annotated[tuple[CollatorSettings, ...], Field(min_length=1)] = Field(

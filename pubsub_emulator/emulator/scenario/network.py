@@ -7,7 +7,7 @@ from pubsub_emulator.emulator.network import CollatorConfig, NetworkConfig, Pace
 from pubsub_emulator.emulator.relay.runtime import CHANNEL_CAPACITY, RelayConfig
 from pubsub_emulator.emulator.scenario.model import RelaySettings, Scenario, Subscriber
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.framework.message_chains import MessageBounds
+from pubsub_emulator.runtime.framework.message_chains import LISTS_BYTES, MessageBounds
 from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, Subscriptions
@@ -63,7 +63,8 @@ def with_accounts(config: NetworkConfig) -> NetworkConfig:
     smallest = min((each.spec.allowed_pov for each in config.parachains), default=HOST.max_pov_size)
     channel = channel_weight(CHANNEL_CAPACITY, HOST.hrmp_channel_max_total_size)
     more = min(
-        MORE_CHANNELS, max((smallest - bounds.downward - bounds.horizontal - 8) // channel, 0)
+        MORE_CHANNELS,
+        max((smallest - bounds.downward - bounds.horizontal - LISTS_BYTES) // channel, 0),
     )
     wider = MessageBounds(bounds.downward, bounds.horizontal + more * channel)
     return replace(
@@ -96,7 +97,7 @@ def relay_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> RelayC
     channel = channel_weight(CHANNEL_CAPACITY, HOST.hrmp_channel_max_total_size)
     recipients = [recipient for _, recipient in channels(scenario)]
     horizontal = channel * max((recipients.count(recipient) for recipient in recipients), default=0)
-    bounds = MessageBounds(min(_MEBIBYTE, max(smallest - horizontal - 8, 1)), horizontal)
+    bounds = MessageBounds(min(_MEBIBYTE, max(smallest - horizontal - LISTS_BYTES, 1)), horizontal)
     settings = scenario.relay
     return RelayConfig(
         session_length=settings.session_length,
@@ -130,6 +131,8 @@ def subscriber_spec(
         meter_cache_reads=subscriber.meter_cache_reads,
         max_trie_depth=subscriber.max_trie_depth or None,
         handler=subscriber.handler,
+        extra_keys=subscriber.extra_keys,
+        charge_extra_keys=subscriber.charge_extra_keys,
     )
     return with_relay_limits(scenario.relay, spec, subscriber.max_cache_bytes).ruled()
 

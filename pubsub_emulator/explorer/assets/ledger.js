@@ -2,6 +2,7 @@
 
 const SHARES = [
   ["static", "static keys", "in the proof, and free"],
+  ["requested", "requested keys", "in the proof, and free unless the runtime charges them"],
   ["top", "top paths", "the way to each publisher's root"],
   ["child", "child nodes", "the way to changed keys"],
   ["value", "values", "detached values"],
@@ -14,6 +15,7 @@ function shares(ledger) {
   const sum = (at) => ledger.publishers.reduce((total, row) => total + row[at], 0);
   return {
     static: ledger.static,
+    requested: ledger.requested,
     top: sum(2),
     child: sum(3),
     value: sum(4),

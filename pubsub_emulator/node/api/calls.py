@@ -31,6 +31,8 @@ from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMess
 from pubsub_emulator.runtime.framework.origin import origin_caller
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction
+from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
+from pubsub_emulator.runtime.pallet_subscriber.storage import DISABLED_PUBLISHERS
 from pubsub_emulator.runtime.relay.dmp import QUEUES
 from pubsub_emulator.xcm import Location, Parachain, Publish
 from pubsub_emulator.xcm.location import PARENT
@@ -40,6 +42,9 @@ XCM_VERSION: Final = 5
 """The only version of XCM that is supported."""
 _VERSION_NOT_KNOWN: Final = b"\x01\x01"
 """`Err(VersionedConversionFailed)` of `DryRunApi`."""
+
+
+_KEYS_TO_PROVE: Final = "KeyToIncludeInRelayProof_keys_to_prove"
 
 
 class UnknownFunction(PubsubError):
@@ -96,6 +101,19 @@ def _validate_transaction(at: At, reader: Reader) -> bytes:
 def _account_nonce(at: At, reader: Reader) -> bytes:
     who = AccountId(reader.take(32))
     return scale.u32.encode(system.account(Storage(at.state), who).nonce)
+
+
+def _keys_to_prove(at: At) -> bytes:
+    """Return the `RelayProofRequest` of the runtime that executes the next block (UP-1, UP-2).
+
+    Raises `UnknownFunction` on the relay chain.
+    """
+    if at.relay is not None:
+        raise UnknownFunction(f"Exported method {_KEYS_TO_PROVE} is not found")
+    spec = runtime_spec(at.state.top)
+    storage = Storage(at.state)
+    disabled = {para for para in spec.subscriptions if DISABLED_PUBLISHERS.contains(storage, para)}
+    return spec.request(disabled).encode()
 
 
 def _extrinsic(reader: Reader) -> bytes:
@@ -253,6 +271,7 @@ _FUNCTIONS: Final[dict[str, Callable[[At, Reader], bytes]]] = {
         LENGTH_FEE * reader.uint(4)
     ),
     "DryRunApi_dry_run_call": _dry_run_call,
+    _KEYS_TO_PROVE: lambda at, _: _keys_to_prove(at),
 }
 """The functions by name. Each gets the block and a reader of its arguments."""
 FUNCTIONS: Final = tuple(_FUNCTIONS)

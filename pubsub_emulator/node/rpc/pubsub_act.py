@@ -22,7 +22,11 @@ from pubsub_emulator.node.rpc.params import (
 )
 from pubsub_emulator.node.rpc.pubsub_read import KEY, PARA
 from pubsub_emulator.primitives.draws import MILLION
+from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.relay_keys import relay_key
+from pubsub_emulator.runtime.framework.relay_request import RelayStorageKey
+from pubsub_emulator.runtime.pallet_subscriber.config import MAX_EXTRA_KEYS
 from pubsub_emulator.runtime.parachain.governance import SUBSCRIBER_CALLS, subscriber_call, transact
 
 _QUIET: Final = (actions.Cheat, actions.Honest, actions.Offline)
@@ -84,6 +88,29 @@ def _item(value: object) -> Item:
 async def set_subscriptions(call: Call, chain: ParaId, items: list[Item]) -> Json:
     """Replace the subscriptions of a parachain and return its new spec version."""
     version = await act(call, actions.Subscribe(para=chain, items=tuple(items)))
+    return {"specVersion": version}
+
+
+def _relay_key(value: object) -> RelayStorageKey:
+    try:
+        return relay_key(text(value))
+    except ScaleError as error:
+        raise ValueError(str(error)) from None
+
+
+@method(
+    "pubsub_requestKeys",
+    PARA,
+    Param("keys", list_of(_relay_key, MAX_EXTRA_KEYS)),
+    unsafe=True,
+)
+async def request_keys(call: Call, chain: ParaId, keys: list[RelayStorageKey]) -> Json:
+    """Replace the relay keys that a parachain requests besides its subscriptions.
+
+    A key is `Pallet.Item`, `Paras.Heads(2000)`, `0x` and digits, or `child:STORAGE_KEY/KEY`.
+    Returns the parachain's new spec version.
+    """
+    version = await act(call, actions.RequestKeys(para=chain, keys=tuple(keys)))
     return {"specVersion": version}
 
 

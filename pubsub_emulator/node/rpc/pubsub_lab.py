@@ -88,7 +88,9 @@ def _candidate(call: Call, record: BlockRecord) -> dict[str, object]:
     if outcome is not None:
         ledger = outcome.ledger
         out |= {
-            "unprunedBytes": ledger.static_bytes + sum(size for _, size in record.unpruned),
+            "unprunedBytes": ledger.static_bytes
+            + ledger.requested_bytes
+            + sum(size for _, size in record.unpruned),
             "used": ledger.used,
             "budget": ledger.budget,
             "cachedBytes": sum(each.cached_bytes for each in ledger.publishers),

@@ -219,6 +219,7 @@ _BLOCK: Final = (
         "cache_state_bytes",
         "extrinsics_bytes",
         "extrinsics_state_bytes",
+        "requested_bytes",
         "ref_time",
     ),
 )

@@ -80,6 +80,8 @@ class NodeMetrics:
         self._add("budget_bytes", chain, "used", by=held.used)
         self._add("budget_bytes", chain, "budget", by=held.budget)
         self._add("proof_bytes", chain, "static", by=held.static_bytes)
+        if held.requested_bytes:
+            self._add("proof_bytes", chain, "requested", by=held.requested_bytes)
         self._add("charges_bytes", chain, "map", by=held.map_charges)
         for each in held.publishers:
             self._add("proof_bytes", chain, "top_path", by=each.top_path_bytes)

@@ -1,24 +1,40 @@
 """Downward and horizontal messages, the hash chains over their queues, and their weight in bytes.
 
 A parachain proves that it received every message in order by hashing them one after another,
-beginning with 32 zero bytes:
+beginning with 32 zero bytes. A message is hashed with its length, as the SCALE bytes of `Vec<u8>`:
 
-    head' = blake2_256( [u8; 32] head ++ u32 sent_at ++ blake2_256(message) )
+    head' = blake2_256( [u8; 32] head ++ u32 sent_at ++ blake2_256(Vec<u8> message) )
+
+A block has the first messages in full, as far as its share reaches, and only the hashes of the
+others (UP-9). Later blocks bring those in full.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.scale import Codec, Reader, compact_len
+from pubsub_emulator.primitives.scale import Codec, Reader, compact_len, encode_bytes
 from pubsub_emulator.primitives.structs import struct
+from pubsub_emulator.primitives.type_info import Parameter
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.codecs import para_id, relay_number
+from pubsub_emulator.runtime.framework.codecs import hash_codec, para_id, relay_number
+
+
+class _Sent(Protocol):
+    """A message that a relay block sent."""
+
+    @property
+    def sent_at(self) -> RelayBlockNumber:
+        """The relay block that sent it."""
+
+
+F = TypeVar("F")
+H = TypeVar("H")
+M = TypeVar("M", bound=_Sent)
 
 ZERO_HEAD: Final = Hash(bytes(32))
 """The head of an empty chain."""
@@ -55,11 +71,57 @@ hrmp_message: Final[Codec[InboundHrmpMessage]] = struct(
     scale.bytes_,
     rust="polkadot_core_primitives::InboundHrmpMessage",
 )
-_downward: Final = scale.vec(downward_message)
-_horizontal: Final = scale.sorted_map(para_id, scale.vec(hrmp_message))
+_PRIMITIVES: Final = "cumulus_primitives_parachain_inherent"
+_SYSTEM: Final = "cumulus_pallet_parachain_system::parachain_inherent"
+
+
+@dataclass(frozen=True, slots=True)
+class HashedMessage:
+    """A message of which a block has only the hash."""
+
+    sent_at: RelayBlockNumber
+    msg_hash: Hash
+    """The `message_hash` of the message."""
+
+
+hashed_message: Final[Codec[HashedMessage]] = struct(
+    HashedMessage, relay_number, hash_codec, rust=f"{_PRIMITIVES}::HashedMessage"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Abridged(Generic[F, H]):
+    """The messages of one kind in the order of the wire: the first in full, the others hashed."""
+
+    full_messages: list[F]
+    hashed_messages: list[H]
+
+
+_sent: Final = scale.pair(para_id, hrmp_message)
+_sent_hashed: Final = scale.pair(para_id, hashed_message)
+_ABRIDGED: Final = f"{_SYSTEM}::AbridgedInboundMessagesCollection"
+abridged_downward: Final[Codec[Abridged[InboundDownwardMessage, HashedMessage]]] = struct(
+    Abridged,
+    scale.vec(downward_message),
+    scale.vec(hashed_message),
+    rust=_ABRIDGED,
+    params=(Parameter("Message", downward_message.info),),
+)
+abridged_horizontal: Final[
+    Codec[Abridged[tuple[ParaId, InboundHrmpMessage], tuple[ParaId, HashedMessage]]]
+] = struct(
+    Abridged,
+    scale.vec(_sent),
+    scale.vec(_sent_hashed),
+    rust=_ABRIDGED,
+    params=(Parameter("Message", _sent.info),),
+)
 
 MAX_MESSAGES: Final = 262_144
-"""The maximum number of messages, or of senders, that may wait for a parachain."""
+"""The maximum number of messages in each of the four lists of a block."""
+
+LISTS_BYTES: Final = 16
+"""The maximum bytes of the lengths of the four lists."""
 
 
 def message_allowance(max_pov_size: int) -> int:
@@ -70,55 +132,79 @@ def message_allowance(max_pov_size: int) -> int:
     return max_pov_size * 85 // 100
 
 
+HashedHorizontal = tuple[tuple[ParaId, tuple[HashedMessage, ...]], ...]
+"""Hashed messages by sender, senders ascending."""
 Queue = tuple[ParaId | None, tuple[tuple[RelayBlockNumber, bytes], ...]]
 """A sender, `None` for the relay chain, and its messages as `(sent_at, bytes)`."""
+Link = tuple[RelayBlockNumber, Hash]
+"""A message as a part of its queue's chain: `(sent_at, message_hash)`."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLinks:
+    """The messages of one queue that a block brings."""
+
+    full: tuple[Link, ...] = ()
+    hashed: tuple[Link, ...] = ()
 
 
 @dataclass(frozen=True)
 class InboundMessages:
     """The messages that a block takes in: downward ones in queue order, horizontal ones by sender.
 
-    Vec<(u32, Vec<u8>)>                      downward: (sent_at, msg)
-    BTreeMap<u32, Vec<(u32, Vec<u8>)>>       horizontal: (sent_at, data) by sender
+    On the wire, horizontal messages are in the order of `(sent_at, sender)` (UP-7, UP-8):
+
+    Vec<(u32, Vec<u8>)>            downward in full: sent_at, msg
+    Vec<(u32, [u8; 32])>           downward hashed: sent_at, msg_hash
+    Vec<(u32, u32, Vec<u8>)>       horizontal in full: sender, sent_at, data
+    Vec<(u32, u32, [u8; 32])>      horizontal hashed: sender, sent_at, msg_hash
     """
 
     downward: tuple[InboundDownwardMessage, ...] = ()
     horizontal: HorizontalMessages = ()
+    hashed_downward: tuple[HashedMessage, ...] = ()
+    hashed_horizontal: HashedHorizontal = ()
 
     @cached_property
     def encoded(self) -> bytes:
-        """SCALE bytes, as in the table."""
-        by_sender = {sender: list(messages) for sender, messages in self.horizontal}
-        return _downward.encode(list(self.downward)) + _horizontal.encode(by_sender)
+        """SCALE bytes of `InboundMessagesData`, as in the table."""
+        downward = Abridged(list(self.downward), list(self.hashed_downward))
+        full, hashed = _flat(self.horizontal), _flat(self.hashed_horizontal)
+        return abridged_downward.encode(downward) + abridged_horizontal.encode(
+            Abridged(full, hashed)
+        )
 
     @property
     def weight(self) -> int:
-        """The length of the SCALE bytes: `messages_used` (PS-50)."""
+        """The length of the SCALE bytes: `messages_used` (PS-50, UP-11)."""
         return len(self.encoded)
+
+    @property
+    def hashed_count(self) -> int:
+        """The number of messages that are only there as a hash."""
+        return len(self.hashed_downward) + sum(len(sent) for _, sent in self.hashed_horizontal)
 
     @staticmethod
     def read(reader: Reader) -> "InboundMessages":
         """Return the next messages in `reader`.
 
-        Raises `ScaleError`, also for more than `MAX_MESSAGES`.
+        Raises `ScaleError`, also for horizontal messages that are not in the order of
+        `(sent_at, sender)`, and for more than `MAX_MESSAGES`.
         """
         start = reader.pos
-        _ensure_few(reader)
-        downward = tuple(_downward.read(reader))
-        _ensure_few(reader)
-        by_sender = _horizontal.read(reader)
+        downward = _read_list(reader, downward_message)
+        hashed_downward = _read_list(reader, hashed_message)
+        horizontal = _by_sender(_read_list(reader, _sent), start)
+        hashed_horizontal = _by_sender(_read_list(reader, _sent_hashed), start)
         out = InboundMessages(
-            downward, tuple((sender, tuple(messages)) for sender, messages in by_sender.items())
+            tuple(downward), horizontal, tuple(hashed_downward), hashed_horizontal
         )
         # The encoding is canonical, so the bytes that were read are the encoding.
         out.__dict__["encoded"] = reader.data[start : reader.pos]
         return out
 
     def queues(self) -> tuple["Queue", ...]:
-        """Return all queues in the order of the encoding.
-
-        The downward queue comes first, then those of the senders.
-        """
+        """Return the full messages of all queues, the downward queue first, then by sender."""
         downward = tuple((m.sent_at, m.msg) for m in self.downward)
         sent = (
             (sender, tuple((m.sent_at, m.data) for m in messages))
@@ -126,31 +212,93 @@ class InboundMessages:
         )
         return ((None, downward), *sent)
 
-    def tidy(self) -> "InboundMessages":
-        """Return the same messages in the order that a block must have.
+    @cached_property
+    def links(self) -> dict[ParaId | None, QueueLinks]:
+        """The messages of each queue as parts of its chain; `None` is the downward queue."""
+        full: dict[ParaId | None, list[Link]] = {}
+        hashed: dict[ParaId | None, list[Link]] = {}
+        for sender, messages in self.queues():
+            links = full.setdefault(sender, [])
+            links += [(sent_at, message_hash(message)) for sent_at, message in messages]
+        listed: list[tuple[ParaId | None, tuple[HashedMessage, ...]]] = [
+            (None, self.hashed_downward)
+        ]
+        listed += self.hashed_horizontal
+        for sender, kept in listed:
+            hashed.setdefault(sender, []).extend((each.sent_at, each.msg_hash) for each in kept)
+        return {
+            sender: QueueLinks(tuple(full.get(sender, ())), tuple(hashed.get(sender, ())))
+            for sender in {**full, **hashed}
+        }
 
-        Senders ascend, and those without messages are left out.
+    def tidy(self) -> "InboundMessages":
+        """Return the same messages in the order that the encoding has.
+
+        Senders ascend, each once, and those without messages are left out. The messages of a sender
+        are in the order of sending.
         """
         return InboundMessages(
-            self.downward, tuple(sorted((e for e in self.horizontal if e[1]), key=itemgetter(0)))
+            self.downward,
+            _tidied(self.horizontal),
+            self.hashed_downward,
+            _tidied(self.hashed_horizontal),
         )
 
     def until(self, number: int) -> "InboundMessages":
         """Return the messages that the relay chain sent up to its block `number`."""
-        horizontal = (
-            (sender, tuple(m for m in sent if m.sent_at <= number))
-            for sender, sent in self.horizontal
-        )
         return InboundMessages(
-            tuple(m for m in self.downward if m.sent_at <= number), tuple(horizontal)
+            tuple(m for m in self.downward if m.sent_at <= number),
+            _until(self.horizontal, number),
+            tuple(m for m in self.hashed_downward if m.sent_at <= number),
+            _until(self.hashed_horizontal, number),
         ).tidy()
 
 
-def _ensure_few(reader: Reader) -> None:
-    """Refuse a list of more than `MAX_MESSAGES` before it is read."""
+def _flat(by_sender: tuple[tuple[ParaId, tuple[M, ...]], ...]) -> list[tuple[ParaId, M]]:
+    """Return messages with their senders, in the order of `(sent_at, sender)`."""
+    out = [(sender, message) for sender, sent in by_sender for message in sent]
+    out.sort(key=lambda entry: (entry[1].sent_at, entry[0]))
+    return out
+
+
+def _by_sender(
+    flat: list[tuple[ParaId, M]], start: int
+) -> tuple[tuple[ParaId, tuple[M, ...]], ...]:
+    """Return messages by sender. Raises `ScaleError` if they are not in order."""
+    out: dict[ParaId, list[M]] = {}
+    last = (-1, -1)
+    for sender, message in flat:
+        place = (message.sent_at, sender)
+        if place < last:
+            raise ScaleError(
+                f"horizontal messages are not in the order of sending and sender, at offset {start}"
+            )
+        last = place
+        out.setdefault(sender, []).append(message)
+    return tuple((sender, tuple(out[sender])) for sender in sorted(out))
+
+
+def _tidied(
+    by_sender: tuple[tuple[ParaId, tuple[M, ...]], ...],
+) -> tuple[tuple[ParaId, tuple[M, ...]], ...]:
+    return _by_sender(_flat(by_sender), 0)
+
+
+def _until(
+    by_sender: tuple[tuple[ParaId, tuple[M, ...]], ...], number: int
+) -> tuple[tuple[ParaId, tuple[M, ...]], ...]:
+    return tuple(
+        (sender, tuple(m for m in sent if m.sent_at <= number)) for sender, sent in by_sender
+    )
+
+
+def _read_list(reader: Reader, item: Codec[F]) -> list[F]:
+    """Read a list, and refuse one of more than `MAX_MESSAGES` before it is read."""
     count = Reader(reader.data, reader.pos).length()
     if count > MAX_MESSAGES:
         raise ScaleError(f"{count} messages; a block takes in at most {MAX_MESSAGES}")
+    reader.length()
+    return [item.read(reader) for _ in range(count)]
 
 
 NO_MESSAGES: Final = InboundMessages()
@@ -177,20 +325,32 @@ class MessageBounds:
     def total(self) -> int:
         """Return the maximum size of the message fields of a block in bytes.
 
-        It includes the lengths of both collections.
+        It includes the lengths of the lists.
         """
-        return self.downward + self.horizontal + 8
+        return self.downward + self.horizontal + LISTS_BYTES
+
+
+def message_hash(message: bytes) -> Hash:
+    """Return the hash of a message in its queue's chain: that of its SCALE bytes."""
+    return blake2_256(encode_bytes(message))
 
 
 def chain_head(head: Hash, sent_at: RelayBlockNumber, message: bytes) -> Hash:
     """Return the head of a message queue chain after one more message."""
-    return blake2_256(head + sent_at.to_bytes(4, "little") + blake2_256(message))
+    return blake2_256(head + sent_at.to_bytes(4, "little") + message_hash(message))
 
 
 def message_chain(head: Hash, messages: Iterable[tuple[RelayBlockNumber, bytes]]) -> Hash:
     """Return the head after `messages`, each with the relay block that sent it."""
     for sent_at, message in messages:
         head = chain_head(head, sent_at, message)
+    return head
+
+
+def linked_chain(head: Hash, links: Iterable[Link]) -> Hash:
+    """Return the head after messages of which only the hashes are given."""
+    for sent_at, hashed in links:
+        head = blake2_256(head + sent_at.to_bytes(4, "little") + hashed)
     return head
 
 

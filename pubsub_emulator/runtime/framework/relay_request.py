@@ -7,7 +7,7 @@ The names and the layout are those of `cumulus_primitives_core`:
                       1  Child { storage_key: Vec<u8>, key: Vec<u8> }
 
 A child trie's `storage_key` is written without `:child_storage:default:`. Requests are read from
-runtimes and nodes that are not trusted, so the number of keys and their bytes are limited.
+runtimes and nodes that are not trusted, so what is decoded has a limited number of keys and bytes.
 """
 
 from collections.abc import Iterable
@@ -20,11 +20,11 @@ from pubsub_emulator.primitives.scale import Codec, Reader, encode_bytes
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.type_info import BYTES, Field, Variant, Variants, path
 
-MAX_REQUESTED_KEYS: Final = 16_384
-"""The maximum number of keys in a request."""
+MAX_REQUESTED_KEYS: Final = 131_072
+"""The maximum number of keys in a request that is decoded."""
 
-MAX_REQUEST_BYTES: Final = 1_048_576
-"""The maximum length of an encoded request in bytes."""
+MAX_REQUEST_BYTES: Final = 8 * 1_048_576
+"""The maximum length of an encoded request that is decoded, in bytes."""
 
 MAX_STORAGE_KEY: Final = 1_024
 """The maximum length of one key, or of the storage key of a child trie, in bytes."""
@@ -62,11 +62,9 @@ class RelayProofRequest:
     def encode(self) -> bytes:
         """Return the SCALE bytes.
 
-        Raises `ScaleError` if the request exceeds a limit.
+        The number of keys is not limited. Raises `ScaleError` if a key is too long.
         """
-        encoded = relay_proof_request.encode(self)
-        _ensure_length(len(encoded))
-        return encoded
+        return relay_proof_request.encode(self)
 
     @staticmethod
     def decode(data: bytes) -> "RelayProofRequest":
@@ -74,7 +72,11 @@ class RelayProofRequest:
 
         Raises `ScaleError`, also for a request that exceeds a limit.
         """
-        _ensure_length(len(data))
+        if len(data) > MAX_REQUEST_BYTES:
+            raise ScaleError(f"{len(data)} bytes; a request has at most {MAX_REQUEST_BYTES}")
+        count = Reader(data).length()
+        if count > MAX_REQUESTED_KEYS:
+            raise ScaleError(f"{count} keys; a request has at most {MAX_REQUESTED_KEYS}")
         return relay_proof_request.decode(data)
 
     def top(self) -> tuple[bytes, ...]:
@@ -91,19 +93,12 @@ class RelayProofRequest:
         return {storage_key: tuple(keys) for storage_key, keys in found.items()}
 
 
-def _ensure_length(length: int) -> None:
-    if length > MAX_REQUEST_BYTES:
-        raise ScaleError(f"{length} bytes; a request has at most {MAX_REQUEST_BYTES}")
-
-
 def _encode_key(asked: RelayStorageKey) -> bytes:
-    match asked:
-        case TopKey(key):
-            parts = (key,)
-            index = _TOP
-        case ChildKey(storage_key, key):
-            parts = (storage_key, key)
-            index = _CHILD
+    index = _TOP
+    parts: tuple[bytes, ...] = (asked.key,)
+    if isinstance(asked, ChildKey):
+        index = _CHILD
+        parts = (asked.storage_key, asked.key)
     for part in parts:
         if len(part) > MAX_STORAGE_KEY:
             raise ScaleError(f"{len(part)} bytes; a storage key has at most {MAX_STORAGE_KEY}")
@@ -151,9 +146,7 @@ def _as_tuple(keys: Iterable[RelayStorageKey]) -> tuple[RelayStorageKey, ...]:
 
 relay_proof_request: Final[Codec[RelayProofRequest]] = struct(
     RelayProofRequest,
-    scale.vec(relay_storage_key, limit=MAX_REQUESTED_KEYS).map(
-        "Vec<RelayStorageKey>", _as_tuple, list
-    ),
+    scale.vec(relay_storage_key).map("Vec<RelayStorageKey>", _as_tuple, list),
     rust="cumulus_primitives_core::RelayProofRequest",
 )
-"""The codec of a request inside other SCALE bytes. It does not limit the whole length."""
+"""The codec of a request. Unlike `RelayProofRequest.decode`, it reads any number of keys."""

@@ -22,6 +22,8 @@ _BEFORE_MQC_HEAD: Final = 5 * 4
 
 _AFTER_MQC_HEAD: Final = 2 * 16
 """The bytes after the head: two u128 deposits."""
+_MAX_MESSAGE_SIZE: Final = slice(2 * 4, 3 * 4)
+"""The place of the size of the largest message in `HrmpChannel`."""
 
 
 @dataclass(slots=True)
@@ -34,27 +36,40 @@ class StaticValues:
     values: dict[bytes, bytes | None] = field(default_factory=dict)
     dmq_head: Hash = ZERO_HEAD
     hrmp_heads: dict[ParaId, Hash] = field(default_factory=dict)
+    largest_messages: dict[ParaId, int] = field(default_factory=dict)
+    """The size of the largest message that each ingress channel allows, in bytes."""
 
 
 def fixed_keys(para: ParaId) -> tuple[bytes, ...]:
-    """Return the static keys that do not depend on the relay state."""
+    """Return the thirteen static keys that do not depend on the relay state (UP-4).
+
+    They are in the order in which Cumulus collects them.
+    """
     return (
-        storage_keys.ACTIVE_CONFIG,
+        storage_keys.CURRENT_BLOCK_RANDOMNESS,
+        storage_keys.ONE_EPOCH_AGO_RANDOMNESS,
+        storage_keys.TWO_EPOCHS_AGO_RANDOMNESS,
         storage_keys.CURRENT_SLOT,
+        storage_keys.ACTIVE_CONFIG,
         storage_keys.dmq_mqc_head(para),
+        storage_keys.relay_dispatch_queue_size(para),
         storage_keys.relay_dispatch_queue_remaining_capacity(para),
         storage_keys.hrmp_ingress_channel_index(para),
         storage_keys.hrmp_egress_channel_index(para),
         storage_keys.upgrade_go_ahead_signal(para),
         storage_keys.upgrade_restriction_signal(para),
+        storage_keys.para_head(para),
     )
 
 
-def read_static_keys(para: ParaId, read: Callable[[bytes], bytes | None]) -> StaticValues:
+def read_static_keys(
+    para: ParaId, read: Callable[[bytes], bytes | None], authorities: tuple[bytes, ...] = ()
+) -> StaticValues:
     """Read all static keys in their fixed order.
 
-    The fixed keys come first, then each ingress and each egress channel. Values that do not decode
-    count as absent: the relay root commits to them, so the collator is not at fault.
+    The fixed keys come first, then each ingress and each egress channel, and last the keys of the
+    relay chain's `authorities` that a block with descendants of its relay parent needs. Values that
+    do not decode count as absent: the relay root commits to them, so the collator is not at fault.
     """
     out = StaticValues()
     for key in fixed_keys(para):
@@ -63,9 +78,13 @@ def read_static_keys(para: ParaId, read: Callable[[bytes], bytes | None]) -> Sta
     for sender in _decode_para_ids(out.values[storage_keys.hrmp_ingress_channel_index(para)]):
         key = storage_keys.hrmp_channel(sender, para)
         out.values[key] = read(key)
-        out.hrmp_heads[sender] = _channel_head(out.values[key])
+        channel = out.values[key]
+        out.hrmp_heads[sender] = _channel_head(channel)
+        out.largest_messages[sender] = int.from_bytes((channel or b"")[_MAX_MESSAGE_SIZE], "little")
     for recipient in _decode_para_ids(out.values[storage_keys.hrmp_egress_channel_index(para)]):
         key = storage_keys.hrmp_channel(para, recipient)
+        out.values[key] = read(key)
+    for key in authorities:
         out.values[key] = read(key)
     return out
 

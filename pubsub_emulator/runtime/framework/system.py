@@ -17,6 +17,7 @@ from pubsub_emulator.primitives.header import (
     ENVIRONMENT_UPDATED,
     DigestItem,
     DigestKind,
+    Header,
     read_digest_item,
 )
 from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
@@ -164,6 +165,23 @@ _digest_item: Final[Codec[DigestItem]] = Codec(
     "DigestItem", DigestItem.encode, read_digest_item, _DIGEST_ITEM
 )
 _digest: Final = scale.vec(_digest_item).described(_DIGEST)
+header_codec: Final[Codec[Header]] = Codec(
+    "Header",
+    Header.encode,
+    Header.read,
+    type_info.Composite(
+        type_info.path("sp_runtime::generic::header::Header"),
+        (
+            type_info.Field(type_info.H256, "parent_hash"),
+            type_info.Field(type_info.CompactOf(type_info.U32), "number"),
+            type_info.Field(type_info.H256, "state_root"),
+            type_info.Field(type_info.H256, "extrinsics_root"),
+            type_info.Field(_DIGEST, "digest"),
+        ),
+        (type_info.Parameter("Number", type_info.U32), type_info.Parameter("Hash")),
+    ),
+)
+"""The codec of headers, as they are in the inherents of parachains."""
 _used: Final = struct(ConsumedWeight, weight_codec, weight_codec, weight_codec).described(
     per_class(weight_info)
 )

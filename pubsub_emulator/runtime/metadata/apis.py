@@ -20,6 +20,7 @@ from pubsub_emulator.primitives.weights import weight_info
 from pubsub_emulator.runtime.framework.definitions import RUNTIME_VERSION, Api, ApiMethod
 from pubsub_emulator.runtime.framework.dispatch import dispatch_error
 from pubsub_emulator.runtime.framework.pallet import described
+from pubsub_emulator.runtime.framework.relay_request import relay_proof_request
 from pubsub_emulator.runtime.framework.validity import VALIDITY as _VALIDITY
 from pubsub_emulator.runtime.framework.validity import valid_transaction
 from pubsub_emulator.runtime.metadata.outer import CALL, EVENT, ORIGIN, UNCHECKED_EXTRINSIC
@@ -163,5 +164,28 @@ APIS: Final = (
     Api("TransactionPaymentApi", 4, _FEES),
     Api("DryRunApi", 2, (_DRY_RUN,), "API for dry-running calls to gauge their effects."),
 )
-API_VERSIONS: Final = tuple((blake2_64(api.name.encode()), api.version) for api in APIS)
-"""The versions of the APIs in the form of `RuntimeVersion.apis`."""
+"""The APIs of every chain."""
+_TO_PROVE: Final = _method(
+    "keys_to_prove",
+    described(relay_proof_request),
+    "Returns the relay chain storage keys that the collator must prove.",
+)
+PARACHAIN_APIS: Final = (
+    *APIS,
+    Api(
+        "KeyToIncludeInRelayProof",
+        1,
+        (_TO_PROVE,),
+        "API for the relay chain storage keys that a parachain's blocks must prove.",
+    ),
+)
+"""The APIs of a parachain (UP-1)."""
+
+
+def versions_of(apis: tuple[Api, ...]) -> tuple[tuple[bytes, int], ...]:
+    """Return the versions of APIs in the form of `RuntimeVersion.apis`."""
+    return tuple((blake2_64(api.name.encode()), api.version) for api in apis)
+
+
+API_VERSIONS: Final = versions_of(APIS)
+"""The versions of the APIs of every chain."""

@@ -3,12 +3,15 @@
 `plan` makes all decisions and writes nothing.
 """
 
+from collections.abc import Callable
+
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.pubsub import TimedOut, TtlState, ValidFor, ttl_state
 from pubsub_emulator.primitives.storage_keys import CURRENT_SLOT
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.runtime.framework.events import deposit
+from pubsub_emulator.runtime.framework.relay_state import RelayStateProof
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered, events
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
@@ -16,7 +19,11 @@ from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import remove_stale_nodes
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, key_set_hash
 from pubsub_emulator.runtime.pallet_subscriber.delivered import NOTHING, DeliveredWriter
-from pubsub_emulator.runtime.pallet_subscriber.handler import HandlerContext, SubscriptionHandler
+from pubsub_emulator.runtime.pallet_subscriber.handler import (
+    HandlerContext,
+    RelayStateHandler,
+    SubscriptionHandler,
+)
 from pubsub_emulator.runtime.pallet_subscriber.plan import Change, Plan, PublisherPlan
 from pubsub_emulator.runtime.rules import Rules, rules_of
 
@@ -66,8 +73,12 @@ def apply(
         para for para, publisher in plan.publishers.items() if publisher.disabled is not None
     }
     now = rules.time(relay_parent, plan.statics.values.get(CURRENT_SLOT))
-    deliver = _Deliverer(storage, spec, now, handler).deliver
+    relay = RelayStateProof(plan.requested, plan.statics)
+    deliverer = _Deliverer(storage, spec, now, handler, relay)
+    deliver = deliverer.deliver
     made = [deliver(change) for change in plan.changes if change.para not in disabled]
+    if spec.extra_keys and isinstance(handler, RelayStateHandler):
+        deliverer.relay_state(handler)
     deliveries = tuple([each for each in made if each is not None])
     items.PROCESSED_ROOTS.put_or_kill(storage, roots)
     items.PROCESSING_CURSOR.put_or_kill(storage, plan.cursor)
@@ -130,8 +141,10 @@ class _Deliverer:
         spec: RuntimeSpec,
         now: RelayBlockNumber,
         handler: SubscriptionHandler,
+        relay: RelayStateProof,
     ) -> None:
         self._storage = storage
+        self._relay = relay
         self._writer = DeliveredWriter(storage, spec)
         self._now = now
         self._handler = handler
@@ -174,14 +187,27 @@ class _Deliverer:
     def _call(
         self, para: ParaId, key: PubsubKey, value: bytes | None, state: TtlState | None
     ) -> bool:
-        """Call the handler in a storage layer, and return whether it succeeded."""
-        context = HandlerContext(self._storage, self._limit)
+        """Call the handler for one change, and return whether it succeeded."""
+
+        def call(context: HandlerContext) -> None:
+            if value is None or state is None:
+                self._handler.on_data_removed(context, para, key)
+            else:
+                self._handler.on_data_updated(context, para, key, value, state)
+
+        return self._succeeds(call)
+
+    def relay_state(self, handler: RelayStateHandler) -> None:
+        """Call the handler for the requested keys, and deposit an event if it fails (UP-14)."""
+        if not self._succeeds(handler.on_relay_state):
+            deposit(self._storage, events.RelayStateHandlerFailed())
+
+    def _succeeds(self, call: Callable[[HandlerContext], None]) -> bool:
+        """Make a call in a storage layer, and return whether it succeeded."""
+        context = HandlerContext(self._storage, self._limit, self._relay)
         try:
             with self._layer:
-                if value is None or state is None:
-                    self._handler.on_data_removed(context, para, key)
-                else:
-                    self._handler.on_data_updated(context, para, key, value, state)
+                call(context)
                 context.ensure_within_limit()
         except KeyboardInterrupt:
             # An interrupt concerns the whole program and not the handler.

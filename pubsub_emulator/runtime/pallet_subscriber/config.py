@@ -4,7 +4,7 @@ It is stored SCALE-encoded under `:code`. So a state alone says how blocks on it
 runtime upgrade between two blocks is a write to one key (PS-33).
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
@@ -14,13 +14,24 @@ from typing import Final, Protocol
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.pubsub import KEY_LENGTH, entry_length, node_cost
+from pubsub_emulator.primitives.pubsub import (
+    KEY_LENGTH,
+    derive_child_key,
+    entry_length,
+    node_cost,
+)
 from pubsub_emulator.primitives.scale import AnyCodec, Codec, Reader
 from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.message_chains import message_allowance
+from pubsub_emulator.runtime.framework.relay_request import (
+    ChildKey,
+    RelayProofRequest,
+    RelayStorageKey,
+    relay_proof_request,
+)
 from pubsub_emulator.runtime.rules import RuleFailed, Rules, RulesError, chosen, rules_of
 
 ROW_COST: Final = 160
@@ -127,6 +138,10 @@ class RuntimeSpec:
 
     It is empty for the shipped rules.
     """
+    extra_keys: tuple[RelayStorageKey, ...] = ()
+    """The relay keys that the runtime requests besides its subscriptions, each once (UP-2)."""
+    charge_extra_keys: bool = False
+    """Whether the nodes of `extra_keys` are charged to the budget of pub-sub (UP-13)."""
 
     def ruled(self) -> "RuntimeSpec":
         """Return this runtime as its rule `runtime` changes it.
@@ -143,11 +158,35 @@ class RuntimeSpec:
             )
         return found
 
+    def request(self, disabled: Container[ParaId] = ()) -> RelayProofRequest:
+        """Return the answer of `KeyToIncludeInRelayProof::keys_to_prove` (UP-2).
+
+        It has the subscribed keys of all publishers that are not `disabled`, publishers and keys
+        ascending, and then `extra_keys`.
+        """
+        keys: list[RelayStorageKey] = []
+        for para, subscribed in self.subscriptions.items():
+            if para not in disabled:
+                storage_key = derive_child_key(para)
+                keys += [ChildKey(storage_key, key) for key in subscribed]
+        known = set(keys)
+        keys += [key for key in self.extra_keys if key not in known]
+        return RelayProofRequest(tuple(keys))
+
     @property
     def allowed_pov(self) -> int:
         """Bytes that messages and pub-sub share (PS-50)."""
         allowed = message_allowance(self.max_pov_size)
         return max(allowed - MIN_BUDGET, 0) if self.reserve_minimum else allowed
+
+    @property
+    def messages_limit(self) -> int:
+        """Bytes of full messages of each kind in a block (UP-9).
+
+        They are a sixth of the proof size. A chain that reserves the minimum of pub-sub may have
+        less for both kinds together, and each has half of that.
+        """
+        return min(self.max_pov_size // 6, self.allowed_pov // 2)
 
     def budget(self, messages_used: int) -> int:
         """Return the bytes that pub-sub may use beside messages of `messages_used` bytes (PS-50).
@@ -228,7 +267,30 @@ def integrity_test(spec: RuntimeSpec) -> None:
             )
     if list(spec.subscriptions) != sorted(spec.subscriptions):
         raise ImpossibleConfig("publishers do not ascend")
+    _check_extra_keys(spec.extra_keys)
     _check_cache_fits(spec)
+
+
+MAX_EXTRA_KEYS: Final = 1024
+"""The maximum number of relay keys that a runtime requests besides its subscriptions."""
+
+
+def _check_extra_keys(keys: tuple[RelayStorageKey, ...]) -> None:
+    """Check that requested relay keys are distinct, few, and can be encoded.
+
+    Raises `ImpossibleConfig` otherwise.
+    """
+    if len(keys) > MAX_EXTRA_KEYS:
+        raise ImpossibleConfig(
+            f"{len(keys)} relay keys are requested besides the subscriptions, and it is at most"
+            f" {MAX_EXTRA_KEYS}"
+        )
+    if len(set(keys)) != len(keys):
+        raise ImpossibleConfig("a relay key is requested more than once")
+    try:
+        RelayProofRequest(keys).encode()
+    except ScaleError as error:
+        raise ImpossibleConfig(f"a requested relay key: {error}") from None
 
 
 MAX_BRANCH: Final = 564
@@ -331,26 +393,52 @@ _FIELDS: Final[Mapping[str, AnyCodec]] = {
 }
 
 
+_ACCOUNTS: Final = 1
+_RULES: Final = 2
+_EXTRA_KEYS: Final = 4
+_CHARGED: Final = 8
+"""The flags after the fields of a runtime, in one byte. It is left out if it would be zero."""
+
+
 def _encode_spec(spec: RuntimeSpec) -> bytes:
-    last = (
-        bytes((spec.accounts | 2,)) + spec.rules
-        if spec.rules
-        else b"\x01"
-        if spec.accounts
-        else b""
-    )
-    return b"".join(codec.encode(getattr(spec, name)) for name, codec in _FIELDS.items()) + last
+    flags = 0
+    last = b""
+    if spec.accounts:
+        flags |= _ACCOUNTS
+    if spec.rules:
+        flags |= _RULES
+        last += spec.rules
+    if spec.extra_keys:
+        flags |= _EXTRA_KEYS
+        last += RelayProofRequest(spec.extra_keys).encode()
+    if spec.charge_extra_keys:
+        flags |= _CHARGED
+    fields = b"".join(codec.encode(getattr(spec, name)) for name, codec in _FIELDS.items())
+    return fields + bytes((flags,)) + last if flags else fields
 
 
 def _read_spec(reader: Reader) -> RuntimeSpec:
     spec = RuntimeSpec(**{name: codec.read(reader) for name, codec in _FIELDS.items()}, rules=b"")
     if not reader.remaining():
         return spec
-    # The flags are 1 for `accounts` and 2 for rules, whose digest follows.
-    at, flags = reader.pos, reader.u8()
-    if flags not in {1, 2, 3}:
-        raise ScaleError(f"only 01, or 02 or 03 and a digest, may follow a runtime, at offset {at}")
-    return replace(spec, accounts=bool(flags & 1), rules=reader.take(32) if flags & 2 else b"")
+    start = reader.pos
+    flags = reader.u8()
+    if not 0 < flags <= _ACCOUNTS | _RULES | _EXTRA_KEYS | _CHARGED:
+        raise ScaleError(f"the flags after a runtime are {flags:#04x} at offset {start}")
+    rules = reader.take(32) if flags & _RULES else b""
+    extra: tuple[RelayStorageKey, ...] = ()
+    if flags & _EXTRA_KEYS:
+        start = reader.pos
+        extra = relay_proof_request.read(reader).keys
+        if not extra:
+            raise ScaleError(f"no requested relay key at offset {start}")
+    return replace(
+        spec,
+        accounts=bool(flags & _ACCOUNTS),
+        rules=rules,
+        extra_keys=extra,
+        charge_extra_keys=bool(flags & _CHARGED),
+    )
 
 
 spec_codec: Final[Codec[RuntimeSpec]] = Codec("RuntimeSpec", _encode_spec, _read_spec)

@@ -79,6 +79,11 @@ class RedeliveryRequested(Event):
     publisher: ParaId
 
 
+@event(PALLET, 7)
+class RelayStateHandlerFailed(Event):
+    """The handler failed on the requested relay keys; its writes are undone (UP-14)."""
+
+
 @pallet_errors(PALLET)
 class Error(PalletError):
     """`Subscriber` errors."""

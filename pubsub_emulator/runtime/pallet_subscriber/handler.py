@@ -7,31 +7,43 @@ nodes that replay a block run the same one.
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.pubsub import TtlState
+from pubsub_emulator.primitives.scale import Codec
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.codecs import para_id, pubsub_key
-from pubsub_emulator.runtime.framework.hashers import Twox64Concat
-from pubsub_emulator.runtime.framework.items import StorageDoubleMap
+from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat, Twox64Concat
+from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap
 from pubsub_emulator.runtime.framework.pallet import Pallet
+from pubsub_emulator.runtime.framework.relay_request import TopKey, relay_storage_key
+from pubsub_emulator.runtime.framework.relay_state import RelayStateProof
+from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 
 
 class HandlerError(PubsubError):
     """A handler refuses an entry."""
 
 
+NOTHING_PROVEN: Final = RelayStateProof({}, StaticValues())
+"""The relay state of no proof."""
+
+
 class HandlerContext:
-    """The context of a handler: the chain's storage, and its own weight."""
+    """The context of a handler: the chain's storage, the proven relay state, its own weight."""
 
-    __slots__ = ("_exceeded", "_left", "storage")
+    __slots__ = ("_exceeded", "_left", "relay", "storage")
 
-    def __init__(self, storage: Storage, limit: Weight) -> None:
+    def __init__(
+        self, storage: Storage, limit: Weight, relay: RelayStateProof = NOTHING_PROVEN
+    ) -> None:
         self.storage = storage
+        self.relay = relay
         self._left = limit
         self._exceeded = False
 
@@ -71,6 +83,14 @@ class SubscriptionHandler(Protocol):
         """Handle the removal of an entry that was delivered before."""
 
 
+@runtime_checkable
+class RelayStateHandler(Protocol):
+    """A handler that also reads the relay keys that its runtime requests (UP-14)."""
+
+    def on_relay_state(self, context: HandlerContext) -> None:
+        """Handle a block whose proof has the requested keys, after the block's deliveries."""
+
+
 class Observe:
     """The handler `observe`, which stores nothing."""
 
@@ -94,12 +114,30 @@ VALUES: Final = StorageDoubleMap(
     CONSUMER, "Values", _about, Twox64Concat, para_id, Twox64Concat, pubsub_key, scale.bytes_
 )
 
+REQUESTED: Final = StorageMap(
+    CONSUMER,
+    "Requested",
+    "The newest value of each requested relay key that is present, with the handler `store`.",
+    Blake2_128Concat,
+    relay_storage_key,
+    scale.bytes_,
+)
+
 _WRITE: Final = Weight(25_000_000, 0)
 """The weight of about one write to RocksDB."""
 
 
+_RAW: Final[Codec[bytes]] = Codec(
+    "raw bytes", lambda value: value, lambda reader: reader.take(reader.remaining())
+)
+"""The codec of a value that is kept as it is."""
+
+
 class Store:
-    """The handler `store`, which stores the newest value of each entry under `Consumer::Values`."""
+    """The handler `store`, which stores the newest value of each entry under `Consumer::Values`.
+
+    Values of requested relay keys are stored under `Consumer::Requested`.
+    """
 
     def on_data_updated(
         self,
@@ -118,6 +156,21 @@ class Store:
         """Remove the value."""
         context.consume(_WRITE)
         VALUES.remove(context.storage, publisher, key)
+
+    def on_relay_state(self, context: HandlerContext) -> None:
+        """Write the values that changed, and remove those that are gone."""
+        for asked in runtime_spec(context.storage).extra_keys:
+            if isinstance(asked, TopKey):
+                value = context.relay.read_optional_entry(asked.key, _RAW)
+            else:
+                value = context.relay.read_child_storage(asked.storage_key, asked.key)
+            if value == REQUESTED.get(context.storage, asked):
+                continue
+            context.consume(_WRITE)
+            if value is None:
+                REQUESTED.remove(context.storage, asked)
+            else:
+                REQUESTED.insert(context.storage, asked, value)
 
 
 _KNOWN: Final[dict[str, SubscriptionHandler]] = {"observe": Observe(), "store": Store()}

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.relay_state import RequestedValues
 from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.cache import Cache
@@ -91,6 +92,10 @@ class Plan:
     """The nodes of which the proof must consist, in the order of the reads."""
     statics: StaticValues = field(default_factory=StaticValues)
     static_bytes: int = 0
+    requested: RequestedValues = field(default_factory=dict)
+    """The values of the runtime's `extra_keys` that were read."""
+    requested_bytes: int = 0
+    """The cost of the nodes that only the requested keys need."""
     map_charges: int = 0
     used: int = 0
     changed_key_sets: tuple[ParaId, ...] = ()

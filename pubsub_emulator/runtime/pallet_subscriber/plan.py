@@ -18,6 +18,8 @@ A walk ends when it has visited every publisher, when the stop rule fires (`Plan
 missing node.
 
     1  static keys       the keys that every parachain proves; free                  PS-44
+       requested keys    the keys that the runtime requests besides; free, or
+                         charged as one sum                                          UP-13
     2  pre-state         two maps of the parachain's own state; charged              PS-45, PS-63
     3  rotation          publishers ascending, from the cursor around to the cursor  PS-40
     4  top path          the publisher's child root; if it is unchanged, its items
@@ -31,6 +33,7 @@ The next table shows what is charged, and whether there must be room for it befo
 
     what is read                                     room needed before   charged
     nodes of static keys                             no                   never
+    nodes of requested keys                          no                   if `charge_extra_keys`
     the two maps of the pre-state                    no                   when read
     rows of a root call                              `has_room` for all   when read
     stale rows, `CacheInfo` of changed key sets,
@@ -54,6 +57,7 @@ from itertools import islice
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.storage_keys import child_root_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.relay_state import read_requested
 from pubsub_emulator.runtime.framework.static_keys import read_static_keys, static_value
 from pubsub_emulator.runtime.pallet_subscriber.cache import open_cache
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import stale_rows
@@ -104,6 +108,7 @@ def plan(
         walk = _Walk(view, relay_root, meter, out, reads)
         try:
             walk.static_keys()
+            walk.requested_keys()
             walk.pre_state(calls)
             if walk.rules.share is None:
                 for para, keys, low, high in walk.rotation():
@@ -158,6 +163,31 @@ class _Walk:
             self.out.static_bytes = sum(node_cost(len(node)) for node in self.meter.taken.values())
             # Nodes of static keys are free. From here on, nodes of the top trie are charged.
             self.top.node_of = self.meter.read
+
+    def requested_keys(self) -> None:
+        """Take the nodes of the keys that the runtime requests besides its subscriptions (UP-13).
+
+        They are taken whatever the budget is. `charge_extra_keys` leaves the walk less of it.
+        """
+        keys = self.spec.extra_keys
+        if not keys:
+            return
+        meter = self.meter
+        before = len(meter.taken)
+        self.top.node_of = meter.take
+        try:
+            read_requested(
+                keys,
+                self.top,
+                lambda root: Lookups(root, meter.taken, meter.take),
+                self.out.requested,
+            )
+        finally:
+            self.top.node_of = meter.read
+            nodes = islice(meter.taken.values(), before, None)
+            self.out.requested_bytes = sum(node_cost(len(node)) for node in nodes)
+            if self.spec.charge_extra_keys:
+                meter.used += self.out.requested_bytes
 
     # 2: pre-state
 

@@ -20,7 +20,7 @@ from pubsub_emulator.runtime.framework.definitions import RuntimeDefinition, Run
 from pubsub_emulator.runtime.framework.dispatch import Other
 from pubsub_emulator.runtime.framework.origin import Root
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.metadata.apis import API_VERSIONS, APIS
+from pubsub_emulator.runtime.metadata.apis import PARACHAIN_APIS, versions_of
 from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls
 from pubsub_emulator.runtime.pallet_subscriber.config import (
     MAX_EXTRINSICS,
@@ -55,22 +55,22 @@ class ParachainAccounts:
 def parachain_accounts(spec: RuntimeSpec) -> ParachainAccounts:
     """Return the calls and the definition of a runtime.
 
-    Runtimes that differ only in subscriptions share them.
+    Runtimes that differ only in subscriptions and requested keys share them.
     """
-    return _accounts(replace(spec, subscriptions={}).encode())
+    return _accounts(replace(spec, subscriptions={}, extra_keys=()).encode())
 
 
 @lru_cache(maxsize=64)
 def _accounts(code: bytes) -> ParachainAccounts:
     spec = decode_spec(code)
     balances, utility, root = Balances(), Utility(), Sudo()
-    version = RuntimeVersion(SPEC_NAME, spec.spec_version, API_VERSIONS)
+    version = RuntimeVersion(SPEC_NAME, spec.spec_version, versions_of(PARACHAIN_APIS))
     lengths = (MAX_EXTRINSICS, MAX_EXTRINSICS, max(spec.max_pov_size, _INHERENT_LENGTH))
     system = UpgradableSystem(_set_code, version, (MAX_WEIGHT, MAX_WEIGHT), lengths)
     publisher = Publisher(spec.max_value_length)
     pallets = PARACHAIN.objects((system, balances, utility, SubscriberCalls(spec), publisher, root))
     calls = utility.calls = root.calls = CallTable(pallets)
-    definition = RuntimeDefinition(CRATE, version, pallets, APIS, parachain_origins=False)
+    definition = RuntimeDefinition(CRATE, version, pallets, PARACHAIN_APIS, parachain_origins=False)
     return ParachainAccounts(definition, calls, Signing(calls, balances, spec.spec_version))
 
 

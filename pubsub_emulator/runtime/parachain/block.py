@@ -4,11 +4,14 @@ A candidate is a sealed header, one inherent, and signed extrinsics. None of it 
 header's extrinsics root commits to the body and the seal commits to the header, so any fault of the
 block identifies its author (PS-79, PS-80).
 
-    inherent  u32                              relay parent number
-              [u8; 32]                         relay parent storage root
-              Vec<Vec<u8>>                     proof nodes, strictly ascending
-              InboundMessages
-              u32                              messages_used: the SCALE size of the messages
+The inherent is `set_validation_data(data, inbound_messages_data)` as a chain of 2026 has it (UP-7):
+
+    data        Vec<u8>                     the parent's header: parent_head
+                u32, [u8; 32], u32          relay parent number and storage root, max_pov_size
+                BTreeSet<Vec<u8>>           proof nodes, strictly ascending
+                Vec<Header>                 the relay parent and its descendants, or none
+                Option<BoundedVec<u8, 64>>  the collator's peer id, which nothing checks
+    inbound_messages_data                   `InboundMessages`
 """
 
 from collections.abc import Callable
@@ -19,13 +22,14 @@ from typing import Final
 from pubsub_emulator.primitives.byte_lists import encode_bytes_list, read_byte_strings
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header
-from pubsub_emulator.primitives.scale import Reader, encode_compact
+from pubsub_emulator.primitives.scale import Reader, encode_bytes, encode_compact
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import (
     NO_MESSAGES,
     ZERO_HEAD,
     InboundMessages,
-    message_chain,
+    QueueLinks,
+    linked_chain,
 )
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.framework.system import encode_extrinsic
@@ -40,20 +44,35 @@ class Inherent:
     relay_parent_number: RelayBlockNumber
     relay_parent_storage_root: Hash
     proof: tuple[bytes, ...]
+    parent_head: bytes
+    """The parent's header, encoded."""
+    max_pov_size: int
     messages: InboundMessages = NO_MESSAGES
-    messages_used: int = 2
+    descendants: tuple[Header, ...] = ()
+    """The relay parent's header and those of its descendants, or nothing."""
+    collator_peer_id: bytes | None = None
     _encoded: bytes = field(default=b"", init=False, repr=False, compare=False)
     """The encoding, once it is known. A copy with altered fields starts without it."""
+
+    @property
+    def messages_used(self) -> int:
+        """The bytes that the messages take, full and hashed (UP-11)."""
+        return self.messages.weight
 
     def encode(self) -> bytes:
         """Return the SCALE bytes, as in the module's table."""
         if not self._encoded:
+            peer = self.collator_peer_id
+            headers = b"".join([header.encode() for header in self.descendants])
             parts = (
+                encode_bytes(self.parent_head),
                 self.relay_parent_number.to_bytes(4, "little"),
                 self.relay_parent_storage_root,
+                self.max_pov_size.to_bytes(4, "little"),
                 encode_bytes_list(self.proof),
+                encode_compact(len(self.descendants)) + headers,
+                b"\x00" if peer is None else b"\x01" + encode_bytes(peer),
                 self.messages.encoded,
-                self.messages_used.to_bytes(4, "little"),
             )
             object.__setattr__(self, "_encoded", b"".join(parts))
         return self._encoded
@@ -66,15 +85,26 @@ class Inherent:
         """
         _ensure_size(data)
         reader = Reader(data)
-        number, root = RelayBlockNumber(reader.uint(4)), Hash(reader.take(32))
+        parent_head = reader.bytes_()
+        number = RelayBlockNumber(reader.uint(4))
+        root = Hash(reader.take(32))
+        max_pov_size = reader.uint(4)
         nodes = reader.length()
         if nodes > MAX_PROOF_NODES:
             raise ScaleError(f"a proof of {nodes} nodes; at most {MAX_PROOF_NODES} can be one")
         proof = tuple(read_byte_strings(reader, nodes))
+        count = reader.length()
+        if count > MAX_DESCENDANTS:
+            raise ScaleError(f"{count} relay headers; a block has at most {MAX_DESCENDANTS}")
+        descendants = tuple(Header.read(reader) for _ in range(count))
+        peer = reader.bytes_() if reader.boolean() else None
+        if peer is not None and len(peer) > MAX_PEER_ID:
+            raise ScaleError(f"a peer id of {len(peer)} bytes; it has at most {MAX_PEER_ID}")
         messages = InboundMessages.read(reader)
-        used = reader.uint(4)
         reader.end()
-        inherent = Inherent(number, root, proof, messages, used)
+        inherent = Inherent(
+            number, root, proof, parent_head, max_pov_size, messages, descendants, peer
+        )
         object.__setattr__(inherent, "_encoded", data)
         return inherent
 
@@ -91,6 +121,12 @@ MAX_PROOF_NODES: Final = MAX_CANDIDATE_BYTES // 33
 
 All but the root have at least 32 bytes, and their length takes one more.
 """
+
+MAX_DESCENDANTS: Final = 256
+"""The maximum number of relay headers in a block: a generous offset and the relay parent."""
+
+MAX_PEER_ID: Final = 64
+"""The maximum length of a collator's peer id in bytes."""
 
 _CALL: Final = bytes((PARACHAIN_SYSTEM.index, 0))
 """The call `set_validation_data`."""
@@ -183,7 +219,10 @@ class Verdict(Enum):
     BAD_SEAL = "BadSeal"
     BAD_PARENT = "BadParent"
     RELAY_PARENT_DECREASED = "RelayParentDecreased"
+    BAD_VALIDATION_DATA = "BadValidationData"
+    BAD_DESCENDANTS = "BadDescendants"
     MESSAGES_MISREPORTED = "MessagesMisreported"
+    ADVANCEMENT_RULE = "AdvancementRule"
     DUPLICATE_NODE = "DuplicateNode"
     UNSORTED_PROOF = "UnsortedProof"
     ROOT_MISMATCH = "RootMismatch"
@@ -220,14 +259,29 @@ class InvalidBlock(PubsubError):
         )
 
 
-def queue_head(
+@dataclass(frozen=True, slots=True)
+class QueueHeads:
+    """The heads of a queue's chain as a block sees it."""
+
+    kept: Hash
+    """The head after the full messages, which the parachain remembers."""
+    end: Hash
+    """The head after the hashed messages as well, which the relay chain must have."""
+
+
+def _extended(before: Hash, links: QueueLinks) -> QueueHeads:
+    kept = linked_chain(before, links.full)
+    return QueueHeads(kept, linked_chain(kept, links.hashed))
+
+
+def queue_heads(
     before: Hash,
-    messages: tuple[tuple[RelayBlockNumber, bytes], ...],
+    links: QueueLinks,
     target: Hash,
     last: Callable[[], RelayBlockNumber | None],
     relay_parent: RelayBlockNumber,
-) -> Hash:
-    """Return the head of a queue after `messages`, for a parachain that saw the head `before`.
+) -> QueueHeads:
+    """Return the heads of a queue after a block, for a parachain that saw the head `before`.
 
     If the queue was removed and made again since the block's parent (a channel closed and reopened,
     a parachain that left and came back), its chain starts anew. The messages count from that start
@@ -235,11 +289,12 @@ def queue_head(
     parent's relay parent. In a queue that was never removed, a chain from the start would include
     messages that the parachain has already received.
     """
-    head = message_chain(before, messages)
-    if head == target or before == ZERO_HEAD:
-        return head
-    anew = message_chain(ZERO_HEAD, messages)
-    since = last() if anew == target else None
-    if since is None or relay_parent <= since or any(sent_at <= since for sent_at, _ in messages):
-        return head
-    return anew
+    heads = _extended(before, links)
+    if heads.end == target or before == ZERO_HEAD:
+        return heads
+    anew = _extended(ZERO_HEAD, links)
+    since = last() if anew.end == target else None
+    if since is None or relay_parent <= since:
+        return heads
+    sent = (sent_at for sent_at, _ in (*links.full, *links.hashed))
+    return heads if any(sent_at <= since for sent_at in sent) else anew

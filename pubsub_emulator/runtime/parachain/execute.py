@@ -6,14 +6,16 @@ Author and verifier run the same code.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from pubsub_emulator.primitives.header import DigestItem, Header
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.accounts.publisher import Published, Sent, sent_upward
 from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.abridged import progress
 from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome
 from pubsub_emulator.runtime.framework.events import EventRecord, records
-from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD, message_chain
+from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD, QueueLinks
 from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery, apply
@@ -22,7 +24,7 @@ from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, Subscrip
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
 from pubsub_emulator.runtime.parachain.accounts import execute_superuser, parachain_accounts
-from pubsub_emulator.runtime.parachain.block import Inherent, queue_head
+from pubsub_emulator.runtime.parachain.block import Inherent, QueueHeads, queue_heads
 from pubsub_emulator.runtime.parachain.governance import execute_downward, is_root_call
 from pubsub_emulator.runtime.parachain.ledger import (
     BlockLedger,
@@ -32,7 +34,16 @@ from pubsub_emulator.runtime.parachain.ledger import (
     own_state_bytes,
 )
 from pubsub_emulator.runtime.parachain.signed_body import NO_EXTRINSICS, Body, note_time
-from pubsub_emulator.runtime.parachain.storage import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
+from pubsub_emulator.runtime.parachain.storage import (
+    HRMP_WATERMARK,
+    LAST_DMQ_MQC_HEAD,
+    LAST_HRMP_MQC_HEADS,
+    LAST_PROCESSED_DOWNWARD,
+    LAST_PROCESSED_HRMP,
+    queue_progress,
+)
+
+_ZERO: Final = RelayBlockNumber(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +62,8 @@ class BlockOutcome:
     """The entries and messages that calls sent to the relay chain."""
     digest: tuple[DigestItem, ...] = ()
     """The header's digest without the seal."""
+    hrmp_watermark: RelayBlockNumber = _ZERO
+    """The relay block up to which all horizontal messages are processed."""
 
 
 def execute_block(  # noqa: PLR0917  # a block has this many parts
@@ -75,7 +88,7 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     system.note_extrinsic(storage, 0)
     if spec.accounts:
         note_time(storage, plan.statics)
-    _note_messages(storage, inherent, plan.statics)
+    watermark = _note_messages(storage, inherent, plan.statics)
     deliveries = apply(storage, spec, plan, inherent.relay_parent_number, handlers[spec.handler])
     calls = 0
     for message in inherent.messages.downward:
@@ -112,58 +125,70 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
         extrinsics=outcomes,
         upward=gone_upward,
         digest=logs,
+        hrmp_watermark=watermark,
     )
 
 
-def _note_messages(storage: Storage, inherent: Inherent, statics: StaticValues) -> None:
+def _note_messages(storage: Storage, inherent: Inherent, statics: StaticValues) -> RelayBlockNumber:
+    """Remember how far the queues are processed, and return the watermark (UP-8, UP-10)."""
     known = LAST_DMQ_MQC_HEAD.get(storage)
-    head = downward_head(storage, inherent, statics)
+    head = downward_heads(storage, inherent, statics).kept
     if head != known:
         LAST_DMQ_MQC_HEAD.put(storage, head)
     before = LAST_HRMP_MQC_HEADS.get(storage)
     # The head of a closed channel is forgotten: if the channel is opened again, its chain begins
     # anew.
     heads = {
-        sender: head
-        for sender, head in horizontal_heads(storage, inherent, statics).items()
-        if sender in statics.hrmp_heads and head != ZERO_HEAD
+        sender: found.kept
+        for sender, found in horizontal_heads(storage, inherent, statics).items()
+        if sender in statics.hrmp_heads and found.kept != ZERO_HEAD
     }
     if heads != before:
         LAST_HRMP_MQC_HEADS.put(storage, heads)
+    stood = queue_progress(storage, LAST_RELAY_PARENT.get(storage))
+    now = progress(inherent.messages, stood, inherent.relay_parent_number)
+    if inherent.messages.downward:
+        LAST_PROCESSED_DOWNWARD.put(storage, now.marks.downward)
+    LAST_PROCESSED_HRMP.put(storage, now.marks.horizontal)
+    HRMP_WATERMARK.put(storage, now.watermark)
+    return now.watermark
 
 
-def downward_head(storage: Storage, inherent: Inherent, statics: StaticValues) -> Hash:
-    """Return the head of the downward queue after a block's messages."""
-    _, messages = inherent.messages.queues()[0]
-    last = partial(LAST_RELAY_PARENT.get, storage)
-    return queue_head(
+_NO_LINKS: Final = QueueLinks()
+
+
+def downward_heads(storage: Storage, inherent: Inherent, statics: StaticValues) -> QueueHeads:
+    """Return the heads of the downward queue after a block's messages."""
+    return queue_heads(
         LAST_DMQ_MQC_HEAD.get(storage),
-        messages,
+        inherent.messages.links.get(None, _NO_LINKS),
         statics.dmq_head,
-        last,
+        partial(LAST_RELAY_PARENT.get, storage),
         inherent.relay_parent_number,
     )
 
 
 def horizontal_heads(
     storage: Storage, inherent: Inherent, statics: StaticValues
-) -> dict[ParaId, Hash]:
+) -> dict[ParaId, QueueHeads]:
     """Return the heads of all channels after a block's messages.
 
     Senders that are unknown to the relay chain are included.
     """
     heads = LAST_HRMP_MQC_HEADS.get(storage)
     last = partial(LAST_RELAY_PARENT.get, storage)
-    out = dict(heads)
-    sent: dict[ParaId, tuple[tuple[RelayBlockNumber, bytes], ...]] = {}
-    for sender, messages in inherent.messages.queues():
-        if sender is not None:
-            sent[sender] = sent.get(sender, ()) + messages
+    sent = {
+        sender: links for sender, links in inherent.messages.links.items() if sender is not None
+    }
+    out: dict[ParaId, QueueHeads] = {}
     for sender in sorted({**heads, **statics.hrmp_heads, **sent}):
-        before, new = heads.get(sender, ZERO_HEAD), sent.get(sender, ())
-        target = statics.hrmp_heads.get(sender)
-        if target is None:
-            out[sender] = message_chain(before, new)
-        else:
-            out[sender] = queue_head(before, new, target, last, inherent.relay_parent_number)
+        links = sent.get(sender, _NO_LINKS)
+        # A sender that the relay chain does not know leads to no head.
+        target = statics.hrmp_heads.get(sender, _NO_HEAD)
+        out[sender] = queue_heads(
+            heads.get(sender, ZERO_HEAD), links, target, last, inherent.relay_parent_number
+        )
     return out
+
+
+_NO_HEAD: Final = Hash(b"")

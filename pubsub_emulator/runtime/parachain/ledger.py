@@ -57,6 +57,8 @@ class BlockLedger:
     extrinsics_state_bytes: int = 0
     """The bytes that running them adds to the storage proof, beyond `own_state_bytes`."""
 
+    requested_bytes: int = 0
+    """The cost of the nodes that only the requested keys outside pub-sub need (UP-13)."""
     ref_time: int = 0
     """Picoseconds, with the reference weights of a node on RocksDB (`accesses`)."""
 
@@ -141,6 +143,7 @@ def make_ledger(
         publishers=tuple(_publisher(publisher) for publisher in plan.publishers.values()),
         extrinsics_bytes=extrinsics[0],
         extrinsics_state_bytes=extrinsics[1],
+        requested_bytes=plan.requested_bytes,
         ref_time=ref_time,
     )
 

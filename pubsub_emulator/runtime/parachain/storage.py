@@ -4,10 +4,22 @@ from typing import Final
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.scale import Codec
-from pubsub_emulator.primitives.types import Hash, ParaId
-from pubsub_emulator.runtime.framework.codecs import hash_by_para, hash_codec, para_id
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.abridged import (
+    InboundMessageId,
+    Marks,
+    Progress,
+    inbound_message_id,
+)
+from pubsub_emulator.runtime.framework.codecs import (
+    hash_by_para,
+    hash_codec,
+    para_id,
+    relay_number,
+)
 from pubsub_emulator.runtime.framework.items import StorageValue
 from pubsub_emulator.runtime.framework.pallet import Pallet
+from pubsub_emulator.runtime.framework.storage import Storage
 
 PARACHAIN_SYSTEM: Final = Pallet("ParachainSystem", 1, "cumulus_pallet_parachain_system")
 AURA: Final = Pallet("Aura", 23, "pallet_aura")
@@ -27,6 +39,33 @@ _horizontal: Final = "The heads of the hash chains of horizontal messages, by se
 LAST_HRMP_MQC_HEADS: Final = StorageValue(
     PARACHAIN_SYSTEM, "LastHrmpMqcHeads", _horizontal, hash_by_para, {}
 )
+_processed: Final = "The last downward message that was processed."
+LAST_PROCESSED_DOWNWARD: Final[StorageValue[InboundMessageId, None]] = StorageValue(
+    PARACHAIN_SYSTEM, "LastProcessedDownwardMessage", _processed, inbound_message_id
+)
+_processed_hrmp: Final = "The last horizontal message that was processed."
+LAST_PROCESSED_HRMP: Final[StorageValue[InboundMessageId, None]] = StorageValue(
+    PARACHAIN_SYSTEM, "LastProcessedHrmpMessage", _processed_hrmp, inbound_message_id
+)
+_watermark: Final = "The relay block up to which horizontal messages are processed."
+HRMP_WATERMARK: Final[StorageValue[RelayBlockNumber, RelayBlockNumber]] = StorageValue(
+    PARACHAIN_SYSTEM, "HrmpWatermark", _watermark, relay_number, RelayBlockNumber(0)
+)
 PARACHAIN_ID: Final[StorageValue[ParaId, ParaId]] = StorageValue(
     PARACHAIN_INFO, "ParachainId", "The id of this parachain.", para_id, ParaId(100)
 )
+
+
+def queue_progress(storage: Storage, last_relay_parent: RelayBlockNumber | None) -> Progress:
+    """Return where the parachain stands in its message queues (UP-8).
+
+    Before it has processed a message, everything sent up to its last relay parent counts as
+    processed, as in Cumulus. Relay block 0 sends nothing.
+    """
+    start = InboundMessageId(last_relay_parent or RelayBlockNumber(0), 0)
+    downward = LAST_PROCESSED_DOWNWARD.get(storage)
+    horizontal = LAST_PROCESSED_HRMP.get(storage)
+    marks = Marks(
+        start if downward is None else downward, start if horizontal is None else horizontal
+    )
+    return Progress(marks, HRMP_WATERMARK.get(storage))

@@ -4,7 +4,10 @@ They compare it with data that the relay chain attests.
 
     the seal           author, turn, signature, body          BadSeal
     the chain          parent, relay parent                   BadParent, RelayParentDecreased
-    the messages       heads and weight                       MessagesMisreported
+                       parent head, max_pov_size              BadValidationData
+                       descendants of the relay parent        BadDescendants
+    the messages       heads, order, share and weight         MessagesMisreported
+                       the rest is hashed for want of room    AdvancementRule
     the proof          its list, then `plan` over it          DuplicateNode … UnusedNodes
     the state          `execute_block`                        BadExtrinsic, StateRootMismatch
 
@@ -15,7 +18,7 @@ parent and set of messages there is one valid inherent.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice
 from operator import lt
 
 from pubsub_emulator.primitives.ed25519 import verify
@@ -24,7 +27,12 @@ from pubsub_emulator.primitives.hashing import by_hash
 from pubsub_emulator.primitives.header import ENVIRONMENT_UPDATED, Header, turn_of
 from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, RelayBlockNumber, Slot
-from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD
+from pubsub_emulator.runtime.framework.abridged import (
+    advancement_faults,
+    order_faults,
+    share_faults,
+)
+from pubsub_emulator.runtime.framework.relay_keys import key_name, relay_key_name
 from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
@@ -42,7 +50,7 @@ from pubsub_emulator.runtime.parachain.block import (
 )
 from pubsub_emulator.runtime.parachain.execute import (
     BlockOutcome,
-    downward_head,
+    downward_heads,
     execute_block,
     horizontal_heads,
 )
@@ -143,6 +151,7 @@ def _validated(
         *check_seal(AUTHORITIES.get(storage), parent.header, candidate, relay.slot_now),
         *check_parent(parent.header, candidate.header),
         *check_relay_parent(storage, inherent),
+        *check_validation_data(spec, parent.header, inherent),
         *check_messages_weight(spec, inherent),
         *check_node_order(inherent.proof),
     ]
@@ -202,6 +211,7 @@ def _walk(
     )
     if walked.statics.values:
         offences += check_message_heads(storage, inherent, walked.statics)
+        offences += check_advancement(spec, inherent, walked.statics)
     return walked, offences + found
 
 
@@ -224,12 +234,23 @@ def judge_proof(
     if missing.node_hash == relay_root:
         detail = f"the proof lacks the relay parent's root node {relay_root.hex()}"
         return walked, [Offence(Verdict.ROOT_MISMATCH, detail, (relay_root,))]
+    wanted = _wanted_key(view.spec, walked, missing.key)
     detail = (
-        f"node {missing.node_hash.hex()} is missing on the way to key {missing.key.hex()}, at"
+        f"node {missing.node_hash.hex()} is missing on the way to {wanted}, at"
         f" nibble {missing.depth}, when {walked.used:,} of the {walked.budget:,} bytes for messages"
         " and proof are used"
     )
     return walked, [Offence(Verdict.OMITTED_BELOW_BUDGET, detail, (missing.node_hash, missing.key))]
+
+
+def _wanted_key(spec: RuntimeSpec, walked: Plan, key: bytes) -> str:
+    """Return the key on whose way a walk ended, by name if it is a static or a requested key."""
+    if key in walked.statics.values or not walked.statics.values:
+        return f"static key {key_name(key)}"
+    asked = spec.extra_keys[len(walked.requested) : len(walked.requested) + 1]
+    if asked and not walked.map_charges:
+        return f"requested key {relay_key_name(asked[0])}"
+    return f"key {key.hex()}"
 
 
 def _unused(source: Mapping[Hash, bytes], walked: Plan) -> list[Offence]:
@@ -316,27 +337,37 @@ def check_relay_parent(storage: Storage, inherent: Inherent) -> list[Offence]:
     ]
 
 
-def check_messages_weight(spec: RuntimeSpec, inherent: Inherent) -> list[Offence]:
-    """Check that the messages have the stated weight and leave room for the rest (PS-50)."""
+def check_validation_data(spec: RuntimeSpec, parent: Header, inherent: Inherent) -> list[Offence]:
+    """Check that the inherent states the parent's header and the chain's proof size (UP-7)."""
     out = []
-    weight = inherent.messages.weight
-    if inherent.messages_used != weight:
-        detail = f"{inherent.messages_used} bytes of messages stated, {weight} included"
-        out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
-    if weight > spec.allowed_pov:
-        detail = f"{weight} bytes of messages exceed the {spec.allowed_pov} allowed"
-        out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
-    horizontal = inherent.messages.horizontal
-    if not all(one < other for (one, _), (other, _) in pairwise(horizontal)) or not all(
-        sent for _, sent in horizontal
-    ):
-        # A sender without messages changes no head but adds weight: the author could choose its
-        # budget.
-        detail = (
-            "horizontal messages are not one list a sender, senders ascending, none of them empty"
-        )
-        out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
+    if inherent.parent_head != parent.encode():
+        detail = f"the parent head is not the header of block {parent.number}"
+        out.append(Offence(Verdict.BAD_VALIDATION_DATA, detail, (inherent.parent_head,)))
+    if inherent.descendants:
+        detail = f"{len(inherent.descendants)} relay headers, this chain builds on the newest block"
+        out.append(Offence(Verdict.BAD_DESCENDANTS, detail))
+    if inherent.max_pov_size != spec.max_pov_size:
+        detail = f"max_pov_size {inherent.max_pov_size}, this chain has {spec.max_pov_size}"
+        out.append(Offence(Verdict.BAD_VALIDATION_DATA, detail))
     return out
+
+
+def check_messages_weight(spec: RuntimeSpec, inherent: Inherent) -> list[Offence]:
+    """Check that full messages stay within their shares and come before hashed ones (UP-9, UP-10).
+
+    Both shares together are no more than what messages may take of a block (PS-50).
+    """
+    messages = inherent.messages
+    faults = [*share_faults(messages, spec.messages_limit), *order_faults(messages)]
+    return [Offence(Verdict.MESSAGES_MISREPORTED, detail) for detail in faults]
+
+
+def check_advancement(
+    spec: RuntimeSpec, inherent: Inherent, statics: StaticValues
+) -> list[Offence]:
+    """Check that messages are hashed only where the share has no room for them (UP-10)."""
+    faults = advancement_faults(inherent.messages, spec.messages_limit, statics.largest_messages)
+    return [Offence(Verdict.ADVANCEMENT_RULE, detail) for detail in faults]
 
 
 def check_message_heads(
@@ -344,7 +375,7 @@ def check_message_heads(
 ) -> list[Offence]:
     """Check that the messages lead exactly from the last heads to those at the relay parent."""
     out = []
-    head = downward_head(storage, inherent, statics)
+    head = downward_heads(storage, inherent, statics).end
     if head != statics.dmq_head:
         detail = (
             f"downward messages hash to {head.hex()}, the queue's head is {statics.dmq_head.hex()}"
@@ -352,7 +383,9 @@ def check_message_heads(
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail, (head, statics.dmq_head)))
     heads = horizontal_heads(storage, inherent, statics)
     strangers = [
-        sender for sender, _ in inherent.messages.horizontal if sender not in statics.hrmp_heads
+        sender
+        for sender in inherent.messages.links
+        if sender is not None and sender not in statics.hrmp_heads
     ]
     if strangers:
         detail = (
@@ -360,7 +393,7 @@ def check_message_heads(
         )
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
     for sender, target in statics.hrmp_heads.items():
-        mine = heads.get(sender, ZERO_HEAD)
+        mine = heads[sender].end
         if mine != target:
             detail = (
                 f"messages from {sender} hash to {mine.hex()}, the channel's head is {target.hex()}"

@@ -152,9 +152,9 @@ class Error(PalletError):
 def channel_weight(capacity: int, total_size: int) -> int:
     """Return the maximum bytes of a full channel in its recipient's block.
 
-    This is the total size, with 8 bytes for each message and 8 for the sender.
+    This is the total size, with 12 bytes for each message: sender, relay block and length.
     """
-    return 8 + 8 * capacity + total_size
+    return 12 * capacity + total_size
 
 
 class Hrmp(Hooks):

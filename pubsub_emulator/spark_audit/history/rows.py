@@ -23,6 +23,7 @@ from pubsub_emulator.primitives.pubsub import encode_ttl_state
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import (
+    HashedMessage,
     InboundDownwardMessage,
     InboundHrmpMessage,
     InboundMessages,
@@ -59,7 +60,9 @@ def slot_of(header: Header) -> int | None:
 
 _items = scale.sorted_map(scale.u32, scale.vec(scale.fixed(32)))
 
-M = TypeVar("M", InboundDownwardMessage, InboundHrmpMessage)
+M = TypeVar("M", InboundDownwardMessage, InboundHrmpMessage, HashedMessage)
+FORMER: Final = "0.3.0"
+"""The last version whose parachain blocks have an inherent of another form."""
 
 
 class NodeTable:
@@ -233,6 +236,10 @@ def block_row(
         "allowed_pov": spec.allowed_pov,
         **message_columns(inherent.messages),
         "messages_used": inherent.messages_used,
+        "parent_head": inherent.parent_head,
+        "claimed_max_pov": inherent.max_pov_size,
+        "descendants": [each.encode() for each in inherent.descendants],
+        "collator_peer_id": inherent.collator_peer_id,
         "proof": [nodes.number(node) for node in inherent.proof],
         "unpruned": [{"publisher": para, "bytes": size} for para, size in record.unpruned],
         "source": None,
@@ -275,41 +282,79 @@ def candidate_of(row: Row, nodes: Mapping[int, bytes]) -> Candidate:
     for name in _CANDIDATE_HAS:
         if row[name] is None:
             raise RowError(f"the row of a candidate has no {name}")
+    if row.get("parent_head") is None or row.get("claimed_max_pov") is None:
+        raise RowError(
+            "the row of a candidate has no parent_head: it was written by version"
+            f" {FORMER} or older, which can read it"
+        )
     try:
         header = Header.decode(row["header"])
     except ScaleError as error:
         raise RowError(f"the header does not decode: {error}") from None
     parent, root = RelayBlockNumber(row["relay_parent"]), Hash(row["relay_parent_root"])
-    inherent = Inherent(parent, root, proof_of(row, nodes), messages_of(row), row["messages_used"])
+    try:
+        descendants = tuple(map(Header.decode, row.get("descendants") or ()))
+    except ScaleError as error:
+        raise RowError(f"a relay header does not decode: {error}") from None
+    inherent = Inherent(
+        parent,
+        root,
+        proof_of(row, nodes),
+        row["parent_head"],
+        row["claimed_max_pov"],
+        messages_of(row),
+        descendants,
+        row.get("collator_peer_id"),
+    )
     if header.hash() != row["block"]:
         raise RowError("the header does not have the block's hash")
     return Candidate(header, inherent, tuple(row.get("extrinsics") or ()))
 
 
 def message_columns(messages: InboundMessages) -> Row:
-    """Return downward and horizontal messages as columns of `blocks`."""
-    downward = [{"sent_at": each.sent_at, "data": each.msg} for each in messages.downward]
-    sent = [
-        (sender, [fields_of(each, ("sent_at", "data")) for each in queue])
-        for sender, queue in messages.horizontal
-    ]
+    """Return downward and horizontal messages, full and hashed, as columns of `blocks`."""
     return {
-        "downward": downward,
-        "horizontal": [{"sender": sender, "messages": queue} for sender, queue in sent],
+        "downward": [{"sent_at": each.sent_at, "data": each.msg} for each in messages.downward],
+        "horizontal": [
+            {
+                "sender": sender,
+                "messages": [fields_of(each, ("sent_at", "data")) for each in queue],
+            }
+            for sender, queue in messages.horizontal
+        ],
+        "hashed_downward": [
+            fields_of(each, ("sent_at", "msg_hash")) for each in messages.hashed_downward
+        ],
+        "hashed_horizontal": [
+            {
+                "sender": sender,
+                "messages": [fields_of(each, ("sent_at", "msg_hash")) for each in queue],
+            }
+            for sender, queue in messages.hashed_horizontal
+        ],
     }
 
 
 def messages_of(row: Row) -> InboundMessages:
-    """Return the downward and horizontal messages of a row."""
+    """Return the downward and horizontal messages of a row, in the order of the wire."""
 
-    def read(kind: type[M], rows: Iterable[Row]) -> tuple[M, ...]:
-        return tuple(kind(RelayBlockNumber(each["sent_at"]), each["data"]) for each in rows)
+    def read(kind: type[M], rows: Iterable[Row], content: str) -> tuple[M, ...]:
+        return tuple(kind(RelayBlockNumber(each["sent_at"]), each[content]) for each in rows)
 
-    sent = (
-        (ParaId(each["sender"]), read(InboundHrmpMessage, each["messages"]))
+    sent = tuple(
+        (ParaId(each["sender"]), read(InboundHrmpMessage, each["messages"], "data"))
         for each in row["horizontal"]
     )
-    return InboundMessages(read(InboundDownwardMessage, row["downward"]), tuple(sent))
+    hashed = tuple(
+        (ParaId(each["sender"]), read(HashedMessage, each["messages"], "msg_hash"))
+        for each in row.get("hashed_horizontal") or ()
+    )
+    return InboundMessages(
+        read(InboundDownwardMessage, row["downward"], "data"),
+        sent,
+        read(HashedMessage, row.get("hashed_downward") or (), "msg_hash"),
+        hashed,
+    )
 
 
 def proof_of(row: Row, nodes: Mapping[int, bytes]) -> tuple[bytes, ...]:

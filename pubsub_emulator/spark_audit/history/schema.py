@@ -53,6 +53,7 @@ MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")
 DAY: Final = pa.date32()
 HASHES: Final = pa.list_(HASH)
 MESSAGES: Final = _list_of(sent_at=U32, data=BYTES)
+HASHED: Final = _list_of(sent_at=U32, msg_hash=HASH)
 ENTRIES: Final = _list_of(key=BYTES, value=BYTES)
 
 
@@ -411,7 +412,7 @@ BLOCKS: Final = Table(
             _list_of(sender=U32, messages=MESSAGES),
             "horizontal messages by sender, ascending",
         ),
-        Column("messages_used", U32, "bytes that the inherent states for its messages"),
+        Column("messages_used", U32, "bytes of the messages in the inherent, full and hashed"),
         Column(
             "proof",
             pa.list_(U32),
@@ -446,6 +447,16 @@ BLOCKS: Final = Table(
                 "descendants", pa.list_(BYTES), "SCALE of `relay_parent_descendants`, relay headers"
             ),
             _optional("collator_peer_id", BYTES, "what the inherent says of its collator's peer"),
+        ),
+        (
+            _optional("parent_head", BYTES, "parent header that the inherent states"),
+            _optional("claimed_max_pov", U32, "`max_pov_size` that the inherent states"),
+            Column("hashed_downward", HASHED, "downward messages that are only there as a hash"),
+            Column(
+                "hashed_horizontal",
+                _list_of(sender=U32, messages=HASHED),
+                "horizontal messages that are only there as a hash, by sender, ascending",
+            ),
         ),
     ),
 ).since(5)
@@ -642,6 +653,11 @@ BLOCK_MEASURES: Final = Table(
             _optional(
                 "proof_size", INT, "weight: bytes of its proof and of the chain's storage proof"
             ),
+        ),
+        (
+            _optional("requested_bytes", INT, "cost of nodes that only requested keys need"),
+            _optional("hashed_messages", INT, "messages that are only there as a hash"),
+            _optional("descendants", INT, "relay headers in the inherent"),
         ),
     ),
 ).signed()

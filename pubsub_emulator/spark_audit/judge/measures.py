@@ -36,7 +36,7 @@ _LEDGER: Final = (
         "own_state_bytes",
         "cache_state_bytes",
     ),
-    *("extrinsics_bytes", "extrinsics_state_bytes"),
+    *("extrinsics_bytes", "extrinsics_state_bytes", "requested_bytes"),
 )
 """Measures that have the same name in the block's ledger."""
 
@@ -58,7 +58,10 @@ def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
     out["proof_bytes"] = sum(
         node_cost(len(nodes[reference])) for reference in row["proof"] if reference in nodes
     )
-    out["messages_bytes"] = messages_of(row).weight
+    messages = messages_of(row)
+    out["messages_bytes"] = messages.weight
+    out["hashed_messages"] = messages.hashed_count
+    out["descendants"] = len(row.get("descendants") or ())
     if row["unpruned"] is not None:
         out["unpruned_bytes"] = sum(part["bytes"] for part in row["unpruned"])
     return out
@@ -112,7 +115,8 @@ def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
         out["saved_unchanged"] = sum(
             full.get(each.para, 0) - each.top_path_bytes for each in unchanged
         )
-        out["saved_pruned"] = ledger.static_bytes + sum(full.values()) - ledger.proof_bytes
+        whole = ledger.static_bytes + ledger.requested_bytes + sum(full.values())
+        out["saved_pruned"] = whole - ledger.proof_bytes
     return out
 
 

@@ -16,7 +16,7 @@ from pubsub_emulator.spark_audit.history.rows import LostNode, RowError, candida
 from pubsub_emulator.spark_audit.history.schema import I64_MAX
 from pubsub_emulator.spark_audit.judge.notes import Place, contradictions, short, shown
 
-IMPORTED_ONLY: Final = ("source", "block_time", "runtime", "descendants", "collator_peer_id")
+IMPORTED_ONLY: Final = ("source", "block_time", "runtime")
 """Columns of `blocks` that only an imported block has."""
 
 
@@ -58,12 +58,18 @@ def rebuild(
         place.fault(f"the row of a candidate has {name} {shown(row[name])}", position)
         for name in odd
     ]
+    weight = candidate.inherent.messages_used
+    if row["messages_used"] != weight:
+        said = (
+            f"the row says that messages take {row['messages_used']} bytes, and they take {weight}"
+        )
+        faults.append(place.fault(said, position))
     unpruned = row["unpruned"]
     # Measures are signed integers of 64 bits.
     if unpruned is not None and sum(part["bytes"] for part in unpruned) > I64_MAX:
         faults.append(place.fault("the sum of unpruned is too large", position))
         unpruned = None
-    return candidate, {**row, **facts, "unpruned": unpruned}, faults
+    return candidate, {**row, **facts, "messages_used": weight, "unpruned": unpruned}, faults
 
 
 def _facts(header: Header, head: ChainHead, spec: RuntimeSpec) -> Row:

@@ -19,13 +19,14 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
+from pubsub_emulator.runtime.framework.relay_keys import key_name
 from pubsub_emulator.spark_audit.real_proofs.open_proof import (
     Opened,
     ProofError,
     open_proof,
     path_nodes,
 )
-from pubsub_emulator.spark_audit.real_proofs.well_known import is_child_root, key_name
+from pubsub_emulator.spark_audit.real_proofs.well_known import is_child_root
 from pubsub_emulator.trie import MissingNode, read_proof
 
 TOP: Final = b""

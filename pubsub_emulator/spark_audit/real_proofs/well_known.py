@@ -1,104 +1,15 @@
-"""Names of the relay chain's storage keys, for the attribution of a real proof's bytes."""
+"""The relay keys that real collators prove, for the attribution of a real proof's bytes."""
 
-from functools import lru_cache
 from typing import Final
 
 from pubsub_emulator.primitives import storage_keys
 from pubsub_emulator.primitives.types import ParaId
-
-_ITEMS: Final[dict[str, tuple[str, ...]]] = {
-    "Babe": (
-        "AuthorVrfRandomness",
-        "Authorities",
-        "CurrentSlot",
-        "EpochIndex",
-        "EpochStart",
-        "NextAuthorities",
-        "NextRandomness",
-        "Randomness",
-    ),
-    "Configuration": ("ActiveConfig", "BypassConsistencyCheck", "PendingConfigs"),
-    "Dmp": ("DeliveryFeeFactor", "DownwardMessageQueueHeads", "DownwardMessageQueues"),
-    "Hrmp": (
-        "HrmpChannelContents",
-        "HrmpChannelDigests",
-        "HrmpChannels",
-        "HrmpEgressChannelsIndex",
-        "HrmpIngressChannelsIndex",
-        "HrmpOpenChannelRequestsList",
-        "HrmpWatermarks",
-    ),
-    "Paras": (
-        "FutureCodeHash",
-        "Heads",
-        "PastCodePruning",
-        "PvfActiveVoteList",
-        "UpcomingUpgrades",
-        "UpgradeGoAheadSignal",
-        "UpgradeRestrictionSignal",
-    ),
-    "Timestamp": ("DidUpdate", "Now"),
-    "Ump": (
-        "CounterForOverweight",
-        "NeedsDispatch",
-        "OverweightCount",
-        "RelayDispatchQueueSize",
-        "RelayDispatchQueues",
-    ),
-}
-"""Storage items of the relay chain by pallet."""
-_STORAGE_VERSION: Final = ":__STORAGE_VERSION__:"
-_CAPACITY: Final = b":relay_dispatch_queue_remaining_capacity"
-"""The beginning of the keys with the remaining capacity of a parachain's upward queue."""
-_PUBLISHER: Final = storage_keys.CHILD_STORAGE_PREFIX + b"pubsub"
-"""The beginning of the root keys of publishers' child tries."""
+from pubsub_emulator.runtime.framework.relay_keys import BABE_ITEMS
 
 NEEDED_KEYS: Final = (storage_keys.ACTIVE_CONFIG,)
 """Keys that the runtime of every parachain reads from the relay proof, and without whose value it
-refuses a block."""
-
-
-@lru_cache(maxsize=1)
-def _names() -> dict[bytes, str]:
-    """Return the names of storage items by the prefixes of their keys."""
-    names = {
-        storage_keys.item_prefix(pallet, item): f"{pallet}.{item}"
-        for pallet, items in _ITEMS.items()
-        for item in items
-    }
-    names.update(
-        {
-            storage_keys.item_prefix(pallet, _STORAGE_VERSION): f"{pallet}.StorageVersion"
-            for pallet in _ITEMS
-        }
-    )
-    return names
-
-
-def key_name(key: bytes) -> str:
-    """Return a relay key in words.
-
-    For example `Hrmp.HrmpChannels(1000, 2004)`, `child trie 1000`, or `unknown 0x…`.
-    """
-    if key.startswith(_PUBLISHER) and len(key) == len(_PUBLISHER) + 4:
-        return f"child trie {int.from_bytes(key[-4:], 'little')}"
-    if key.startswith(storage_keys.CHILD_STORAGE_PREFIX):
-        return f"child trie 0x{key[len(storage_keys.CHILD_STORAGE_PREFIX) :].hex()}"
-    if key.startswith(_CAPACITY):
-        para = int.from_bytes(key[len(_CAPACITY) :], "little")
-        return f"relay_dispatch_queue_remaining_capacity({para})"
-    name = _names().get(key[:32])
-    if name is None:
-        return f"unknown 0x{key.hex()}"
-    # The keys of maps are hashed by Twox64Concat: 8 bytes of hash, then the SCALE of one or two
-    # ParaIds.
-    paras = key[40:]
-    if not paras:
-        return name
-    ids = ", ".join(
-        str(int.from_bytes(paras[at : at + 4], "little")) for at in range(0, len(paras), 4)
-    )
-    return f"{name}({ids})"
+refuses a block.
+"""
 
 
 def expected_keys(para: ParaId) -> tuple[bytes, ...]:
@@ -111,7 +22,7 @@ def expected_keys(para: ParaId) -> tuple[bytes, ...]:
         + storage_keys.dmq_mqc_head(para)[32:]
     )
     return (
-        *(storage_keys.item_prefix("Babe", item) for item in _ITEMS["Babe"]),
+        *(storage_keys.item_prefix("Babe", item) for item in BABE_ITEMS),
         storage_keys.ACTIVE_CONFIG,
         storage_keys.dmq_mqc_head(para),
         storage_keys.hrmp_ingress_channel_index(para),

@@ -51,7 +51,7 @@ _FAVOURITES: Final = {
     _NODES: ("add-cached-node", "as-if-cached", "as-if-not-cached"),
     _TIGHT: ("as-if-cursor", "over-budget", "reorder-items"),
     _ORDERED: ("alter-message", "drop-message", "reorder-messages"),
-    _CALLED: ("alter-message", "drop-message", "empty-sender"),
+    _CALLED: ("alter-message", "drop-message", "hold-back-horizontal"),
 }
 """Cheats that only these chains make possible, or make most effective. They are tried more often
 there."""

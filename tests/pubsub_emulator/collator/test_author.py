@@ -59,7 +59,9 @@ def test_ps_70_the_parts_of_the_full_proof_add_up_and_hold_all_that_was_taken(se
     now = World(seed, proofs_only=False).situation()
     block, full = authored(now), now.proof
     total = sum(node_cost(len(node)) for node in full.nodes.values())
-    assert full.static_bytes + sum(cost for _, cost in block.unpruned) == total
+    assert (
+        full.static_bytes + full.requested_bytes + sum(cost for _, cost in block.unpruned) == total
+    )
     assert [para for para, _ in block.unpruned] == list(now.spec.subscriptions)
     assert full.nodes.items() >= now.walked.taken.items()
     assert now.walked.static_bytes == full.static_bytes

@@ -26,14 +26,15 @@ from support.guard_attacks import (
     disabled_are_skipped,
     divergent_paths_are_absent,
     faults_disable,
+    hashed_before_full,
     malformed_is_refused,
     parent_state_is_left_alone,
     proofs_of,
-    senders_out_of_order,
     stops_where_it_must,
-    too_many_messages,
+    too_many_horizontal_messages,
 )
 
+from pubsub_emulator.runtime.framework import abridged
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import NodeCache
 from pubsub_emulator.runtime.pallet_subscriber.cache.slots import SlotCache
 from pubsub_emulator.runtime.pallet_subscriber.child_trie import ChildTrie
@@ -41,7 +42,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 from pubsub_emulator.runtime.pallet_subscriber.delivered import DeliveredReader, PackedReader
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.plan import _Walk
-from pubsub_emulator.runtime.parachain import validate
+from pubsub_emulator.runtime.parachain import block, execute, validate
 from pubsub_emulator.trie import step
 from pubsub_emulator.trie.descent import Descent
 
@@ -69,10 +70,20 @@ ATTACKS: dict[str, Callable[[], Attack]] = {
     "another body": lambda: blocks_of("another-body"),
     "bad parent": lambda: blocks_of("bad-parent"),
     "decreased relay parent": lambda: blocks_of("decreased-relay-parent"),
-    "misreported weight": lambda: blocks_of("under-report-messages", "over-report-messages"),
-    "too many messages": lambda: too_many_messages,
-    "senders": lambda: blocks_of("empty-sender"),
-    "order of senders": lambda: senders_out_of_order,
+    "parent head": lambda: blocks_of("wrong-parent-head"),
+    "proof size": lambda: blocks_of("wrong-proof-size"),
+    "descendants": lambda: blocks_of("unwanted-descendants"),
+    "too many messages": lambda: blocks_of("beyond-the-share", "stuff-messages"),
+    "too many horizontal messages": lambda: too_many_horizontal_messages,
+    "hashed before full": lambda: hashed_before_full,
+    "held back": lambda: blocks_of("hold-back-downward"),
+    "held back horizontal": lambda: blocks_of("hold-back-horizontal"),
+    "held back whole": lambda: blocks_of("hold-back-downward", "hold-back-horizontal"),
+    "hashes of no message": lambda: blocks_of("hash-of-no-message", "hash-before-full"),
+    "marks": lambda: blocks_of("wrong-mark", "drop-and-restore"),
+    "requested keys": lambda: proofs_of(
+        "omit-requested-key", "omit-requested-absence", "omit-requested-trie"
+    ),
     "forged messages": lambda: blocks_of("drop-message", "alter-message", "forge-message"),
     "unknown relay parent": lambda: blocks_of("unknown-relay-parent"),
     "claimed root": lambda: blocks_of("claimed-root"),
@@ -165,34 +176,91 @@ GUARDS = [
         "True",
         "decreased relay parent",
     ),
-    # The messages
+    # The validation data
     Guard(
-        "stated-weight",
-        validate.check_messages_weight,
-        "inherent.messages_used != weight",
+        "parent-head",
+        validate.check_validation_data,
+        "inherent.parent_head != parent.encode()",
         "False",
-        "misreported weight",
+        "parent head",
     ),
     Guard(
-        "allowed-weight",
-        validate.check_messages_weight,
-        "weight > spec.allowed_pov",
+        "proof-size",
+        validate.check_validation_data,
+        "inherent.max_pov_size != spec.max_pov_size",
         "False",
+        "proof size",
+    ),
+    Guard(
+        "descendants",
+        validate.check_validation_data,
+        "if inherent.descendants:",
+        "if False:",
+        "descendants",
+    ),
+    # The messages
+    Guard(
+        "downward-share",
+        abridged.share_faults,
+        "if downward > limit",
+        "if False",
         "too many messages",
     ),
     Guard(
-        "senders-ascend",
-        validate.check_messages_weight,
-        "not all(one < other for (one, _), (other, _) in pairwise(horizontal)) or ",
-        "",
-        "order of senders",
+        "horizontal-share",
+        abridged.share_faults,
+        "if horizontal > left",
+        "if False",
+        "too many horizontal messages",
     ),
     Guard(
-        "senders-speak",
-        validate.check_messages_weight,
-        " or not all(sent for _, sent in horizontal)",
-        "",
-        "senders",
+        "full-before-hashed",
+        abridged.order_faults,
+        "if first < last",
+        "if False",
+        "hashed before full",
+    ),
+    Guard(
+        "basic-rule",
+        abridged.advancement_faults,
+        "if not messages.downward",
+        "if False",
+        "held back",
+    ),
+    Guard(
+        "advanced-rule",
+        abridged.advancement_faults,
+        "horizontal + longest <= limit",
+        "False",
+        "held back horizontal",
+    ),
+    Guard(
+        "advancement",
+        validate._walk,
+        "offences += check_advancement(spec, inherent, walked.statics)",
+        "pass",
+        "held back whole",
+    ),
+    Guard(
+        "hashed-messages-count",
+        block._extended,
+        "linked_chain(kept, links.hashed)",
+        "kept",
+        "hashes of no message",
+    ),
+    Guard(
+        "marks-are-state",
+        execute._note_messages,
+        "LAST_PROCESSED_HRMP.put(storage, now.marks.horizontal)",
+        "pass",
+        "marks",
+    ),
+    Guard(
+        "requested-keys",
+        _Walk.requested_keys,
+        "if not keys",
+        "if True",
+        "requested keys",
     ),
     Guard(
         "downward-head",

@@ -19,10 +19,12 @@ from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.abridged import new_messages
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
 from pubsub_emulator.runtime.parachain.block import InvalidBlock, Verdict
+from pubsub_emulator.runtime.parachain.storage import queue_progress
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
 
 KEY = key_from_data(b"key")
@@ -237,7 +239,9 @@ def _author(network: Network, relay_parent: int, slot: int) -> Authored:
     relay = network.relay.access(relay_parent)
     assert relay is not None
     last = LAST_RELAY_PARENT.get(Storage(chain.state))
-    messages = network.relay.inbound(RelayBlockNumber(relay_parent), SUBSCRIBER, last)
+    marks = queue_progress(Storage(chain.state), last).marks
+    waiting = network.relay.inbound(RelayBlockNumber(relay_parent), SUBSCRIBER)
+    messages = new_messages(waiting, marks)
     return author(chain.head, relay, messages, Slot(slot), chain.author_of(slot).seed)
 
 

@@ -6,6 +6,9 @@ import pytest
 
 from pubsub_emulator.emulator.network import Pace
 from pubsub_emulator.laboratory.stories import BrokenPromise, NetworkStory, tell
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD
+from pubsub_emulator.runtime.parachain.block import QueueHeads
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -26,8 +29,8 @@ def test_a_verdict_on_an_honest_block_breaks_a_story(monkeypatch: pytest.MonkeyP
     story = NetworkStory()
     story.send(0, 2, 10)
     monkeypatch.setattr(
-        "pubsub_emulator.runtime.parachain.validate.downward_head",
-        lambda *_args: bytes(31) + b"\x01",
+        "pubsub_emulator.runtime.parachain.validate.downward_heads",
+        lambda *_args: QueueHeads(ZERO_HEAD, Hash(bytes(31) + b"\x01")),
     )
     with pytest.raises(BrokenPromise, match="an honest block of 1000 is refused"):
         story.steps(3)

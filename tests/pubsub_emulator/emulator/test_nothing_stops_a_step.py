@@ -99,7 +99,7 @@ def test_a_parachain_whose_messages_do_not_fit_is_idle_and_the_others_go_on() ->
     steps = net.step(5)
     assert [message.data for message in net.parachain(TIGHT).horizontal] == [b"waits"]
     assert [list(step.idle) for step in steps] == [[TIGHT]] * 5
-    assert "bytes of messages exceed the 56424" in steps[0].idle[TIGHT]
+    assert "exceeds the share of 28212 bytes" in steps[0].idle[TIGHT]
     assert net.parachain(SUBSCRIBER).header.number == height + 5
     assert sum(len(step.deliveries(SUBSCRIBER)) for step in steps) == 1
 
@@ -285,7 +285,7 @@ def test_impossible_messages_that_fit_no_block_of_the_runtime_until_it_leaves_an
         net.send_downward(SUBSCRIBER, b"x" * 30_000)
     net.step(1)
     assert not grows(net)
-    assert "bytes of messages exceed" in net.step(1)[0].idle[SUBSCRIBER]
+    assert "exceeds the share of" in net.step(1)[0].idle[SUBSCRIBER]
     left_and_came_back(net)
 
 

@@ -121,7 +121,7 @@ def test_networks_steps_and_records_are_one_line() -> None:
     (step,) = network.step()
     assert repr(network) == "<Network at relay block 1, parachains 1000, 2000>"
     assert repr(step) == "<Step: relay block 1, 1 candidates>"
-    assert repr(step.records[0]) == "<BlockRecord: chain 2000, block 1, valid, 6 nodes>"
+    assert repr(step.records[0]) == "<BlockRecord: chain 2000, block 1, valid, 9 nodes>"
 
 
 def test_ps53_what_was_judged_on_top_of_a_block_that_is_not_included_is_forgotten_with_it() -> None:

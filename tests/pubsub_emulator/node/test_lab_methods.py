@@ -31,6 +31,7 @@ ACTIONS: tuple[dict[str, Any], ...] = (
     {"kind": "add_keys", "para": 2000, "publisher": 1000, "keys": ["a", "b"]},
     {"kind": "drop_keys", "para": 2000, "publisher": 1000, "keys": [KEY]},
     {"kind": "drop_keys", "para": 2000, "publisher": 1000},
+    {"kind": "request_keys", "para": 2000, "keys": ["0x1234", "child:0x01/0x02"]},
     {"kind": "limit", "para": 2000, "name": "max_pov_size", "value": 8_388_608},
     {"kind": "limit", "para": 2000, "name": "max_trie_depth", "value": 0},
     {"kind": "cheat", "para": 2000, "strategies": ["omit-node"], "rate": 1_000_000},

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.dispatch import (
     BadOrigin,
@@ -64,7 +65,7 @@ def test_a_chain_head_is_the_hash_of_head_block_and_message_hash(
 ) -> None:
     head = bytes(32)
     for sent_at, message in messages:
-        head = blake2_256(head + sent_at.to_bytes(4, "little") + blake2_256(message))
+        head = blake2_256(head + sent_at.to_bytes(4, "little") + blake2_256(encode_bytes(message)))
     assert downward_head(ZERO_HEAD, [InboundDownwardMessage(at(n), m) for n, m in messages]) == head
     assert horizontal_head(ZERO_HEAD, [InboundHrmpMessage(at(n), m) for n, m in messages]) == head
 

@@ -16,6 +16,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.storage_keys import ACTIVE_CONFIG
 from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.framework.relay_keys import key_name
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
@@ -34,7 +35,6 @@ from pubsub_emulator.spark_audit.real_proofs.relay_proofs import (
     proof_parts,
     read_relay_proof,
 )
-from pubsub_emulator.spark_audit.real_proofs.well_known import key_name
 from pubsub_emulator.trie import Trie
 
 MAINNET = Path(__file__).resolve().parents[3] / "examples" / "mainnet"

@@ -13,9 +13,9 @@ from pubsub_emulator.primitives.hashing import twox64_concat
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, item_prefix
 from pubsub_emulator.primitives.types import U32_MAX
+from pubsub_emulator.runtime.framework.relay_keys import key_name
 from pubsub_emulator.runtime.framework.relay_request import ChildKey, RelayStorageKey, TopKey
 from pubsub_emulator.spark_audit.real_proofs.attribution import child_trie_name
-from pubsub_emulator.spark_audit.real_proofs.well_known import key_name
 
 MOST_METADATA: Final = 16 * 1_048_576
 """The maximum size of a file with metadata, in bytes."""

@@ -62,6 +62,24 @@ export const ACTS = {
       keys: listed(form.keys),
     }),
   ],
+  request: [
+    "Request relay keys",
+    [
+      SUBSCRIBER,
+      {
+        name: "keys",
+        label: "Relay keys",
+        kind: "text",
+        start: "Mmr.RootHash",
+        hint: "Pallet.Item, Paras.Heads(2000), 0x… or child:TRIE/KEY, with spaces; none: no keys",
+      },
+    ],
+    (form) => ({
+      kind: "request_keys",
+      para: form.para,
+      keys: form.keys.split(/\s+/).filter(Boolean),
+    }),
+  ],
   register: [
     "Register a publisher",
     [

@@ -155,14 +155,15 @@ def test_root_calls_that_a_block_has_no_room_for_are_not_run() -> None:
     """Their reads are charged before the walk; a block of the largest messages still runs what
     fits.
     """
-    keys = numbered(1000)
+    keys = numbered(550)
     before = contents(12, keys)
-    payer = Payer(make_spec(dict.fromkeys(before, keys), cache="none"))
+    small: dict[str, Any] = {"max_pov_size": 3_070_000, "reserve_minimum": True}
+    payer = Payer(make_spec(dict.fromkeys(before, keys), cache="none", **small))
     payer.until_done(before)
-    wanted = make_spec(dict.fromkeys(before, keys), cache="slots", spec_version=2)
+    wanted = make_spec(dict.fromkeys(before, keys), cache="slots", spec_version=2, **small)
     spec = payer.chain.spec
     call = governance.transact(governance.set_code(wanted))
-    padding = bytes(spec.allowed_pov - 1_100_000 - len(call))
+    padding = bytes(spec.messages_limit - len(call))
     outcome = payer.block(before, padding, call)
     assert outcome.plan.calls == 0
     assert payer.chain.spec == spec

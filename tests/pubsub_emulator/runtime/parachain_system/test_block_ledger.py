@@ -55,7 +55,7 @@ def test_every_byte_of_a_proof_is_accounted_for(policy: str) -> None:
         charges = sum(s.cache_charges + s.row_charges for s in shares)
         assert ledger.used == ledger.map_charges + in_proof + charges
         assert ledger.unused == ledger.budget - ledger.used
-        assert ledger.messages_bytes == 2
+        assert ledger.messages_bytes == 4
         assert [s.para for s in shares] == [1000, 1001]
         assert [s.unchanged for s in shares] == [False, number > 1]
         assert all(s.complete != s.unchanged for s in shares)

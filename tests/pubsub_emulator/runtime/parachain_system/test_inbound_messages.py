@@ -117,34 +117,32 @@ def test_messages_that_lead_from_the_last_head_to_the_relay_parents_are_taken() 
     assert LAST_HRMP_MQC_HEADS.get(Storage(chain.state)) == {A: later, B: from_b}
 
 
-def test_a_misstated_weight_buys_no_other_budget() -> None:
-    """PS-50: the walk is judged under the budget that the messages in the block really leave."""
-    keys = numbered(40)
-    chain = Chain(make_spec({1000: keys}))
-    at = Relay(2, {1000: filled(keys, b"v" * 40_000)})
+def test_the_inherent_states_the_parent_and_the_proof_size_of_the_chain() -> None:
+    """UP-7: nothing else would be what a validator of the relay chain knows."""
+    chain = start()
+    at = relay(2)
     honest = chain.author(at)
-    ledger = chain.judge(honest, at).ledger
-    assert ledger.used > 1_048_576
-    assert ledger.budget == chain.spec.budget(2)
-    claim = chain.spec.allowed_pov  # would leave the minimum, and nodes beyond it unused
-    misreported(
-        chain, seal(replace(honest, inherent=replace(honest.inherent, messages_used=claim))), at
-    )
+    assert honest.inherent.parent_head == chain.header.encode()
+    for claim in ({"parent_head": b""}, {"max_pov_size": chain.spec.max_pov_size + 1}):
+        wrong = seal(replace(honest, inherent=replace(honest.inherent, **claim)))  # type: ignore[arg-type]
+        with pytest.raises(InvalidBlock) as refused:
+            chain.judge(wrong, at)
+        assert [each.verdict for each in refused.value.evidence] == [Verdict.BAD_VALIDATION_DATA]
 
 
-def test_messages_may_not_exceed_what_a_block_may_hold() -> None:
-    """PS-50, PS-52 MessagesMisreported: to the byte."""
+def test_downward_messages_may_not_exceed_their_share() -> None:
+    """UP-9, PS-52 MessagesMisreported: to the byte."""
     chain = start(max_pov_size=1_400_000, reserve_minimum=True)
-    allowed = chain.spec.allowed_pov
-    for size, fits in ((allowed, True), (allowed + 1, False)):
-        message = b"m" * (size - 1 - 4 - 4 - 1)
+    limit = chain.spec.messages_limit
+    assert limit == chain.spec.allowed_pov // 2
+    for size, fits in ((limit, True), (limit + 1, False)):
+        message = b"m" * size
         at = relay(2, chained((2, message)))
         candidate = chain.author(at, [down(2, message)])
-        assert candidate.inherent.messages_used == size
         if fits:
             assert chain.judge(candidate, at).ledger.budget == 1_048_576
         else:
-            assert "exceed" in misreported(chain, candidate, at)[0]
+            assert "exceed the share" in misreported(chain, candidate, at)[0]
 
 
 def test_a_channel_that_begins_anew_is_followed_from_its_beginning() -> None:

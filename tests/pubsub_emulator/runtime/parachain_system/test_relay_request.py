@@ -79,15 +79,12 @@ def test_an_unknown_variant_is_named_with_its_offset() -> None:
         RelayProofRequest.decode(b"\x04\x02\x00")
 
 
-def test_too_many_keys_are_refused_both_ways() -> None:
-    keys = (TopKey(b""),) * (MAX_REQUESTED_KEYS + 1)
+def test_too_many_keys_are_refused() -> None:
+    fits = RelayProofRequest((TopKey(b""),) * MAX_REQUESTED_KEYS)
+    assert RelayProofRequest.decode(fits.encode()) == fits
+    one_more = RelayProofRequest((*fits.keys, TopKey(b""))).encode()
     with pytest.raises(ScaleError, match=f"at most {MAX_REQUESTED_KEYS}"):
-        RelayProofRequest(keys).encode()
-    fits = RelayProofRequest(keys[:-1]).encode()
-    assert len(RelayProofRequest.decode(fits).keys) == MAX_REQUESTED_KEYS
-    count = (MAX_REQUESTED_KEYS + 1) << 2 | 2
-    with pytest.raises(ScaleError, match=f"at most {MAX_REQUESTED_KEYS}"):
-        RelayProofRequest.decode(count.to_bytes(4, "little") + b"\x00\x00" * (len(keys)))
+        RelayProofRequest.decode(one_more)
 
 
 @pytest.mark.parametrize(
@@ -104,11 +101,8 @@ def test_a_long_key_is_refused_both_ways(make: type[TopKey]) -> None:
         RelayProofRequest.decode(one_more)
 
 
-def test_a_request_of_too_many_bytes_is_refused_both_ways() -> None:
-    keys = tuple(
-        TopKey(bytes(MAX_STORAGE_KEY)) for _ in range(MAX_REQUEST_BYTES // MAX_STORAGE_KEY)
-    )
-    with pytest.raises(ScaleError, match=f"at most {MAX_REQUEST_BYTES}"):
-        RelayProofRequest(keys).encode()
+def test_too_many_bytes_are_refused() -> None:
     with pytest.raises(ScaleError, match=f"at most {MAX_REQUEST_BYTES}"):
         RelayProofRequest.decode(bytes(MAX_REQUEST_BYTES + 1))
+    almost = RelayProofRequest((TopKey(bytes(MAX_STORAGE_KEY)),) * (MAX_REQUEST_BYTES // 1027))
+    assert RelayProofRequest.decode(almost.encode()) == almost

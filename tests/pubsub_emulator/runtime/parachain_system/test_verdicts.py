@@ -27,7 +27,12 @@ from pubsub_emulator.primitives import ed25519, storage_keys
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber, Slot
-from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage
+from pubsub_emulator.runtime.framework.message_chains import (
+    ZERO_HEAD,
+    HashedMessage,
+    InboundDownwardMessage,
+    InboundMessages,
+)
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan
@@ -157,14 +162,24 @@ def test_the_first_verdict_in_the_rules_order_wins_and_all_that_hold_are_evidenc
         header=replace(
             honest.header, parent_hash=Hash(b"\x01" * 32), state_root=Hash(b"\x02" * 32)
         ),
-        inherent=replace(honest.inherent, proof=(*proof[::-1], b"junk", b"junk"), messages_used=77),
+        inherent=replace(
+            honest.inherent,
+            proof=(*proof[::-1], b"junk", b"junk"),
+            max_pov_size=77,
+            messages=InboundMessages(
+                (InboundDownwardMessage(RelayBlockNumber(4), b"never sent"),),
+                hashed_horizontal=((ParaId(1), (HashedMessage(RelayBlockNumber(4), ZERO_HEAD),)),),
+            ),
+        ),
     )
     found = verdict(chain, seal(wrong, b"\x09" * 32), old)
     assert verdicts(found) == [
         Verdict.BAD_SEAL,
         Verdict.BAD_PARENT,
         Verdict.RELAY_PARENT_DECREASED,
+        Verdict.BAD_VALIDATION_DATA,
         Verdict.MESSAGES_MISREPORTED,
+        Verdict.ADVANCEMENT_RULE,
         Verdict.DUPLICATE_NODE,
         Verdict.UNSORTED_PROOF,
         Verdict.UNUSED_NODES,
@@ -198,8 +213,8 @@ def test_unused_nodes_are_not_judged_after_the_walk_was_cut_short() -> None:
 def test_verdicts_bear_the_names_of_the_rules_in_their_order_ps52() -> None:
     proof = "DuplicateNode UnsortedProof RootMismatch OmittedBelowBudget UnusedNodes"
     names = (
-        f"BadSeal BadParent RelayParentDecreased MessagesMisreported {proof} BadExtrinsic"
-        " StateRootMismatch"
+        "BadSeal BadParent RelayParentDecreased BadValidationData BadDescendants"
+        f" MessagesMisreported AdvancementRule {proof} BadExtrinsic StateRootMismatch"
     )
     assert [v.value for v in Verdict] == names.split()
 

@@ -1,0 +1,248 @@
+"""Cheats with the inherent: requested keys, held back messages, and false validation data (UP-15).
+
+A message that a block hashes without need is not lost, but its author decides when it arrives. A
+requested key that a block does not prove would leave its handler without an answer.
+"""
+
+from pubsub_emulator.collator.cheats.nodes import drops
+from pubsub_emulator.collator.cheats.situation import Situation
+from pubsub_emulator.collator.cheats.steps import (
+    AddDescendant,
+    AddHashed,
+    AddMessage,
+    Claim,
+    DropHashed,
+    DropMessage,
+    HashMessages,
+    Number,
+    ParentHead,
+    Step,
+)
+from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
+from pubsub_emulator.primitives.draws import Draws
+from pubsub_emulator.primitives.header import aura_pre_digest
+from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.storage_keys import child_root_key
+from pubsub_emulator.primitives.types import Hash, ParaBlockNumber
+from pubsub_emulator.runtime.framework.abridged import InboundMessageId, full_bytes, ordered
+from pubsub_emulator.runtime.framework.message_chains import message_hash
+from pubsub_emulator.runtime.framework.relay_request import ChildKey, RelayStorageKey, TopKey
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.parachain.block import Verdict
+from pubsub_emulator.runtime.parachain.execute import execute_block
+from pubsub_emulator.runtime.parachain.signed_body import SignedBody
+from pubsub_emulator.runtime.parachain.storage import LAST_PROCESSED_DOWNWARD, LAST_PROCESSED_HRMP
+
+_OMITTED = Verdict.OMITTED_BELOW_BUDGET
+_ADVANCEMENT = Verdict.ADVANCEMENT_RULE
+_MISREPORTED = Verdict.MESSAGES_MISREPORTED
+
+
+# Requested keys
+
+
+def _requested(situation: Situation) -> set[Hash]:
+    """Return the nodes of the honest proof that only the requested keys need."""
+    left = situation.walked.requested_bytes
+    found = set()
+    for name in list(situation.walked.taken)[len(situation.proof.static_nodes) :]:
+        if left <= 0:
+            break
+        left -= node_cost(len(situation.walked.taken[name]))
+        found.add(name)
+    return found
+
+
+def _nodes_of(situation: Situation, asked: RelayStorageKey) -> list[Hash]:
+    """Return the nodes that one requested key needs and no static key does."""
+    path: dict[Hash, bytes] = {}
+    match asked:
+        case TopKey(key):
+            situation.relay.prove((key,), {}, path)
+        case ChildKey(storage_key, key):
+            situation.relay.prove((child_root_key(storage_key),), {storage_key: (key,)}, path)
+    own = _requested(situation)
+    return [name for name in path if name in own]
+
+
+def _omit_one(situation: Situation, draws: Draws, *, absent: bool) -> Proposal:
+    values = situation.walked.requested
+    wanted = [asked for asked, value in values.items() if (value is None) == absent]
+    paths = [path for path in (_nodes_of(situation, asked) for asked in wanted) if path]
+    return drops([draws.choice(draws.choice(paths))]) if paths else None
+
+
+@strategy(
+    "omit-requested-key",
+    "keep a value of the relay chain from the parachain",
+    _OMITTED,
+    on_proof=True,
+)
+def omit_requested_key(situation: Situation, draws: Draws) -> Proposal:
+    """Omit a node on the way to a requested key that is present."""
+    return _omit_one(situation, draws, absent=False)
+
+
+@strategy(
+    "omit-requested-absence",
+    "leave open whether a requested key is there",
+    _OMITTED,
+    on_proof=True,
+)
+def omit_requested_absence(situation: Situation, draws: Draws) -> Proposal:
+    """Omit a node that proves the absence of a requested key."""
+    return _omit_one(situation, draws, absent=True)
+
+
+@strategy(
+    "omit-requested-trie",
+    "treat a child trie of the request as if it could not be read",
+    _OMITTED,
+    on_proof=True,
+)
+def omit_requested_trie(situation: Situation, draws: Draws) -> Proposal:
+    """Omit all nodes of one requested child trie."""
+    tries: dict[bytes, dict[Hash, None]] = {}
+    for asked in situation.walked.requested:
+        if isinstance(asked, ChildKey):
+            nodes = tries.setdefault(asked.storage_key, {})
+            nodes.update(dict.fromkeys(_nodes_of(situation, asked)))
+    choices = [list(nodes) for nodes in tries.values() if nodes]
+    return drops(draws.choice(choices)) if choices else None
+
+
+# Messages
+
+
+@strategy(
+    "hold-back-downward",
+    "take no order of the relay chain as long as it suits",
+    _ADVANCEMENT,
+)
+def hold_back_downward(situation: Situation, _draws: Draws) -> Proposal:
+    """Hash all downward messages, against the basic rule."""
+    return (HashMessages(0, 0),) if situation.messages.downward else None
+
+
+@strategy(
+    "hold-back-horizontal",
+    "have the messages of another parachain wait",
+    _ADVANCEMENT,
+)
+def hold_back_horizontal(situation: Situation, draws: Draws) -> Proposal:
+    """Hash the last horizontal messages although there is room for them (the advanced rule)."""
+    messages = situation.messages
+    flat = ordered(messages)
+    _, size = full_bytes(messages)
+    choices = []
+    for at in range(len(flat) - 1, -1, -1):
+        sender, message = flat[at]
+        size -= len(message.data)
+        largest = situation.walked.statics.largest_messages.get(sender, 0)
+        if at == 0 or size + largest <= situation.spec.messages_limit:
+            choices.append(at)
+    if not choices:
+        return None
+    kept = draws.choice(choices)
+    steps: list[Step] = []
+    for queue, (sender, sent) in enumerate(messages.horizontal, start=1):
+        first = sum(1 for other, _ in flat[:kept] if other == sender)
+        if first < len(sent):
+            steps.append(HashMessages(queue, first))
+    return tuple(steps)
+
+
+@strategy("hash-before-full", "have a later message carried out first", _MISREPORTED)
+def hash_before_full(situation: Situation, draws: Draws) -> Proposal:
+    """Hash a message of a queue and leave later ones in full."""
+    places = []
+    for queue, (_, messages) in enumerate(situation.messages.queues()):
+        places += [(queue, at, *messages[at]) for at in range(len(messages) - 1)]
+    if not places:
+        return None
+    queue, at, sent_at, data = draws.choice(places)
+    return (DropMessage(queue, at), AddHashed(queue, 0, sent_at, message_hash(data)))
+
+
+@strategy(
+    "hash-of-no-message", "have the parachain wait for a message that nobody sent", _MISREPORTED
+)
+def hash_of_no_message(situation: Situation, draws: Draws) -> Proposal:
+    """Add the hash of a message that is in no queue."""
+    at = len(situation.messages.hashed_downward)
+    return (AddHashed(0, at, situation.relay.number, draws.take(32)),)
+
+
+@strategy("beyond-the-share", "fill the block with messages", _MISREPORTED)
+def beyond_the_share(situation: Situation, _draws: Draws) -> Proposal:
+    """Take a downward message in full for which the share has no room."""
+    messages = situation.messages
+    if situation.waiting is None or not messages.hashed_downward:
+        return None
+    taken = len(messages.downward)
+    extra = situation.waiting.downward[taken]
+    return (DropHashed(0, 0), AddMessage(0, taken, extra.sent_at, extra.msg))
+
+
+@strategy(
+    "wrong-mark",
+    "have a message processed twice, or passed over",
+    Verdict.STATE_ROOT_MISMATCH,
+)
+def wrong_mark(situation: Situation, draws: Draws) -> Proposal:
+    """Claim the state with another `reverse_idx` of the last processed message."""
+    storage = Storage(situation.parent.state.fork())
+    honest = situation.honest
+    header = honest.header
+    outcome = execute_block(
+        storage,
+        situation.spec,
+        situation.parent.header,
+        ParaBlockNumber(header.number),
+        (aura_pre_digest(situation.slot),),
+        honest.inherent,
+        situation.walked,
+        extrinsics=SignedBody(honest.extrinsics),
+    )
+    false = Storage(outcome.state)
+    item = LAST_PROCESSED_DOWNWARD if draws.one_in(2) else LAST_PROCESSED_HRMP
+    mark = item.get(false)
+    if mark is None:
+        return None
+    item.put(false, InboundMessageId(mark.sent_at, mark.reverse_idx + draws.between(1, 3)))
+    return (Claim("state_root", false.commit()),)
+
+
+# Validation data
+
+
+@strategy(
+    "wrong-parent-head",
+    "have the relay chain see another parent than the parachain",
+    Verdict.BAD_VALIDATION_DATA,
+)
+def wrong_parent_head(situation: Situation, draws: Draws) -> Proposal:
+    """State another parent's header, or none, in the inherent."""
+    return (ParentHead(draws.choice((b"", draws.take(40), situation.honest.header.encode()))),)
+
+
+@strategy(
+    "wrong-proof-size",
+    "have room that a block does not have",
+    Verdict.BAD_VALIDATION_DATA,
+)
+def wrong_proof_size(situation: Situation, draws: Draws) -> Proposal:
+    """State another maximum proof size."""
+    return (Number("max_pov_size", situation.spec.max_pov_size + draws.between(1, 9)),)
+
+
+@strategy(
+    "unwanted-descendants",
+    "pretend to build behind the tip of the relay chain",
+    Verdict.BAD_DESCENDANTS,
+)
+def unwanted_descendants(situation: Situation, _draws: Draws) -> Proposal:
+    """Add a header where the chain wants none."""
+    if situation.honest.inherent.descendants:
+        return None
+    return (AddDescendant(0, situation.parent.header.encode()),)

@@ -1,0 +1,255 @@
+"""The messages of a block within its share: which are full, which hashed, and where to go on.
+
+A block may take a sixth of its proof size in messages of each kind, and horizontal ones also what
+the downward ones left (UP-9). The others of its queues are there as hashes, so that the chains over
+the queues still end in the heads that the relay chain proves (UP-10).
+
+The two advancement rules keep an author from hashing everything. They are Cumulus':
+
+    basic      if there is a hashed message, there is a full one                 both kinds
+    advanced   the full bytes, with the largest message that the channel of the
+               first hashed one allows, exceed the share                         horizontal
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.scale import Codec
+from pubsub_emulator.primitives.structs import struct
+from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.codecs import relay_number
+from pubsub_emulator.runtime.framework.message_chains import (
+    HashedMessage,
+    InboundDownwardMessage,
+    InboundHrmpMessage,
+    InboundMessages,
+    message_hash,
+)
+
+
+class _Sent(Protocol):
+    @property
+    def sent_at(self) -> RelayBlockNumber:
+        """The relay block that sent the message."""
+
+
+S = TypeVar("S", bound=_Sent)
+Sent = tuple[ParaId, InboundHrmpMessage]
+"""A horizontal message with its sender."""
+
+
+@dataclass(frozen=True, slots=True)
+class InboundMessageId:
+    """The last message of a queue that a parachain has processed (UP-8).
+
+    It is the one `reverse_idx` places before the last message with this `sent_at`. An index from
+    the front would change when the relay chain drops messages there.
+    """
+
+    sent_at: RelayBlockNumber
+    reverse_idx: int
+
+
+inbound_message_id: Final[Codec[InboundMessageId]] = struct(
+    InboundMessageId,
+    relay_number,
+    scale.u32,
+    rust="cumulus_pallet_parachain_system::parachain_inherent::InboundMessageId",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The last processed messages of a parachain, downward and horizontal."""
+
+    downward: InboundMessageId
+    horizontal: InboundMessageId
+
+
+def unprocessed(messages: Sequence[S], mark: InboundMessageId) -> tuple[S, ...]:
+    """Return the messages after the marked one. `messages` are in the order of sending."""
+    end = 0
+    for at in range(len(messages) - 1, -1, -1):
+        sent_at = messages[at].sent_at
+        if sent_at == mark.sent_at:
+            # The marked message may be older than all that the relay chain still holds.
+            end = max(at - mark.reverse_idx + 1, 0)
+            break
+        if sent_at < mark.sent_at:
+            end = at + 1
+            break
+    return tuple(messages[end:])
+
+
+@dataclass(frozen=True, slots=True)
+class _SentBy:
+    """A horizontal message with its sender, in the order of all senders' messages."""
+
+    sender: ParaId
+    message: InboundHrmpMessage
+
+    @property
+    def sent_at(self) -> RelayBlockNumber:
+        return self.message.sent_at
+
+
+def ordered(messages: InboundMessages) -> list[Sent]:
+    """Return the full horizontal messages in the order of `(sent_at, sender)`."""
+    out = [(sender, message) for sender, sent in messages.horizontal for message in sent]
+    out.sort(key=lambda entry: (entry[1].sent_at, entry[0]))
+    return out
+
+
+def _ordered_hashed(messages: InboundMessages) -> list[tuple[ParaId, HashedMessage]]:
+    out = [(sender, hashed) for sender, sent in messages.hashed_horizontal for hashed in sent]
+    out.sort(key=lambda entry: (entry[1].sent_at, entry[0]))
+    return out
+
+
+def new_messages(waiting: InboundMessages, marks: Marks) -> InboundMessages:
+    """Return the waiting messages that the parachain has not processed yet, all in full."""
+    flat = [_SentBy(sender, message) for sender, message in ordered(waiting)]
+    horizontal = [(each.sender, (each.message,)) for each in unprocessed(flat, marks.horizontal)]
+    downward = unprocessed(waiting.downward, marks.downward)
+    return InboundMessages(downward, tuple(horizontal)).tidy()
+
+
+def _fitting(sizes: Sequence[int], limit: int) -> tuple[int, int]:
+    """Return how many of the first messages fit into `limit` bytes, and how many bytes are left."""
+    for at, size in enumerate(sizes):
+        if size > limit:
+            return at, limit
+        limit -= size
+    return len(sizes), limit
+
+
+def abridged(messages: InboundMessages, limit: int, *, shared: bool = False) -> InboundMessages:
+    """Return the same messages, those beyond the share of `limit` bytes hashed (UP-9).
+
+    Messages that are hashed already are left as they are. With `shared`, both kinds share one
+    `limit`, and horizontal messages do not get one of their own.
+    """
+    if messages.hashed_downward or messages.hashed_horizontal:
+        return messages
+    downward = messages.downward
+    count, left = _fitting([len(each.msg) for each in downward], limit)
+    if not shared:
+        left += limit
+    horizontal = ordered(messages)
+    taken, _ = _fitting([len(each.data) for _, each in horizontal], left)
+    if count == len(downward) and taken == len(horizontal):
+        return messages
+    return InboundMessages(
+        downward[:count],
+        tuple((sender, (each,)) for sender, each in horizontal[:taken]),
+        tuple(_hashed(each) for each in downward[count:]),
+        tuple((sender, (_hashed(each),)) for sender, each in horizontal[taken:]),
+    ).tidy()
+
+
+def _hashed(message: InboundDownwardMessage | InboundHrmpMessage) -> HashedMessage:
+    content = message.msg if isinstance(message, InboundDownwardMessage) else message.data
+    return HashedMessage(message.sent_at, message_hash(content))
+
+
+def full_bytes(messages: InboundMessages) -> tuple[int, int]:
+    """Return the bytes of the full downward and of the full horizontal messages."""
+    downward = sum(len(each.msg) for each in messages.downward)
+    horizontal = sum(len(each.data) for _, sent in messages.horizontal for each in sent)
+    return downward, horizontal
+
+
+def order_faults(messages: InboundMessages) -> Iterator[str]:
+    """Yield a fault if a hashed horizontal message comes before a full one (UP-10)."""
+    full, hashed = ordered(messages), _ordered_hashed(messages)
+    if full and hashed:
+        last = (full[-1][1].sent_at, full[-1][0])
+        first = (hashed[0][1].sent_at, hashed[0][0])
+        if first < last:
+            yield (
+                f"the hashed message of {first[1]}, sent at {first[0]}, comes before the full one"
+                f" of {last[1]}, sent at {last[0]}"
+            )
+
+
+def share_faults(messages: InboundMessages, limit: int, *, shared: bool = False) -> Iterator[str]:
+    """Yield a fault for each kind whose full messages exceed the share (UP-9)."""
+    downward, horizontal = full_bytes(messages)
+    if downward > limit:
+        yield f"{downward} bytes of downward messages exceed the share of {limit}"
+    left = max(limit - downward, 0) + (0 if shared else limit)
+    if horizontal > left:
+        yield f"{horizontal} bytes of horizontal messages exceed the {left} that are left for them"
+
+
+def advancement_faults(
+    messages: InboundMessages,
+    limit: int,
+    largest: Mapping[ParaId, int],
+    *,
+    advanced_downward: int | None = None,
+) -> Iterator[str]:
+    """Yield a fault for each advancement rule that the messages violate (UP-10).
+
+    `largest` has the largest message that each channel allows. `advanced_downward` is the largest
+    downward message if the advanced rule holds for downward messages as well.
+    """
+    downward, horizontal = full_bytes(messages)
+    if messages.hashed_downward:
+        if not messages.downward:
+            yield "downward messages are hashed, and none is there in full"
+        elif advanced_downward is not None and downward + advanced_downward <= limit:
+            yield (
+                f"downward messages are hashed after {downward} bytes, and another"
+                f" {advanced_downward} would fit into the share of {limit}"
+            )
+    hashed = _ordered_hashed(messages)
+    if hashed:
+        sender = hashed[0][0]
+        longest = largest.get(sender, 0)
+        if not messages.horizontal:
+            yield "horizontal messages are hashed, and none is there in full"
+        elif horizontal + longest <= limit:
+            yield (
+                f"horizontal messages are hashed after {horizontal} bytes, and another {longest} of"
+                f" {sender} would fit into the share of {limit}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a parachain stands in its queues after a block."""
+
+    marks: Marks
+    watermark: RelayBlockNumber
+    """The relay block up to which all horizontal messages are processed."""
+
+
+def progress(
+    messages: InboundMessages,
+    before: Progress,
+    relay_parent: RelayBlockNumber,
+) -> Progress:
+    """Return where a parachain stands after a block with these messages (UP-8)."""
+    downward = before.marks.downward
+    if messages.downward:
+        last = messages.downward[-1].sent_at
+        behind = sum(each.sent_at == last for each in messages.hashed_downward)
+        downward = InboundMessageId(last, behind)
+    flat = ordered(messages)
+    if not flat:
+        return Progress(Marks(downward, InboundMessageId(relay_parent, 0)), relay_parent)
+    last = flat[-1][1].sent_at
+    behind = sum(each.sent_at == last for _, each in _ordered_hashed(messages))
+    # All messages of a relay block must be processed before the watermark reaches it.
+    earlier = [each.sent_at for _, each in flat if each.sent_at < last]
+    watermark = before.watermark
+    if not messages.hashed_horizontal:
+        watermark = relay_parent
+    elif not behind:
+        watermark = last
+    elif earlier:
+        watermark = earlier[-1]
+    return Progress(Marks(downward, InboundMessageId(last, behind)), watermark)
