@@ -622,8 +622,8 @@ def _read_spec(reader: Reader) -> Spec:
         if not extra:
             raise reader.wrong("no requested key", reader.at)
     return Spec(
-        para, version, subscriptions, max_pov, reserve, cache, metered, max_cache, depth, value, keys, handler,
-        ref_time, proof_size, bool(flags & 1), extra, bool(flags & 8),
+        para, version, subscriptions, max_pov, reserve, cache, metered, max_cache, depth, value,
+        keys, handler, ref_time, proof_size, bool(flags & 1), extra, bool(flags & 8),
     )  # fmt: skip
 
 
@@ -1526,7 +1526,7 @@ class Heads(NamedTuple):
     """After the hashed ones as well; the relay chain must have it."""
 
 
-def leads_to(
+def leads_to(  # noqa: PLR0917  # a queue has this many parts
     before: bytes,
     full: Messages,
     hashed: Messages,
@@ -1534,8 +1534,9 @@ def leads_to(
     last: int | None,
     relay_number: int,
 ) -> Heads:
-    """A queue's heads; those of a channel opened anew, with no message before the last relay
-    parent, begin at zeros.
+    """Return a queue's heads.
+
+    Those of a channel opened anew, with no message before the last relay parent, begin at zeros.
     """
     kept = chain(before, full)
     found = Heads(kept, chain(kept, hashed))

@@ -163,6 +163,6 @@ def test_changes_of_paths_are_counted_between_blocks() -> None:
 
 def test_static_keys_travel_with_a_request() -> None:
     static = static_request(ParaId(2000), state().top.get)
-    assert len(static.keys) == 8
+    assert len(static.keys) == 13
     request = RelayProofRequest((static.keys[0], TopKey(child_root_key(CHILD))))
     assert joined(static, request).keys == (*static.keys, request.keys[1])
