@@ -34,8 +34,6 @@ COMPILED = [
         "runtime/relay/message_queue": "ring pallet",
         "xcm": "message weigher barriers executor",
         "runtime/pallet_pubsub": "publish",
-        # PRISM: from an operation's bytes to the state of its DID.
-        "prism/core": "wire messages well_formed state process",
     }.items()
     for name in names.split()
 ]
@@ -85,46 +83,15 @@ def extensions() -> list[Extension]:
 
 
 def manual_pages() -> list[tuple[str, list[str]]]:
-    """Write the manual page of each command for a wheel and return the pages.
-
-    They are in section 1 and have the help that `--help` prints on 80 columns.
-    """
+    """Write the manual page of each command for a wheel and return the pages."""
     if "bdist_wheel" not in sys.argv:
         return []
-    import click  # noqa: PLC0415  # a wheel's build asks for it, a plain setup.py need not
-
     sys.path.insert(0, str(ROOT))
-    from pubsub_emulator.cli.main import pubsub  # noqa: PLC0415
+    from development.manual_pages import write_pages  # noqa: PLC0415  # needs click
     from pubsub_emulator.version import VERSION  # noqa: PLC0415
 
-    folder = ROOT / "build" / "man"
-    folder.mkdir(parents=True, exist_ok=True)
-    files: list[str] = []
-    waiting = [pubsub.make_context("pubsub", [], resilient_parsing=True, terminal_width=78)]
-    for context in waiting:
-        command, name = context.command, context.command_path.replace(" ", "-")
-        lines = command.get_help(context).replace("\\", "\\e").replace("-", "\\-").splitlines()
-        text = "\n".join(
-            f"\\&{line}" for line in lines
-        )  # no line is a request, whatever it begins with
-        page = folder / f"{name}.1"
-        title = f'.TH "{name.upper()}" "1" "" "pubsub\\-emulator {VERSION}"'
-        short = command.get_short_help_str(200).replace("-", "\\-")
-        page.write_text(
-            f"{title}\n.SH NAME\n{name} \\- {short}\n.SH USE\n.nf\n{text}\n.fi\n", encoding="utf-8"
-        )
-        files.append(str(page.relative_to(ROOT)))
-        if isinstance(command, click.Group):
-            each = [
-                (name, command.get_command(context, name))
-                for name in command.list_commands(context)
-            ]
-            waiting += [
-                part.make_context(name, [], context, resilient_parsing=True)
-                for name, part in each
-                if part
-            ]
-    return [("share/man/man1", files)]
+    pages = write_pages(ROOT / "build" / "man", f"pubsub-emulator {VERSION}")
+    return [("share/man/man1", [str(page.relative_to(ROOT)) for page in pages])]
 
 
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)

@@ -1,15 +1,18 @@
-"""Compiles the hot modules with mypyc where that is possible, and reads the version.
+"""Compiles the hot modules with mypyc where that is possible, and makes the manual pages.
 
 A wheel is compiled when mypyc and a C compiler are there, unless PUBSUB_PURE=1. With
 PUBSUB_COMPILE=1, a failure to compile is an error. Everything else is in pyproject.toml.
 """
 
+import contextlib
 import os
+import shutil
 import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
 DEMANDED = os.environ.get("PUBSUB_COMPILE") == "1"
@@ -17,7 +20,8 @@ VERSION = "0.3.0"
 """The version of both distributions: a test compares it with the one of `pubsub_emulator`."""
 
 COMPILED = [
-    f"prism/core/{name}.py" for name in ("wire", "messages", "well_formed", "state", "process")
+    f"interchain_events/prism/core/{name}.py"
+    for name in ("wire", "messages", "well_formed", "state", "process")
 ]
 """From a PRISM operation's bytes to the state of its DID."""
 
@@ -28,9 +32,18 @@ def packages() -> list[str]:
     names = []
     for folder in folders:
         parts = folder.relative_to(HERE).parts
-        if parts[:1] not in {("build",), ("dist",)}:
+        if parts[:1] != ("build",):
             names.append(".".join(("interchain_events", *parts)))
     return names
+
+
+class BuildWithoutSetup(build_py):
+    """This file lies in the package's folder and is not a module of it."""
+
+    def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
+        """Return the modules of a package, each with its package, name and file."""
+        modules = super().find_package_modules(package, package_dir)
+        return [module for module in modules if module[:2] != ("interchain_events", "setup")]
 
 
 class BuildAllOrNone(build_ext):
@@ -64,9 +77,49 @@ def extensions() -> list[Extension]:
         from mypyc.build import mypycify  # noqa: PLC0415  # may be missing
 
         options = ("--config-file=", "--ignore-missing-imports", "--follow-imports=silent")
-        return mypycify([*options, *COMPILED], opt_level="3", debug_level="0", group_name="events")
+        with contextlib.chdir(named_sources()):
+            return mypycify(
+                [*options, *COMPILED],
+                opt_level="3",
+                debug_level="0",
+                group_name="events",
+                target_dir=str(HERE / "build"),
+            )
     except (ImportError, SystemExit) as error:  # mypycify exits where mypy finds fault
         return give_up(error)
+
+
+def named_sources() -> Path:
+    """Return a folder with a copy of the package.
+
+    mypy takes the names of packages from their folders. This one has another name in a source
+    distribution.
+    """
+    folder = HERE / "build" / "sources"
+    shutil.rmtree(folder, ignore_errors=True)
+    made = shutil.ignore_patterns("build", "dist", "*.egg-info", "__pycache__", "setup.py")
+    shutil.copytree(HERE, folder / "interchain_events", ignore=made)
+    return folder
+
+
+def manual_pages() -> list[tuple[str, list[str]]]:
+    """Return the manual pages, one of each command.
+
+    They are written in a checkout, which has the program beside this folder, and are part of the
+    source distribution.
+    """
+    if not {"bdist_wheel", "sdist"} & set(sys.argv):
+        return []
+    folder = HERE / "man"
+    if (HERE.parent / "development" / "manual_pages.py").is_file():
+        shutil.rmtree(folder, ignore_errors=True)
+        sys.path.insert(0, str(HERE.parent))
+        from development.manual_pages import write_pages  # noqa: PLC0415  # only in a checkout
+        from interchain_events.extension import EXTENSION  # noqa: PLC0415  # as above
+
+        write_pages(folder, f"interchain-events {VERSION}", EXTENSION)
+    pages = sorted(str(page.relative_to(HERE)) for page in folder.glob("*.1"))
+    return [("share/man/man1", pages)]
 
 
 setup(
@@ -75,5 +128,6 @@ setup(
     packages=packages(),
     package_dir={"interchain_events": "."},
     ext_modules=extensions(),
-    cmdclass={"build_ext": BuildAllOrNone},
+    cmdclass={"build_ext": BuildAllOrNone, "build_py": BuildWithoutSetup},
+    data_files=manual_pages(),
 )

@@ -5,8 +5,8 @@ from functools import cache
 from typing import Final
 
 NAME: Final = "pubsub-emulator"
-PLACES: Final = {"interchain-events": "interchain_events"}
-"""The folders of further distributions in a checkout of this one."""
+PLACES: Final = {NAME: ".", "interchain-events": "interchain_events"}
+"""The folders of distributions in a checkout of this one."""
 
 
 def brings(*extras: str) -> str:
@@ -55,8 +55,9 @@ def _requirement(name: str, extras: str) -> str:
 
     listed = f"[{extras}]" if extras else ""
     checkout = Path(__file__).resolve().parents[2]
-    folder = checkout / PLACES.get(name, ".")
-    if (folder / "pyproject.toml").is_file():  # an editable installation stays editable
+    folder = checkout / PLACES.get(name, "")
+    # An editable installation stays editable.
+    if name in PLACES and (folder / "pyproject.toml").is_file():
         return f"--editable {shlex.quote(f'{folder}{listed}')}"
     url = _origin(name)
     place = urlsplit(url)

@@ -1,4 +1,4 @@
-"""The sdist, the wheel made of it, and an environment with the wheel, for all tests of
+"""The sdists, the wheels made of them, and an environment with both wheels, for all tests of
 packaging.
 """
 
@@ -18,13 +18,30 @@ MADE = (".git", ".venv", ".*cache", "build", "dist", "out", "mutants", "target",
 
 MANIFEST.in leaves out the small ones.
 """
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 
 
 @pytest.fixture(scope="session")
-def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sdist")
-    source = folder / "source"
-    shutil.copytree(ROOT, source, symlinks=True, ignore=shutil.ignore_patterns(*MADE))
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout."""
+    copy = tmp_path_factory.mktemp("source") / "source"
+    shutil.copytree(ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(*MADE))
+    return copy
+
+
+@pytest.fixture(scope="session")
+def sdist(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source distribution of pubsub-emulator, alone in its folder."""
+    return _make_sdist(source, tmp_path_factory.mktemp("sdist"))
+
+
+@pytest.fixture(scope="session")
+def event_sdist(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source distribution of interchain-events, alone in its folder."""
+    return _make_sdist(source / "interchain_events", tmp_path_factory.mktemp("event-sdist"))
+
+
+def _make_sdist(source: Path, folder: Path) -> Path:
     run(
         sys.executable,
         "-c",
@@ -37,42 +54,46 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel(sdist: Path) -> Path:
-    pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check")
-    run(
-        *pip,
-        "--no-index",
-        "--no-deps",
-        "--no-build-isolation",
-        "--wheel-dir",
-        ".",
-        sdist.name,
-        cwd=sdist.parent,
-    )
+    """The wheel of pubsub-emulator."""
+    return _make_wheel(sdist)
+
+
+@pytest.fixture(scope="session")
+def event_wheel(event_sdist: Path) -> Path:
+    """The wheel of interchain-events, whose source distribution has nothing of the other one."""
+    return _make_wheel(event_sdist)
+
+
+def _make_wheel(sdist: Path) -> Path:
+    options = ("--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", ".")
+    run(*PIP, "wheel", *options, sdist.name, cwd=sdist.parent)
     (made,) = sdist.parent.glob("*.whl")
     return made
 
 
 @pytest.fixture(scope="session")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of a fresh environment with the wheel, and the packages that this one has, but
+def installed(wheel: Path, event_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a fresh environment with both wheels, and the packages that this one has, but
     not the project.
     """
     home = tmp_path_factory.mktemp("environment")
     venv.create(home, with_pip=False)
     python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    pip = (
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        python,
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-    )
-    run(*pip, "--no-index", "--no-deps", wheel, cwd=home)
-    places = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=home)
-    Path(places.strip(), "others.pth").write_text(
+    options = ("--python", python, "install", "--quiet", "--no-index", "--no-deps")
+    run(*PIP, *options, wheel, event_wheel, cwd=home)
+    (_packages_of(python) / "others.pth").write_text(
         sysconfig.get_path("purelib") + "\n", encoding="utf-8"
     )
     return python.parent
+
+
+@pytest.fixture(scope="session")
+def site_packages(installed: Path) -> Path:
+    """The folder that both wheels are installed in."""
+    return _packages_of(installed / "python")
+
+
+def _packages_of(python: Path) -> Path:
+    """Return the folder of an interpreter's packages."""
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    return Path(run(python, "-c", code, cwd=python.parent).strip())

@@ -1,6 +1,7 @@
 """Every extra works alone: what its commands need is in it, and without it they name it.
 
-For each extra there is an environment with the wheel and the packages of this extra. In it each
+For each extra there is an environment with its distribution and the packages of this extra. In it
+each
 command that the extra promises does a little of its real work. In an environment without extras
 each of them ends with one line that has the one command that installs what is missing. `pubsub
 demo` alone is not run: it takes a minute, and is made of `run`, `import-relay-proofs` and `audit`.
@@ -22,12 +23,19 @@ from support.command import TINY
 from support.packaging import PATIENCE, Environment, Ran, run
 from support.wat import canister, method
 
+from interchain_events.extension import EXTENSION
 from pubsub_emulator.cli.base.extras import COVERS, PACKAGES, Command
-from pubsub_emulator.cli.exits import FINDINGS, INFRASTRUCTURE
+from pubsub_emulator.cli.exits import FINDINGS, INFRASTRUCTURE, USAGE
+from pubsub_emulator.extension import ELSEWHERE
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-EXTRAS: Final = PROJECT["optional-dependencies"]
+PROJECT, EVENT_PROJECT = (
+    tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+    for file in (ROOT / "pyproject.toml", ROOT / "interchain_events" / "pyproject.toml")
+)
+EXTRAS: Final = PROJECT["optional-dependencies"] | EVENT_PROJECT["optional-dependencies"]
+EVENTS: Final = "icrc72"
+"""The extra of interchain-events that needs no package: the distribution alone."""
 SIGNATURES: Final = ROOT / "tests" / "vectors" / "signatures" / "signatures.json"
 NOBODY: Final = "ws://127.0.0.1:1"
 """The URL of a node that does not run."""
@@ -110,16 +118,11 @@ Environments = Callable[..., Environment]
 
 
 @pytest.fixture(scope="module")
-def environment(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Environments:
-    """Return the environment with the wheel and these extras alone, which is made when it is first
-    wanted.
+def environment(site_packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Environments:
+    """Return the environment with these extras alone, which is made when it is first wanted.
+
+    interchain-events is only in those with an extra of it.
     """
-    places = run(
-        installed / "python",
-        "-c",
-        "import sysconfig; print(sysconfig.get_path('purelib'))",
-        cwd=ROOT,
-    )
 
     @cache
     def made(*extras: str) -> Environment:
@@ -128,10 +131,27 @@ def environment(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> En
         for extra in extras:
             wanted += EXTRAS[extra]
         fresh.link(wanted)
-        fresh.link_wheel(Path(places.strip()))
+        fresh.link_wheels(site_packages, "pubsub_emulator")
+        if set(extras) & set(EXTENSION.extra_names):
+            fresh.link_wheels(site_packages, "interchain_events")
         return fresh
 
     return made
+
+
+@pytest.fixture(scope="module")
+def command(wheel: Path, event_wheel: Path) -> Callable[..., str]:
+    """Return the command that installs extras into an environment, beside the wheels there."""
+
+    def install(environment: Environment, *extras: str) -> str:
+        wanted: dict[Path, list[str]] = {}
+        for extra in extras:
+            file = event_wheel if extra in EXTENSION.extra_names else wheel
+            wanted.setdefault(file, []).append(extra)
+        requirements = [f"{file}[{','.join(listed)}]" for file, listed in wanted.items()]
+        return shlex.join([str(environment.python), "-m", "pip", "install", *requirements])
+
+    return install
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +186,8 @@ def node(environment: Environments, folder: Path) -> Iterator[str]:
         "--port",
         "0",
     )
-    with environment("node").serving(*words, cwd=folder, says=r"relay chain: ws://(\S+)") as found:
+    nodes = environment("node", EVENTS)  # its pallets are on the relay chain
+    with nodes.serving(*words, cwd=folder, says=r"relay chain: ws://(\S+)") as found:
         yield found[1]
 
 
@@ -192,6 +213,72 @@ def _receive(url: str) -> None:
         assert any(line.startswith(b"data:") for line in stream)
 
 
+# Without interchain-events
+
+
+def test_the_emulator_alone_brings_nothing_of_the_event_systems(
+    environment: Environments, tmp_path: Path
+) -> None:
+    bare = environment()
+    printed = run(bare.python, "-W", "ignore", "-c", WITHOUT_EVENTS, cwd=tmp_path)
+    found, new, old = printed.splitlines()
+    assert found == "()"
+    assert new == "No module named 'interchain_events'"
+    assert old.startswith("pubsub_emulator.prism is now interchain_events.prism, and ")
+    assert old.endswith("is not installed: `pip install interchain-events`")
+    helped, toured = bare.pubsub(("--help",), ("tour",), cwd=tmp_path)
+    _expect((helped, toured), 0, 0)
+    listed = {line.split()[0] for line in helped.out.splitlines() if line.startswith("  ")}
+    assert not listed & set(EXTENSION.commands)
+    assert "PRISM" not in toured.out
+
+
+WITHOUT_EVENTS: Final = """
+from importlib import import_module
+from pubsub_emulator.extension import extensions
+
+print(extensions())
+for name in ("interchain_events", "pubsub_emulator.prism"):
+    try:
+        import_module(name)
+    except ModuleNotFoundError as error:
+        print(error)
+"""
+
+
+def test_a_command_of_the_event_systems_says_in_one_line_what_to_install(
+    environment: Environments, tmp_path: Path
+) -> None:
+    assert dict.fromkeys(EXTENSION.commands, EXTENSION.distribution) == ELSEWHERE
+    bare = environment()
+    lines = [(name,) for name in EXTENSION.commands]
+    ended = bare.pubsub(*lines, ("prism", "serve", "--help"), cwd=tmp_path)
+    install = shlex.join([str(bare.python), "-m", "pip", "install", "interchain-events"])
+    for (name, *_), (code, out, err) in zip((*lines, ("prism",)), ended, strict=True):
+        assert (code, out) == (USAGE, "")
+        assert err == (
+            f"pubsub: `pubsub {name}` is part of interchain-events, which `{install}` installs"
+            " (see pubsub --help)\n"
+        )
+
+
+@pytest.mark.parametrize(("extras", "there"), [((), False), ((EVENTS,), True)])
+def test_the_shell_completes_the_commands_of_what_is_installed(
+    extras: tuple[str, ...],
+    there: bool,
+    environment: Environments,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("COMP_WORDS", "pubsub p")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    monkeypatch.setenv("_PUBSUB_COMPLETE", "bash_complete")
+    printed = run(environment(*extras).python, "-m", "pubsub_emulator", cwd=tmp_path)
+    offered = {line.partition(",")[2] for line in printed.splitlines()}
+    assert ("prism" in offered) == there
+    assert "proof-snapshot" in offered
+
+
 # Without extras
 
 
@@ -212,13 +299,15 @@ def test_each_need_of_each_command_is_tried() -> None:
 def test_the_extras_that_cover_others_have_all_of_their_packages() -> None:
     for extra, other in COVERS.items():
         assert set(EXTRAS[other]) < set(EXTRAS[extra])
-    assert set(PACKAGES.values()) < set(EXTRAS)
+    assert set(PACKAGES.values()) < set(PROJECT["optional-dependencies"])
+    assert set(EXTENSION.extras.values()) < set(EVENT_PROJECT["optional-dependencies"])
+    assert sorted(EXTENSION.extra_names) == sorted(EVENT_PROJECT["optional-dependencies"])
 
 
 def test_without_an_extra_a_command_names_the_one_installation_that_it_needs(
-    environment: Environments, wheel: Path, tmp_path: Path
+    environment: Environments, command: Callable[..., str], tmp_path: Path
 ) -> None:
-    bare = environment()
+    bare = environment(EVENTS)
     (tmp_path / "tiny.toml").write_text(TINY)
     (tmp_path / "history" / "_commits").mkdir(parents=True)
     for name in ("distributor.toml", "events.db", "mine.wasm", "operations.hex", "prism.db"):
@@ -230,11 +319,11 @@ def test_without_an_extra_a_command_names_the_one_installation_that_it_needs(
     ended = bare.pubsub(*(shlex.split(call.words) for call in CALLS), cwd=tmp_path)
     assert len(ended) == len(CALLS)
     for call, (code, out, err) in zip(CALLS, ended, strict=True):
-        command = shlex.join([str(bare.python), "-m", "pip", "install", f"{wheel}[{call.extras}]"])
+        install = command(bare, *call.extras.split(","))
         *progress, said = err.splitlines() or [""]
         assert code == INFRASTRUCTURE, (call, code, out, err)
         assert re.fullmatch(
-            rf"pubsub: this needs \w+, which `{re.escape(command)}` brings", said
+            rf"pubsub: this needs \w+, which `{re.escape(install)}` brings", said
         ), (call, err)
         assert not [line for line in progress if "pip install" in line], err
         assert not out or call.words.startswith("log follow"), (
@@ -244,13 +333,12 @@ def test_without_an_extra_a_command_names_the_one_installation_that_it_needs(
 
 
 def test_where_all_but_spark_is_installed_spark_is_named(
-    environment: Environments, recorded: Path, wheel: Path
+    environment: Environments, recorded: Path, command: Callable[..., str]
 ) -> None:
     audit = environment("audit")
     words = ("audit", "run/history", "--out", "never", "--engine", "spark")
     (ended,) = audit.pubsub(words, cwd=recorded)
-    command = shlex.join([str(audit.python), "-m", "pip", "install", f"{wheel}[spark]"])
-    hint = rf"Spark needs py\w+, which `{re.escape(command)}` brings"
+    hint = rf"Spark needs py\w+, which `{re.escape(command(audit, 'spark'))}` brings"
     assert ended.code == INFRASTRUCTURE
     assert re.fullmatch(f"pubsub: {hint}", ended.err.splitlines()[-1])
     assert re.fullmatch(f"EngineLost: {hint}\n", run(audit.python, "-c", SESSION, cwd=recorded))
@@ -266,7 +354,7 @@ except Exception as error:
 
 
 def test_what_can_be_done_without_an_extra_is_done_and_the_rest_is_named(
-    environment: Environments, folder: Path, wheel: Path
+    environment: Environments, folder: Path, command: Callable[..., str]
 ) -> None:
     bare = environment()
     ran, measured = bare.pubsub(
@@ -279,9 +367,8 @@ def test_what_can_be_done_without_an_extra_is_done_and_the_rest_is_named(
         (ran, "audit", "no history was written: "),
         (measured, "plot", "no plot was drawn: "),
     ):
-        command = shlex.join([str(bare.python), "-m", "pip", "install", f"{wheel}[{extra}]"])
         assert words in ended.out + ended.err
-        assert f"which `{command}` brings" in ended.out + ended.err
+        assert f"which `{command(bare, extra)}` brings" in ended.out + ended.err
 
 
 # With one extra
@@ -310,7 +397,6 @@ def test_audit(environment: Environments, recorded: Path) -> None:
         ("evidence", "audit"),
         ("inspect", "run/history"),
         ("explore", "run/history", "--out", "history.html"),
-        ("log", "follow", "run/history", "--log", "history.db"),
         ("migrate", "run/history"),
         ("import-relay-proofs", relay_proofs, "--out", "imported"),
         ("vectors", "check", SIGNATURES),
@@ -332,6 +418,8 @@ def test_audit(environment: Environments, recorded: Path) -> None:
     *done, fetched = ended
     _expect(done, 0, FINDINGS, *[0] * (len(done) - 2))
     assert "no file or folder whose name begins with extrinsics" in fetched.err
+    follow = ("log", "follow", "run/history", "--log", "history.db")
+    _expect(environment("audit", EVENTS).pubsub(follow, cwd=recorded), 0)
 
 
 def test_the_program_is_packed_with_all_that_the_workers_of_an_audit_need(
@@ -398,7 +486,7 @@ def test_spark(environment: Environments, recorded: Path, followed: Path) -> Non
         _receive(found[1])
     script = recorded / "on_spark.py"
     script.write_text(ON_SPARK)
-    printed = run(environment("spark").python, script, cwd=recorded)
+    printed = run(environment("spark", EVENTS).python, script, cwd=recorded)
     assert "digest: " in printed
     assert "nothing is missing" in printed
     assert "\n2 chains\n" in printed
@@ -431,6 +519,10 @@ def test_testing(environment: Environments, tmp_path: Path) -> None:
         environment("testing").python, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=tmp_path
     )
     assert "2 passed" in printed
+    (tmp_path / "test_first.py").write_text(FIRST_TEST_OF_CANISTERS)
+    both = environment("testing", EVENTS)
+    printed = run(both.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=tmp_path)
+    assert "1 passed" in printed
 
 
 FIRST_TEST: Final = """
@@ -450,6 +542,12 @@ def test_a_value_arrives(pubsub_network):
 @given(st.data())
 def test_a_network_is_drawn(data):
     data.draw(networks()).network().step(1)
+"""
+
+
+FIRST_TEST_OF_CANISTERS: Final = """
+def test_subnets_are_made(pubsub_canisters, pubsub_network):
+    assert pubsub_canisters.__module__ == "interchain_events.testing.canisters"
 """
 
 
@@ -567,7 +665,7 @@ def test_evm(environment: Environments, folder: Path) -> None:
 
 def test_icrc72_needs_no_package(environment: Environments, folder: Path) -> None:
     assert EXTRAS["icrc72"] == []
-    ended = environment().pubsub(
+    ended = environment(EVENTS).pubsub(
         ("icrc72", "stories", "--cases", 1, "--no-cheats"),
         ("distributor", "simulate", 1),
         cwd=folder,

@@ -1,4 +1,4 @@
-"""The table of extras in docs/cli.md has the packages and commands of each."""
+"""The tables of extras in docs/cli.md have the packages and commands of each."""
 
 import re
 import tomllib
@@ -12,15 +12,19 @@ from command_reference import leaves
 from pubsub_emulator.cli.base.extras import Command
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+PROJECTS: Final = ("pyproject.toml", "interchain_events/pyproject.toml")
 TITLE: Final = "| extra | for | packages | commands that need it |"
 
 
-def table() -> list[list[str]]:
-    """Return the cells of each row of the table on the page."""
+def tables() -> list[list[list[str]]]:
+    """Return the cells of each row of the tables on the page, one table for each distribution."""
     lines = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8").splitlines()
-    start = lines.index(TITLE) + 2
-    end = lines.index("", start)
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[start:end]]
+    starts = [number + 2 for number, line in enumerate(lines) if line == TITLE]
+    found = []
+    for start in starts:
+        rows = lines[start : lines.index("", start)]
+        found.append([[cell.strip() for cell in row.strip("|").split("|")] for row in rows])
+    return found
 
 
 def packages(requirements: list[str]) -> str:
@@ -51,13 +55,16 @@ def _label(parameter: click.Parameter) -> str:
     return f"`{max(parameter.opts, key=len)}`"
 
 
-def test_the_table_has_the_packages_and_the_commands_of_each_extra() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = [
-        [f"`{extra}`", packages(requirements) or "none", ", ".join(callers(extra)) or "none"]
-        for extra, requirements in project["optional-dependencies"].items()
-    ]
-    assert [[extra, listed, commands] for extra, _, listed, commands in table()] == wanted
+def test_the_tables_have_the_packages_and_the_commands_of_each_extra() -> None:
+    shown = tables()
+    assert len(shown) == len(PROJECTS)
+    for place, table in zip(PROJECTS, shown, strict=True):
+        project = tomllib.loads((ROOT / place).read_text(encoding="utf-8"))["project"]
+        wanted = [
+            [f"`{extra}`", packages(requirements) or "none", ", ".join(callers(extra)) or "none"]
+            for extra, requirements in project["optional-dependencies"].items()
+        ]
+        assert [[extra, listed, commands] for extra, _, listed, commands in table] == wanted
 
 
 def test_each_parameter_with_which_a_command_needs_an_extra_is_one_of_its_own() -> None:

@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 
+import interchain_events
 import pubsub_emulator
 from pubsub_emulator.lazy import homes
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = Path(pubsub_emulator.__file__).parent
-ROOMS = tuple(path.name for path in PACKAGE.iterdir() if path.is_dir())
+PACKAGES = [Path(package.__file__).parent for package in (pubsub_emulator, interchain_events)]
+ROOMS = {path.name for package in PACKAGES for path in package.iterdir() if path.is_dir()}
+STUBS = [stub for package in PACKAGES for stub in sorted(package.glob("*/__init__.pyi"))]
 FACES = [
     "pubsub_emulator",
-    *sorted(f"pubsub_emulator.{path.parent.name}" for path in PACKAGE.glob("*/__init__.pyi")),
+    *(f"{stub.parents[1].name}.{stub.parent.name}" for stub in STUBS),
 ]
 PUBLIC = {
     *FACES,
@@ -53,7 +55,7 @@ def imported_by_users() -> list[tuple[str, str]]:
             if path.suffix in {".py", ".md", ".ipynb"} and not {"_build", "api"} & set(path.parts):
                 text = path.read_text(encoding="utf-8")
                 for module, names in re.findall(
-                    r"from (pubsub_emulator[\w.]*) import ([\w, ]+)", text
+                    r"from ((?:pubsub_emulator|interchain_events)[\w.]*) import ([\w, ]+)", text
                 ):
                     place = path.relative_to(ROOT).as_posix()
                     whole = [f"{module}.{name.strip()}" for name in names.split(",")]
@@ -75,7 +77,13 @@ def test_importing_the_package_or_a_low_room_loads_nothing_above_it() -> None:
     loaded = "{name.split('.')[1] for name in sys.modules if name.startswith('pubsub_emulator.')}"
     code = f"import sys, pubsub_emulator.trie; print(*sorted({loaded}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["primitives", "trie"]
+    assert done.stdout.split() == ["lazy", "moved", "primitives", "trie", "version"]
+
+
+def test_importing_the_emulator_loads_nothing_of_the_event_systems() -> None:
+    code = "import sys, pubsub_emulator.emulator.network; print('interchain_events' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_no_room_is_imported_by_its_bare_name() -> None:

@@ -1,5 +1,5 @@
-"""The metadata that a package index shows, and the source distribution: whole, without junk, and
-its tests run.
+"""The metadata that a package index shows, and the source distributions: whole, without junk, and
+tests run with the sources of the first, which has the whole repository.
 """
 
 import email
@@ -20,9 +20,15 @@ from markdown_it import MarkdownIt
 from pubsub_emulator.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
-WHOLE = (".ci", "bench", "changes", "development", "docs", "examples", "interop", "tests")
+WHOLE = (
+    *(".ci", "bench", "changes", "development", "docs", "examples", "interchain_events"),
+    *("interop", "tests"),
+)
 """Folders of the repository that the source distribution holds with all of their files."""
-JUNK = {"__pycache__", ".hypothesis", ".pytest_cache", "_build", "target"}
+JUNK = {
+    *("__pycache__", ".hypothesis", ".pytest_cache", "_build", "build", "man", "target"),
+    "interchain_events.egg-info",
+}
 """Folders that programs make beside the sources."""
 GENERATED = ("docs/api/", "interop/rust/Cargo.lock")
 LARGEST = 10_000_000
@@ -43,6 +49,14 @@ def unpacked(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def metadata(unpacked: Path) -> email.message.Message:
     return email.message_from_string((unpacked / "PKG-INFO").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def event_metadata(event_sdist: Path) -> email.message.Message:
+    with tarfile.open(event_sdist) as archive:
+        file = archive.extractfile(f"interchain_events-{VERSION}/PKG-INFO")
+        assert file is not None
+        return email.message_from_bytes(file.read())
 
 
 def files(root: Path) -> set[str]:
@@ -89,13 +103,16 @@ def described(folder: Path) -> str:
     return ended.stdout
 
 
-def test_an_index_shows_authors_addresses_and_the_readme(metadata: email.message.Message) -> None:
-    assert metadata["Author"] == "the pubsub-emulator authors"
-    addresses = [line.rpartition(", ")[2] for line in metadata.get_all("Project-URL", [])]
-    assert addresses
-    assert all(urlsplit(address).scheme == "https" for address in addresses)
-    assert metadata["Description-Content-Type"] == "text/markdown"
-    assert "# pubsub-emulator\n" in str(metadata.get_payload())
+def test_an_index_shows_authors_addresses_and_the_readme(
+    metadata: email.message.Message, event_metadata: email.message.Message
+) -> None:
+    for shown, title in ((metadata, "pubsub-emulator"), (event_metadata, "interchain-events")):
+        assert shown["Author"] == "the pubsub-emulator authors"
+        addresses = [line.rpartition(", ")[2] for line in shown.get_all("Project-URL", [])]
+        assert addresses
+        assert all(urlsplit(address).scheme == "https" for address in addresses)
+        assert shown["Description-Content-Type"] == "text/markdown"
+        assert f"# {title}\n" in str(shown.get_payload())
 
 
 def test_every_link_of_the_description_is_absolute(
@@ -108,6 +125,14 @@ def test_every_link_of_the_description_is_absolute(
     named = set(re.findall(r"\(`([^`]+\.\w+)`\)", text))
     assert {"docs/index.md", "CONTRIBUTING.md", "docs/images/path-of-a-key.svg"} <= named
     assert not [name for name in named if not (unpacked / name).is_file() and "/" in name]
+
+
+def test_every_link_of_the_description_of_the_event_systems_is_absolute(
+    event_metadata: email.message.Message,
+) -> None:
+    found = list(links(str(event_metadata.get_payload())))
+    assert found
+    assert not [link for link in found if urlsplit(link).scheme != "https"]
 
 
 def test_with_the_address_of_a_repository_the_links_lead_there(tmp_path: Path) -> None:
@@ -129,11 +154,17 @@ def test_with_the_address_of_a_repository_the_links_lead_there(tmp_path: Path) -
     assert not [path for path in paths if not (ROOT / path).exists()]
 
 
-def test_the_wheel_has_the_same_description(wheel: Path, metadata: email.message.Message) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-        of_wheel = email.message_from_string(archive.read(name).decode())
-    assert of_wheel.get_payload() == metadata.get_payload()
+def test_the_wheels_have_the_same_descriptions(
+    wheel: Path,
+    metadata: email.message.Message,
+    event_wheel: Path,
+    event_metadata: email.message.Message,
+) -> None:
+    for file, of_sdist in ((wheel, metadata), (event_wheel, event_metadata)):
+        with zipfile.ZipFile(file) as archive:
+            (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+            of_wheel = email.message_from_string(archive.read(name).decode())
+        assert of_wheel.get_payload() == of_sdist.get_payload()
 
 
 def test_the_sdist_has_every_file_of_the_repository_and_no_other(unpacked: Path) -> None:
@@ -149,6 +180,7 @@ def test_the_sdist_has_every_file_of_the_repository_and_no_other(unpacked: Path)
         "LICENSE",
         "README.md",
         "SECURITY.md",
+        "biome.jsonc",
         "constraints.txt",
         "dev.py",
     }
@@ -162,14 +194,30 @@ def test_the_sdist_has_every_file_of_the_repository_and_no_other(unpacked: Path)
     }
 
 
-def test_the_sdist_has_no_links_nothing_that_was_made_and_a_sensible_size(sdist: Path) -> None:
-    with tarfile.open(sdist) as archive:
-        members = archive.getmembers()
-    assert all(member.isfile() or member.isdir() for member in members)
-    names = [member.name.partition("/")[2] for member in members]
-    assert not [name for name in names if JUNK & set(name.split("/")) or name.startswith(GENERATED)]
-    assert not [name for name in names if name.endswith((".pyc", ".so"))]
-    assert sdist.stat().st_size < LARGEST
+def test_an_sdist_has_no_links_nothing_that_was_made_and_a_sensible_size(
+    sdist: Path, event_sdist: Path
+) -> None:
+    for file in (sdist, event_sdist):
+        with tarfile.open(file) as archive:
+            members = archive.getmembers()
+        assert all(member.isfile() or member.isdir() for member in members)
+        names = [member.name.partition("/")[2] for member in members]
+        assert not [name for name in names if name.startswith(GENERATED)]
+        assert not [name for name in names if name.endswith((".pyc", ".so"))]
+        assert file.stat().st_size < LARGEST
+        junk = {part for name in names for part in name.split("/")} & JUNK
+        made_for_it = {"man", "interchain_events.egg-info"} if file == event_sdist else set()
+        assert junk == made_for_it
+
+
+def test_the_sdist_of_the_event_systems_has_every_file_of_its_folder_and_no_other(
+    event_sdist: Path,
+) -> None:
+    with tarfile.open(event_sdist) as archive:
+        members = [member for member in archive.getmembers() if member.isfile()]
+    held = {member.name.partition("/")[2] for member in members}
+    made = {name for name in held if name.startswith(("man/", "interchain_events.egg-info/"))}
+    assert held - made == files(ROOT / "interchain_events") | {"PKG-INFO", "setup.cfg"}
 
 
 def test_tests_of_the_sdist_pass_with_its_own_sources(unpacked: Path) -> None:

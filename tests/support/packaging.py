@@ -95,10 +95,14 @@ class Environment:
                 target.symlink_to(Path(str(distribution.locate_file(place))))
         return set(wanted)
 
-    def link_wheel(self, packages: Path) -> None:
-        """Add the project as another environment has it installed, below `packages`."""
-        for place in packages.glob("pubsub_emulator*"):
-            (self.packages / place.name).symlink_to(place)
+    def link_wheels(self, packages: Path, *names: str) -> None:
+        """Add packages of this project as another environment has them installed, below `packages`.
+
+        Each is given with its metadata.
+        """
+        for name in names:
+            for place in (packages / name, *packages.glob(f"{name}-*.dist-info")):
+                (self.packages / place.name).symlink_to(place)
 
     def pubsub(self, *lines: Iterable[object], cwd: Path, **variables: str) -> list[Ran]:
         """Run commands of `pubsub` one after the other in one process, each given as its words."""

@@ -1,9 +1,9 @@
 """Test the project with other versions of Python and of its dependencies.
 
 `python tests/versions/lanes.py` runs every lane, and with names only those lanes. A lane has an
-environment of its own below `build/versions`. The project's dependencies and all extras except
-`spark` are installed there. All tests run, except `LEFT_OUT` and those that need Spark or a browser
-or are slow. `--keep` writes the results to `tests/versions/results`, too.
+environment of its own below `build/versions`. Both distributions, their dependencies and all extras
+except `spark` are installed there. All tests run, except `LEFT_OUT` and those that need Spark or a
+browser or are slow. `--keep` writes the results to `tests/versions/results`, too.
 
 A test that is skipped has failed. A lane whose Python is missing fails where CI is set. At a desk
 it is named and left out.
@@ -34,6 +34,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 ENVIRONMENTS: Final = ROOT / "build" / "versions"
 RESULTS: Final = Path(__file__).resolve().parent / "results"
 CONSTRAINTS: Final = ROOT / "constraints.txt"
+DISTRIBUTIONS: Final = (ROOT, ROOT / "interchain_events")
+"""The folders of the distributions. Only the first has dependency groups."""
 
 SPARK: Final = "spark"
 """The extra that no lane installs."""
@@ -199,30 +201,33 @@ def _version(python: Path) -> str:
 # The requirements
 
 
-def read_project() -> dict[str, Any]:
-    """Return the parsed `pyproject.toml`."""
-    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+def read_projects() -> list[dict[str, Any]]:
+    """Return the parsed `pyproject.toml` of each distribution."""
+    files = [folder / "pyproject.toml" for folder in DISTRIBUTIONS]
+    return [tomllib.loads(file.read_text(encoding="utf-8")) for file in files]
 
 
 def dependencies(
-    project: dict[str, Any], *, leave_out: Iterable[str] = (SPARK,)
+    projects: Iterable[dict[str, Any]], *, leave_out: Iterable[str] = (SPARK,)
 ) -> dict[str, Requirement]:
-    """Return the dependencies and those of the extras by name.
+    """Return the dependencies and those of the extras of all distributions by name.
 
-    Raises `LaneError` if two extras want different versions of a package: the lower bound of one
-    would be untested.
+    One distribution's dependency on another one is not in a project file. Raises `LaneError` if two
+    of them want different versions of a package: the lower bound of one would be untested.
     """
-    texts = list(project["project"]["dependencies"])
-    for extra, wanted in project["project"]["optional-dependencies"].items():
-        if extra not in leave_out:
-            texts += wanted
+    texts: list[str] = []
+    for project in projects:
+        texts += project["project"].get("dependencies", [])
+        for extra, wanted in project["project"]["optional-dependencies"].items():
+            if extra not in leave_out:
+                texts += wanted
     by_name: dict[str, Requirement] = {}
     for text in texts:
         requirement = Requirement(text)
         name = canonicalize_name(requirement.name)
         known = by_name.setdefault(name, requirement)
         if known.specifier != requirement.specifier:
-            raise LaneError(f"pyproject.toml wants both {known} and {requirement}")
+            raise LaneError(f"the project files want both {known} and {requirement}")
     return by_name
 
 
@@ -245,15 +250,15 @@ def group(project: dict[str, Any], name: str) -> Iterator[str]:
             yield entry
 
 
-def requirements(lane: Lane, project: dict[str, Any]) -> list[str]:
+def requirements(lane: Lane, projects: list[dict[str, Any]]) -> list[str]:
     """Return the requirements of a lane's environment, the project itself excepted."""
-    wanted = dependencies(project)
+    wanted = dependencies(projects)
     lines = []
     for requirement in wanted.values():
         extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
         pin = f"=={lower_bound(requirement)}" if lane.lowest else str(requirement.specifier)
         lines.append(f"{requirement.name}{extras}{pin}")
-    for text in group(project, "test"):
+    for text in group(projects[0], "test"):
         name = canonicalize_name(Requirement(text).name)
         if name not in wanted and name not in NOT_FOR_LANES and name != WITHOUT_A_TAG:
             lines.append(text)
@@ -270,12 +275,12 @@ def folder(lane: Lane) -> Path:
 
 def install(lane: Lane, python: Path) -> None:
     """Make a lane's environment anew. Raises `LaneError`."""
-    project = read_project()
+    projects = read_projects()
     say(lane, f"installing into {folder(lane).relative_to(ROOT)}")
     run_uv("venv", "--clear", "--no-project", "--python", str(python), str(folder(lane)))
     wanted = folder(lane) / "requirements.in"
     locked = folder(lane) / "requirements.txt"
-    wanted.write_text("\n".join(requirements(lane, project)) + "\n", encoding="utf-8")
+    wanted.write_text("\n".join(requirements(lane, projects)) + "\n", encoding="utf-8")
     if lane.lowest:
         # uv keeps the versions of an existing lock where it can: test tools stay as in
         # constraints.txt.
@@ -286,14 +291,17 @@ def install(lane: Lane, python: Path) -> None:
     packages = interpreter(lane).parents[1] / "lib" / f"python{lane.python}" / "site-packages"
     redis = next(
         text
-        for text in group(project, "test")
+        for text in group(projects[0], "test")
         if canonicalize_name(Requirement(text).name) == WITHOUT_A_TAG
     )
     run_uv(
         "pip", "install", "--no-deps", "--python-version", "3.11", "--target", str(packages), redis
     )
-    editable = ("--no-deps", "--config-settings", "editable_mode=compat", "--editable", str(ROOT))
-    run_uv("pip", "install", *within, *editable)
+    compat = ("--config-settings", "editable_mode=compat")
+    for distribution in DISTRIBUTIONS:
+        # Compat mode would put the second package's own folder on the path.
+        mode = compat if distribution == ROOT else ()
+        run_uv("pip", "install", *within, "--no-deps", *mode, "--editable", str(distribution))
 
 
 def interpreter(lane: Lane) -> Path:
@@ -376,7 +384,7 @@ def installed(lane: Lane) -> dict[str, str]:
         run_uv("pip", "list", "--format", "json", "--python", str(interpreter(lane)))
     )
     versions = {canonicalize_name(entry["name"]): entry["version"] for entry in listed}
-    wanted = dependencies(read_project())
+    wanted = dependencies(read_projects())
     for name, requirement in wanted.items():
         if lane.lowest and Version(versions[name]) != Version(lower_bound(requirement)):
             raise LaneError(

@@ -1,42 +1,54 @@
-"""Every version of Python that pyproject.toml claims has a lane, and a lane tests what it says."""
+"""Each version of Python that the project files claim has a lane, and a lane tests what it says."""
 
 import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 from versions import lanes
 
-PROJECT = lanes.read_project()
+PROJECTS = lanes.read_projects()
 LOWEST = next(lane for lane in lanes.LANES if lane.lowest)
 NEWEST = lanes.LANES[-1]
 PINNED = "3.11"
 """The Python of the usual run."""
 
 
-def claimed() -> list[str]:
+def claimed(project: dict[str, Any]) -> list[str]:
     """The minor versions of Python among the classifiers."""
     found = (
         re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", text)
-        for text in PROJECT["project"]["classifiers"]
+        for text in project["project"]["classifiers"]
     )
     return [match.group(1) for match in found if match is not None]
 
 
-def test_the_pythons_of_the_lanes_are_those_of_the_classifiers() -> None:
-    assert sorted({PINNED, *(lane.python for lane in lanes.LANES)}) == sorted(claimed())
-    assert PROJECT["project"]["requires-python"] == f">={PINNED}"
+@pytest.mark.parametrize("project", PROJECTS, ids=[each["project"]["name"] for each in PROJECTS])
+def test_the_pythons_of_the_lanes_are_those_of_the_classifiers(project: dict[str, Any]) -> None:
+    assert sorted({PINNED, *(lane.python for lane in lanes.LANES)}) == sorted(claimed(project))
+    assert project["project"]["requires-python"] == f">={PINNED}"
+
+
+def test_the_lanes_have_the_dependencies_of_both_distributions() -> None:
+    assert [each["project"]["name"] for each in PROJECTS] == [
+        "pubsub-emulator",
+        "interchain-events",
+    ]
+    assert {"aiohttp", "click", "grpcio", "pyjwt", "wasmtime"} <= lanes.dependencies(
+        PROJECTS
+    ).keys()
+    assert "pyspark" not in lanes.dependencies(PROJECTS)
 
 
 def test_a_package_has_the_same_bounds_in_every_extra() -> None:
-    lanes.dependencies(PROJECT, leave_out=())
-    twice = {
-        "project": {"dependencies": ["click>=8"], "optional-dependencies": {"more": ["Click>=9"]}}
-    }
-    with pytest.raises(lanes.LaneError, match="wants both click>=8 and Click>=9"):
-        lanes.dependencies(twice)
+    lanes.dependencies(PROJECTS, leave_out=())
+    first = {"project": {"dependencies": ["click>=8"], "optional-dependencies": {}}}
+    second = {"project": {"optional-dependencies": {"more": ["Click>=9"]}}}
+    with pytest.raises(lanes.LaneError, match="want both click>=8 and Click>=9"):
+        lanes.dependencies([first, second])
 
 
 @pytest.mark.parametrize("text", ["click", "click==8", "click<9"])
@@ -47,22 +59,20 @@ def test_a_dependency_without_a_lower_bound_is_refused(text: str) -> None:
 
 def test_a_lowest_lane_pins_dependencies_and_leaves_tools_open() -> None:
     project = {
-        "project": {
-            "dependencies": ["rich>=13.7"],
-            "optional-dependencies": {"sql": ["psycopg[pool]>=3.2"], "spark": ["x"]},
-        },
+        "project": {"dependencies": ["rich>=13.7"], "optional-dependencies": {"spark": ["x"]}},
         "dependency-groups": {
             "core": ["pytest>=8", "rich>=10"],
             "test": [{"include-group": "core"}, "grpcio-status>=1"],
         },
     }
-    assert lanes.requirements(LOWEST, project) == [
+    other = {"project": {"optional-dependencies": {"sql": ["psycopg[pool]>=3.2"]}}}
+    assert lanes.requirements(LOWEST, [project, other]) == [
         "rich==13.7",
         "psycopg[pool]==3.2",
         "pytest>=8",
         "pip",
     ]
-    assert lanes.requirements(NEWEST, project) == [
+    assert lanes.requirements(NEWEST, [project, other]) == [
         "rich>=13.7",
         "psycopg[pool]>=3.2",
         "pytest>=8",
@@ -114,10 +124,10 @@ def test_a_lane_whose_tests_fail_fails_and_keeps_no_result(
 def test_a_lowest_lane_with_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     listed = [
         {"name": name, "version": lanes.lower_bound(each)}
-        for name, each in lanes.dependencies(PROJECT).items()
+        for name, each in lanes.dependencies(PROJECTS).items()
     ]
     monkeypatch.setattr(lanes, "run_uv", lambda *_arguments: json.dumps(listed))
-    assert lanes.installed(LOWEST).keys() == lanes.dependencies(PROJECT).keys()
+    assert lanes.installed(LOWEST).keys() == lanes.dependencies(PROJECTS).keys()
     listed[0]["version"] = "9999"
     with pytest.raises(lanes.LaneError, match="9999 is installed instead of"):
         lanes.installed(LOWEST)

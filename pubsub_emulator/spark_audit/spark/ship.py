@@ -7,7 +7,9 @@
                   the same version and platform
 
 Of the project, both contain sources only, so they work whether or not its packages are compiled on
-this machine.
+this machine. Both contain the installed extensions with their entry points: workers decode events
+of their pallets, too. What only commands of extensions import (gRPC, drivers of databases) is left
+out.
 """
 
 import gzip
@@ -19,10 +21,12 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.resources import files as files_of
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 import pubsub_emulator
+from pubsub_emulator.extension import extensions
 from pubsub_emulator.primitives.errors import MissingPackage, PubsubError
 
 PACKAGE: Final = "pubsub_emulator"
@@ -46,6 +50,10 @@ main()
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The time of all files in a zip, so that equal sources give equal bytes."""
 _LEFT_OUT: Final = frozenset({"__pycache__", "tests", "include"})
+_MADE: Final = frozenset({"build", "dist", "man"})
+"""Folders that builds leave in a package of a checkout."""
+_ENTRY_POINTS: Final = frozenset({"METADATA", "entry_points.txt"})
+"""Files of a distribution's metadata by which an extension is found."""
 _COMPILED: Final = frozenset({".pyc", ".so", ".pyd"})
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -129,13 +137,27 @@ def required_distributions() -> list[str]:
 
 
 def _sources() -> Iterator[tuple[str, Path]]:
-    """Yield the project's files by their names in an archive.
+    """Yield the files of the project and of the extensions by their names in an archive."""
+    yield from _sources_of(source_root() / PACKAGE)
+    for extension in extensions():
+        yield from _sources_of(Path(str(files_of(extension.package))))
+        for name, path in _distribution_files(extension.distribution).items():
+            if path.name in _ENTRY_POINTS and path.parent.suffix == ".dist-info":
+                yield name, path
+
+
+def _sources_of(package: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the files of a package by their names in an archive.
 
     Compiled and hidden files are left out: editors and tools put them there.
     """
-    root = source_root()
-    for folder, below, names in os.walk(root / PACKAGE):
-        below[:] = sorted(name for name in below if not name.startswith("."))
+    root = package.parent
+    for folder, below, names in os.walk(package):
+        below[:] = sorted(
+            name
+            for name in below
+            if not name.startswith(".") and not name.endswith(".egg-info") and name not in _MADE
+        )
         for path in (Path(folder, name) for name in sorted(names) if not name.startswith(".")):
             if path.suffix not in _COMPILED and path.is_file():
                 yield path.relative_to(root).as_posix(), path

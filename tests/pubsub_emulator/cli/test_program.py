@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from pubsub_emulator import extension
 from pubsub_emulator.cli.base.program import callable_here, program
+from pubsub_emulator.extension import Extension
 from pubsub_emulator.files import extras
 
 
@@ -71,6 +73,23 @@ def test_in_a_checkout_the_checkout_is_installed() -> None:
     assert (python, pip) == (sys.executable, ["-m", "pip", "install", "--editable"])
     place = Path(wanted.removesuffix("[audit]"))
     assert (place / "pyproject.toml").is_file()
+
+
+def test_an_extra_of_each_distribution_is_installed_from_its_own_folder() -> None:
+    words = shlex.split(extras.install_command.__wrapped__("audit", "events", "prism"))
+    root, events = (Path(word.rpartition("[")[0]) for word in words if "[" in word)
+    assert words[-4:] == ["--editable", f"{root}[audit]", "--editable", f"{events}[events,prism]"]
+    assert events == root / "interchain_events"
+    assert (events / "pyproject.toml").is_file()
+
+
+def test_a_distribution_of_somebody_else_is_not_looked_for_in_the_checkout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    theirs = Extension(distribution="their-pallets", package="theirs", extra_names=("more",))
+    monkeypatch.setattr(extension, "extensions", lambda: (theirs,))
+    words = shlex.split(extras.install_command.__wrapped__("more"))
+    assert words[1:] == ["-m", "pip", "install", "their-pallets[more]"]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
@@ -39,9 +40,10 @@ def test_an_environment_is_the_same_bytes_whenever_it_is_packed(tmp_path: Path) 
     assert first.read_bytes() == second.read_bytes()
     with tarfile.open(first) as archive:
         names = archive.getnames()
-    assert {PACKAGE, "click", "rich", "sortedcontainers", "xxhash"} <= {
+    assert {PACKAGE, "interchain_events", "click", "rich", "sortedcontainers", "xxhash"} <= {
         name.split("/")[0] for name in names
     }
+    assert len(names) == len(set(names))
     assert not [name for name in names if name.startswith(("/", "..")) or "__pycache__" in name]
 
 
@@ -73,6 +75,39 @@ def test_an_environment_verifies_signatures_in_every_scheme(tmp_path: Path) -> N
     assert done.stdout.split() == ["False", "False"], done.stderr
 
 
+DECODE = """
+from pubsub_emulator.extension import extensions
+for extension in extensions():
+    print(extension.distribution, *__import__(extension.relay_pallets, fromlist=["x"]).PALLETS)
+"""
+
+
+def test_workers_find_the_installed_extensions_and_their_pallets(tmp_path: Path) -> None:
+    """Otherwise a worker would not decode events that the driver decodes."""
+    archive = ship.build_archive(tmp_path / "sources.zip")
+    with zipfile.ZipFile(archive) as packed:
+        names = packed.namelist()
+    assert len(names) == len(set(names))
+    assert not [name for name in names if {"build", "man"} & set(name.split("/"))]
+    # The packages of this environment, without the distributions of this checkout in it.
+    home = tmp_path / "packages"
+    home.mkdir()
+    for name in {"click", "pydantic", "xxhash"} | set(ship.required_distributions()):
+        for file in {entry.parts[0] for entry in distribution(name).files or ()} - {".."}:
+            target = home / file
+            if not target.exists():
+                target.symlink_to(Path(str(distribution(name).locate_file(file))))
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", DECODE],
+        env={"PYTHONPATH": os.pathsep.join((str(archive), str(home)))},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith("interchain-events "), done.stderr
+
+
 def test_what_is_required_in_turn_is_shipped_too() -> None:
     names = required_distributions()
     assert {"pydantic-core", "typing-extensions", "annotated-types", "pygments"} <= set(names)
@@ -94,6 +129,9 @@ def test_what_lies_beside_sources_is_neither_shipped_nor_waited_for(
         (package / name).write_text("secret")
     os.mkfifo(package / "pipe.py")
     (package / "gone.py").symlink_to(tmp_path / "nowhere")
+    (package / "build").mkdir()
+    (package / "build" / "lib.py").write_text("made")
     monkeypatch.setattr(ship, "source_root", lambda: tmp_path)
+    monkeypatch.setattr(ship, "extensions", tuple)
     with zipfile.ZipFile(ship.build_archive(tmp_path / "out.zip")) as archive:
         assert archive.namelist() == [f"{PACKAGE}/code.py"]

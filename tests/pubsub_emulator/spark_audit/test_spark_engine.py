@@ -16,6 +16,7 @@ from pubsub_emulator.spark_audit.judge import task as segment_task
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import import_relay_proofs
 from pubsub_emulator.spark_audit.spark.job import SparkMapper
 from pubsub_emulator.spark_audit.spark.ship import PACKAGE, build_archive
+from pubsub_emulator.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.spark
@@ -137,7 +138,9 @@ def test_the_archive_for_workers_holds_every_package_and_is_reproducible(tmp_pat
     assert first.read_bytes() == second.read_bytes()
     with zipfile.ZipFile(first) as archive:
         names = archive.namelist()
-    assert {name.split("/")[0] for name in names} == {PACKAGE}
+    extension = "interchain_events"
+    about = f"{extension}-{VERSION}.dist-info"
+    assert {name.split("/")[0] for name in names} == {PACKAGE, extension, about}
     assert "pubsub_emulator/spark_audit/spark/units.py" in names
     assert {
         "pubsub_emulator/spark_audit/report/page.css",
