@@ -153,6 +153,7 @@ OWN = {
     ),
     "a row's reader, called by its name, or bytes that such a reader bounded": (
         "cli/commands/evidence/run.py cli/commands/explore/sources.py cli/commands/icrc72/run.py"
+        " cli/commands/prove/sources.py"
         " cli/commands/replay/run.py cli/inspect/kinds.py cli/inspect/parquet.py"
         " cli/session/inspection.py cli/session/network_commands.py client/answers.py"
         " client/decode.py distributor/service/access.py distributor/service/problems.py"
