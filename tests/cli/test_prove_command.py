@@ -34,6 +34,18 @@ from pubsub_emulator.runtime.framework.relay_request import ChildKey, RelayProof
 
 SLOT = "Babe.CurrentSlot"
 CONFIG = "Configuration.ActiveConfig"
+SMALL = """
+name = "small"
+seed = "small"
+relay_blocks = 12
+[[publishers]]
+paras = [1000]
+keys = 4
+value_size = 40
+[[subscribers]]
+para = 2000
+subscribe = [{ publishers = [1000], keys = 2 }]
+"""
 
 
 @pytest.fixture
@@ -385,6 +397,32 @@ def test_a_scenario_is_run_and_its_newest_states_are_proven() -> None:
     assert child["trie"] == hexed(derive_child_key(ParaId(1000)))
     assert child["absent"]
     assert found["parts"]["static keys"]["nodes"] > 0
+
+
+def test_a_run_has_the_states_that_its_blocks_proved(tmp_path: Path) -> None:
+    scenario = tmp_path / "small.toml"
+    scenario.write_text(SMALL)
+    made = CliRunner().invoke(pubsub, ["run", str(scenario), "--out", str(tmp_path / "run")])
+    assert made.exit_code == 0, made.output
+    keys = ("--top", SLOT, "--para", "2000")
+    found = document(str(tmp_path / "run"), *keys, "--blocks", "3")
+    newest = found["block"]["number"]
+    assert [row["number"] for row in found["blocks"]] == [newest - 2, newest - 1, newest]
+    again = document(str(scenario), *keys, "--blocks", f"{newest - 2}-{newest}")
+    assert found == again
+    assert "only the keys that its" in failure(
+        str(tmp_path / "run"), "--top", SLOT, "--blocks", "12-12"
+    )
+
+
+def test_a_saved_session_is_played(tmp_path: Path) -> None:
+    scenario = tmp_path / "small.toml"
+    scenario.write_text(SMALL)
+    file = tmp_path / "session.json"
+    made = CliRunner().invoke(pubsub, ["step", str(scenario)], input=f"step 5\nwrite {file}\n")
+    assert made.exit_code == 0, made.output
+    found = document(str(file), "--top", SLOT, "--blocks", "2")
+    assert found["blocks"] == document(str(scenario), "--top", SLOT, "--blocks", "4-5")["blocks"]
 
 
 def test_a_state_file_has_one_state(tmp_path: Path) -> None:

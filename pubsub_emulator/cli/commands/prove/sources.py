@@ -259,7 +259,11 @@ def _history(path: Path, blocks: Blocks) -> Iterator[KnownState]:
         raise InputError(f"{path}: {faults[0].path}: {faults[0].error}")
     if len(networks) > 1:
         raise InputError(f"{path}: it has several networks: {', '.join(sorted(networks))}")
-    listed = sorted(number for number in roots if blocks.last is None or number <= blocks.last)
+    if blocks.last is None:
+        # Blocks prove the states of older relay blocks, so those of the newest are not known.
+        listed = sorted(number for number, (_, root) in roots.items() if root in nodes)
+    else:
+        listed = sorted(number for number in roots if number <= blocks.last)
     if not listed:
         raise InputError(f"{path}: it has no relay block that is asked for")
     for number in listed[-blocks.count :]:
