@@ -172,6 +172,24 @@ def test_answers_are_kept_for_the_next_call(
     assert (tmp_path / "cache").stat().st_mode & 0o077 == 0
 
 
+def test_blocks_before_one_that_fails_are_kept(cache: tuple[str, str]) -> None:
+    """The third proof fails. The next call asks for the proofs of the third and fourth block."""
+    asked = 0
+
+    def third_fails(method: str, answer: Any) -> Any:
+        nonlocal asked
+        asked += method == "state_getReadProof"
+        failing = method == "state_getReadProof" and asked == 3
+        return "refuse State already discarded" if failing else answer
+
+    with relay_node(RelayNode(fault=third_fails)) as node:
+        words = (node.url, *cache, "--top", SLOT, "--blocks", "4")
+        assert "the state of block 2" in failure(*words)
+        before = len(node.calls)
+        assert len(document(*words)["blocks"]) == 4
+        assert node.calls[before:].count("state_getReadProof") == 2
+
+
 def test_a_kept_answer_that_somebody_changed_is_refused_and_removed(
     node: RelayNode, cache: tuple[str, str], tmp_path: Path
 ) -> None:
