@@ -13,6 +13,12 @@ encode     plain values into SCALE by these types
 node       a chain: headers, storage, events, metadata by runtime
 chain      the same for code that is not asynchronous, and extrinsics
 fork       states of nodes or files that a network can continue from
+
+storage_names    storage keys by name, and their names
+request_states   proofs of requested keys, fetched for some blocks
+request_costs    what a request costs in a block, and over several
+kept_answers     answers that are kept in a folder for the next call
+
 conform    tests whether a chain follows the rules of publishing
 """
 

@@ -101,15 +101,15 @@ class ChainStates:
         `StateUnavailable` if the node does not provide the state.
         """
         nodes: dict[Hash, bytes] = {}
-        if para is not None:
-            fixed = RelayProofRequest(tuple(TopKey(key) for key in fixed_keys(para)))
-            request = joined(request, fixed)
-        self._add(block, nodes, request)
-        if para is not None:
-            # Each channel of the parachain adds a key, which the fixed keys tell.
-            static = static_request(para, lambda key: self._value(block, nodes, TopKey(key)))
-            if set(static.keys) > set(fixed.keys):
-                self._add(block, nodes, static)
+        if para is None:
+            self._add(block, nodes, request)
+            return nodes
+        fixed = RelayProofRequest(tuple(TopKey(key) for key in fixed_keys(para)))
+        self._add(block, nodes, joined(request, fixed))
+        # Each channel of the parachain adds a key, which the fixed keys tell.
+        static = static_request(para, lambda key: self._value(block, nodes, TopKey(key)))
+        if set(static.keys) > set(fixed.keys):
+            self._add(block, nodes, static)
         return nodes
 
     def _value(

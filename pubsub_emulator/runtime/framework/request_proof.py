@@ -88,14 +88,13 @@ def prove(state: State, request: RelayProofRequest) -> RequestProof:
         if asked in found:
             continue
         path: dict[Hash, bytes] = {}
-        match asked:
-            case TopKey(key):
-                state.prove((key,), {}, path)
-                value = state.top.get(key)
-            case ChildKey(storage_key, key):
-                state.prove((), {storage_key: (key,)}, path)
-                trie = state.children.get(storage_key)
-                value = None if trie is None else trie.get(key)
+        if isinstance(asked, TopKey):
+            state.prove((asked.key,), {}, path)
+            value = state.top.get(asked.key)
+        else:
+            state.prove((), {asked.storage_key: (asked.key,)}, path)
+            trie = state.children.get(asked.storage_key)
+            value = None if trie is None else trie.get(asked.key)
         found[asked] = _Way(path, value)
     return _proof(state.root(), found)
 

@@ -38,6 +38,18 @@ from pubsub_emulator.runtime.framework.request_proof import (
 
 SLOT = "Babe.CurrentSlot"
 CONFIG = "Configuration.ActiveConfig"
+SMALL = """
+name = "small"
+seed = "small"
+relay_blocks = 12
+[[publishers]]
+paras = [1000]
+keys = 4
+value_size = 40
+[[subscribers]]
+para = 2000
+subscribe = [{ publishers = [1000], keys = 2 }]
+"""
 
 
 @pytest.fixture
@@ -162,6 +174,24 @@ def test_answers_are_kept_for_the_next_call(
     document(node.url, "--no-cache", "--top", SLOT)
     assert "state_getReadProof" in node.calls[asked:]
     assert (tmp_path / "cache").stat().st_mode & 0o077 == 0
+
+
+def test_blocks_before_one_that_fails_are_kept(cache: tuple[str, str]) -> None:
+    """The third proof fails. The next call asks for the proofs of the third and fourth block."""
+    asked = 0
+
+    def third_fails(method: str, answer: Any) -> Any:
+        nonlocal asked
+        asked += method == "state_getReadProof"
+        failing = method == "state_getReadProof" and asked == 3
+        return "refuse State already discarded" if failing else answer
+
+    with relay_node(RelayNode(fault=third_fails)) as node:
+        words = (node.url, *cache, "--top", SLOT, "--blocks", "4")
+        assert "the state of block 2" in failure(*words)
+        before = len(node.calls)
+        assert len(document(*words)["blocks"]) == 4
+        assert node.calls[before:].count("state_getReadProof") == 2
 
 
 def test_a_kept_answer_that_somebody_changed_is_refused_and_removed(
@@ -389,6 +419,32 @@ def test_a_scenario_is_run_and_its_newest_states_are_proven() -> None:
     assert child["trie"] == hexed(derive_child_key(ParaId(1000)))
     assert child["absent"]
     assert found["parts"]["static keys"]["nodes"] > 0
+
+
+def test_a_run_has_the_states_that_its_blocks_proved(tmp_path: Path) -> None:
+    scenario = tmp_path / "small.toml"
+    scenario.write_text(SMALL)
+    made = CliRunner().invoke(pubsub, ["run", str(scenario), "--out", str(tmp_path / "run")])
+    assert made.exit_code == 0, made.output
+    keys = ("--top", SLOT, "--para", "2000")
+    found = document(str(tmp_path / "run"), *keys, "--blocks", "3")
+    newest = found["block"]["number"]
+    assert [row["number"] for row in found["blocks"]] == [newest - 2, newest - 1, newest]
+    again = document(str(scenario), *keys, "--blocks", f"{newest - 2}-{newest}")
+    assert found == again
+    assert "only the keys that its" in failure(
+        str(tmp_path / "run"), "--top", SLOT, "--blocks", "12-12"
+    )
+
+
+def test_a_saved_session_is_played(tmp_path: Path) -> None:
+    scenario = tmp_path / "small.toml"
+    scenario.write_text(SMALL)
+    file = tmp_path / "session.json"
+    made = CliRunner().invoke(pubsub, ["step", str(scenario)], input=f"step 5\nwrite {file}\n")
+    assert made.exit_code == 0, made.output
+    found = document(str(file), "--top", SLOT, "--blocks", "2")
+    assert found["blocks"] == document(str(scenario), "--top", SLOT, "--blocks", "4-5")["blocks"]
 
 
 def test_a_state_file_has_one_state(tmp_path: Path) -> None:

@@ -10,16 +10,27 @@ from pubsub_emulator.cli.base.options import option, repeatable
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
+def is_folder(source: str | None) -> bool:
+    """Return whether a source is a folder: a history, which only Arrow reads."""
+    return source is not None and Path(source).is_dir()
+
+
 @click.command(
     "prove",
     cls=Command,
-    needs=(Need("client", "source", is_url), Need("client", "request", is_url)),
+    needs=(
+        Need("client", "source", is_url),
+        Need("client", "request", is_url),
+        Need("client", "metadata", is_url),
+        Need("plot", "plot"),
+        Need("audit", "source", is_folder),
+    ),
     epilog=(
         "\b\nExamples:\n"
         "  pubsub prove ws://127.0.0.1:9944 --top System.Number --child 1000 0x0011…\n"
         "  pubsub prove wss://relay.example --request wss://para.example --para 2000\n"
         "  pubsub prove wss://relay.example --request request.toml --blocks 50 --plot cost.svg\n"
-        "  pubsub prove state.json --top Mmr.RootHash --out proof.json\n"
+        "  pubsub prove state.json --top System.Number --out proof.json\n"
         "  pubsub prove --verify proof.json --root 0x1f46…\n"
         "\n\b\nExit codes:\n  0 proven, 1 with --verify: the proof has nodes that no key needs,\n"
         "  2 wrong usage, request or proof, 4 the node does not answer, or not truly\n"

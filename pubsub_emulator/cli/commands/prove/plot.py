@@ -7,8 +7,8 @@ from typing import Final
 from pubsub_emulator.cli.commands.experiment.plot import NoPlotLibrary, specification
 from pubsub_emulator.cli.commands.prove.names import OwnNames
 from pubsub_emulator.client.request_costs import BlockCost
-from pubsub_emulator.files.extras import brings
-from pubsub_emulator.laboratory.experiments.presets import Figure
+from pubsub_emulator.emulator.extras import brings
+from pubsub_emulator.laboratory.experiments.presets import Figure, Row
 
 MOST_BARS: Final = 60
 """The maximum number of keys in a chart: those with the most bytes."""
@@ -32,7 +32,7 @@ def draw_costs(names: OwnNames, blocks: Sequence[BlockCost], file: Path) -> None
 def _by_key(names: OwnNames, block: BlockCost) -> Figure:
     """Return bars of the keys: their own bytes, and their share of shared nodes."""
     costs = sorted(block.request.keys, key=lambda cost: cost.own_bytes + cost.shared_bytes)
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for cost in reversed(costs[-MOST_BARS:]):
         name = names.name(cost.asked)[:_NAME]
         rows.append({"key": name, "bytes": cost.own_bytes, "part": "own nodes"})
@@ -50,7 +50,7 @@ def _by_key(names: OwnNames, block: BlockCost) -> Figure:
 
 def _by_block(blocks: Sequence[BlockCost]) -> Figure:
     """Return lines of the sizes by block."""
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for block in blocks:
         proofs = [("request", block.request), ("static keys", block.static), ("both", block.both)]
         for part, proof in proofs:

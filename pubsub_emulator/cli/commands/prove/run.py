@@ -165,7 +165,14 @@ def _sizes_table(costs: Costs) -> Table:
 
 def _keys_table(costs: Costs) -> Table:
     found = costs.changes()
-    header = ("key", "value", "own nodes", "own bytes", "share of shared", "whole path")
+    header: tuple[str, ...] = (
+        "key",
+        "value",
+        "own nodes",
+        "own bytes",
+        "share of shared",
+        "whole path",
+    )
     rows = []
     for cost in costs.newest.request.keys:
         row: tuple[object, ...] = (

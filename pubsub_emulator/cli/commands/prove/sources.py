@@ -24,6 +24,7 @@ from pubsub_emulator.trie.errors import BadNode, MissingNode
 from pubsub_emulator.trie.lazy import StateUnavailable
 
 if TYPE_CHECKING:
+    from pubsub_emulator.client.kept_answers import KeptAnswers
     from pubsub_emulator.client.request_states import BlockAt, ChainStates
 
 _AT: Final = re.compile(r"(.+://.+)@(0x[0-9a-fA-F]{64}|[0-9]+)")
@@ -77,21 +78,27 @@ class NodeSource:
     states: "ChainStates"
     blocks: "list[BlockAt]"
     names: OwnNames
+    kept: "KeptAnswers | None" = None
+    """Keeps the answers about each block that was proven, also if a later block fails."""
 
     def costs(self, request: RelayProofRequest, para: ParaId | None) -> Iterator[BlockCost]:
         """Yield the cost in each block. Raises `ClientError`, `StateUnavailable`."""
         for block in self.blocks:
-            number = block.header.number
-            nodes = self.states.nodes(block, request, para)
-            state = Provable.of_nodes(Hash(block.header.state_root), nodes)
-            try:
-                cost = cost_of(state, number, block.hash, request, para)
-            except (MissingNode, BadNode) as error:
-                url = self.states.node.url
-                raise StateUnavailable(
-                    f"{url}: the node's proof of block {number} is not whole: {error}"
-                ) from error
+            with nullcontext() if self.kept is None else self.kept.accepted():
+                cost = self._cost(block, request, para)
             yield cost
+
+    def _cost(self, block: "BlockAt", request: RelayProofRequest, para: ParaId | None) -> BlockCost:
+        number = block.header.number
+        nodes = self.states.nodes(block, request, para)
+        state = Provable.of_nodes(Hash(block.header.state_root), nodes)
+        try:
+            return cost_of(state, number, block.hash, request, para)
+        except (MissingNode, BadNode) as error:
+            url = self.states.node.url
+            raise StateUnavailable(
+                f"{url}: the node's proof of block {number} is not whole: {error}"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +168,7 @@ def _node(
                 names = OwnNames(StorageNames(states.metadata(newest)))
             else:
                 names = names_from(metadata, seconds)
-            yield NodeSource(states, listed, names)
+        yield NodeSource(states, listed, names, kept)
 
 
 def _known(source: str, blocks: Blocks) -> Iterator[KnownState]:
@@ -259,7 +266,11 @@ def _history(path: Path, blocks: Blocks) -> Iterator[KnownState]:
         raise InputError(f"{path}: {faults[0].path}: {faults[0].error}")
     if len(networks) > 1:
         raise InputError(f"{path}: it has several networks: {', '.join(sorted(networks))}")
-    listed = sorted(number for number in roots if blocks.last is None or number <= blocks.last)
+    if blocks.last is None:
+        # Blocks prove the states of older relay blocks, so those of the newest are not known.
+        listed = sorted(number for number, (_, root) in roots.items() if root in nodes)
+    else:
+        listed = sorted(number for number in roots if number <= blocks.last)
     if not listed:
         raise InputError(f"{path}: it has no relay block that is asked for")
     for number in listed[-blocks.count :]:

@@ -42,15 +42,16 @@ def verify_file(path: Path, root_text: str) -> Result:
         name = names.name(cost.asked)
         values[name] = None if cost.value is None else hexed(cost.value)
         rows.append((name, "absent" if cost.value is None else words(cost.value, _PREVIEW)))
-    extra = [name for name in map(blake2_256, dict.fromkeys(nodes)) if name not in proof.nodes]
+    hashes = map(blake2_256, dict.fromkeys(nodes))
+    extra = [node_hash for node_hash in hashes if node_hash not in proof.nodes]
     repeated = len(nodes) - len(set(nodes))
     table("keys", ("key", "value"), rows)
     say(
         f"{len(request.keys)} keys are proven under {hexed(root)} by {len(nodes)} nodes,"
         f" {sum(map(len, nodes)):,} bytes"
     )
-    for name in extra:
-        say(f"no key needs node {hexed(name)}")
+    for node_hash in extra:
+        say(f"no key needs node {hexed(node_hash)}")
     if repeated:
         say(f"{repeated} nodes are listed more than once")
     document = {
