@@ -57,9 +57,7 @@ def test_a_relay_block_that_never_was_is_not_found(history: Path, number: int) -
 
 
 @pytest.mark.parametrize("lost", [0, 3, SEGMENTS - 3])
-def test_blocks_are_found_beside_a_segment_that_is_lost(
-    history: Path, tmp_path: Path, lost: int
-) -> None:
+def test_blocks_are_found_beside_a_segment_that_is_lost(tmp_path: Path, lost: int) -> None:
     path = write_history(tmp_path / "history", 2 * SEGMENTS, segment_length=2)
     roots = _roots(path)
     sorted((path / COMMITS).glob("*.json"))[lost].unlink()

@@ -181,12 +181,14 @@ class NodeSource(Source):
             node = SubstrateNode(rpc)
             for offset in (start, end):
                 known = offset.get("after", "")
-                now = await node.block_hash(offset["next"] - 1) if known else None
-                if known and (now is None or hexed(now) != known):
-                    number = offset["next"] - 1
-                    said = "is not there any more" if now is None else f"is {hexed(now)} now"
+                if not known:
+                    continue
+                number = offset["next"] - 1
+                found = await node.block_hash(number)
+                if found is None or hexed(found) != known:
+                    now = "is not there any more" if found is None else f"is {hexed(found)} now"
                     raise SourceError(
-                        f"{self.url}: the stream has read block {number} as {known}, which {said}:"
+                        f"{self.url}: the stream has read block {number} as {known}, which {now}:"
                         " the chain went back; begin a new stream, with another checkpoint"
                     )
             return [hexed(await self._hash(node, number)) for number in numbers]
