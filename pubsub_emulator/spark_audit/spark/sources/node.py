@@ -266,7 +266,8 @@ class NodeSource(Source):
             proofs = await ProofSource("node", ParaId(0), nodes).blocks(
                 first, last, lambda _done: None
             )
-        if proofs and proofs[-1].number == last and hexed(proofs[-1].block) != ends:
+        found = {each.number: each.block for each in proofs}.get(last)
+        if found is not None and hexed(found) != ends:
             raise SourceError(f"{self.url}: block {last} is another one now; the chain went back")
         return [
             (
