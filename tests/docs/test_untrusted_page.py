@@ -193,7 +193,7 @@ OWN = {
         "pubsub_emulator/cli/session/inspection.py",
         "pubsub_emulator/cli/session/network_commands.py",
         "pubsub_emulator/client/answers.py",
-        "pubsub_emulator/client/kept_answers.py",
+        "pubsub_emulator/cli/commands/prove/sources.py",
         "pubsub_emulator/client/decode.py",
         "interchain_events/distributor/service/access.py",
         "interchain_events/distributor/service/problems.py",

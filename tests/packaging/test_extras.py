@@ -224,7 +224,7 @@ def test_the_emulator_alone_brings_nothing_of_the_event_systems(
     found, new, old = printed.splitlines()
     assert found == "()"
     assert new == "No module named 'interchain_events'"
-    assert old.startswith("pubsub_emulator.prism is now interchain_events.prism, and ")
+    assert old.startswith("interchain_events.prism is now interchain_events.prism, and ")
     assert old.endswith("is not installed: `pip install interchain-events`")
     helped, toured = bare.pubsub(("--help",), ("tour",), cwd=tmp_path)
     _expect((helped, toured), 0, 0)
@@ -238,7 +238,7 @@ from importlib import import_module
 from pubsub_emulator.extension import extensions
 
 print(extensions())
-for name in ("interchain_events", "pubsub_emulator.prism"):
+for name in ("interchain_events", "interchain_events.prism"):
     try:
         import_module(name)
     except ModuleNotFoundError as error:

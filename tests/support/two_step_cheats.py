@@ -4,7 +4,7 @@ A collator shows a cheat's first half on block n and its second half on block n 
 are made of one network: in the second one, every other strategy is tried on block n + 1. An audit
 of the second history has to find everything that it finds in the first one.
 
-All pairs take about an hour; from the folder `tests`:
+All pairs take about an hour of CPU for each shape; from the folder `tests`:
 
     python -m support.two_step_cheats [--first NAME …] [--between NAME …] [--shape SHAPE …]
 """

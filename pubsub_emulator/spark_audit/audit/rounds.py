@@ -200,9 +200,9 @@ class Rounds:
         lost = {fault.network for fault in self.lost}
         by_network: dict[str, list[tuple[int, str]]] = {}
         for name in there:
-            network, segment = place_of_manifest(name)
-            if network is not None and segment is not None:
-                by_network.setdefault(network, []).append((segment, name))
+            owner, segment = place_of_manifest(name)
+            if owner is not None and segment is not None:
+                by_network.setdefault(owner, []).append((segment, name))
         for network, manifests in by_network.items():
             last, name = max(manifests)
             self._present[network] = Known(min(manifests)[1], name, last)

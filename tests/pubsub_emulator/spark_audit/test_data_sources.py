@@ -356,3 +356,48 @@ def test_a_client_streams_from_a_node_and_joins_history_findings_and_node(tmp_pa
     assert len(joined) == len(stored)
     assert all(code == verdict for _, code, verdict in joined)
     assert {code for _, code, _ in joined} == {None, "OmittedBelowBudget", "RootMismatch"}
+
+
+# As Spark's own file sources
+
+
+def test_schemas_catalogs_and_limited_streams_work_in_a_session(
+    session: SparkSession, history: Path, tmp_path: Path
+) -> None:
+    source = session.read.format("pubsub_history")
+    whole = source.load(str(history))
+    chosen = source.schema("NUMBER long, chain long").load(str(history))
+    assert chosen.columns == ["NUMBER", "chain"]
+    assert sorted(chosen.collect()) == sorted(whole.select("number", "chain").collect())
+    with pytest.raises(PySparkException, match="column chain is bigint, not string"):
+        source.schema("chain string").load(str(history)).collect()
+    using = f"kept USING pubsub_history OPTIONS (path '{history}', Chain '2000')"
+    with pytest.raises(PySparkException, match="cannot be a table of Spark's catalog"):
+        session.sql(f"CREATE TABLE {using}")
+    session.sql(f"CREATE TEMPORARY VIEW {using}")
+    (counted,) = session.sql("SELECT count(*) AS n, max(chain) AS chain FROM kept").collect()
+    assert (counted.n, counted.chain) == (whole.filter("chain = 2000").count(), 2000)
+
+    stream = (
+        session.readStream.format("pubsub_history")
+        .option("maxSegmentsPerTrigger", 1)
+        .option("chain", "2000")
+        .option("columns", "chain,segment,position")
+        .load(str(history))
+    )
+    query = (
+        stream.writeStream.format("parquet")
+        .option("path", str(tmp_path / "got"))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(PATIENCE)
+    batches = [progress for progress in query.recentProgress if progress["numInputRows"]]
+    segments = History.open(history).commits[-1].segment + 1
+    assert len(batches) == segments > 1
+    assert sum(progress["numInputRows"] for progress in batches) == counted.n
+    (progress,) = batches[0]["sources"]
+    behind = ast.literal_eval(str(progress["latestOffset"]))["dev"]["next"]
+    assert (behind, ast.literal_eval(str(progress["endOffset"]))["dev"]["next"]) == (segments, 1)
+    assert session.read.parquet(str(tmp_path / "got")).count() == counted.n

@@ -181,6 +181,7 @@ def test_names_of_options_and_their_values_have_any_case(history: Path, kind: ty
     [
         ({"paths": '["a","b"]'}, "reads one path; the rows of several are a union"),
         ({"colums": "chain"}, "has no option 'colums'; it has chain, columns, faults, from, max"),
+        ({"owner": "root", "provider": "x"}, "cannot be a table of Spark's catalog"),
         ({"maxBlocksPerTrigger": "0"}, "maxBlocksPerTrigger must be 1 or more"),
         ({"from": "first"}, "option from is 'first', not a whole number"),
         ({"chain": "1000,x"}, "option chain is 'x', not a whole number"),
@@ -192,11 +193,6 @@ def test_wrong_options_are_one_line(history: Path, options: dict[str, str], said
         HistorySource({"path": str(history), **options})
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-def test_a_table_of_a_catalog_passes_properties_that_are_no_options(history: Path) -> None:
-    given = {"owner": "root", "provider": "pubsub_history", "option.path": str(history)}
-    assert HistorySource({"path": str(history), **given}).columns.names
 
 
 # Schemas

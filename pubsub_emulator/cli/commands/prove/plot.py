@@ -7,7 +7,7 @@ from typing import Final
 from pubsub_emulator.cli.commands.experiment.plot import NoPlotLibrary, specification
 from pubsub_emulator.cli.commands.prove.names import OwnNames
 from pubsub_emulator.client.request_costs import BlockCost
-from pubsub_emulator.emulator.extras import brings
+from pubsub_emulator.files.extras import brings
 from pubsub_emulator.laboratory.experiments.presets import Figure, Row
 
 MOST_BARS: Final = 60

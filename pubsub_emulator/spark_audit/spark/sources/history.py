@@ -64,7 +64,10 @@ class OfHistory(Source):
     none, and `OSError`.
     """
 
-    known = ("network", "chain", "from", "maxSegmentsPerTrigger", "maxBlocksPerTrigger")
+    known: ClassVar[tuple[str, ...]] = (
+        *("network", "chain", "from"),
+        *("maxSegmentsPerTrigger", "maxBlocksPerTrigger"),
+    )
     before: ClassVar[int] = 0
     """How many segments before a batch its rows need."""
 

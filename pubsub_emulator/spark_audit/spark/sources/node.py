@@ -181,12 +181,14 @@ class NodeSource(Source):
             node = SubstrateNode(rpc)
             for offset in (start, end):
                 known = offset.get("after", "")
-                now = await node.block_hash(offset["next"] - 1) if known else None
-                if known and (now is None or hexed(now) != known):
-                    number = offset["next"] - 1
-                    said = "is not there any more" if now is None else f"is {hexed(now)} now"
+                if not known:
+                    continue
+                number = offset["next"] - 1
+                found = await node.block_hash(number)
+                if found is None or hexed(found) != known:
+                    now = "is not there any more" if found is None else f"is {hexed(found)} now"
                     raise SourceError(
-                        f"{self.url}: the stream has read block {number} as {known}, which {said}:"
+                        f"{self.url}: the stream has read block {number} as {known}, which {now}:"
                         " the chain went back; begin a new stream, with another checkpoint"
                     )
             return [hexed(await self._hash(node, number)) for number in numbers]
@@ -264,7 +266,8 @@ class NodeSource(Source):
             proofs = await ProofSource("node", ParaId(0), nodes).blocks(
                 first, last, lambda _done: None
             )
-        if proofs and proofs[-1].number == last and hexed(proofs[-1].block) != ends:
+        found = {each.number: each.block for each in proofs}.get(last)
+        if found is not None and hexed(found) != ends:
             raise SourceError(f"{self.url}: block {last} is another one now; the chain went back")
         return [
             (

@@ -111,6 +111,22 @@ def test_an_audit_of_nothing_is_a_page(tmp_path: Path) -> None:
     assert "Everything could be read and judged." in page
 
 
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (0, ""),
+        (1, "1 data file of the history is named"),
+        (7, "7 data files of the history are named"),
+    ],
+)
+def test_files_that_no_manifest_names_are_on_the_page(
+    tmp_path: Path, files: int, said: str
+) -> None:
+    page = _page(forge(tmp_path / "audit", {}, uncommitted_files=files), tmp_path / "out")
+    assert said in page
+    assert ("manifests were lost" in page) == (files > 0)
+
+
 def test_an_audit_that_could_read_nothing_says_so_first(tmp_path: Path) -> None:
     rows = [
         unread(path=f"blocks/{at:03}.parquet", error="a flipped bit", row_group=at)
