@@ -627,6 +627,19 @@ def _read_spec(reader: Reader) -> Spec:
     )  # fmt: skip
 
 
+def encode_flags(spec: Spec) -> bytes:
+    """The flags after a runtime, if one is set, and the requested keys."""
+    flags = spec.accounts | bool(spec.extra_keys) << 2 | spec.charge_extra_keys << 3
+    if not flags:
+        return b""
+    keys = b"".join(
+        b"\x00" + vec(key) if child is None else b"\x01" + vec(child) + vec(key)
+        for child, key in spec.extra_keys
+    )
+    count = compact(len(spec.extra_keys)) if spec.extra_keys else b""
+    return bytes((flags,)) + count + keys
+
+
 def read_relay_key(reader: Reader) -> tuple[bytes | None, bytes]:
     kind = reader.uint(1)
     if kind > 1:
@@ -1947,7 +1960,7 @@ def encode_spec(spec: Spec) -> bytes:
             u32(spec.max_pov_size), bytes((spec.reserve_minimum, spec.cache, spec.metered)),
             u32(spec.max_cache_bytes), depth, u32(spec.max_value_length), u32(spec.max_stored_keys),
             vec(spec.handler.encode()), spec.ref_time.to_bytes(8, "little"),
-            spec.proof_size.to_bytes(8, "little"), b"\x01" * spec.accounts,
+            spec.proof_size.to_bytes(8, "little"), encode_flags(spec),
         )
     )  # fmt: skip
 
