@@ -1532,8 +1532,9 @@ def leads_to(
     last: int | None,
     relay_number: int,
 ) -> Heads:
-    """A queue's heads; those of a channel opened anew, with no message before the last relay
-    parent, begin at zeros.
+    """A queue's heads.
+
+    Those of a channel opened anew, with no message before the last relay parent, begin at zeros.
     """
     kept = chain(before, full)
     found = Heads(kept, chain(kept, hashed))
@@ -1937,7 +1938,8 @@ def encode_spec(spec: Spec) -> bytes:
             u32(spec.para), u32(spec.version), compact(len(spec.subscriptions)), rows, u32(spec.max_pov_size),
             bytes((spec.reserve_minimum, spec.cache, spec.metered)), u32(spec.max_cache_bytes), depth,
             u32(spec.max_value_length), u32(spec.max_stored_keys), vec(spec.handler.encode()),
-            spec.ref_time.to_bytes(8, "little"), spec.proof_size.to_bytes(8, "little"), encode_flags(spec),
+            spec.ref_time.to_bytes(8, "little"), spec.proof_size.to_bytes(8, "little"),
+            encode_flags(spec),
         )
     )  # fmt: skip
 
