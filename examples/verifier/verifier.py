@@ -1547,7 +1547,7 @@ def leads_to(  # noqa: PLR0917  # a queue has this many parts
     last: int | None,
     relay_number: int,
 ) -> Heads:
-    """A queue's heads.
+    """Return a queue's heads.
 
     Those of a channel opened anew, with no message before the last relay parent, begin at zeros.
     """
@@ -1956,9 +1956,9 @@ def encode_spec(spec: Spec) -> bytes:
     depth = b"\x00" if spec.max_depth is None else b"\x01" + u32(spec.max_depth)
     return b"".join(
         (
-            u32(spec.para), u32(spec.version), compact(len(spec.subscriptions)), rows, u32(spec.max_pov_size),
-            bytes((spec.reserve_minimum, spec.cache, spec.metered)), u32(spec.max_cache_bytes), depth,
-            u32(spec.max_value_length), u32(spec.max_stored_keys), vec(spec.handler.encode()),
+            u32(spec.para), u32(spec.version), compact(len(spec.subscriptions)), rows,
+            u32(spec.max_pov_size), bytes((spec.reserve_minimum, spec.cache, spec.metered)),
+            u32(spec.max_cache_bytes), depth, u32(spec.max_value_length), u32(spec.max_stored_keys), vec(spec.handler.encode()),
             spec.ref_time.to_bytes(8, "little"), spec.proof_size.to_bytes(8, "little"),
             encode_flags(spec),
         )
