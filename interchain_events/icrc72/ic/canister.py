@@ -135,10 +135,14 @@ class Host:
     """Work that has not ended."""
     due: int | None = None
     """The time (ns) at which the timer runs, if it is set."""
+    timer: int = 0
+    """The number of the entry of the timer in the list of its subnet."""
     round: int = -1
     """The last round in which the canister was executed."""
     ran: int = 0
     """How many executions it had in that round."""
+    sent: int = 0
+    """The bytes of the requests and answers that it sent in that round."""
     life: int = 0
     """How often the code was changed."""
     cycles: int = 0
@@ -319,3 +323,7 @@ class Canister:
     def state_bytes(self) -> bytes:
         """Return the state as bytes, so that it can be compared."""
         return self.pre_upgrade()
+
+    def state_size(self) -> int:
+        """Return the size of the state in bytes."""
+        return len(self.state_bytes())

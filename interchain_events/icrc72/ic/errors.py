@@ -31,6 +31,10 @@ class Trap(IcError):
     """A canister aborts an execution, and the network undoes everything that it did (IC-4)."""
 
 
+class ModuleError(IcError):
+    """Bytes are not a module that a canister can run."""
+
+
 class NotAdmitted(IcError):
     """A canister or its subnet does not admit a message from a user (IC-10)."""
 

@@ -122,7 +122,7 @@ def _controlled(host: Host, call: Call) -> Host:
 def _status_of(host: Host) -> tuple[object, ...]:
     """Return the record of `canister_status`. Settings that are not emulated are 0."""
     status: Variant[str, None] = Variant(host.status if host.code is not None else STOPPED, None)
-    size = 0 if host.code is None else len(host.code.state_bytes())
+    size = 0 if host.code is None else host.code.state_size()
     digest = None if host.code is None else host.code.module_hash
     return status, size, host.cycles, (host.controllers, 0, 0, 0), digest, 0
 

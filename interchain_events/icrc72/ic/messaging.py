@@ -6,7 +6,7 @@ times bounded calls out. `network.CanisterNetwork` adds the execution of caniste
 
 import heapq
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from interchain_events.icrc72.ic.canister import (
     GUARANTEED,
@@ -20,6 +20,9 @@ from interchain_events.icrc72.ic.canister import (
 from interchain_events.icrc72.ic.principal import Principal, subnet_of
 from pubsub_emulator.primitives.draws import draw
 
+CALL_BYTES: Final = 1 << 10
+"""The bytes that a request takes besides its argument."""
+
 
 @dataclass(frozen=True, slots=True)
 class MessageLimits:
@@ -29,8 +32,15 @@ class MessageLimits:
     """The most bytes of a request or response."""
     under_way: int = 500
     """How many requests from one canister to another may be under way."""
+    under_way_bytes: int = 64 << 20
+    """The most bytes of the requests of one canister that are under way or not answered.
+
+    Each takes `CALL_BYTES` until it is answered, and its argument until it is executed.
+    """
     messages_a_round: int = 100
     """How many messages a canister executes in a round."""
+    bytes_a_round: int = 32 << 20
+    """How many bytes a canister sends in a round before its other messages wait for the next."""
     timeout: int = 10
     """The rounds after which a bounded call times out."""
     own_subnet: int = 1
@@ -136,6 +146,8 @@ class Messaging:
         """A heap of the rounds in which bounded calls time out, and their numbers."""
         self._under_way: dict[tuple[Principal, Principal], int] = {}
         """For each sender and receiver, how many requests are on their way."""
+        self._bytes: dict[Principal, int] = {}
+        """For each sender, the bytes of its requests that are on their way or not answered."""
         self._last: dict[tuple[Principal, Principal], int] = {}
         """For each sender and receiver, the round in which the last delayed request arrives."""
 
@@ -155,17 +167,28 @@ class Messaging:
             heapq.heappush(self._timeouts, (call.deadline, call.number))
         pair = (call.sender, call.receiver)
         waiting = self._under_way.get(pair, 0)
+        self._weigh(call.sender, CALL_BYTES + len(call.arg))
+        host.sent += CALL_BYTES + len(call.arg)
         target = self._hosts.get(call.receiver)
         subnet = subnet_of(call.receiver) if target is None else target.subnet
         # A request to nobody, or to the management canister, is served on the sender's subnet.
         there = subnet if subnet is not None and subnet < len(self._subnets) else host.subnet
-        if waiting >= self.limits.under_way:
+        over = self._bytes[call.sender] > self.limits.under_way_bytes
+        if waiting >= self.limits.under_way or over:
+            self._weigh(call.sender, -len(call.arg))
+            call.arg = b""
             self._tell("refuse", call.number, call.sender, call.receiver, call.method)
             full = Answer(b"", SYS_TRANSIENT, "too many messages are under way")
             self._arrive(host.subnet, host.subnet, call, full, self.limits.own_subnet)
             return
         self._under_way[pair] = waiting + 1
         self._arrive(host.subnet, there, call, None, self._way(host.subnet, there))
+
+    def _weigh(self, sender: Principal, more: int) -> None:
+        """Count bytes of a canister's requests, or fewer if `more` is negative."""
+        total = self._bytes.pop(sender, 0) + more
+        if total > 0:
+            self._bytes[sender] = total
 
     def _way(self, here: int, there: int) -> int:
         """Return how many rounds a message takes between two subnets."""
@@ -186,6 +209,8 @@ class Messaging:
             call.ticket.answer = answer
             return
         caller, callee = self._hosts[call.sender], self._hosts.get(call.receiver)
+        if callee is not None:
+            callee.sent += CALL_BYTES + len(answer.data)
         here = caller.subnet if callee is None else callee.subnet
         self._arrive(here, caller.subnet, call, answer, self._way(here, caller.subnet))
 
@@ -222,6 +247,8 @@ class Messaging:
         waiting = self._under_way.pop(pair, 0)
         if waiting > 1:
             self._under_way[pair] = waiting - 1
+        if call.ticket is None:
+            self._weigh(call.sender, -len(call.arg))
 
     def _time_out(self) -> None:
         """Answer the bounded calls whose time is over. A later answer of the callee is dropped."""

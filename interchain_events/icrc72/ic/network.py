@@ -23,7 +23,13 @@ from interchain_events.icrc72.ic.canister import (
 )
 from interchain_events.icrc72.ic.errors import CandidError, IcError, Trap
 from interchain_events.icrc72.ic.management import OF_USERS, Make, serve
-from interchain_events.icrc72.ic.messaging import MessageLimits, Messaging, Schedule, Subnet
+from interchain_events.icrc72.ic.messaging import (
+    CALL_BYTES,
+    MessageLimits,
+    Messaging,
+    Schedule,
+    Subnet,
+)
 from interchain_events.icrc72.ic.principal import (
     CANISTERS_OF_A_SUBNET,
     MANAGEMENT,
@@ -37,6 +43,9 @@ GENESIS: Final = 1_700_000_000 * SECOND
 """The time (ns) at which a network begins by default."""
 CYCLES: Final = 10**13
 """The cycles of a new canister. Execution costs none here: cycles are only sent with calls."""
+
+_SPARE_TIMERS: Final = 64
+"""How many outdated entries of timers a subnet may have besides one for each canister."""
 
 _NO_CANISTER: Final = Answer(b"", c.DESTINATION_INVALID, "there is no such canister")
 _NOT_RUNNING: Final = Answer(b"", c.CANISTER_ERROR, c.STOPPING)
@@ -259,11 +268,16 @@ class CanisterNetwork(Messaging):
                 self._tell("heartbeat", 0, MANAGEMENT, host.id)
                 self._execute(host, None, host.id, host.code.on_heartbeat)
         now = self.time(number)
+        due: list[tuple[int, int, Principal]] = []
         while place.timers and place.timers[0][0] <= now:
-            due, _, identity = heapq.heappop(place.timers)
+            due.append(heapq.heappop(place.timers))
+        # A timer that is set from here on runs in the next round at the earliest. Otherwise a
+        # canister whose timer sets itself to a time in the past would run for ever.
+        for _, timer, identity in due:
             host = self._hosts[identity]
-            # An entry with another time is outdated: the timer was set again or cleared.
-            if host.due == due and host.status == c.RUNNING and host.code is not None:
+            # An entry with another number is outdated: the timer was set again or cleared.
+            current = host.due is not None and host.timer == timer
+            if current and host.status == c.RUNNING and host.code is not None:
                 host.due = None
                 self._tell("timer", 0, MANAGEMENT, identity)
                 self._execute(host, None, identity, host.code.on_timer)
@@ -289,9 +303,9 @@ class CanisterNetwork(Messaging):
         while active:
             _, identity = heapq.heappop(active)
             host = self._hosts[identity]
-            if host.round != self.round:
-                host.round, host.ran = self.round, 0
-            if host.ran >= self.limits.messages_a_round:
+            self._begin_round(host)
+            full = host.sent >= self.limits.bytes_a_round
+            if host.ran >= self.limits.messages_a_round or full:
                 rest.append((host.inbox[0][0], identity))
                 continue
             host.ran += 1
@@ -305,12 +319,20 @@ class CanisterNetwork(Messaging):
         active += rest
         heapq.heapify(active)
 
+    def _begin_round(self, host: Host) -> None:
+        """Reset what is counted in each round, unless that was done in this round."""
+        if host.round != self.round:
+            host.round = self.round
+            host.ran = 0
+            host.sent = 0
+
     def _nobody(self, call: Call, answer: Answer | None) -> None:
         """Serve a request to the management canister, or reject one to an unknown canister."""
         if answer is not None:
             return
         self._left(call)
         served = serve(self, call) if call.receiver == MANAGEMENT else _NO_CANISTER
+        call.arg = b""
         if served is not None:
             self._respond(call, served)
 
@@ -334,6 +356,8 @@ class CanisterNetwork(Messaging):
             self._execute(
                 host, context, call.sender, lambda ctx: update(ctx, call.method, call.arg)
             )
+        # The request may wait long for its answer, but nobody reads the argument any more.
+        call.arg = b""
 
     def _take_answer(self, host: Host, call: Call, answer: Answer) -> None:
         """Give the caller back its cycles, and continue its work with an answer.
@@ -343,6 +367,7 @@ class CanisterNetwork(Messaging):
         # The call has timed out before.
         if self._pending.pop(call.number, None) is None:
             return
+        self._weigh(call.sender, -CALL_BYTES)
         # When a call times out, the callee may still accept its cycles: they are lost.
         if answer.code != c.SYS_UNKNOWN:
             answer = answer._replace(refunded=call.cycles)
@@ -381,6 +406,7 @@ class CanisterNetwork(Messaging):
         code = host.code
         if code is None:
             return ""
+        self._begin_round(host)
         own = own or self._opened(host)
         ctx = Context(host, host.id, caller, self.time(host.subnet), answered=not own.owes)
         call = own.call
@@ -468,7 +494,20 @@ class CanisterNetwork(Messaging):
     def _enqueue_timer(self, host: Host) -> None:
         if host.due is not None:
             self._number += 1
-            heapq.heappush(self._subnets[host.subnet].timers, (host.due, self._number, host.id))
+            host.timer = self._number
+            timers = self._subnets[host.subnet].timers
+            heapq.heappush(timers, (host.due, host.timer, host.id))
+            # Outdated entries stay in the heap until their time. Remove them when they are many: a
+            # canister could set its timer to the far future again and again.
+            if len(timers) > 2 * len(self._hosts) + _SPARE_TIMERS:
+                timers[:] = [entry for entry in timers if self._is_current(entry)]
+                heapq.heapify(timers)
+
+    def _is_current(self, entry: tuple[int, int, Principal]) -> bool:
+        """Return whether an entry of a timer is the last one of its canister."""
+        _, timer, identity = entry
+        host = self._hosts[identity]
+        return host.timer == timer and host.due is not None
 
     def host(self, identity: Principal) -> Host:
         """Return the host of a canister. Raises `IcError` if it does not exist."""

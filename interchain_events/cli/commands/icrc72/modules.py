@@ -5,9 +5,10 @@ from pathlib import Path
 from interchain_events.icrc72.errors import Icrc72Error
 from interchain_events.icrc72.ic.candid.did import parse_types
 from interchain_events.icrc72.ic.candid.encode import Encoder
+from interchain_events.icrc72.ic.errors import ModuleError
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.ic.wasm.canister import NOTHING, WasmCanister
-from interchain_events.icrc72.ic.wasm.module import ModuleError, load
+from interchain_events.icrc72.ic.wasm.module import load
 from interchain_events.icrc72.scenario import Modules
 
 

@@ -1,29 +1,35 @@
 """A canister that runs a WebAssembly module: `network.create(0, WasmCanister(wasm, arg))`.
 
-A trap must undo the effects of its message. Memory and globals are copied before each message, so a
-canister takes twice its memory, and stable memory has a journal. Tables are not copied, because
-compilers fill them once and modules do not change them.
+A trap must undo the effects of its message, and a query must have none. The canister therefore
+keeps a copy of its state as it was before the message, see `instance.State`, and stable memory has
+a journal. After a trap or a query, the instance is thrown away, and the next message gets a new one
+from the copy. An instance also ends with its message if the module can change its tables or drop
+its segments: then no message can see whether the one before was the first of its instance.
 """
 
-import ctypes
 from collections import deque
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import wasmtime
 
 from interchain_events.icrc72.ic.canister import Answer, Canister, Context, Host
 from interchain_events.icrc72.ic.errors import IcError, Trap
 from interchain_events.icrc72.ic.principal import MANAGEMENT, Principal
-from interchain_events.icrc72.ic.wasm.module import MEMORY, START, TABLE, engine, load
+from interchain_events.icrc72.ic.wasm.instance import Instance, InstanceLimits, State
+from interchain_events.icrc72.ic.wasm.module import CALL, START, load
 from interchain_events.icrc72.ic.wasm.stable_memory import StableMemory
-from interchain_events.icrc72.ic.wasm.system import RUNNING, Execution, Pending, linker
+from interchain_events.icrc72.ic.wasm.system import (
+    RUNNING,
+    Execution,
+    Pending,
+    linker,
+    out_of_instructions,
+)
 from pubsub_emulator.primitives.hashing import blake2_256
 
 NOTHING: Final = b"DIDL\0\0"
 """A Candid message without values, for a canister whose installation takes no argument."""
-_PAGE: Final = 1 << 16
-"""The bytes of a page of memory."""
 _LINES: Final = 1000
 """How many printed lines are kept."""
 
@@ -32,24 +38,28 @@ _LINES: Final = 1000
 class WasmLimits:
     """The limits of one canister."""
 
-    instructions: int = 2_000_000_000
+    instructions: int = 1_000_000_000
     """The most instructions of one execution.
 
     The Internet Computer allows 40 billion for a message and 300 billion for an installation. With
-    so many, a canister that hangs would keep this machine busy for minutes.
+    so many, a canister that hangs would keep this machine busy for minutes. One billion takes about
+    a second.
     """
-    memory_bytes: int = 4 << 30
-    stable_bytes: int = 1 << 30
+    memory_bytes: int = 64 << 20
+    """The most bytes of the memory. The copy for traps takes as much again."""
+    stable_bytes: int = 64 << 20
+    """The most bytes of stable memory. The journal of a message can take as much again."""
+    table_bytes: int = 512 << 10
+    """The most bytes of all tables, of which an entry has eight."""
+    changing_table_bytes: int = 64 << 10
+    """The same for a module that can change its tables, which are then saved after each message."""
+    call_bytes: int = 16 << 20
+    """The most bytes of the calls of one execution. Each takes 1 KiB besides its argument.
 
-
-class _Kept(NamedTuple):
-    """A copy of a canister's state, by which an execution can be undone."""
-
-    memory: bytearray
-    globals: tuple[int | float, ...]
-    stable: tuple[int, int]
-    """A mark in the journal of the stable memory."""
-    certified: bytes
+    `ic0.call_perform` returns 2 for calls beyond it, as on the Internet Computer.
+    """
+    printed_bytes: int = 256 << 10
+    """The most bytes of the printed lines that are kept."""
 
 
 class WasmCanister(Canister):
@@ -64,6 +74,7 @@ class WasmCanister(Canister):
         self.module = load(bytes(wasm))
         self.arg = arg
         self.limits = limits or WasmLimits()
+        self.call_bytes = self.limits.call_bytes
         self.module_hash = self.module.hash
         self.metadata = self.module.public
         self.heartbeat = "canister_heartbeat" in self.module.exports
@@ -71,14 +82,15 @@ class WasmCanister(Canister):
         self.certified = b""
         self.lines: deque[str] = deque(maxlen=_LINES)
         """The last lines that the canister has printed."""
+        self._line_bytes = 0
         self._linker = linker(self.module)
         self._host: Host | None = None
         self._me = Principal()
-        # Buffers for copies of the memory, one for messages and one for queries, which may be
-        # executed between a snapshot and its restoration. They are reused: new ones would cost time
-        # and memory.
-        self._before, self._aside = bytearray(), bytearray()
-        self._store, self._instance = self._fresh()
+        self._state = State()
+        self._certified_before = b""
+        self._changed = True
+        """Whether the instance may differ from the copy of the state."""
+        self._instance: Instance | None = self._fresh()
 
     def init(self, ctx: Context) -> None:
         """Run the start function and `canister_init` with the argument of the installation."""
@@ -93,7 +105,7 @@ class WasmCanister(Canister):
         """
         if "canister_inspect_message" not in self.module.exports:
             return True
-        before = self._keep(self._aside)
+        before = self.snapshot()
         try:
             return self._run(
                 "F", "canister_inspect_message", self._alone(caller), arg, method=method
@@ -111,7 +123,8 @@ class WasmCanister(Canister):
         if f"canister_update {method}" in self.module.exports:
             self._run("U", f"canister_update {method}", ctx, arg, caller=ctx.caller)
         elif f"canister_query {method}" in self.module.exports:
-            before = self._keep(self._aside)
+            # The network has just made a snapshot, so that this one is equal.
+            before = self.snapshot()
             try:
                 self._run("Q", f"canister_query {method}", ctx, arg)
             finally:
@@ -130,7 +143,7 @@ class WasmCanister(Canister):
         else:
             raise Trap(f"IC0536: there is no query {method}")
         ctx = self._alone(caller)
-        before = self._keep(self._aside)
+        before = self.snapshot()
         try:
             self._run("Q", name, ctx, arg)
         finally:
@@ -152,57 +165,48 @@ class WasmCanister(Canister):
     def back(self, call: Pending, caller: Principal, ctx: Context, answer: Answer) -> None:
         """Execute the reply or reject callback of a call that has ended."""
         kind, (function, env) = ("Y", call.reply) if answer.ok else ("R", call.reject)
-        self._run(
-            kind, self._function(function), ctx, answer.data, caller=caller, answer=answer, env=env
-        )
+        callback = function, env
+        self._run(kind, CALL, ctx, answer.data, caller=caller, answer=answer, callback=callback)
 
     def clean(self, call: Pending, caller: Principal, ctx: Context) -> None:
         """Execute the clean-up of a call whose callback trapped."""
         if call.cleanup is not None:
-            self._run("C", self._function(call.cleanup[0]), ctx, caller=caller, env=call.cleanup[1])
-
-    def _function(self, index: int) -> wasmtime.Func:
-        """Return a function of the module's table. Raises `Trap` if there is none at this index."""
-        table = self._instance.exports(self._store).get(TABLE)
-        found = (
-            table.get(self._store, index)
-            if isinstance(table, wasmtime.Table) and index < 1 << 31
-            else None
-        )
-        if not isinstance(found, wasmtime.Func):
-            raise Trap(f"the table has no function {index}")
-        return found
+            self._run("C", CALL, ctx, caller=caller, callback=call.cleanup)
 
     def _run(
         self,
         kind: str,
-        entry: str | wasmtime.Func,
+        entry: str,
         ctx: Context,
         arg: bytes = b"",
         *,
         method: str = "",
         caller: Principal | None = None,
         answer: Answer | None = None,
-        env: int | None = None,
+        callback: tuple[int, int] | None = None,
     ) -> Execution:
         """Run a function of the module, and return the execution. Raises `Trap`.
 
-        `kind` is a letter of the interface specification (see `system`), `entry` a function or its
-        exported name, and `env` the argument of a callback. If the module does not export the name,
-        this does nothing.
+        `kind` is a letter of the interface specification (see `system`), `entry` the name of an
+        exported function, and `callback` the index and the argument of a callback. If the module
+        does not export the name, this does nothing.
         """
         fuel = self.limits.instructions
         who = ctx.caller if caller is None else caller
         now = Execution(self, kind, ctx, who, arg, method, fuel, answer)
-        if isinstance(entry, str) and entry not in self.module.exports:
-            return now
-        function = self._instance.exports(self._store)[entry] if isinstance(entry, str) else entry
+        instance = self._live()
+        function = instance.exports.get(entry)
+        if callback is not None and function is None:
+            raise Trap("the module has no table of callbacks")
         if not isinstance(function, wasmtime.Func):
-            raise Trap(f"{entry} is no function")
-        self._store.set_fuel(fuel)
+            return now
+        arguments = () if callback is None else self._callback(*callback)
+        self._changed = True
+        instance.store.set_fuel(fuel)
         RUNNING.now = now
         try:
-            function(self._store, *(() if env is None else (env,)))
+            function(instance.store, *arguments)
+            now.settle()
         except wasmtime.Trap as trap:
             raise Trap(_words(trap, fuel)) from None
         except wasmtime.WasmtimeError as error:
@@ -212,6 +216,16 @@ class WasmCanister(Canister):
         now.finish()
         return now
 
+    def _callback(self, index: int, argument: int) -> tuple[int, int]:
+        """Return a callback's index and argument as wasmtime takes them: with a sign.
+
+        Raises `Trap` for an index that no table has.
+        """
+        if index >= 1 << 31:
+            raise Trap(f"the table has no function {index}")
+        half = 1 << 63 if self.module.wide else 1 << 31
+        return index, (argument + half) % (2 * half) - half
+
     def _alone(self, caller: Principal) -> Context:
         """Return a context for a query or inspection, whose effects the network never sees."""
         if self._host is None:
@@ -220,127 +234,121 @@ class WasmCanister(Canister):
 
     def store(self) -> wasmtime.Store:
         """Return the store of the instance."""
-        return self._store
+        return self._live().store
 
-    def memory(self) -> wasmtime.Memory:
-        """Return the memory. Raises `Trap` if the module has none."""
-        found = self._instance.exports(self._store).get(MEMORY)
-        if not isinstance(found, wasmtime.Memory):
+    def memory_address(self) -> int:
+        """Return where the memory is in this process."""
+        return self._live().memory_address()
+
+    def memory_size(self) -> int:
+        """Return the bytes of the memory. Raises `Trap` if the module has none."""
+        instance = self._live()
+        if instance.memory is None:
             raise Trap("the module has no memory")
-        return found
+        return instance.memory_size()
 
     def printed(self, line: str) -> None:
         """Record a printed line. It stays if the execution traps."""
+        if len(self.lines) == _LINES:
+            self._line_bytes -= len(self.lines.popleft())
         self.lines.append(line)
+        self._line_bytes += len(line)
+        while self._line_bytes > self.limits.printed_bytes:
+            self._line_bytes -= len(self.lines.popleft())
 
-    def _fresh(self) -> tuple[wasmtime.Store, wasmtime.Instance]:
-        """Return a new instance of the module and its store. Raises `IcError`."""
-        store = wasmtime.Store(engine())
-        store.set_limits(memory_size=self.limits.memory_bytes)
-        store.set_fuel(self.limits.instructions)
-        try:
-            return store, self._linker.instantiate(store, self.module.code)
-        except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
-            raise IcError(
-                f"the module cannot be instantiated: {str(error).splitlines()[-1].strip()}"
-            ) from None
+    def _fresh(self) -> Instance:
+        """Return a new instance of the module. Raises `IcError`."""
+        changes = self.module.changes_tables
+        tables = self.limits.changing_table_bytes if changes else self.limits.table_bytes
+        return Instance(self.module, self._linker, InstanceLimits(self.limits.memory_bytes, tables))
 
-    def _has_memory(self) -> bool:
-        return MEMORY in self._instance.exports(self._store)
+    def _live(self) -> Instance:
+        """Return the instance. If it was thrown away, make one from the copy of the state."""
+        if self._instance is None:
+            self._instance = self._fresh()
+            self._state.load(self._instance)
+        return self._instance
 
-    def _read(self, into: bytearray) -> bytearray:
-        """Copy the memory into a buffer, whose size is adjusted, and return the buffer."""
-        memory = self.memory() if self._has_memory() else None
-        size = 0 if memory is None else memory.data_len(self._store)
-        if len(into) != size:
-            into[:] = bytes(size)
-        if memory is not None:
-            ctypes.memmove(_place(into), memory.data_ptr(self._store), size)
-        return into
+    def _throw_away(self) -> None:
+        """Free the instance. The copy of the state stays."""
+        if self._instance is not None:
+            self._instance.close()
+        self._instance = None
+        self._changed = False
 
-    def _fill(self, data: bytearray) -> None:
-        """Set the memory to a copy.
-
-        Memory cannot shrink. If it has grown since, a new instance takes the place of the old one.
-        """
-        if not self._has_memory():
-            return
-        if self.memory().data_len(self._store) > len(data):
-            self._store, self._instance = self._fresh()
-        memory = self.memory()
-        lacks = len(data) - memory.data_len(self._store)
-        if lacks:
-            memory.grow(self._store, lacks // _PAGE)
-        ctypes.memmove(memory.data_ptr(self._store), _place(data), len(data))
-
-    def _globals(self) -> list[wasmtime.Global]:
-        """Return the mutable globals, which `module` has exported."""
-        exports = self._instance.exports(self._store)
-        found = [exports[name] for name in self.module.globals]
-        return [each for each in found if isinstance(each, wasmtime.Global)]
-
-    def _keep(self, memory: bytearray) -> _Kept:
-        """Copy the state, with the memory in this buffer."""
-        values = tuple(each.value(self._store) for each in self._globals())
-        return _Kept(self._read(memory), values, self.stable.mark(), self.certified)
+    def _commit(self) -> None:
+        """Copy the state of the instance if it may have changed."""
+        if self._changed and self._instance is not None:
+            self._state.save(self._instance)
+            self._changed = False
+            if self.module.changes_tables or self.module.drops_segments:
+                self._throw_away()
 
     def snapshot(self) -> object:
         """Return the state before an execution. The next snapshot invalidates it."""
+        self._commit()
         self.stable.commit()
-        return self._keep(self._before)
+        self._certified_before = self.certified
+        return self._state
 
     def restore(self, snapshot: object) -> None:
         """Set the state back to the last snapshot."""
-        if not isinstance(snapshot, _Kept):
-            raise IcError("this is no state of a module")
-        self._fill(snapshot.memory)
-        for each, value in zip(self._globals(), snapshot.globals, strict=True):
-            each.set_value(self._store, value)
-        self.stable.undo(snapshot.stable)
-        self.certified = snapshot.certified
+        if snapshot is not self._state:
+            raise IcError("this is no state of this canister")
+        if self._changed:
+            self._throw_away()
+        self.stable.undo()
+        self.certified = self._certified_before
 
     def state_bytes(self) -> bytes:
-        """Return memory, globals, stable memory and certified data as bytes."""
-        values = repr([each.value(self._store) for each in self._globals()]).encode()
-        return b"".join((self._read(bytearray()), values, self.stable.data, self.certified))
+        """Return memory, globals, tables, stable memory and certified data as bytes."""
+        self._commit()
+        return b"".join((*self._state.parts(), self.stable.data, self.certified))
 
-    def hand_over(self, ctx: Context) -> bytearray:
-        """Run `canister_pre_upgrade`, and return the memory after it."""
+    def state_size(self) -> int:
+        """Return the bytes of memory and stable memory."""
+        size = self._state.size if self._instance is None else self._instance.memory_size()
+        return size + self.stable.size
+
+    def hand_over(self, ctx: Context) -> Instance:
+        """Run `canister_pre_upgrade`, and return the instance after it. Raises `Trap`."""
         self._run("P", "canister_pre_upgrade", ctx)
-        return self._read(bytearray())
+        return self._live()
 
     def take_over(self, ctx: Context, former: Canister) -> bytes:
         """Continue the work of the module before an upgrade.
 
-        Stable memory is kept. Memory is kept only if both modules are marked as persistent. Returns
-        a hash of the stable memory. If the upgrade traps, the former canister is restored.
+        Stable memory is kept. Memory is kept only if both modules are marked as persistent; the
+        memory of the new module then grows if it is smaller, and the upgrade traps if it cannot.
+        Returns a hash of the stable memory. If the upgrade traps, the former canister is restored.
         """
         if not isinstance(former, WasmCanister):
             raise Trap("only a module is upgraded to a module")
         self._host, self._me = ctx.host, ctx.me
         before = former.snapshot()
         try:
-            memory = former.hand_over(ctx)
-            self.stable = StableMemory(self.limits.stable_bytes, bytes(former.stable.data))
+            handed = former.hand_over(ctx)
+            if former.stable.size > self.limits.stable_bytes:
+                raise Trap(
+                    f"the stable memory has {former.stable.size:,} bytes, the new code may have"
+                    f" {self.limits.stable_bytes:,}"
+                )
+            self.stable = StableMemory(self.limits.stable_bytes, former.stable)
             self.certified = former.certified
             if self.module.persistent and former.module.persistent:
-                self._fill(memory)
+                self._live().set_memory(handed.memory_address(), handed.memory_size())
+                self._changed = True
             self._run("G", START, ctx)
             self._run("I", "canister_post_upgrade", ctx, self.arg)
-        except Trap:
+        except IcError as error:
             former.restore(before)
-            raise
-        return blake2_256(bytes(self.stable.data))
-
-
-def _place(data: bytearray) -> "ctypes.Array[ctypes.c_char]":
-    """Return a view of a buffer that `ctypes.memmove` can use."""
-    return (ctypes.c_char * len(data)).from_buffer(data)
+            raise Trap(str(error)) from error
+        return blake2_256(self.stable.data)
 
 
 def _words(trap: wasmtime.Trap, fuel: int) -> str:
     """Return the reason of a trap. wasmtime's own text has addresses, which differ between runs."""
     if trap.trap_code is wasmtime.TrapCode.OUT_OF_FUEL:
-        return f"IC0522: more than {fuel} instructions"
+        return out_of_instructions(fuel)
     name = trap.trap_code.name.lower().replace("_", " ") if trap.trap_code is not None else "trap"
     return f"IC0502: {name}"

@@ -11,6 +11,9 @@ The kinds are the letters of the interface specification:
   P  pre-upgrade              R  reject callback
   U  update                   C  clean-up callback
   H  heartbeat and timer      Q  query
+
+Each call of a function costs instructions, and more for each byte that it copies (see
+`Execution.charge`), so that the limit of instructions also bounds the time that the host works for a canister.
 """
 
 # ruff: noqa: D102  # functions of the system are described by the interface specification
@@ -19,15 +22,24 @@ import ctypes
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final, Protocol
+from weakref import WeakKeyDictionary
 
 import wasmtime
 
-from interchain_events.icrc72.ic.canister import BOUNDED, GUARANTEED, Answer, Context
-from interchain_events.icrc72.ic.errors import PrincipalError, Trap
+from interchain_events.icrc72.ic.canister import (
+    BOUNDED,
+    GUARANTEED,
+    SYS_TRANSIENT,
+    Answer,
+    Context,
+)
+from interchain_events.icrc72.ic.errors import ModuleError, PrincipalError, Trap
 from interchain_events.icrc72.ic.principal import LONGEST, Principal
-from interchain_events.icrc72.ic.wasm.module import Module, ModuleError, engine
+from interchain_events.icrc72.ic.wasm.engine import engine
+from interchain_events.icrc72.ic.wasm.module import Module
+from interchain_events.icrc72.ic.wasm.scan import FunctionType
 from interchain_events.icrc72.ic.wasm.stable_memory import PAGE, StableMemory
 from pubsub_emulator.files.shown import safe
 
@@ -40,6 +52,24 @@ _WIDE: Final = (1 << 64) - 1
 _STATUS: Final = {"running": 1, "stopping": 2, "stopped": 3}
 _CERTIFIED: Final = 32
 """The most bytes of certified data."""
+CALL_COST: Final = 20_000
+"""The instructions that a call of a function of the system costs: it takes as long as so many."""
+BYTE_COST: Final = 4
+"""The instructions for each byte that is copied from or to the memory."""
+STABLE_BYTE_COST: Final = 4
+"""The instructions for each byte of stable memory that is read or written, besides."""
+_BATCH: Final = 1_000_000
+"""The instructions that are owed before they are taken from the store: that takes time itself."""
+_CHUNK: Final = 1 << 20
+"""The bytes that are copied at once between memory and stable memory."""
+TRAP_BYTES: Final = 1 << 15
+"""The most bytes of the text of a trap. The rest is cut off."""
+LINE_BYTES: Final = 1 << 15
+"""The most bytes of a printed line. The rest is cut off."""
+METHOD_BYTES: Final = 20_000
+"""The most bytes of the name of a method that is called."""
+CALL_BYTES: Final = 1 << 10
+"""The bytes that a call takes besides its argument."""
 _NOBODY: Final = 1 << 31
 """Tables have no functions from this index on. Such a callback means that an answer is ignored."""
 
@@ -49,11 +79,14 @@ class _Machine(Protocol):
 
     stable: StableMemory
     certified: bytes
+    call_bytes: int
+    """The most bytes of the calls of one execution."""
 
     def store(self) -> wasmtime.Store: ...
-    def memory(self) -> wasmtime.Memory: ...
     def back(self, call: "Pending", caller: Principal, ctx: Context, answer: Answer) -> None: ...
     def clean(self, call: "Pending", caller: Principal, ctx: Context) -> None: ...
+    def memory_address(self) -> int: ...
+    def memory_size(self) -> int: ...
     def printed(self, line: str) -> None: ...
 
 
@@ -98,21 +131,43 @@ class Execution:
     """The call that is being made."""
     let_in: bool = False
     """Whether an inspection has accepted the message."""
+    owed: int = 0
+    """The instructions of functions of the system that have not been taken from the store."""
+    sent: int = 0
+    """The bytes of the calls that this execution has made."""
+
+    def charge(self, instructions: int) -> None:
+        """Count instructions for work of the host. Raises `Trap` if there are not so many left."""
+        self.owed += instructions
+        if self.owed >= _BATCH:
+            self.settle()
+
+    def settle(self) -> None:
+        """Take the instructions that are owed from the store. Raises `Trap` as `charge`."""
+        store = self.machine.store()
+        left = store.get_fuel() - self.owed
+        store.set_fuel(max(left, 0))
+        self.owed = 0
+        if left < 0:
+            raise Trap(out_of_instructions(self.fuel))
 
     def bytes_at(self, at: int, size: int) -> bytes:
         """Return bytes of the canister's memory. Raises `Trap` outside of the memory."""
-        return ctypes.string_at(self._place(at, size), size)
+        place = self._place(at, size)
+        self.charge(size * BYTE_COST)
+        return ctypes.string_at(place, size)
 
     def save(self, at: int, data: bytes) -> None:
         """Write into the canister's memory. Raises `Trap` outside of the memory."""
-        ctypes.memmove(self._place(at, len(data)), data, len(data))
+        place = self._place(at, len(data))
+        self.charge(len(data) * BYTE_COST)
+        ctypes.memmove(place, data, len(data))
 
     def _place(self, at: int, size: int) -> int:
         """Return the address in this process of a part of the memory. Raises `Trap` outside."""
-        memory, store = self.machine.memory(), self.machine.store()
-        if at + size > memory.data_len(store):
+        if at + size > self.machine.memory_size():
             raise Trap(f"{size} bytes at {at} are outside the memory")
-        return ctypes.addressof(memory.data_ptr(store).contents) + at
+        return self.machine.memory_address() + at
 
     def copy(self, data: bytes, to: int, at: int, size: int) -> None:
         """Write a part of data into the canister's memory.
@@ -149,6 +204,11 @@ class Execution:
     def text(self, at: int, size: int) -> str:
         return self.bytes_at(at, size).decode(errors="replace")
 
+    def text_up_to(self, at: int, size: int, most: int) -> str:
+        """Return the first `most` bytes of a text. All of it must be inside the memory."""
+        self._place(at, size)
+        return self.text(at, min(size, most))
+
     def cycles_accept128(self, high: int, low: int, to: int) -> None:
         self.save_cycles(self.ctx.accept(high << 64 | low), to)
 
@@ -160,6 +220,11 @@ class Execution:
     def call_new(self, who: int, size: int, name: int, length: int, *callbacks: int) -> None:
         reply, reply_env, reject, reject_env = callbacks
         self.finish()
+        if size > LONGEST or length > METHOD_BYTES:
+            raise Trap(
+                f"the callee is unreadable: a principal has at most {LONGEST} bytes and a method"
+                f" {METHOD_BYTES:,}, not {size} and {length}"
+            )
         try:
             receiver = Principal(self.bytes_at(who, size))
             method = self.bytes_at(name, length).decode()
@@ -202,7 +267,12 @@ class Execution:
         call.cycles += amount
 
     def call_perform(self) -> int:
-        call, self.call = self._made(), None
+        call = self._made()
+        self.sent += CALL_BYTES + len(call.method) + len(call.arg)
+        if self.sent > self.machine.call_bytes:
+            self.finish()
+            return SYS_TRANSIENT
+        self.call = None
         # Modules make one-way calls with callbacks that do not exist.
         ignored = min(call.reply[0], call.reject[0]) >= _NOBODY
         then = None if ignored else partial(self.machine.back, call, self.caller)
@@ -224,12 +294,19 @@ class Execution:
         return 0
 
     def stable64_write(self, at: int, source: int, size: int) -> None:
-        self.machine.stable.write(at, self.bytes_at(source, size))
+        self._place(source, size)
+        self.machine.stable.check(at, size)
+        self.charge(size * STABLE_BYTE_COST)
+        for done in range(0, size, _CHUNK):
+            part = self.bytes_at(source + done, min(_CHUNK, size - done))
+            self.machine.stable.write(at + done, part)
 
     def stable64_read(self, to: int, at: int, size: int) -> None:
-        # Check the target before the bytes are copied: the size may be huge.
         self._place(to, size)
-        self.save(to, self.machine.stable.read(at, size))
+        self.machine.stable.check(at, size)
+        self.charge(size * STABLE_BYTE_COST)
+        for done in range(0, size, _CHUNK):
+            self.save(to + done, self.machine.stable.read(at + done, min(_CHUNK, size - done)))
 
     def stable_size(self) -> int:
         if self.machine.stable.pages * PAGE > _NARROW + 1:
@@ -261,10 +338,19 @@ class Execution:
     def performance_counter(self, kind: int) -> int:
         if kind not in {0, 1}:
             raise Trap(f"there is no performance counter {kind}")
+        self.settle()
         return self.fuel - self.machine.store().get_fuel()
 
+    def debug_print(self, at: int, size: int) -> None:
+        self.machine.printed(self.text_up_to(at, size, LINE_BYTES))
+
     def trap(self, at: int, size: int) -> None:
-        raise Trap(self.text(at, size))
+        raise Trap(self.text_up_to(at, size, TRAP_BYTES))
+
+
+def out_of_instructions(fuel: int) -> str:
+    """Return the text of the trap after the last instruction."""
+    return f"IC0522: more than {fuel} instructions"
 
 
 _Function = Callable[..., int | None]
@@ -356,7 +442,7 @@ _FUNCTIONS: Final[dict[str, _Offered]] = {
     "global_timer_set": ("j", "j", "IUHYRC", Execution.global_timer_set),
     "performance_counter": ("i", "j", _ANY, Execution.performance_counter),
     "in_replicated_execution": ("", "i", _ANY, lambda now: int(now.kind not in "QF")),
-    "debug_print": ("II", "", _ANY, lambda now, at, size: now.machine.printed(now.text(at, size))),
+    "debug_print": ("II", "", _ANY, Execution.debug_print),
     "trap": ("II", "", _ANY, Execution.trap),
 }
 """The functions of the system by name."""
@@ -368,43 +454,62 @@ A linker belongs to a module and not to an execution, so its functions find the 
 """
 
 
-@lru_cache(maxsize=64)
+_TYPES: Final = {"i": "i32", "j": "i64"}
+"""The types of values by the letters of the table above."""
+_LINKERS: Final[WeakKeyDictionary[Module, wasmtime.Linker]] = WeakKeyDictionary()
+"""The linkers of the modules that are in use."""
+
+
 def linker(module: Module) -> wasmtime.Linker:
     """Return a linker with the functions that a module imports.
 
     Raises `ModuleError` if a function does not exist or is imported with another signature.
     """
+    if module not in _LINKERS:
+        _LINKERS[module] = _linked(module)
+    return _LINKERS[module]
+
+
+def _linked(module: Module) -> wasmtime.Linker:
+    """Make a linker. Raises `ModuleError`."""
     made = wasmtime.Linker(engine())
     # A module may import a function twice.
     made.allow_shadowing = True
     address = "j" if module.wide else "i"
-    for each in module.code.imports:
-        name, kind = each.name or "", each.type
-        if name not in _FUNCTIONS or not isinstance(kind, wasmtime.FuncType):
-            raise ModuleError(f"the module imports ic0.{safe(name)}, which is not offered")
+    for name, has in module.imports:
+        if name not in _FUNCTIONS:
+            raise ModuleError(f"the module imports ic0.{safe(name)[:80]}, which is not offered")
         takes, gives, where, function = _FUNCTIONS[name]
-        wanted = [letters.replace("I", address) for letters in (takes, gives)]
-        has = [
-            "".join({"i32": "i", "i64": "j"}.get(str(t), "?") for t in part)
-            for part in (kind.params, kind.results)
-        ]
+        wanted = FunctionType(
+            tuple(_TYPES[letter] for letter in takes.replace("I", address)),
+            tuple(_TYPES[letter] for letter in gives.replace("I", address)),
+        )
         if has != wanted:
-            raise ModuleError(
-                f"ic0.{name} is imported as {has[0]} -> {has[1]}, it is {wanted[0]} -> {wanted[1]}"
-            )
-        masks = tuple(_WIDE if letter == "j" else _NARROW for letter in wanted[0])
+            raise ModuleError(f"ic0.{name} is imported as {str(has)[:80]}, it is {wanted}")
+        masks = tuple(_WIDE if each == "i64" else _NARROW for each in wanted.takes)
+        kind = wasmtime.FuncType(
+            [_value_type(each) for each in wanted.takes],
+            [_value_type(each) for each in wanted.gives],
+        )
         made.define_func(
-            "ic0", name, kind, partial(_called, name, function, where, masks, wanted[1])
+            "ic0",
+            name,
+            kind,
+            partial(_called, name, function, where, masks, wanted.gives == ("i64",)),
         )
     return made
 
 
+def _value_type(name: str) -> wasmtime.ValType:
+    return wasmtime.ValType.i64() if name == "i64" else wasmtime.ValType.i32()
+
+
 # wasmtime prints complaints if objects are freed after it has shut down.
-atexit.register(linker.cache_clear)
+atexit.register(_LINKERS.clear)
 
 
 def _called(
-    name: str, function: _Function, where: str, masks: tuple[int, ...], gives: str, *values: int
+    name: str, function: _Function, where: str, masks: tuple[int, ...], wide: bool, *values: int
 ) -> int | None:
     """Call a function of the system for a module.
 
@@ -412,10 +517,11 @@ def _called(
     and the result becomes signed again. Raises `Trap` in a kind of execution that may not call it.
     """
     now: Execution = RUNNING.now
+    now.charge(CALL_COST)
     if now.kind not in where:
         raise Trap(f"ic0.{name} cannot be called here")
     found = function(now, *(value & mask for value, mask in zip(values, masks, strict=True)))
     if found is None:
         return None
-    bits = 64 if gives == "j" else 32
+    bits = 64 if wide else 32
     return found - (1 << bits) if found >> (bits - 1) == 1 else found

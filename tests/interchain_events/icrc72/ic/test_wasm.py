@@ -19,12 +19,12 @@ from interchain_events.icrc72.ic.canister import (
     Canister,
     Context,
 )
-from interchain_events.icrc72.ic.errors import IcError
+from interchain_events.icrc72.ic.errors import IcError, ModuleError
 from interchain_events.icrc72.ic.messaging import Recorder
 from interchain_events.icrc72.ic.network import CanisterNetwork
 from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
 from interchain_events.icrc72.ic.wasm.canister import WasmCanister, WasmLimits
-from interchain_events.icrc72.ic.wasm.module import MODULE_BYTES, ModuleError, load
+from interchain_events.icrc72.ic.wasm.module import MODULE_BYTES, load
 from interchain_events.icrc72.ic.wasm.stable_memory import PAGE, StableMemory
 
 COUNT = (
@@ -347,7 +347,7 @@ def test_the_start_function_runs_at_installation_and_upgrade() -> None:
         ('(module (import "ic0" "mint" (func)))', "ic0.mint, which is not offered"),
         (
             '(module (import "ic0" "time" (func (result i32))))',
-            "ic0.time is imported as  -> i, it is  -> j",
+            r"ic0.time is imported as \(\) -> \(i32\), it is \(\) -> \(i64\)",
         ),
         ('(module (import "ic0" "memory" (memory 1)))', "no function of the system"),
         ("(module (memory 1 1 shared))", "threads"),
@@ -379,10 +379,10 @@ def test_a_packed_module_is_unpacked_and_hashed_as_it_came() -> None:
     assert load(packed).hash != load(wasm).hash
 
 
-def test_a_module_of_more_than_a_hundred_mebibytes_is_refused_packed_or_not() -> None:
+def test_a_module_of_more_than_sixteen_mebibytes_is_refused_packed_or_not() -> None:
     large = bytes(MODULE_BYTES + 1)
     for raw in (large, gzip.compress(large, 1)):
-        with pytest.raises(ModuleError, match="at most 104857600 bytes"):
+        with pytest.raises(ModuleError, match="at most 16777216 bytes"):
             WasmCanister(raw)
 
 
@@ -425,8 +425,10 @@ def test_i13_the_same_seed_gives_the_same_trace_of_a_module() -> None:
     )
 )
 def test_stable_memory_equals_its_slow_twin(steps: list[tuple[int, int, bytes]]) -> None:
-    memory, twin = StableMemory(4 * PAGE, bytes(PAGE)), bytes(PAGE)
-    kept, mark = twin, memory.mark()
+    memory, twin = StableMemory(4 * PAGE), bytes(PAGE)
+    memory.grow(1)
+    memory.commit()
+    kept = twin
     for kind, at, data in steps:
         if kind == 0 and len(twin) < 4 * PAGE:
             memory.grow(1)
@@ -435,8 +437,9 @@ def test_stable_memory_equals_its_slow_twin(steps: list[tuple[int, int, bytes]])
             memory.write(at, data)
             twin = twin[:at] + data + twin[at + len(data) :]
         elif kind == 2:
-            kept, mark = twin, memory.mark()
+            kept = twin
+            memory.commit()
         elif kind == 3:
-            memory.undo(mark)
+            memory.undo()
             twin = kept
-        assert bytes(memory.data) == twin
+        assert memory.data == twin

@@ -1,0 +1,64 @@
+"""Compilation of modules, of larger ones in a process of its own that may fail.
+
+No count of instructions bounds the memory and time of a compiler: its effort grows faster than the
+module. Modules of more than a few KiB are therefore compiled by another process with limits that
+the operating system enforces.
+"""
+
+import os
+import resource
+import subprocess
+import sys
+from typing import Final
+
+import wasmtime
+
+from interchain_events.icrc72.ic.errors import ModuleError
+from interchain_events.icrc72.ic.wasm.engine import engine
+from interchain_events.icrc72.ic.wasm.scan import Code
+
+HERE_BYTES: Final = 16 << 10
+"""Modules of at most so many bytes are compiled in this process."""
+HERE_WORK: Final = 100_000
+HERE_LOCALS: Final = 20_000
+"""The work and local variables up to which that holds, see `scan.Code`."""
+COMPILER_BYTES: Final = 2 << 30
+"""The most bytes of address space of the process that compiles."""
+COMPILER_SECONDS: Final = 20
+"""The most seconds of processor time that it may take."""
+_OTHER_LIMIT_SECONDS: Final = 120
+"""The seconds after which it is ended on a machine that is too busy to let it work."""
+_PROGRAM: Final = "from interchain_events.icrc72.ic.wasm.compiler import main; main()"
+
+
+def compiled(raw: bytes, code: Code) -> wasmtime.Module:
+    """Compile a module. Raises `ModuleError` if that takes too much, and `WasmtimeError`."""
+    small = len(raw) <= HERE_BYTES and code.work <= HERE_WORK and code.locals <= HERE_LOCALS
+    if small:
+        return wasmtime.Module(engine(), raw)
+    try:
+        done = subprocess.run(  # noqa: S603  # this interpreter
+            [sys.executable, "-c", _PROGRAM],
+            input=raw,
+            capture_output=True,
+            check=False,
+            timeout=_OTHER_LIMIT_SECONDS,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+    except subprocess.TimeoutExpired:
+        raise ModuleError("the module cannot be compiled: no end") from None
+    if done.returncode:
+        raise ModuleError(
+            f"the module cannot be compiled with {COMPILER_BYTES >> 20:,} MiB and"
+            f" {COMPILER_SECONDS} seconds of processor time"
+        )
+    return wasmtime.Module.deserialize(engine(), done.stdout)
+
+
+def main() -> None:
+    """Compile the module of standard input, and write it to standard output."""
+    resource.setrlimit(resource.RLIMIT_AS, (COMPILER_BYTES, COMPILER_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (COMPILER_SECONDS, COMPILER_SECONDS))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    made = wasmtime.Module(engine(), sys.stdin.buffer.read())
+    sys.stdout.buffer.write(bytes(made.serialize()))
