@@ -135,8 +135,6 @@ class Host:
     """Work that has not ended."""
     due: int | None = None
     """The time (ns) at which the timer runs, if it is set."""
-    timer: int = 0
-    """The number of the entry of the timer in the list of its subnet."""
     round: int = -1
     """The last round in which the canister was executed."""
     ran: int = 0

@@ -273,11 +273,14 @@ class CanisterNetwork(Messaging):
             due.append(heapq.heappop(place.timers))
         # A timer that is set from here on runs in the next round at the earliest. Otherwise a
         # canister whose timer sets itself to a time in the past would run for ever.
-        for _, timer, identity in due:
+        ran: set[Principal] = set()
+        for time, _, identity in due:
             host = self._hosts[identity]
-            # An entry with another number is outdated: the timer was set again or cleared.
-            current = host.due is not None and host.timer == timer
+            # An entry with another time is outdated: the timer was set again or cleared. If it was
+            # set to the same time again, it has two entries.
+            current = host.due == time and identity not in ran
             if current and host.status == c.RUNNING and host.code is not None:
+                ran.add(identity)
                 host.due = None
                 self._tell("timer", 0, MANAGEMENT, identity)
                 self._execute(host, None, identity, host.code.on_timer)
@@ -494,20 +497,23 @@ class CanisterNetwork(Messaging):
     def _enqueue_timer(self, host: Host) -> None:
         if host.due is not None:
             self._number += 1
-            host.timer = self._number
             timers = self._subnets[host.subnet].timers
-            heapq.heappush(timers, (host.due, host.timer, host.id))
-            # Outdated entries stay in the heap until their time. Remove them when they are many: a
-            # canister could set its timer to the far future again and again.
+            heapq.heappush(timers, (host.due, self._number, host.id))
             if len(timers) > 2 * len(self._hosts) + _SPARE_TIMERS:
-                timers[:] = [entry for entry in timers if self._is_current(entry)]
-                heapq.heapify(timers)
+                self._tidy(timers)
 
-    def _is_current(self, entry: tuple[int, int, Principal]) -> bool:
-        """Return whether an entry of a timer is the last one of its canister."""
-        _, timer, identity = entry
-        host = self._hosts[identity]
-        return host.timer == timer and host.due is not None
+    def _tidy(self, timers: list[tuple[int, int, Principal]]) -> None:
+        """Remove the outdated entries, which otherwise stay in the heap until their time.
+
+        A canister could set its timer to the far future again and again.
+        """
+        current: dict[Principal, tuple[int, int, Principal]] = {}
+        for entry in sorted(timers):
+            time, _, identity = entry
+            if self._hosts[identity].due == time:
+                current.setdefault(identity, entry)
+        timers[:] = current.values()
+        heapq.heapify(timers)
 
     def host(self, identity: Principal) -> Host:
         """Return the host of a canister. Raises `IcError` if it does not exist."""

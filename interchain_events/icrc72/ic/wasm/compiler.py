@@ -60,5 +60,5 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (COMPILER_BYTES, COMPILER_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (COMPILER_SECONDS, COMPILER_SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    made = wasmtime.Module(engine(), sys.stdin.buffer.read())
+    made = wasmtime.Module(engine(parallel=True), sys.stdin.buffer.read())
     sys.stdout.buffer.write(bytes(made.serialize()))

@@ -138,8 +138,15 @@ class Instance:
             more = len(numbers) - table.size(self.store)
             if more > 0:
                 table.grow(self.store, more, None)
+            present = [
+                None if function is None else _key(function)
+                for function in _functions(table, self.store)
+            ]
             for at, number in enumerate(numbers):
-                table.set(self.store, at, None if number == _NO_FUNCTION else listed[number])
+                wanted = None if number == _NO_FUNCTION else listed[number]
+                # To set an entry takes several times as long as to read it.
+                if present[at] != (None if wanted is None else _key(wanted)):
+                    table.set(self.store, at, wanted)
 
     def _tables(self) -> Iterator[wasmtime.Table]:
         for number in range(self.module.tables):

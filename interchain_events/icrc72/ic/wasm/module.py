@@ -7,8 +7,8 @@ exported, too, instead of running at instantiation, because it may call function
 
 A function is added that calls a function of the first table as a callback, and traps if it has
 another type. Two functions are added that return all mutable globals as integers and set them, so
-that vectors and the bits of every NaN survive. A module that changes its tables gets one more table with all
-functions that can be in a table: the content of the tables is saved as numbers of this list.
+that vectors and the bits of every NaN survive. A module that changes its tables gets one more table
+with all functions that can be in a table: the tables are saved as numbers of this list.
 """
 
 import atexit

@@ -13,7 +13,8 @@ The kinds are the letters of the interface specification:
   H  heartbeat and timer      Q  query
 
 Each call of a function costs instructions, and more for each byte that it copies (see
-`Execution.charge`), so that the limit of instructions also bounds the time that the host works for a canister.
+`Execution.charge`), so that the limit of instructions also bounds the time that the host works for
+a canister.
 """
 
 # ruff: noqa: D102  # functions of the system are described by the interface specification
@@ -446,6 +447,9 @@ _FUNCTIONS: Final[dict[str, _Offered]] = {
     "trap": ("II", "", _ANY, Execution.trap),
 }
 """The functions of the system by name."""
+
+SIGNATURES: Final = {name: (takes, gives) for name, (takes, gives, _, _) in _FUNCTIONS.items()}
+"""The parameters and results of the functions of the system by name, as letters."""
 
 RUNNING: Final = threading.local()
 """The execution of this thread, as its attribute `now`.

@@ -1,0 +1,119 @@
+"""The target that runs drawn modules of canisters in a process that may die.
+
+A module is a surprise if the process ends, works on one input for too long or takes too much
+memory, or if a canister's state after a trap or a query is not that before.
+"""
+
+import atexit
+import select
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from time import monotonic
+from typing import BinaryIO, Final, cast
+
+from interchain_events.icrc72.errors import Icrc72Error
+from pubsub_emulator.laboratory.mutation import target
+from pubsub_emulator.primitives.draws import Draws
+from pubsub_emulator.primitives.errors import DefensiveFailure
+
+MOST_SECONDS: Final = 20
+"""The seconds that one input may take on a machine that is busy."""
+MOST_MEMORY: Final = 256 << 20
+"""The bytes of memory that the process may take."""
+_LOOKS_A_SECOND: Final = 20
+_SEEDS: Final = 40
+_SEED_BYTES: Final = 400
+_PROGRAM: Final = "pubsub_emulator.cli.commands.fuzz.module_worker"
+
+
+class Worker:
+    """A process that runs inputs. One that died is replaced for the next input."""
+
+    def __init__(
+        self, program: str = _PROGRAM, seconds: float = MOST_SECONDS, memory: int = MOST_MEMORY
+    ) -> None:
+        self._program = program
+        self._seconds = seconds
+        self._memory = memory
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self, data: bytes) -> str:
+        """Run an input.
+
+        Raises `Icrc72Error` if its module is refused, and `DefensiveFailure` for a surprise.
+        """
+        process = self._started()
+        try:
+            result = self._result(process, data)
+        except BaseException:
+            self.end()
+            raise
+        kind, _, words = result.partition(" ")
+        if kind == "read":
+            return words
+        if kind == "refused":
+            raise Icrc72Error(words)
+        raise DefensiveFailure(words)
+
+    def end(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        if self._process is None:
+            self._process = subprocess.Popen(  # noqa: S603  # this interpreter
+                [sys.executable, "-m", self._program],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            atexit.register(self.end)
+        return self._process
+
+    def _result(self, process: "subprocess.Popen[bytes]", data: bytes) -> str:
+        """Send an input and wait for the result. Raises `DefensiveFailure`."""
+        stdin = cast("BinaryIO", process.stdin)
+        stdout = cast("BinaryIO", process.stdout)
+        stdin.write(len(data).to_bytes(4, "little") + data)
+        stdin.flush()
+        end = monotonic() + self._seconds
+        while not select.select([stdout], [], [], 1 / _LOOKS_A_SECOND)[0]:
+            self._check_memory(process.pid)
+            if monotonic() > end:
+                raise DefensiveFailure(f"no end after {self._seconds} seconds")
+        length = stdout.read(4)
+        if not length:
+            raise DefensiveFailure(f"the process ended with code {process.wait()}")
+        result = stdout.read(int.from_bytes(length, "little"))
+        self._check_memory(process.pid)
+        return result.decode()
+
+    def _check_memory(self, pid: int) -> None:
+        """Raise `DefensiveFailure` if the process has ever taken too much memory."""
+        try:
+            status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+        # Other systems have no such file, and a process that has ended has none either.
+        except OSError:
+            return
+        for line in status.splitlines():
+            if line.startswith("VmHWM:") and int(line.split()[1]) << 10 > self._memory:
+                raise DefensiveFailure(f"more than {self._memory >> 20} MiB of memory")
+
+
+_WORKER: Final = Worker()
+
+
+def _seeds() -> Iterable[bytes]:
+    draws = Draws(b"modules", "canister-run")
+    for _ in range(_SEEDS):
+        yield draws.take(_SEED_BYTES)
+
+
+@target("canister-run", "a drawn module of a canister, run and upgraded", _seeds)
+def _run(data: bytes) -> str:
+    return _WORKER.run(data)
