@@ -20,6 +20,7 @@ from interchain_events.icrc72.deployment import PubSub, deploy
 from interchain_events.icrc72.ic.candid.did import parse_types
 from interchain_events.icrc72.ic.canister import RUNNING, Canister
 from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
+from interchain_events.icrc72.ic.wasm.canister import WasmLimits
 from interchain_events.icrc72.keys import REPLAY
 from interchain_events.icrc72.services import Codec
 from interchain_events.icrc72.settings import Settings
@@ -34,6 +35,8 @@ NOTHING = b"DIDL\0\0"
 ROLES = ("Publisher", "Subscriber", "Broadcaster", "Orchestrator")
 CASTS = (*((role,) for role in ROLES), ROLES)
 PRICE = "org.example.price"
+LIMITS = WasmLimits(memory_bytes=1 << 30)
+"""Without `COLLECTED`, an orchestrator of a long story has a heap of 256 MiB."""
 WARM_UP = 200
 """Rounds until everybody is registered."""
 TRIES = 24
@@ -45,7 +48,7 @@ def built(role: str, first: Principal) -> WasmCanister:
     broadcaster.
     """
     folder = COLLECTED if COLLECTED.is_dir() else BUILT
-    return WasmCanister((folder / f"{role}.wasm").read_bytes(), WHO.encode(first))
+    return WasmCanister((folder / f"{role}.wasm").read_bytes(), WHO.encode(first), LIMITS)
 
 
 @dataclass

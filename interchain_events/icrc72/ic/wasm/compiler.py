@@ -22,7 +22,7 @@ HERE_BYTES: Final = 16 << 10
 HERE_WORK: Final = 100_000
 HERE_LOCALS: Final = 20_000
 """The work and local variables up to which that holds, see `scan.Code`."""
-COMPILER_BYTES: Final = 2 << 30
+COMPILER_BYTES: Final = 1 << 30
 """The most bytes of address space of the process that compiles."""
 COMPILER_SECONDS: Final = 20
 """The most seconds of processor time that it may take."""
@@ -38,7 +38,7 @@ def compiled(raw: bytes, code: Code) -> wasmtime.Module:
         return wasmtime.Module(engine(), raw)
     try:
         done = subprocess.run(  # noqa: S603  # this interpreter
-            [sys.executable, "-c", _PROGRAM],
+            [sys.executable, "-c", _PROGRAM, f"{COMPILER_BYTES}", f"{COMPILER_SECONDS}"],
             input=raw,
             capture_output=True,
             check=False,
@@ -56,9 +56,13 @@ def compiled(raw: bytes, code: Code) -> wasmtime.Module:
 
 
 def main() -> None:
-    """Compile the module of standard input, and write it to standard output."""
-    resource.setrlimit(resource.RLIMIT_AS, (COMPILER_BYTES, COMPILER_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (COMPILER_SECONDS, COMPILER_SECONDS))
+    """Compile the module of standard input, and write it to standard output.
+
+    The arguments are the most bytes of address space and the most seconds of processor time.
+    """
+    most_bytes, most_seconds = map(int, sys.argv[1:])
+    resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
+    resource.setrlimit(resource.RLIMIT_CPU, (most_seconds, most_seconds))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     made = wasmtime.Module(engine(parallel=True), sys.stdin.buffer.read())
     sys.stdout.buffer.write(bytes(made.serialize()))

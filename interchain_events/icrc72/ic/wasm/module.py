@@ -28,7 +28,6 @@ from interchain_events.icrc72.ic.wasm import scan
 from interchain_events.icrc72.ic.wasm.compiler import compiled
 from interchain_events.icrc72.ic.wasm.engine import engine
 from interchain_events.icrc72.ic.wasm.scan import (
-    Code,
     FunctionType,
     Import,
     Section,
@@ -287,8 +286,11 @@ def _prepared(raw: bytes, digest: bytes) -> Module:
     for section in sections:
         _read_section(section, parts)
     _check_imports(parts)
+    size = sum(len(section.content) for section in sections if section.number == scan.CODE)
+    _check_most(size, CODE_BYTES, "bytes of functions")
     code = scan_code(sections)
-    _check_code(sections, code)
+    _check_most(code.locals, LOCAL_COUNT, "local variables")
+    _check_most(code.work, WORK, "local variables times blocks and branches")
     exports = _exported(parts)
     added = _Added(parts)
     words = _add_globals(added, parts)
@@ -364,9 +366,14 @@ def _read_section(section: Section, parts: _Parts) -> None:
 def _counted(reader: Reader, most: int, things: str) -> int:
     """Read a count. Raises `ModuleError` if it is too large."""
     count = reader.leb()
+    _check_most(count, most, things)
+    return count
+
+
+def _check_most(count: int, most: int, things: str) -> None:
+    """Raise `ModuleError` if there are too many things."""
     if count > most:
         raise ModuleError(f"a module has at most {most:,} {things}, not {count:,}")
-    return count
 
 
 def _check_tables(reader: Reader) -> tuple[int, bool]:
@@ -452,19 +459,6 @@ def _listed(reader: Reader) -> Iterable[int]:
                 yield from _constant(reader)
             else:
                 yield reader.leb()
-
-
-def _check_code(sections: list[Section], code: Code) -> None:
-    """Check the limits of functions. Raises `ModuleError`."""
-    size = sum(len(section.content) for section in sections if section.number == scan.CODE)
-    for has, most, things in (
-        (size, CODE_BYTES, "bytes of functions"),
-        (code.functions, FUNCTION_COUNT, "functions"),
-        (code.locals, LOCAL_COUNT, "local variables"),
-        (code.work, WORK, "local variables times blocks and branches"),
-    ):
-        if has > most:
-            raise ModuleError(f"a module has at most {most:,} {things}, not {has:,}")
 
 
 def _check_imports(parts: _Parts) -> None:

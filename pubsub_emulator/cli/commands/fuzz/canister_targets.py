@@ -79,8 +79,11 @@ class Worker:
         """Send an input and wait for the result. Raises `DefensiveFailure`."""
         stdin = cast("BinaryIO", process.stdin)
         stdout = cast("BinaryIO", process.stdout)
-        stdin.write(len(data).to_bytes(4, "little") + data)
-        stdin.flush()
+        try:
+            stdin.write(len(data).to_bytes(4, "little") + data)
+            stdin.flush()
+        except BrokenPipeError:
+            raise DefensiveFailure(f"the process ended with code {process.wait()}") from None
         end = monotonic() + self._seconds
         while not select.select([stdout], [], [], 1 / _LOOKS_A_SECOND)[0]:
             self._check_memory(process.pid)
