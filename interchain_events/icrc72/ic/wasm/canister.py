@@ -2,9 +2,10 @@
 
 A trap must undo the effects of its message, and a query must have none. The canister therefore
 keeps a copy of its state as it was before the message, see `instance.State`, and stable memory has
-a journal. After a trap or a query, the instance is thrown away, and the next message gets a new one
-from the copy. An instance also ends with its message if the module can change its tables or drop
-its segments: then no message can see whether the one before was the first of its instance.
+a journal. After a trap or a query, the copy is written back, or the instance is thrown away if that
+is not enough, and the next message gets a new one from the copy. An instance also ends with its
+message if the module can change its tables or drop its segments: then no message can see whether
+the one before was the first of its instance.
 """
 
 from collections import deque
@@ -276,6 +277,22 @@ class WasmCanister(Canister):
         self._instance = None
         self._changed = False
 
+    def _roll_back(self) -> None:
+        """Make the instance equal to the copy of the state, or throw it away.
+
+        What differs is copied back, which is faster than a new instance. A memory that has grown
+        cannot shrink, and segments that were dropped cannot come back.
+        """
+        instance = self._instance
+        if instance is None:
+            return
+        grown = instance.memory_size() != self._state.size
+        if grown or self.module.changes_tables or self.module.drops_segments:
+            self._throw_away()
+        else:
+            self._state.load(instance)
+            self._changed = False
+
     def _commit(self) -> None:
         """Copy the state of the instance if it may have changed."""
         if self._changed and self._instance is not None:
@@ -296,7 +313,7 @@ class WasmCanister(Canister):
         if snapshot is not self._state:
             raise IcError("this is no state of this canister")
         if self._changed:
-            self._throw_away()
+            self._roll_back()
         self.stable.undo()
         self.certified = self._certified_before
 

@@ -43,6 +43,7 @@ class Checked(WasmCanister):
         super().restore(snapshot)
         self._compare("the copy")
         # Make a new instance from the copy, and a new copy of this instance.
+        self._throw_away()
         self._live()
         self._changed = True
         self._compare("a new instance")
