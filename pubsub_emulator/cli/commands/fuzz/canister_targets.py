@@ -57,6 +57,10 @@ class Worker:
             raise Icrc72Error(words)
         raise DefensiveFailure(words)
 
+    def pid(self) -> int:
+        """Return the id of the process, which is started if there is none."""
+        return self._started().pid
+
     def end(self) -> None:
         """End the process."""
         if self._process is not None:
@@ -112,6 +116,9 @@ _WORKER: Final = Worker()
 
 
 def _seeds() -> Iterable[bytes]:
+    # The process needs it. Where it is missing, the command says which extra brings it.
+    import wasmtime  # noqa: F401
+
     draws = Draws(b"modules", "canister-run")
     for _ in range(_SEEDS):
         yield draws.take(_SEED_BYTES)
