@@ -18,7 +18,7 @@ from pubsub_emulator.files.readers import Row, all_rows
 
 PACKAGES = (ROOT / "pubsub_emulator", ROOT / "interchain_events")
 TESTS = ROOT / "tests"
-STORIES = {"liveness", "icrc"}
+STORIES = {"liveness", "icrc", "canister-run"}
 """Targets that play stories and read no file."""
 
 

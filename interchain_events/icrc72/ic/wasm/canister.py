@@ -267,7 +267,7 @@ class WasmCanister(Canister):
         """Return the instance. If it was thrown away, make one from the copy of the state."""
         if self._instance is None:
             self._instance = self._fresh()
-            self._state.load(self._instance)
+            self._state.write_to(self._instance)
         return self._instance
 
     def _throw_away(self) -> None:
@@ -290,13 +290,13 @@ class WasmCanister(Canister):
         if grown or self.module.changes_tables or self.module.drops_segments:
             self._throw_away()
         else:
-            self._state.load(instance)
+            self._state.write_to(instance)
             self._changed = False
 
     def _commit(self) -> None:
         """Copy the state of the instance if it may have changed."""
         if self._changed and self._instance is not None:
-            self._state.save(self._instance)
+            self._state.copy_from(self._instance)
             self._changed = False
             if self.module.changes_tables or self.module.drops_segments:
                 self._throw_away()

@@ -189,7 +189,7 @@ class State:
         self._tables: tuple[tuple[int, ...], ...] = ()
         self._map: ctypes.Array[ctypes.c_char] | None = None
 
-    def save(self, instance: Instance) -> None:
+    def copy_from(self, instance: Instance) -> None:
         """Copy the state of an instance."""
         self.size = instance.memory_size()
         if self._map is None or len(self._map) < self.size:
@@ -198,8 +198,8 @@ class State:
         self._globals = instance.globals()
         self._tables = instance.tables()
 
-    def load(self, instance: Instance) -> None:
-        """Set the state of a new instance to this one."""
+    def write_to(self, instance: Instance) -> None:
+        """Set the state of an instance of the same module to this one."""
         if self._map is not None:
             instance.set_memory(ctypes.addressof(self._map), self.size)
         instance.set_globals(self._globals)

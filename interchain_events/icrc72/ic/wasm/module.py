@@ -110,7 +110,7 @@ _PLACE: Final = {number: place for place, number in enumerate(_ORDER)}
 class Global(NamedTuple):
     """A mutable global."""
 
-    index: int
+    number: int
     type: int
     """The byte of its type."""
 
@@ -518,14 +518,14 @@ def _add_globals(added: _Added, parts: _Parts) -> int:
     for each in parts.globals:
         lanes = _LANES[each.type]
         for instructions in lanes.save:
-            saving += _with_operand(0x23, each.index) + instructions
+            saving += _with_operand(0x23, each.number) + instructions
         for lane in range(len(lanes.types)):
             loading += _with_operand(0x20, parameter)
             # The first half of a vector is put into both lanes, then the second into its own.
             if each.type == scan.V128 and lane == 0:
                 loading += _SPLAT
             parameter += 1
-        loading += lanes.load + _with_operand(0x24, each.index)
+        loading += lanes.load + _with_operand(0x24, each.number)
     added.function(SAVE, b"", types, bytes(saving))
     added.function(LOAD, types, b"", bytes(loading))
     return len(types)

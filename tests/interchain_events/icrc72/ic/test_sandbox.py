@@ -549,18 +549,28 @@ def test_zeros_of_stable_memory_take_no_memory() -> None:
 # Modules that are too large
 
 
+VECTOR = "(global (mut v128) (v128.const i64x2 0 0))"
+TIME = '(import "ic0" "time" (func (result i64)))'
+LOCALS = module.LOCAL_COUNT // 10
+"""The local variables of a function. wasmtime allows no more."""
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("(global (mut v128) (v128.const i64x2 0 0))" * 501, "at most 1,000 words, not 1,002"),
-        ("".join(f'(export "e{at}" (func 0))' for at in range(1001)) + "(func)", "1,000 exports"),
-        ('(import "ic0" "time" (func (result i64)))' * 1001, "1,000 imports"),
-        ("(table 0 funcref)" * 11, "10 tables"),
-        ("(func)" * 50_001, "50,000 functions"),
-        (f"(func (local {'i64 ' * 50_000}))" * 11, "500,000 local variables"),
+        (VECTOR * (module.GLOBAL_WORDS // 2 + 1), "at most 1,000 words, not 1,002"),
         (
-            f"(func (local {'i64 ' * 4000}) {'(block)' * 4100})",
-            "local variables times blocks and branches",
+            "(func)"
+            + "".join(f'(export "{at}" (func 0))' for at in range(module.EXPORT_COUNT + 1)),
+            "1,000 exports, not 1,001",
+        ),
+        (TIME * (module.IMPORT_COUNT + 1), "1,000 imports, not 1,001"),
+        ("(table 0 funcref)" * (module.TABLE_COUNT + 1), "10 tables, not 11"),
+        ("(func)" * (module.FUNCTION_COUNT + 1), "50,000 functions, not 50,001"),
+        (f"(func (local {'i64 ' * LOCALS}))" * 11, "500,000 local variables, not 550,000"),
+        (
+            f"(func (local {'i64 ' * 4000}) {'(block)' * (module.WORK // 4000)})",
+            "16,000,000 local variables times blocks and branches",
         ),
     ],
 )
