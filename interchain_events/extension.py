@@ -31,6 +31,7 @@ EXTENSION: Final = Extension(
     fuzz_targets=(
         "interchain_events.fuzz.canister_targets",
         "interchain_events.fuzz.lying_node",
+        "interchain_events.fuzz.module_targets",
         "interchain_events.fuzz.targets",
     ),
     vectors=(

@@ -6,12 +6,12 @@ from contextlib import suppress
 
 import pytest
 
+from interchain_events.fuzz.module_targets import Worker
+from interchain_events.fuzz.module_worker import play
 from interchain_events.icrc72.errors import Icrc72Error
 from interchain_events.icrc72.ic.errors import IcError
 from interchain_events.icrc72.ic.wasm.canister import WasmCanister
 from interchain_events.icrc72.ic.wasm.instance import Instance
-from pubsub_emulator.cli.commands.fuzz.canister_targets import Worker
-from pubsub_emulator.cli.commands.fuzz.module_worker import play
 from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.errors import DefensiveFailure
 

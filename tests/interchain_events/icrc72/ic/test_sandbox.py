@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from support.examples import scaled
 from support.wat import IMPORTS, ask, canister, method
 
+from interchain_events.fuzz.drawn_modules import Choices, drawn_module
 from interchain_events.icrc72.ic.candid.encode import leb128
 from interchain_events.icrc72.ic.canister import (
     CANISTER_ERROR,
@@ -27,7 +28,6 @@ from interchain_events.icrc72.ic.wasm.canister import WasmCanister, WasmLimits
 from interchain_events.icrc72.ic.wasm.module import CODE_BYTES, load
 from interchain_events.icrc72.ic.wasm.stable_memory import PAGE, StableMemory
 from interchain_events.icrc72.ic.wasm.system import CALL_COST, LINE_BYTES
-from pubsub_emulator.cli.commands.fuzz.drawn_modules import Choices, drawn_module
 
 MIB = 1 << 20
 PERSISTENT = '(@custom "icp:private enhanced-orthogonal-persistence" "")'

@@ -9,11 +9,11 @@ from typing import BinaryIO, Final
 
 import wasmtime
 
+from interchain_events.fuzz.drawn_modules import Choices, drawn_module
 from interchain_events.icrc72.ic.errors import IcError
 from interchain_events.icrc72.ic.network import CanisterNetwork
 from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
 from interchain_events.icrc72.ic.wasm.canister import NOTHING, WasmCanister, WasmLimits
-from pubsub_emulator.cli.commands.fuzz.drawn_modules import Choices, drawn_module
 
 LIMITS: Final = WasmLimits(
     instructions=20_000_000,

@@ -25,7 +25,7 @@ MOST_MEMORY: Final = 256 << 20
 _LOOKS_A_SECOND: Final = 20
 _SEEDS: Final = 40
 _SEED_BYTES: Final = 400
-_PROGRAM: Final = "pubsub_emulator.cli.commands.fuzz.module_worker"
+_PROGRAM: Final = "interchain_events.fuzz.module_worker"
 
 
 class Worker:
