@@ -1,6 +1,7 @@
 """SS58 addresses: an account's 32 bytes with a network prefix and a checksum, in base 58.
 
-prefix   1 byte below 64, else 2 bytes: 01 and the low 14 bits mixed as SS58 has them
+prefix   1 byte below 64, else 2 bytes: 01 and the low 14 bits mixed as SS58 has them.
+         A first byte of 128 or more is reserved.
 account  32 bytes
 check    2 bytes, the start of blake2b-512("SS58PRE" ++ prefix ++ account)
 """
@@ -14,6 +15,8 @@ from pubsub_emulator.primitives.types import AccountId
 GENERIC: Final = 42
 _DIGITS: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _LONGEST: Final = 64
+_RESERVED: Final = 0x80
+"""The smallest first byte that SS58 reserves."""
 
 
 class BadAddress(PubsubError):
@@ -32,6 +35,8 @@ def decode_address(text: str) -> AccountId:
         number = number * 58 + _DIGITS.index(digit)
     zeros = len(text) - len(text.lstrip("1"))
     raw = bytes(zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")
+    if raw and raw[0] >= _RESERVED:
+        raise BadAddress(f"{text!r} begins with the reserved byte {raw[0]}")
     prefix = 2 if raw and raw[0] & 0x40 else 1
     if len(raw) != prefix + 34:
         raise BadAddress(f"{text!r} is not the address of an account of 32 bytes")

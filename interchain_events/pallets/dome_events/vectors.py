@@ -11,7 +11,7 @@ def _check(case: Document) -> None:
         found = ("id", global_id(case["data_location"]))
     except NoGlobalIdError as error:
         found = ("error", str(error))
-    stated = next((name, case[name]) for name in ("id", "error") if name in case)
+    stated = ("id", case["id"]) if "id" in case else ("error", case["error"])
     same("what is found", found, stated)
 
 

@@ -36,7 +36,8 @@ def long_form(operation: bytes) -> str:
 def read_long_form(did: str) -> tuple[str, AtalaOperation]:
     """Return the suffix and the operation of a long-form DID.
 
-    Raises `Undecodable` if the text is not a long-form DID.
+    Raises `Undecodable` if the text is not a long-form DID. An operation has one spelling only:
+    base64url without padding, whose unused bits are 0. With others, one DID would have many names.
     """
     suffix, _, state = did.removeprefix(METHOD).partition(":")
     try:
@@ -45,6 +46,8 @@ def read_long_form(did: str) -> tuple[str, AtalaOperation]:
         )
     except (UnicodeEncodeError, binascii.Error):
         raise Undecodable("the state of a long-form DID is not base64url") from None
+    if _base64url(raw) != state:
+        raise Undecodable("the state of a long-form DID is not base64url without padding")
     if not did.startswith(METHOD) or sha256(raw).hex() != suffix:
         raise Undecodable("the suffix of a long-form DID is not the hash of its state")
     found = decode(AtalaOperation, raw)

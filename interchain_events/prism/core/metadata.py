@@ -3,10 +3,17 @@
 The metadata is `{"v": 1, "c": [pieces of at most 64 bytes]}`. db-sync stores it as CBOR, which is a
 map of the label. Most databases also have it as JSON, in which bytes are text of the form "0x…".
 Such a text counts as bytes in CBOR, too, so that databases with and without JSON give the same
-objects. Everything here is pure.
+objects.
+
+A map of Cardano may have keys of any type, several times, and JSON has them as text. A key that is
+a list or a map becomes the text of its JSON, which begins with a bracket, and bytes and integers
+become texts with digits. None of these texts is `v` or `c`. So maps are read as pairs here, only
+texts are looked at, and of equal keys the last counts, as in JSON.
+
+Everything here is pure.
 """
 
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from interchain_events.pallets.prism.pallet import MOST_OBJECT
 from pubsub_emulator.files.untrusted import MOST_DEPTH, Unreadable, parse_json
@@ -19,26 +26,63 @@ MOST_BYTES: Final = 1 << 17
 MOST_PIECE: Final = 64
 """The greatest size of a piece, in bytes."""
 
-Metadatum: TypeAlias = "int | bytes | str | list[Metadatum] | dict[object, Metadatum]"
+_UNSIGNED: Final = 0
+_NEGATIVE: Final = 1
+_BYTES: Final = 2
+_TEXT: Final = 3
+_ARRAY: Final = 4
+_MAP: Final = 5
+"""The major types of CBOR that metadata has."""
+_BREAK: Final = 0xFF
+"""The byte that ends an item of no stated length."""
+
+Metadatum: TypeAlias = "int | bytes | str | list[Metadatum] | Pairs"
+
+
+class Pairs(NamedTuple):
+    """A map of CBOR whose keys are texts or integers. Pairs with other keys are left out."""
+
+    pairs: tuple[tuple[int | str, "Metadatum"], ...]
+
+    def last(self, key: int | str) -> "Metadatum | None":
+        """Return the value of the last pair with a key, `None` if there is none."""
+        for known, value in reversed(self.pairs):
+            if known == key:
+                return value
+        return None
 
 
 def object_of(json_text: str | None, cbor: bytes) -> bytes:
     """Return the bytes of the object, empty if there is no object of version 1 (PR-1, PR-20).
 
     `json_text` is the value of the label, `None` if the database has no JSON. `cbor` is the map of
-    the label.
+    the label, which is read if there is no JSON or too much of it.
     """
-    if max(len(json_text or ""), len(cbor)) > MOST_BYTES:
-        return b""
     try:
-        match _from_cbor(cbor) if json_text is None else parse_json(json_text.encode(), "metadata"):
-            # `True == 1` in Python, but `true` is not a version.
-            case {"v": int(version), "c": [*pieces]} if version == 1 and version is not True:
-                whole = b"".join(map(_piece, pieces))
-                return whole if len(whole) <= MOST_OBJECT else b""
+        version, pieces = _parts(json_text, cbor)
+        # `True == 1` in Python, but `true` is not a version.
+        if type(version) is not int or version != 1 or not isinstance(pieces, list):
+            return b""
+        whole = b"".join(map(_piece, pieces))
     except (IndexError, TypeError, ValueError, Unreadable):
-        pass
-    return b""
+        return b""
+    return whole if len(whole) <= MOST_OBJECT else b""
+
+
+def _parts(json_text: str | None, cbor: bytes) -> tuple[object, object]:
+    """Return the values of the keys `v` and `c`, each `None` if it is absent.
+
+    Raises `ValueError`, `IndexError` or `Unreadable` if the metadata is something else.
+    """
+    # Each level of keys within keys doubles the backslashes of the JSON, so a short transaction may
+    # have JSON of any length.
+    if json_text is not None and len(json_text) <= MOST_BYTES:
+        found = parse_json(json_text.encode(), "metadata")
+        return (found.get("v"), found.get("c")) if isinstance(found, dict) else (None, None)
+    if len(cbor) > MOST_BYTES:
+        raise ValueError(len(cbor))
+    value = _from_cbor(cbor)
+    return (value.last("v"), value.last("c")) if isinstance(value, Pairs) else (None, None)
 
 
 def _piece(value: object) -> bytes:
@@ -50,37 +94,127 @@ def _piece(value: object) -> bytes:
     return value
 
 
-def _from_cbor(raw: bytes) -> object:
+def _from_cbor(raw: bytes) -> "Metadatum | None":
     """Return the value of the label in CBOR.
 
-    Raises `ValueError` if the bytes are something else.
+    Raises `ValueError` or `IndexError` if the bytes are something else.
     """
     found, end = _item(raw, 0, 0)
-    if end != len(raw) or not isinstance(found, dict):
+    if end != len(raw) or not isinstance(found, Pairs):
         raise ValueError(end)
-    return found.get(LABEL)
+    return found.last(LABEL)
 
 
-def _item(raw: bytes, at: int, depth: int) -> tuple[Metadatum, int]:
-    """Return an item of CBOR and the place after it.
+class _Head(NamedTuple):
+    """The beginning of an item of CBOR."""
 
-    Reads integers, bytes, texts, arrays and maps, which are the only types in metadata. Raises
-    `ValueError` or `IndexError` for anything else.
+    major: int
+    """The item's type: integer, negative integer, bytes, text, array or map."""
+    size: int
+    """The integer, or the number of bytes, items or pairs. -1 if a break ends the item."""
+    end: int
+    """The place after the head."""
+
+
+def _head(raw: bytes, at: int) -> _Head:
+    """Read the head of an item.
+
+    Only the types of metadata are known. Raises `ValueError` or `IndexError` for anything else.
     """
     major, info = divmod(raw[at], 32)
-    is_open = info == 31 and major > 3
-    if major > 5 or (info > 27 and not is_open) or (major > 3 and depth > MOST_DEPTH):
+    if major > _MAP or (info > 27 and not (info == 31 and major >= _BYTES)):
         raise ValueError(raw[at])
-    width = 1 << (info - 24) if 24 <= info <= 27 else 0
-    size = int.from_bytes(raw[at + 1 : at + 1 + width], "big") if width else info
-    at += 1 + width
-    if major < 2:
-        return (-1 - size if major else size), at
-    if major < 4:
-        body = raw[at : at + size]
-        return (body if major == 2 else body.decode()), at + size
+    if info == 31:
+        return _Head(major, -1, at + 1)
+    if info < 24:
+        return _Head(major, info, at + 1)
+    end = at + 1 + (1 << (info - 24))
+    if end > len(raw):
+        raise ValueError(at)
+    return _Head(major, int.from_bytes(raw[at + 1 : end], "big"), end)
+
+
+def _item(raw: bytes, at: int, depth: int) -> tuple["Metadatum", int]:
+    """Return an item of CBOR and the place after it.
+
+    Raises `ValueError` or `IndexError` if there is no item of a metadatum.
+    """
+    major, size, at = _head(raw, at)
+    if major == _UNSIGNED:
+        return size, at
+    if major == _NEGATIVE:
+        return -1 - size, at
+    if major in {_BYTES, _TEXT}:
+        whole, at = _string(raw, at, major, size)
+        return (whole if major == _BYTES else whole.decode()), at
+    # JSON refuses the same depth. There, only lists and maps count.
+    if depth > MOST_DEPTH:
+        raise ValueError(at)
     items: list[Metadatum] = []
-    while raw[at] != 0xFF if is_open else len(items) < size * (major - 3):
-        found, at = _item(raw, at, depth + 1)
-        items.append(found)
-    return (items if major == 4 else dict(zip(items[::2], items[1::2], strict=True))), at + is_open
+    pairs: list[tuple[int | str, Metadatum]] = []
+    count = 0
+    while raw[at] != _BREAK if size < 0 else count < size:
+        count += 1
+        if major == _ARRAY:
+            value, at = _item(raw, at, depth + 1)
+            items.append(value)
+            continue
+        key, at = _key(raw, at)
+        value, at = _item(raw, at, depth + 1)
+        if key is not None:
+            pairs.append((key, value))
+    found: Metadatum = items if major == _ARRAY else Pairs(tuple(pairs))
+    return found, at + (size < 0)
+
+
+def _key(raw: bytes, at: int) -> tuple[int | str | None, int]:
+    """Return a map's key and the place after it, `None` for bytes, arrays and maps."""
+    major = raw[at] >> 5
+    if major in {_UNSIGNED, _NEGATIVE, _TEXT}:
+        key, end = _item(raw, at, 0)
+        return (key if isinstance(key, (int, str)) else None), end
+    return None, _skipped(raw, at)
+
+
+def _skipped(raw: bytes, at: int) -> int:
+    """Return the place after an item, however deep it is nested.
+
+    JSON has a key as text, so nothing limits the depth of a key there.
+    """
+    # The number of items that each open array or map still has, -1 until a break.
+    left = [1]
+    while left:
+        if left[-1] == 0:
+            left.pop()
+            continue
+        if left[-1] < 0 and raw[at] == _BREAK:
+            at += 1
+            left.pop()
+            continue
+        if left[-1] > 0:
+            left[-1] -= 1
+        major, size, at = _head(raw, at)
+        if major in {_BYTES, _TEXT}:
+            _, at = _string(raw, at, major, size)
+        elif major in {_ARRAY, _MAP}:
+            left.append(2 * size if major == _MAP and size > 0 else size)
+    return at
+
+
+def _string(raw: bytes, at: int, major: int, size: int) -> tuple[bytes, int]:
+    """Return bytes, or the bytes of a text, and the place after them.
+
+    Cardano also takes strings in pieces that a break ends.
+    """
+    if size >= 0:
+        if at + size > len(raw):
+            raise ValueError(at)
+        return raw[at : at + size], at + size
+    pieces: list[bytes] = []
+    while raw[at] != _BREAK:
+        part, size, at = _head(raw, at)
+        if part != major or size < 0:
+            raise ValueError(at)
+        piece, at = _string(raw, at, major, size)
+        pieces.append(piece)
+    return b"".join(pieces), at + 1

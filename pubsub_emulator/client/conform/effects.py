@@ -236,11 +236,8 @@ def _delivered(t: Trial) -> None:
                     number, pallet, "LastDelivered", publisher.to_bytes(4, "little"), key
                 )
                 if row is not None:
-                    expect(
-                        blake2_256(entry),
-                        next(iter(row.values() if isinstance(row, dict) else row)),
-                        number,
-                    )
+                    values = list(row.values() if isinstance(row, dict) else row)
+                    expect(blake2_256(entry), values[0] if values else None, number)
     if not seen:
         raise Untestable(
             f"none of the parachains {', '.join(map(str, t.paras))} has resolved a root"

@@ -508,4 +508,4 @@ def _refusal(event: DecodedEvent) -> str | None:
     if event.name == "Processed":
         return None if event.fields.get("success") else "incomplete"
     error = event.fields.get("error", event.name)
-    return next(iter(error)) if isinstance(error, dict) else str(error)
+    return str(next(iter(error), event.name)) if isinstance(error, dict) else str(error)

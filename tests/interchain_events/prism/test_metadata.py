@@ -3,7 +3,7 @@ PR-20).
 """
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from cbor2 import dumps as cbor
@@ -14,6 +14,170 @@ from support.db_sync import as_json, metadatum
 from interchain_events.pallets.prism.pallet import MOST_OBJECT
 from interchain_events.prism.core.metadata import LABEL, MOST_BYTES, MOST_PIECE, object_of
 from pubsub_emulator.files.untrusted import MOST_DEPTH
+
+OPEN = 31
+"""The size in the head of an item that a break ends."""
+
+
+def head(major: int, size: int, width: int) -> bytes:
+    """The head of an item, with a size of at least `width` bytes; 0 is the shortest head."""
+    if not width and size < 24:
+        return bytes((major * 32 + size,))
+    length = max(width, 1)
+    while size >= 1 << 8 * length:
+        length *= 2
+    return bytes((major * 32 + 23 + length.bit_length(),)) + size.to_bytes(length, "big")
+
+
+class Written(NamedTuple):
+    """A metadatum in both forms."""
+
+    cbor: bytes
+    json: str
+    """As cardano-api writes it: keys of any type become text, and of equal keys all are there."""
+    is_text: bool = False
+
+
+def number(value: int, width: int) -> Written:
+    size = value if value >= 0 else -1 - value
+    return Written(head(int(value < 0), size, width), str(value))
+
+
+def string(pieces: list[str] | list[bytes], width: int, *, is_open: bool) -> Written:
+    """Bytes or text, in pieces that a break ends or whole."""
+    whole = pieces[0][:0].join(pieces)  # type: ignore[arg-type]  # all are of one type
+    major = 3 if isinstance(whole, str) else 2
+    raw = [piece.encode() if isinstance(piece, str) else piece for piece in pieces]
+    joined = b"".join(raw)
+    body = head(major, len(joined), width) + joined
+    if is_open:
+        items = [head(major, len(piece), width) + piece for piece in raw]
+        body = bytes((major * 32 + OPEN,)) + b"".join(items) + b"\xff"
+    text = whole if isinstance(whole, str) else "0x" + whole.hex()
+    return Written(body, json.dumps(text), is_text=True)
+
+
+def array(items: list[Written], width: int, *, is_open: bool) -> Written:
+    body = b"".join(item.cbor for item in items)
+    start = bytes((4 * 32 + OPEN,)) if is_open else head(4, len(items), width)
+    end = b"\xff" if is_open else b""
+    return Written(start + body + end, "[" + ",".join(item.json for item in items) + "]")
+
+
+def table(pairs: list[tuple[Written, Written]], width: int, *, is_open: bool) -> Written:
+    body = b"".join(key.cbor + value.cbor for key, value in pairs)
+    start = bytes((5 * 32 + OPEN,)) if is_open else head(5, len(pairs), width)
+    end = b"\xff" if is_open else b""
+    rows = [
+        (key.json if key.is_text else json.dumps(key.json)) + ":" + value.json
+        for key, value in pairs
+    ]
+    return Written(start + body + end, "{" + ",".join(rows) + "}")
+
+
+WIDTHS = st.sampled_from([0, 1, 2, 4, 8])
+TEXTS = st.sampled_from(["v", "c", "1", "0x61", "[1]", "x"]) | st.text(max_size=6).filter(
+    lambda text: "\0" not in text
+)
+LEAVES = (
+    st.builds(number, st.sampled_from([0, 1, 2, LABEL]) | st.integers(-(2**64), 2**64 - 1), WIDTHS)
+    | st.builds(string, st.lists(TEXTS, min_size=1, max_size=2), WIDTHS, is_open=st.booleans())
+    | st.builds(
+        string,
+        st.lists(st.binary(max_size=40), min_size=1, max_size=2),
+        WIDTHS,
+        is_open=st.booleans(),
+    )
+)
+
+
+def nested(inner: st.SearchStrategy[Written]) -> st.SearchStrategy[Written]:
+    pairs = st.lists(st.tuples(inner, inner), max_size=4)
+    return st.builds(array, st.lists(inner, max_size=4), WIDTHS, is_open=st.booleans()) | st.builds(
+        table, pairs, WIDTHS, is_open=st.booleans()
+    )
+
+
+ANY = st.recursive(LEAVES, nested, max_leaves=8)
+"""Any metadatum that Cardano allows, in any spelling."""
+
+
+@st.composite
+def near_objects(draw: st.DrawFn) -> Written:
+    """A map with the keys of an object among others, some of them twice."""
+    plain = string(["v"], 0, is_open=draw(st.booleans()))
+    pieces = st.lists(
+        st.builds(
+            string,
+            st.lists(st.binary(max_size=40), min_size=1, max_size=2),
+            WIDTHS,
+            is_open=st.booleans(),
+        ),
+        max_size=3,
+    )
+    pairs = [
+        (plain, number(1, draw(WIDTHS))),
+        (string(["c"], 0, is_open=False), array(draw(pieces), 0, is_open=draw(st.booleans()))),
+        *draw(st.lists(st.tuples(ANY, ANY), max_size=3)),
+    ]
+    return table(draw(st.permutations(pairs)), draw(WIDTHS), is_open=draw(st.booleans()))
+
+
+def readings(value: Written) -> set[bytes]:
+    raw = b"\xa1" + cbor(LABEL) + value.cbor
+    return {object_of(value.json, raw), object_of(None, raw)}
+
+
+@given(ANY | near_objects())
+def test_whatever_cardano_allows_gives_the_same_object_from_json_and_cbor(value: Written) -> None:
+    assert len(readings(value)) == 1
+
+
+@given(near_objects())
+def test_the_last_of_equal_keys_counts_and_other_keys_are_read_over(value: Written) -> None:
+    pairs = json.loads(value.json)
+    version_and_pieces = pairs["v"], pairs["c"]
+    whole = (
+        b"".join(bytes.fromhex(piece[2:]) for piece in pairs["c"])
+        if version_and_pieces[0] == 1
+        and isinstance(pairs["c"], list)
+        and all(is_piece(piece) for piece in pairs["c"])
+        else b""
+    )
+    assert readings(value) == {whole}
+
+
+def is_piece(value: object) -> bool:
+    if not isinstance(value, str) or not value.startswith("0x") or not value.isalnum():
+        return False
+    try:
+        return len(bytes.fromhex(value[2:])) <= MOST_PIECE
+    except ValueError:
+        return False
+
+
+def test_a_key_may_nest_deeper_than_values_may() -> None:
+    """In JSON it is a text, of any length: each level doubles the backslashes of the one within."""
+    deep = number(1, 0)
+    for _ in range(MOST_DEPTH + 10):
+        deep = array([deep], 0, is_open=False)
+    pairs = [
+        (string(["v"], 0, is_open=False), number(1, 0)),
+        (deep, number(1, 0)),
+        (
+            string(["c"], 0, is_open=False),
+            array([string([b"ab"], 0, is_open=False)], 0, is_open=False),
+        ),
+    ]
+    assert readings(table(pairs, 0, is_open=False)) == {b"ab"}
+    quotes = string(['"' * 9_000], 0, is_open=False)
+    for _ in range(4):
+        quotes = table([(quotes, number(1, 0))], 0, is_open=False)
+    pairs[1] = (quotes, number(1, 0))
+    long = table(pairs, 0, is_open=False)
+    assert len(long.json) > MOST_BYTES > len(long.cbor)
+    assert readings(long) == {b"ab"}
+
 
 METADATA = st.recursive(
     st.integers(-(2**64), 2**64 - 1)

@@ -167,7 +167,7 @@ class RpcSource:
         # `NewHeadNoted` tells only the parachain. If a relay block noted several heads, they are
         # the last ones of the parachain.
         news = [event for event in events if (event.pallet, event.name) == _NEW_HEAD_NOTED]
-        noted = [int(next(iter(event.fields.values()))) for event in news]
+        noted = [_noted(event) for event in news]
         counts = Counter(para for para in noted if para in self._paras)
         chains = {para: await self._newest(relay, para, count) for para, count in counts.items()}
         return [(para, chains[para].pop(0)) for para in noted if para in chains]
@@ -266,11 +266,20 @@ def _chain_block(
 
 def _candidate(event: DecodedEvent) -> tuple[int, bytes]:
     """Return the para id and the hash of the head data in an event `CandidateIncluded`."""
-    receipt, head = list(event.fields.values())[:2]
     try:
+        receipt, head = list(event.fields.values())[:2]
         return int(receipt["descriptor"]["para_id"]), bytes(head)
     except (KeyError, TypeError, ValueError):
         raise SourceError("a CandidateIncluded event without para id or head data") from None
+
+
+def _noted(event: DecodedEvent) -> int:
+    """Return the para id in an event `NewHeadNoted`."""
+    for para in event.fields.values():
+        if isinstance(para, int):
+            return para
+        break
+    raise SourceError("a NewHeadNoted event without para id")
 
 
 def _slot(header: BlockHeader) -> int:

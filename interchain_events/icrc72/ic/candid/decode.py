@@ -378,15 +378,24 @@ def _fixed(size: int, *, signed: bool) -> Read:
     return lambda reader: int.from_bytes(reader.take(size), "little", signed=signed)
 
 
-def _skip_principal(reader: Reader) -> None:
-    # An opaque reference, marked by 0, has no bytes.
-    if reader.byte() == 1:
-        reader.take(reader.leb())
+def _is_open(reader: Reader) -> bool:
+    """Read the flag of a reference. An opaque reference, marked by 0, has no further bytes."""
+    flag = reader.byte()
+    if flag > 1:
+        raise CandidError("a reference must begin with 0 or 1")
+    return flag == 1
+
+
+def _skip_service(reader: Reader) -> None:
+    """Check and skip a reference to a service, which is a principal or opaque."""
+    if _is_open(reader):
+        reader.principal_bytes()
 
 
 def _skip_func(reader: Reader) -> None:
-    if reader.byte() == 1:
-        _skip_principal(reader)
+    """Check and skip a reference to a function: a service and the name of a method, or opaque."""
+    if _is_open(reader):
+        _skip_service(reader)
         reader.text()
 
 
@@ -400,7 +409,7 @@ def _skip_future(reader: Reader) -> None:
 
 
 _REFERENCES: Final[dict[str, Read]] = {
-    "service": _skip_principal,
+    "service": _skip_service,
     "func": _skip_func,
     "future": _skip_future,
 }

@@ -37,7 +37,10 @@ def from_json(type_: t.Type, written: Any) -> Any:
 def to_json(type_: t.Type, value: Any) -> Any:
     """Return the JSON form of a Python value, which must have the type.
 
-    Raises `CandidError` if the type is a function or service reference.
+    A variant that was read through another reading of a method (see `readings.did`) may have a tag
+    that differs from the type's in the size of its letters. It is shown as the type's.
+
+    Raises `CandidError` if the type is a function or service reference, or lacks a variant's case.
     """
     type_ = t.resolved(type_)
     if isinstance(type_, t.Prim):
@@ -57,9 +60,28 @@ def to_json(type_: t.Type, value: Any) -> Any:
             else {each.name: form for each, form in zip(type_.fields, forms, strict=True)}
         )
     if isinstance(type_, t.Cases):
-        case = next(each for each in type_.fields if each.name == value[0])
+        case = _case(type_, value[0])
         return {case.name: to_json(case.type, value[1])}
     raise CandidError("references have no JSON form")
+
+
+def _case(type_: t.Cases, tag: str) -> t.Field:
+    """Return the case of a tag: that of the same name, or else of the same letters.
+
+    Raises `CandidError` if there is none.
+    """
+    for each in type_.fields:
+        if each.name == tag:
+            return each
+    for each in type_.fields:
+        if each.name.casefold() == tag.casefold():
+            return each
+    raise _no_case(tag)
+
+
+def _no_case(tag: object) -> CandidError:
+    """Return the error for a tag that a variant does not have."""
+    return CandidError(f"the variant has no case {str(tag)[:80]}")
 
 
 def _is_tuple(type_: t.Record) -> bool:
@@ -98,9 +120,10 @@ def _read(type_: t.Type, written: Any) -> Any:
         return values if type_.make is None else type_.make(values)
     if isinstance(type_, t.Cases):
         ((tag, inside),) = written.items()
-        case = next((each for each in type_.fields if each.name == tag), None)
-        if case is None:
-            raise CandidError(f"the variant has no case {tag}")
+        found = [each for each in type_.fields if each.name == tag]
+        if not found:
+            raise _no_case(tag)
+        case = found[0]
         return t.Variant(tag, _read(case.type, inside))
     raise CandidError("references have no JSON form")
 

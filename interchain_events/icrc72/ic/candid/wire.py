@@ -115,8 +115,15 @@ class Reader:
 
     def principal(self) -> Principal:
         """Read a principal. Opaque principals, which only a system could resolve, are refused."""
-        if self.byte() != 1:
+        flag = self.byte()
+        if flag > 1:
+            raise CandidError("a principal must begin with 0 or 1")
+        if not flag:
             raise CandidError("a principal is opaque")
+        return self.principal_bytes()
+
+    def principal_bytes(self) -> Principal:
+        """Read the bytes of a principal, which follow the flag of a reference."""
         try:
             return Principal(self.take(self.leb()))
         except PrincipalError as error:
@@ -169,10 +176,15 @@ def read_header(reader: Reader) -> tuple[t.Type, ...]:
         raise CandidError(f"the type table is longer than the message: {shown(count)}")
     table: dict[str, t.Type] = {}
     wanted: list[int] = []
+    methods: list[int] = []
     for at in range(count):
-        table[str(at)] = _entry(reader, table, wanted)
+        table[str(at)] = _entry(reader, table, wanted, methods)
     if wanted and max(wanted) >= count:
         raise CandidError(f"the type table has no type {max(wanted)}")
+    for index in methods:
+        method = table.get(str(index))
+        if not isinstance(method, t.Reference) or method.kind != "func":
+            raise CandidError(f"the method of a service has type {index}, which is not a function")
     arguments = reader.leb()
     if arguments > len(reader.data):
         raise CandidError(
@@ -197,11 +209,14 @@ def _place(index: int, table: dict[str, t.Type]) -> t.Type:
     return primitive
 
 
-def _entry(reader: Reader, table: dict[str, t.Type], wanted: list[int]) -> t.Type:
+def _entry(
+    reader: Reader, table: dict[str, t.Type], wanted: list[int], methods: list[int]
+) -> t.Type:
     """Read one entry of the type table.
 
     Entries may refer to later ones, so references become `Named` nodes. Their indices are added to
-    `wanted`, and the caller checks them when it knows the whole table.
+    `wanted`, those of the methods of services also to `methods`, and the caller checks them when it
+    knows the whole table.
     """
 
     def type_() -> t.Type:
@@ -209,6 +224,7 @@ def _entry(reader: Reader, table: dict[str, t.Type], wanted: list[int]) -> t.Typ
         wanted.append(index)
         return t.Named(str(index), table) if index >= 0 else _place(index, table)
 
+    before = len(wanted)
     code = reader.index()
     if code == -18:
         return t.Opt(type_())
@@ -228,6 +244,7 @@ def _entry(reader: Reader, table: dict[str, t.Type], wanted: list[int]) -> t.Typ
         return t.Reference("func")
     if code == -23:
         _methods(reader, type_)
+        methods += wanted[before:]
         return t.Reference("service")
     if code < -24:
         # Candid reserves these opcodes for future types and gives their length, so that today's

@@ -231,11 +231,23 @@ def test_ev_1_blocks_come_in_the_order_of_inclusion() -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"0": {}, "1": b""}, {"0": {"descriptor": {"para_id": "x"}}, "1": b""}, {"0": 1, "1": 2}],
+    [
+        {"0": {}, "1": b""},
+        {"0": {"descriptor": {"para_id": "x"}}, "1": b""},
+        {"0": 1, "1": 2},
+        {"0": 1},
+        {},
+    ],
 )
 def test_ev_4_a_candidate_that_says_nothing_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(SourceError, match="without para id or head data"):
         read([DecodedEvent("ParaInclusion", "CandidateIncluded", fields)])
+
+
+@pytest.mark.parametrize("fields", [{}, {"0": "2000"}, {"0": None, "1": 2000}])
+def test_ev_4_a_new_head_of_no_parachain_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(SourceError, match="without para id"):
+        read([DecodedEvent("Paras", "NewHeadNoted", fields)])
 
 
 def test_ev_4_a_block_that_the_parachains_node_does_not_have_is_not_left_out() -> None:

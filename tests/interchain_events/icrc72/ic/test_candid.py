@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from interchain_events.icrc72.ic.candid import types as t
 from interchain_events.icrc72.ic.candid.decode import Decoder
+from interchain_events.icrc72.ic.candid.did import parse_types
 from interchain_events.icrc72.ic.candid.encode import Encoder
 from interchain_events.icrc72.ic.candid.json_form import from_json, to_json
 from interchain_events.icrc72.ic.candid.wire import DEPTH, PER_BYTE, SPARE
 from interchain_events.icrc72.ic.errors import CandidError
 from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.services import codec
 
 NULL = t.PRIMS["null"]
 NAT = t.PRIMS["nat"]
@@ -204,6 +206,51 @@ def test_ic_11b_a_value_of_an_unknown_type_holds_no_references() -> None:
     message = b"DIDL\x01\x67\x00\x01\x00" + b"\x00\x01"
     with pytest.raises(CandidError, match="holds references"):
         Decoder([t.PRIMS["reserved"]]).decode(message)
+
+
+@pytest.mark.parametrize(
+    ("table", "digits", "reason"),
+    [
+        ("016a000000", "02", "a reference must begin with 0 or 1"),
+        ("016a000000", "01020161", "a reference must begin with 0 or 1"),
+        ("016a000000", "01011e" + "01" * 30 + "0161", "29"),
+        ("016a000000", "010001ff", "not UTF-8"),
+        ("016900", "02", "a reference must begin with 0 or 1"),
+        ("016900", "011e" + "01" * 30, "29"),
+        ("0169010161" + "7d", "0100", "type -3, which is not a function"),
+        ("0169010161" + "00", "0100", "type 0, which is not a function"),
+        ("0269010161" + "01" + "6e7d", "0100", "type 1, which is not a function"),
+        ("0168", "02", "no composite type has the code"),
+    ],
+)
+def test_ic_11b_a_reference_that_is_read_over_is_checked(
+    table: str, digits: str, reason: str
+) -> None:
+    message = b"DIDL" + bytes.fromhex(table) + b"\x02\x7d\x00\x05" + bytes.fromhex(digits)
+    with pytest.raises(CandidError, match=reason):
+        Decoder([NAT]).decode(message)
+
+
+def test_ic_11b_a_service_may_have_a_method_of_a_function_type_that_comes_later() -> None:
+    message = b"DIDL" + bytes.fromhex("0269010161" + "01" + "6a000000" + "01" + "00" + "0100")
+    assert Decoder([t.PRIMS["reserved"]]).decode(message) == (None,)
+
+
+def test_ic_11_a_principal_begins_with_0_or_1() -> None:
+    with pytest.raises(CandidError, match="must begin with 0 or 1"):
+        Decoder([t.PRIMS["principal"]]).decode(b"DIDL\x00\x01\x68\x02\x00")
+
+
+def test_a_variant_that_was_read_through_its_alias_has_a_json_form() -> None:
+    rets = codec("icrc72_handle_notification_trusted").rets
+    (written,) = parse_types("(variant { Err : text })")
+    (answer,) = rets.decode(Encoder([written]).encode(t.Variant("Err", "no")))
+    assert to_json(rets.types[0], answer) == {"err": "no"}
+
+
+def test_a_variant_of_no_case_has_no_json_form() -> None:
+    with pytest.raises(CandidError, match="the variant has no case other"):
+        to_json(CHOICE, t.Variant("other", None))
 
 
 def _nested(depth: int) -> bytes:

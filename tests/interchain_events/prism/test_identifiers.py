@@ -1,0 +1,63 @@
+"""Long-form DIDs (PR-11)."""
+
+import base64
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from interchain_events.prism.core import messages as m
+from interchain_events.prism.core.errors import Undecodable
+from interchain_events.prism.core.identifiers import METHOD, long_form, read_long_form, sha256
+from interchain_events.prism.core.messages import encode
+
+DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+OPERATIONS = st.builds(
+    lambda name, context: encode(
+        m.AtalaOperation(
+            operation=m.CreateDID(
+                m.DIDCreationData((m.PublicKey(name, m.Usage.MASTER_KEY, None),), (), (context,))
+            )
+        )
+    ),
+    st.text(max_size=12),
+    st.text(max_size=12),
+)
+
+
+@given(OPERATIONS)
+def test_a_long_form_did_comes_back(operation: bytes) -> None:
+    suffix, found = read_long_form(long_form(operation))
+    assert suffix == sha256(operation).hex()
+    assert encode(found) == operation
+
+
+def spellings(operation: bytes) -> list[str]:
+    """Other texts that base64 decoders read as the same bytes."""
+    suffix = sha256(operation).hex()
+    standard = base64.b64encode(operation).decode().rstrip("=")
+    url = base64.urlsafe_b64encode(operation).decode()
+    state = url.rstrip("=")
+    found = [
+        f"{METHOD}{suffix}:{standard}",
+        f"{METHOD}{suffix}:{url}",
+        f"{METHOD}{suffix}:{state}=",
+        f"{METHOD}{suffix}:{state}====",
+        f"{METHOD}{suffix}:{state}\n",
+        f"{METHOD}{suffix.upper()}:{state}",
+        f"{METHOD}{suffix}:{state}:",
+        f"{suffix}:{state}",
+    ]
+    if len(operation) % 3:
+        last = DIGITS.index(state[-1])
+        found.append(f"{METHOD}{suffix}:{state[:-1]}{DIGITS[last | 1]}")
+    return found
+
+
+@given(OPERATIONS, st.integers(0, 8))
+def test_a_long_form_did_has_one_spelling(operation: bytes, which: int) -> None:
+    texts = [each for each in spellings(operation) if each != long_form(operation)]
+    assume(which < len(texts))
+    with pytest.raises(Undecodable):
+        read_long_form(texts[which])
