@@ -16,6 +16,17 @@ class StoreUnavailable(StoreError):
     is_infrastructure = True
 
 
+class TablesMissing(StoreUnavailable):
+    """Raised if tables that were there are gone, as in a database that was made anew."""
+
+
+class StoreReplaced(StoreUnavailable):
+    """Raised once if a database's file was removed or replaced by another one.
+
+    Later calls use the file that is there then.
+    """
+
+
 class StoreConflict(StoreUnavailable):
     """Raised if a transaction conflicted with another one.
 

@@ -11,11 +11,16 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 from psycopg import sql as quoting
-from psycopg.errors import DeadlockDetected, SerializationFailure
+from psycopg.errors import DeadlockDetected, SerializationFailure, UndefinedTable
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from interchain_events.database.database import Dialect, Params, Session
-from interchain_events.database.errors import StoreConflict, StoreError, StoreUnavailable
+from interchain_events.database.errors import (
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+    TablesMissing,
+)
 
 _POOL: Final = 8
 """The greatest number of connections in the pool."""
@@ -115,6 +120,8 @@ class PostgresDatabase:
                 if len(self._used) > 4 * _POOL:
                     self._used.clear()
                 self._used[id(connection)] = time.monotonic()
+        except UndefinedTable as error:
+            raise TablesMissing(f"{self.place}: {_line(error)}") from error
         except (SerializationFailure, DeadlockDetected) as error:
             raise StoreConflict(f"{self.place}: {_line(error)}") from error
         except (psycopg.OperationalError, PoolTimeout, PoolClosed) as error:

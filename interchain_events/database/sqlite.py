@@ -1,5 +1,6 @@
 """The SQLite database: one file in WAL mode, with a connection for each running transaction."""
 
+import os
 import sqlite3
 import threading
 import time
@@ -8,7 +9,12 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from interchain_events.database.database import Dialect, Params, Session
-from interchain_events.database.errors import StoreError, StoreUnavailable
+from interchain_events.database.errors import (
+    StoreError,
+    StoreReplaced,
+    StoreUnavailable,
+    TablesMissing,
+)
 
 _BUSY_SECONDS: Final = 20.0
 """How long to wait for a lock of another process."""
@@ -17,14 +23,21 @@ _POLL_SECONDS: Final = 0.1
 process."""
 _PAUSE_SECONDS: Final = 0.01
 """The wait between two attempts to switch the journal."""
+_MODE: Final = 0o600
+"""The mode of a new file. SQLite gives the same one to the files beside it, `-wal` and `-shm`.
+Databases contain secrets, such as those of web hooks."""
+_IN_MEMORY: Final = ":memory:"
+"""The path with which SQLite opens a database without a file."""
 _EARLIER: Final = 0x1ED0_0CE1
 """The application id of distributors' files that are older than the table `migrations`."""
 
 
 class SqliteDatabase:
-    """A SQLite file, which is created if there is none.
+    """A SQLite file, which is created if there is none, readable by its owner only.
 
-    Raises `StoreError` if the file cannot be opened or belongs to another program.
+    Raises `StoreError` if the file cannot be opened or belongs to another program. Methods raise
+    `StoreReplaced` once if the file was removed or replaced: transactions would otherwise go on in
+    a file that nobody finds any more.
     """
 
     dialect = Dialect.SQLITE
@@ -37,14 +50,64 @@ class SqliteDatabase:
         self._changed = threading.Condition()
         """Notified when a writing transaction of this process ends."""
         self._closed = False
+        self._file: tuple[int, int] | None = None
+        """The device and inode of the file that the connections have open."""
+        self._opening = threading.Lock()
+        """Held by the thread that opens another file."""
+        self._opened = 0
+        """How often a file was opened. Connections of earlier files are closed."""
         # Opened now, so that a file that cannot be used is refused at once.
         try:
-            with self._connection() as connection:
-                self._check_owner(connection)
-                _set_journal(connection)
+            self._open()
         except BaseException:
             self.close()
             raise
+
+    def _open(self) -> None:
+        """Open the file that is there now, or create one."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+            self._opened += 1
+            self._file = None
+        for connection in idle:
+            connection.close()
+        self._create()
+        with self._connection() as connection:
+            self._check_owner(connection)
+            _set_journal(connection)
+        self._file = self._there()
+
+    def _create(self) -> None:
+        """Create the file if there is none. Raises `StoreError`."""
+        if self.place == _IN_MEMORY:
+            return
+        try:
+            os.close(os.open(self.place, os.O_CREAT | os.O_RDWR, _MODE))
+        except OSError as error:
+            raise StoreUnavailable(f"{self.place}: {error.strerror or error}") from error
+
+    def _there(self) -> tuple[int, int] | None:
+        """Return the device and inode of the file at the path, `None` if there is none."""
+        try:
+            found = os.stat(self.place)  # noqa: PTH116  # the path is SQLite's text, not a `Path`
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _check_file(self) -> None:
+        """Raise `StoreReplaced` if the path does not lead to the open file any more."""
+        known = self._file
+        if known is None or self._there() == known:
+            return
+        with self._opening:
+            if self._file == known:
+                try:
+                    self._open()
+                except BaseException:
+                    # The next call tries again.
+                    self._file = known
+                    raise
+        raise StoreReplaced(f"{self.place}: the file was removed or replaced")
 
     def select(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
         """Return the rows of one reading statement, in a snapshot of its own."""
@@ -95,13 +158,17 @@ class SqliteDatabase:
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection, and turn the driver's errors into ours."""
+        self._check_file()
+        opened = self._opened
         try:
             connection = self._borrow()
             try:
                 yield connection
             finally:
-                self._give_back(connection)
+                self._give_back(connection, opened)
         except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                raise TablesMissing(f"{self.place}: {error}") from error
             raise StoreUnavailable(f"{self.place}: {error}") from error
         except sqlite3.Error as error:
             raise StoreError(f"{self.place}: {error}") from error
@@ -137,10 +204,13 @@ class SqliteDatabase:
         if not ours and connection.execute("PRAGMA application_id").fetchone() != (_EARLIER,):
             raise StoreError(f"{self.place}: not a database of this program")
 
-    def _give_back(self, connection: sqlite3.Connection) -> None:
-        """Make a connection idle, or close it if the database is closed."""
+    def _give_back(self, connection: sqlite3.Connection, opened: int) -> None:
+        """Make a connection idle, or close it if the database is closed or it is of another file.
+
+        `opened` is the value of `_opened` when it was lent.
+        """
         with self._lock:
-            if not self._closed:
+            if not self._closed and opened == self._opened:
                 self._idle.append(connection)
                 return
         connection.close()

@@ -16,7 +16,7 @@ from interchain_events.distributor.event import Notice, parse_publication
 from interchain_events.distributor.once import Store
 from interchain_events.distributor.service.access import Access
 from interchain_events.distributor.service.interface import Interface, listed, wants_representation
-from interchain_events.distributor.service.metrics import Metrics
+from interchain_events.distributor.service.metrics import Gauge, Metrics, gauge
 from interchain_events.distributor.service.poster import Poster
 from interchain_events.distributor.service.problems import (
     Problem,
@@ -97,7 +97,8 @@ class AdapterHttp(Interface):
 
         Returns whether it was acknowledged with a status 2xx.
         """
-        status = await self._poster.send(endpoint, notification(self._network, notice))
+        sent = await self._poster.send(endpoint, notification(self._network, notice))
+        status = sent.status
         self.metrics.count("posts", outcome="none" if status is None else f"{status // 100}xx")
         return status is not None and status // 100 == 2
 
@@ -166,9 +167,11 @@ class AdapterHttp(Interface):
             body, status=HTTPStatus.OK if page is not None else HTTPStatus.SERVICE_UNAVAILABLE
         )
 
-    async def _gauges(self) -> dict[str, tuple[str, float]]:
-        """Return the help text and value of each gauge by name."""
-        return {"notifications_given_up": ("Notifications that were given up.", self.desk.lost)}
+    async def _gauges(self) -> dict[str, Gauge]:
+        """Return each gauge by name."""
+        return {
+            "notifications_given_up": gauge("Notifications that were given up.", self.desk.lost)
+        }
 
 
 def _reached(found: list[Notice] | None) -> list[Notice]:

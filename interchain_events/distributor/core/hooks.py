@@ -224,11 +224,14 @@ def posted(turn: messages.Turn, message: messages.Posted) -> None:
     job = rows.get_job(turn.tx, target, message.id)
     if job is None or not release(turn.tx, done, message.id, turn.rules.owner):
         return
-    reason = "no answer" if message.status is None else f"status {message.status}"
+    reason = f"status {message.status}"
+    if message.status is None:
+        reason = message.cause or "no answer"
     job = job._replace(tries=job.tries + 1, until=0, reason=reason)
-    job = job._replace(
-        due=turn.now + jobs.post_backoff(turn, message.subscription, message.id, job.tries)
-    )
+    wait = jobs.post_backoff(turn, message.subscription, message.id, job.tries)
+    # A subscriber may ask for more time, but not for more than the longest wait.
+    wait = max(wait, min(message.retry_after, turn.rules.most_backoff))
+    job = job._replace(due=turn.now + wait)
     rows.put_job(turn.tx, target, message.id, job)
     if message.status == GONE:
         _end(turn, message.subscription)

@@ -146,11 +146,16 @@ def _start_call(turn: Turn, network: str, event_id: str, job: rows.Job) -> None:
     if rows.get_state(turn.tx, network) is not rows.State.READY or is_called(turn, network):
         _hold(turn, network, event_id, job)
         return
+    loss = rows.get_loss(turn.tx, network)
     begun = _claimed(turn, target, event_id, job)
     if begun is None:
         return
     note_call(turn, network, event_id, begun.until)
-    if job.doubt:
+    if loss is not None and job.since <= loss.doubted:
+        # The store has lost rows, maybe those of an earlier job of this event.
+        since = job.since - turn.rules.lease
+        turn.emit(Probe(network, event_id, since // 1000, turn.now, job.entity))
+    elif job.doubt:
         turn.emit(Probe(network, event_id, job.since // 1000, turn.now, job.entity))
     else:
         call(turn, network, event_id)

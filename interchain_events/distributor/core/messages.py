@@ -117,6 +117,10 @@ class Posted(NamedTuple):
     id: str
     status: int | None
     """The HTTP status, `None` without an answer."""
+    cause: str = ""
+    """Why there is no answer, empty if there is one."""
+    retry_after: int = 0
+    """The ms that the subscriber asks to wait, 0 if it does not say."""
 
 
 class Subscribe(NamedTuple):

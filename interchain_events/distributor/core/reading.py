@@ -256,13 +256,20 @@ def _paged_by_time(turn: Turn, network: str, cursor: Cursor, page: Page) -> None
 def _read_whole(turn: Turn, network: str, cursor: Cursor) -> None:
     """End a pass over the log that has reached its end.
 
-    The log is read again after a while. If this was the first pass or the first after a rewind, the
-    network may now be published to, and its held jobs start.
+    The log is read again after a while. If this was the first pass, or the first after a rewind or
+    after the store lost rows, the network may now be published to, and its held jobs start.
     """
+    loss = rows.get_loss(turn.tx, network)
+    if loss is not None and turn.now < loss.until:
+        # Calls that began before the loss may still take effect.
+        put_cursor(turn.tx, network, cursor, loss.until)
+        return
     wait = turn.rules.silence // RETRIES if cursor.parked else turn.rules.silence
     put_cursor(turn.tx, network, cursor, turn.now + wait)
     if rows.get_state(turn.tx, network) is not State.READY:
         turn.tx.put(rows.STATES, network, State.READY)
+        if loss is not None:
+            rows.put_loss(turn.tx, network, rows.Loss(doubted=turn.now))
         jobs.release_held(turn, network)
 
 

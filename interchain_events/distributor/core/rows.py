@@ -54,6 +54,9 @@ QUARANTINE: Final = "quarantine"
 20 digits."""
 EXPIRY: Final = "expiry"
 """"1" by event id, if `Rules.retain` is set. Due when the id is to be forgotten."""
+CONTINUITY: Final = "continuity"
+"""The epoch of the store, the seats of processes and the `Loss` of each network, see `continuity`.
+"""
 ALARMS: Final = "alarms"
 """A text for operators, by `network|kind of alarm`."""
 
@@ -349,6 +352,15 @@ class State(StrEnum):
     """The log was rewound and is being read again."""
 
 
+class Loss(NamedTuple):
+    """What follows for a network from rows that the store has lost, see `continuity`."""
+
+    until: int = 0
+    """The time in ms until which the network is not published to, even if its log has been read."""
+    doubted: int = 0
+    """The time in ms until which stored jobs are in doubt, 0 before the log has been read."""
+
+
 class Hooks(NamedTuple):
     """The distributor's subscription to everything on an adapter (ID-32)."""
 
@@ -387,6 +399,7 @@ _CURSORS: Final = Rows(CURSORS, Cursor)
 _HOOKS: Final = Rows(HOOKS, Hooks)
 _INTERESTS: Final = Rows(SUBSCRIPTIONS, Interest)
 _DEAD: Final = Rows(DEAD, Dead)
+_LOSSES: Final = Rows(CONTINUITY, Loss)
 
 get_event, put_event = _EVENTS.get, _EVENTS.put
 """Read and write by the event's id."""
@@ -423,6 +436,16 @@ def get_cursor(tx: Transaction, network: str) -> Cursor:
 def get_state(tx: Transaction, network: str) -> State:
     """Return whether a network may be published to."""
     return State(tx.get(STATES, network) or State.HISTORY)
+
+
+def get_loss(tx: Transaction, network: str) -> Loss | None:
+    """Return what follows for a network from a loss, `None` if the store has lost nothing."""
+    return _LOSSES.get(tx, f"loss|{network}")
+
+
+def put_loss(tx: Transaction, network: str, loss: Loss) -> None:
+    """Write what follows for a network from a loss."""
+    _LOSSES.put(tx, f"loss|{network}", loss)
 
 
 Index = list[tuple[str, list[str], list[str], int]]

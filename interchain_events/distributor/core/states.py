@@ -1,11 +1,14 @@
 """The state of an event on each network, as clients see it (ID-4, ID-10)."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from interchain_events.distributor.core import rows
 from interchain_events.distributor.core.rules import Rules
 from interchain_events.distributor.once import Transaction
 from interchain_events.distributor.once.claims import lease_end
+
+NOT_READ: Final = "the network's log is not read yet"
+"""The error of an event that waits until its network may be published to."""
 
 
 class NetworkState(NamedTuple):
@@ -60,7 +63,7 @@ def _state(tx: Transaction, network: str, event_id: str) -> NetworkState:
     waiting = job is not None and not job.reason and not held
     error = "" if job is None else job.reason
     if job is not None and held and not error:
-        error = "the network's log is not read yet"
+        error = NOT_READ
     return NetworkState(network, "claimed" if claimed else "absent", error, waiting)
 
 

@@ -72,5 +72,8 @@ _TAKEN: Final[dict[type[messages.Input], Callable[[messages.Turn, Any], None]]] 
 
 
 def steps(rules: Rules, inputs: list[messages.Input], tx: Transaction) -> list[messages.Effects]:
-    """Apply several inputs in one transaction and return the effects of each."""
+    """Apply several inputs in one transaction and return the effects of each.
+
+    Processes use `continuity.take`, which first checks that the store has lost nothing.
+    """
     return [step(rules, tx, each) for each in inputs]

@@ -32,6 +32,10 @@ from interchain_events.distributor.once.transaction import (
 
 VERSION: Final = 1
 """The version of the schema."""
+CHECK_SECONDS: Final = 10.0
+"""How often the server's settings are checked. They are also checked at each connection."""
+CHECK_AGAIN_SECONDS: Final = 1.0
+"""The wait before a server that was refused is checked again."""
 CLOCK_TOLERANCE: Final = 250
 """The greatest difference, in ms, between a step's time and the server's clock.
 
@@ -43,6 +47,7 @@ LONG: Final = 64
 LANES: Final = 2
 """The number of lanes that `due` lists."""
 
+_EVICTS: Final = "maxmemory-policy is {}, which drops ids; set it to noeviction"
 _LANE: Final = 100_000_000_000_000
 """The score of a due row is its lane times this number, plus its time.
 
@@ -154,6 +159,10 @@ class RedisStore(Store):
         """The server's clock minus this machine's monotonic clock, in ms. `None` before the first
         answer."""
         self._believed = Beliefs()
+        self._refused = ""
+        """Why the server is not used, empty if it is."""
+        self._checked = 0.0
+        """When the server's settings were checked, in seconds of the monotonic clock."""
         try:
             self._redis = redis.Redis.from_url(
                 url,
@@ -161,6 +170,7 @@ class RedisStore(Store):
                 socket_timeout=10,
                 socket_connect_timeout=5,
                 single_connection_client=True,
+                redis_connect_func=self._connected,
             )
         except (ValueError, RedisError) as error:
             raise StoreError(f"Redis: {error}") from error
@@ -168,11 +178,7 @@ class RedisStore(Store):
 
     def _check(self) -> None:
         """Refuse a server that evicts keys, and data of a newer version. Raises `StoreError`."""
-        policy = self._ask("INFO", "memory").get("maxmemory_policy", "noeviction")
-        if policy != "noeviction":
-            raise StoreError(
-                f"Redis: maxmemory-policy is {policy}, which drops ids; set it to noeviction"
-            )
+        self._check_eviction()
         self._ask("SET", f"{self._prefix}version", VERSION, "NX")
         version = int(self._ask("GET", f"{self._prefix}version") or 0)
         if version > VERSION:
@@ -180,9 +186,63 @@ class RedisStore(Store):
                 f"Redis: made by a newer version (schema {version}, this one knows {VERSION})"
             )
 
+    def _connected(self, connection: Any) -> None:
+        """Set a new connection up, and check the server's settings before its first use.
+
+        The server may be another one than before, or the same one after a restart. Raises
+        `RedisError`.
+        """
+        connection.on_connect()
+        connection.send_command("INFO", "memory")
+        for line in str(connection.read_response()).splitlines():
+            name, _, policy = line.partition(":")
+            if name == "maxmemory_policy" and policy != "noeviction":
+                raise RedisError(_EVICTS.format(policy))
+        # The rest is checked before the next transaction.
+        self._checked = 0.0
+
+    def _check_eviction(self) -> None:
+        """Raise `StoreError` if the server may drop keys, or has dropped some.
+
+        The settings may change while the server runs. `INFO` is asked for at most once in
+        `CHECK_SECONDS`.
+        """
+        wait = CHECK_AGAIN_SECONDS if self._refused else CHECK_SECONDS
+        if self._checked and time.monotonic() - self._checked < wait:
+            if self._refused:
+                raise StoreError(self._refused)
+            return
+        self._refused = self._fault()
+        self._checked = time.monotonic()
+        if self._refused:
+            raise StoreError(self._refused)
+
+    def _fault(self) -> str:
+        """Return why the server cannot be used, empty if it can.
+
+        The number of evicted keys counts from the first use of an empty database. The server counts
+        from its own start, so the number is stored with the name of the server's run.
+        """
+        found = self._ask("INFO")
+        policy = found.get("maxmemory_policy", "noeviction")
+        if policy != "noeviction":
+            return f"Redis: {_EVICTS.format(policy)}"
+        run, evicted = str(found.get("run_id", "")), int(found.get("evicted_keys", 0))
+        key = f"{self._prefix}evictions"
+        known_run, _, known = str(self._ask("GET", key) or "").partition(" ")
+        if known_run != run:
+            self._ask("SET", key, f"{run} {evicted}")
+        elif evicted > int(known):
+            return (
+                f"Redis: the server has evicted {evicted - int(known)} keys, so that ids are"
+                " missing; empty the database, and the histories are read again"
+            )
+        return ""
+
     def transact(self, step: Step[T]) -> T:
         """Run `step` over beliefs until they prove true and the script applies its writes."""
         with self._lock:
+            self._check_eviction()
             now = self.now() if self._offset is None else _local() + self._offset
             while True:
                 # The step's time is an estimate. The script refuses it if it is wrong by too much.
@@ -242,6 +302,7 @@ class RedisStore(Store):
 
     def due(self, limit: int) -> list[DueRow]:
         """Return the rows that are due."""
+        self._check_eviction()
         with self._trip():
             found: list[str] = self._run(_DUE, self._prefix, limit)
         return [DueRow(*member.split("\0", 1)) for member in found]

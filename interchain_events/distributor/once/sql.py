@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from interchain_events.database.database import Database, Dialect, Session, migrate
-from interchain_events.database.errors import StoreConflict
+from interchain_events.database.errors import StoreConflict, StoreReplaced, TablesMissing
 from interchain_events.distributor.once.beliefs import Attempt, Beliefs
 from interchain_events.distributor.once.memory import machine_clock
 from interchain_events.distributor.once.transaction import (
@@ -114,16 +114,31 @@ class SqlStore(Store):
         self._sqlite = database.dialect is Dialect.SQLITE
         self._sql = _OF[database.dialect]
         self._believed = Beliefs()
-        migrate(database, "once", self._sql.steps)
+        self._make_tables()
+
+    def _make_tables(self) -> None:
+        """Create the tables, or bring them to this version."""
+        migrate(self._database, "once", self._sql.steps)
 
     def transact(self, step: Step[T]) -> T:
-        """Run `step` in a serializable transaction, again after each conflict."""
+        """Run `step` in a serializable transaction, again after each conflict.
+
+        If the tables are gone, they are made again. The caller sees that they are empty.
+        """
         with self._lock:
+            made_tables = False
             while True:
                 try:
                     with self._database.transaction(write=True) as session:
                         made = self._run(session, step)
                 except StoreConflict:
+                    continue
+                except (StoreReplaced, TablesMissing):
+                    if made_tables:
+                        raise
+                    made_tables = True
+                    self._believed.clear()
+                    self._make_tables()
                     continue
                 # Only now is the transaction committed, so only now are its writes believed.
                 if not self._sqlite:
@@ -180,7 +195,11 @@ class SqlStore(Store):
     def _all(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
         """Return the rows of a query outside of a step."""
         self._trips += 1
-        return self._database.select(query, values)
+        try:
+            return self._database.select(query, values)
+        except (StoreReplaced, TablesMissing):
+            self._make_tables()
+            return self._database.select(query, values)
 
     def due(self, limit: int) -> list[DueRow]:
         """Return the rows that are due."""

@@ -55,6 +55,9 @@ class Adapter(Protocol):
     No method raises an exception for an error of the adapter or its network.
     """
 
+    fault: str
+    """Why the last request failed, empty if it was answered as it should be."""
+
     async def misfit(self) -> str:
         """Return why the adapter does not have the interface of its profile.
 
@@ -117,6 +120,7 @@ class HttpAdapter:
         self._profile = profile
         self._session = session
         self._timeout = aiohttp.ClientTimeout(total=profile.timeout)
+        self.fault = ""
         self._headers = {"Authorization": f"Bearer {profile.token}"} if profile.token else {}
 
     async def _base(self) -> str | None:
@@ -148,9 +152,13 @@ class HttpAdapter:
                 while len(body) < MOST_ANSWER and not response.content.at_eof():
                     body += await response.content.read(MOST_ANSWER - len(body))
                 if not response.content.at_eof():
+                    self.fault = f"its answer has more than {MOST_ANSWER:,} bytes"
                     return None
+                known = response.status < 500 and response.status not in {401, 403, 408, 429}
+                self.fault = "" if known else f"status {response.status}"
                 return HttpAnswer(response.status, response.content_type, body)
-        except (TimeoutError, aiohttp.ClientError, OSError):
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            self.fault = cause_of(error, self._timeout.total)
             return None
 
     async def misfit(self) -> str:
@@ -180,7 +188,7 @@ class HttpAdapter:
         """
         answer = await self._ask("POST", "/publishEvent", json=event.body())
         if answer is None:
-            return Unknown("no answer")
+            return Unknown(self.fault or "no answer")
         if answer.status in {200, 201}:
             found = answer.json()
             return Yes(found if type(found) is int and found >= 0 else 0)
@@ -218,11 +226,20 @@ class HttpAdapter:
         Returns `None` without an answer, and if a row has no number.
         """
         answer = await self._ask("GET", f"/events?{urlencode(parameters)}", **how)
-        rows = None if answer is None or answer.status != 200 else answer.json()
+        if answer is None:
+            return None
+        if answer.status != 200:
+            self.fault = f"status {answer.status} for its events"
+            return None
+        rows = answer.json()
         if not isinstance(rows, list):
+            self.fault = "its events are not a JSON list"
             return None
         notices = tuple(notice for notice in map(_quarantined_row, rows) if notice is not None)
-        return notices if len(notices) == len(rows) else None
+        if len(notices) != len(rows):
+            self.fault = "an event in its list has no number"
+            return None
+        return notices
 
     async def query(self, query: Query) -> list[Notice] | None:
         """GET `/events` with the client's parameters."""
@@ -273,6 +290,27 @@ def _after(number: int) -> dict[str, str]:
     The `id` is one less than the number. For the whole log there is no parameter.
     """
     return {"after": str(number - 1)} if number else {}
+
+
+def cause_of(error: BaseException, seconds: float | None = None) -> str:
+    """Return why a request had no answer, in a few plain words.
+
+    `seconds` is the timeout of the request.
+    """
+    if isinstance(error, TimeoutError):
+        return "no answer" if seconds is None else f"no answer within {seconds:g} s"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "the host name is not known"
+    if isinstance(error, aiohttp.ClientSSLError):
+        return "the TLS certificate or handshake is refused"
+    inner = getattr(error, "os_error", error)
+    if isinstance(inner, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "the connection was closed without an answer"
+    if isinstance(inner, OSError) and inner.strerror:
+        return inner.strerror.lower()
+    return f"{type(error).__name__}: {error}"[:200]
 
 
 class HttpAnswer(NamedTuple):

@@ -22,6 +22,7 @@ from typing import Any, Final, TypeVar, cast
 
 from interchain_events.database.errors import StoreError
 from interchain_events.distributor.core import messages
+from interchain_events.distributor.core.continuity import Entered, Seat, enter
 from interchain_events.distributor.core.reading import is_key
 from interchain_events.distributor.core.rules import Rules
 from interchain_events.distributor.core.states import Whereabouts, whereabouts
@@ -30,6 +31,7 @@ from interchain_events.distributor.once import Store, Transaction
 from interchain_events.distributor.service.adapters import Adapter
 from interchain_events.distributor.service.metrics import Metrics
 from interchain_events.distributor.service.poster import Poster
+from interchain_events.distributor.service.standing import Party, Standing
 from interchain_events.distributor.service.waiting import Waiter, Waiting, in_log_order
 
 log = logging.getLogger("pubsub.distributor")
@@ -54,6 +56,8 @@ CONCURRENCY: Final = 256
 """The greatest number of effects that are carried out at once."""
 PAGE: Final = 1000
 """The number of rows that are read from a table at once."""
+LOOK_AT_STORE_SECONDS: Final = 2.0
+"""How often an idle process looks at the store, which may have lost rows."""
 POSTPONED: Final = 60_000
 """Milliseconds by which a due row is postponed if a step fails on it."""
 MOST_KEYS: Final = 1024
@@ -108,6 +112,7 @@ class Engine:
         self.adapters = adapters
         self.metrics = Metrics()
         self.reached = {name: Reached() for name in rules.networks}
+        self.standing = Standing()
         self._poster = poster
         self._settings = settings
         self._thread = ThreadPoolExecutor(1, "store")
@@ -125,6 +130,12 @@ class Engine:
         """The clients that wait for the result of a publication, by event id."""
         self._keys: set[tuple[str, str | None, str]] = set()
         """Network, subscription and key of webhooks whose key was found to be right."""
+        self._seat = Seat({name: secrets.token_hex(16) for name in rules.networks})
+        """What this process remembers about the store."""
+        self.losses = 0
+        """How often the store was found to have lost rows."""
+        self._looked = 0.0
+        """The time of the last transaction, in seconds of the monotonic clock."""
         self._offset = 0
         """The store's clock minus the machine's monotonic clock, in ms."""
         self._stopping = False
@@ -149,13 +160,12 @@ class Engine:
 
     async def _begin(self) -> None:
         """Apply the input `Start` as soon as the store answers."""
-        keys = {name: secrets.token_hex(16) for name in self.rules.networks}
         while not self._stopping:
             try:
                 self._offset = await self.in_thread(self.store.now) - _monotonic()
-                await self.tell(messages.Start(keys))
+                await self.tell(messages.Start(dict(self._seat.keys)))
             except StoreError as error:
-                log.warning("the store is down", extra={"fields": {"error": str(error)}})
+                self.store_failed(error)
                 await asyncio.sleep(STORE_SECONDS)
             else:
                 return
@@ -238,11 +248,15 @@ class Engine:
 
     async def _take_in(self, batch: list[Waiting]) -> None:
         """Apply a batch as one transaction, begin the effects and resolve the futures."""
+
+        def apply(tx: Transaction) -> tuple[Entered, list[tuple[messages.Effects, object]]]:
+            entered = enter(self.rules, self._seat, tx)
+            return entered, [each.take(self.rules, tx) for each in batch]
+
         try:
-            found = await self.in_thread(
-                self.store.transact, lambda tx: [each.take(self.rules, tx) for each in batch]
-            )
+            entered, found = await self.in_thread(self.store.transact, apply)
         except StoreError as error:
+            self.store_failed(error)
             self._fail(batch, error)
         except Exception as error:
             # A defect: one input raised. The others must not suffer, so each is applied alone.
@@ -255,6 +269,7 @@ class Engine:
                 await self._postpone(batch[0].message)
             self._fail(batch, error)
         else:
+            self._entered(entered)
             self.metrics.count("inputs", len(batch))
             for each, effects in zip(batch, found, strict=True):
                 for effect in effects[0]:
@@ -263,6 +278,26 @@ class Engine:
                     each.done.set_result(effects)
                 if self._waiters:
                     self._wake(each.message)
+
+    def _entered(self, entered: Entered) -> None:
+        """Remember the store as it was in a transaction that is stored now."""
+        self._seat = entered.seat
+        self._looked = time.monotonic()
+        self.standing.answered(Party.STORE, "store")
+        if entered.loss:
+            self.losses += 1
+            self._keys.clear()
+            log.error(
+                "%s; all histories are read again before anything is published",
+                entered.loss,
+                extra={"fields": {"losses": self.losses}},
+            )
+        for effect in entered.effects:
+            self._begin_effect(effect)
+
+    def store_failed(self, error: StoreError) -> None:
+        """Note that the store did not answer, or is not the right one."""
+        self.standing.failed(Party.STORE, "store", str(error))
 
     def _wake(self, message: messages.Input | None) -> None:
         """Report an input to the clients that wait for its event."""
@@ -309,7 +344,10 @@ class Engine:
                     ends = await asyncio.gather(*map(self.tell, found), return_exceptions=True)
                     if any(isinstance(end, StoreError) for end in ends):
                         await asyncio.sleep(STORE_SECONDS)
-            except StoreError:
+                elif time.monotonic() - self._looked > LOOK_AT_STORE_SECONDS:
+                    await self.look(lambda _: None)
+            except StoreError as error:
+                self.store_failed(error)
                 await asyncio.sleep(STORE_SECONDS)
                 found = []
             if len(found) < DUE_AT_ONCE:
@@ -369,7 +407,8 @@ class Engine:
                 self._note_reached(effect.network, answered=page is not None)
                 return messages.Paged(effect.network, effect.after, page)
             case messages.List():
-                return messages.Listed(effect.network, await self.adapters[effect.network].hooks())
+                listed = await self.adapters[effect.network].hooks()
+                return messages.Listed(effect.network, listed)
             case messages.MakeHook():
                 return await self.make_hook(effect)
             case messages.DropHook():
@@ -378,7 +417,13 @@ class Engine:
 
     def _note_reached(self, network: str, *, answered: bool) -> None:
         """Note that an adapter has answered, or has failed to."""
-        setattr(self.reached[network], "answered" if answered else "silent", time.monotonic())
+        if answered:
+            self.reached[network].answered = time.monotonic()
+            self.standing.answered(Party.ADAPTER, network)
+        else:
+            self.reached[network].silent = time.monotonic()
+            cause = self.adapters[network].fault or "it does not answer as it should"
+            self.standing.failed(Party.ADAPTER, network, cause)
 
     def store_time(self) -> int:
         """Return the store's clock in ms, as it is estimated here."""
@@ -402,12 +447,19 @@ class Engine:
         if self.store_time() > effect.before:
             return messages.Posted(effect.subscription, effect.id, None)
         begun = time.monotonic()
-        status = await self._poster.post(effect)
+        posted = await self._poster.post(effect)
+        status = posted.status
         self.metrics.observe("post_seconds", time.monotonic() - begun)
         self.metrics.count("posts", outcome="none" if status is None else f"{status // 100}xx")
         if status is not None and status // 100 == 2:
             self.metrics.observe("block_to_post_seconds", max(time.time() - effect.notice.time, 0))
-        return messages.Posted(effect.subscription, effect.id, status)
+            self.standing.answered(Party.SUBSCRIBER, effect.subscription)
+        else:
+            cause = posted.cause or f"status {status}"
+            self.standing.failed(Party.SUBSCRIBER, effect.subscription, cause)
+        return messages.Posted(
+            effect.subscription, effect.id, status, posted.cause, posted.retry_after
+        )
 
     async def make_hook(self, effect: messages.MakeHook) -> messages.Hooked:
         """Subscribe on an adapter and return its answer.
@@ -458,8 +510,10 @@ class Engine:
         """Publish an event, and wait until all adapters have answered, at most `ANSWER_SECONDS`.
 
         Returns the reply and the states on all networks, `None` for the states if the reply has an
-        error. Raises `StoreError`.
+        error. Raises `StoreError`, also if the store loses rows meanwhile, as the event may be one
+        of them.
         """
+        losses = self.losses
         end = time.monotonic() + ANSWER_SECONDS
         # Registered before the input is applied, because an adapter may answer before `_wait`
         # returns.
@@ -481,6 +535,10 @@ class Engine:
                     {each.name for each in found.networks if each.waiting}, min(left, LOOK_SECONDS)
                 )
                 found = await self.where(event_id)
+                if self.losses != losses:
+                    raise StoreError(
+                        "the store lost rows, maybe those of this event; send it again"
+                    )
             return reply, found
         finally:
             waiter.users -= 1

@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from interchain_events.distributor.service.access import Access
-from interchain_events.distributor.service.metrics import Metrics
+from interchain_events.distributor.service.metrics import Gauge, Metrics
 from interchain_events.distributor.service.openapi import document, page
 from interchain_events.distributor.service.problems import (
     BODY_SECONDS,
@@ -129,7 +129,7 @@ class Interface(ABC):
         return web.json_response({"status": "UP"})
 
     @abstractmethod
-    async def _gauges(self) -> dict[str, tuple[str, float]]: ...
+    async def _gauges(self) -> dict[str, Gauge]: ...
 
     async def metrics_text(self, _request: web.Request) -> web.Response:
         """Answer with counters and gauges."""

@@ -1,7 +1,8 @@
 """Counters, gauges and histograms of a distributor in Prometheus' text format."""
 
 from collections import Counter
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from pubsub_emulator.serving.metrics import Histogram, Labels, family, sample
 
@@ -25,6 +26,20 @@ _HELP: Final = {
 """The help text of each counter and histogram, by its name without prefix and suffix."""
 
 
+class Gauge(NamedTuple):
+    """The present values of a figure."""
+
+    words: str
+    """The help text."""
+    values: Sequence[tuple[Labels, float]]
+    """Each value with its labels."""
+
+
+def gauge(words: str, value: float) -> Gauge:
+    """Return a gauge of one value without labels."""
+    return Gauge(words, [((), value)])
+
+
 class Metrics:
     """Counters and histograms since the start of the process."""
 
@@ -44,11 +59,8 @@ class Metrics:
         """Add a duration to a histogram."""
         self._observed.setdefault(name, Histogram(BUCKETS)).note(seconds)
 
-    def text(self, gauges: dict[str, tuple[str, float]]) -> str:
-        """Return all counters and histograms, and the given gauges, as text.
-
-        `gauges` has a help text and a value by name.
-        """
+    def text(self, gauges: Mapping[str, Gauge]) -> str:
+        """Return all counters and histograms, and the given gauges by name, as text."""
         lines: list[str] = []
         for name in sorted({name for name, _ in self._counts}):
             full = f"ied_{name}_total"
@@ -65,6 +77,7 @@ class Metrics:
             )
         for name, histogram in sorted(self._observed.items()):
             lines += family(f"ied_{name}", "histogram", _HELP[name], histogram.lines(f"ied_{name}"))
-        for name, (words, number) in sorted(gauges.items()):
-            lines += family(f"ied_{name}", "gauge", words, [sample(f"ied_{name}", number)])
+        for name, gauge in sorted(gauges.items()):
+            values = [sample(f"ied_{name}", value, labels) for labels, value in gauge.values]
+            lines += family(f"ied_{name}", "gauge", gauge.words, values)
         return "\n".join(lines) + "\n"

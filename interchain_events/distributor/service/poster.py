@@ -1,18 +1,21 @@
 """Notifications to subscribers, signed according to Standard Webhooks (ID-41, ID-42)."""
 
 import base64
+import errno
 import hashlib
 import hmac
 import json
 import logging
 import time
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import aiohttp
 
 from interchain_events.distributor.core.messages import Post
+from interchain_events.distributor.service.adapters import cause_of
 from interchain_events.distributor.service.addresses import RefusedAddressError, guarded_connector
 
 log = logging.getLogger("pubsub.distributor")
@@ -24,6 +27,47 @@ FEWEST: Final = 16
 MOST: Final = 128
 """The greatest number of bytes of a secret's key."""
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
+
+MOST_RETRY_AFTER: Final = 86_400
+"""The longest wait in seconds that is read from `Retry-After`."""
+
+
+class Sent(NamedTuple):
+    """How a receiver answered."""
+
+    status: int | None
+    """The HTTP status, `None` without an answer."""
+    cause: str = ""
+    """Why there is no answer, empty if there is one."""
+    retry_after: int = 0
+    """The ms that the receiver asks to wait before the next request, 0 if it does not say."""
+
+
+def _is_closed(error: BaseException) -> bool:
+    """Return whether a request failed because the receiver closed the connection."""
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return True
+    return isinstance(error, OSError) and error.errno in {errno.ECONNRESET, errno.EPIPE}
+
+
+def _retry_after(response: aiohttp.ClientResponse) -> int:
+    """Return the wait in ms that a failed answer asks for, 0 if it asks for none.
+
+    `Retry-After` has seconds or a date (RFC 9110).
+    """
+    text = response.headers.get("Retry-After", "").strip()
+    if response.status // 100 == 2 or not text:
+        return 0
+    if text.isascii() and text.isdecimal():
+        seconds = int(text[:12])
+    else:
+        try:
+            date = parsedate_to_datetime(text)
+            seconds = int(date.timestamp() - time.time()) + 1
+        except (ValueError, OverflowError):
+            return 0
+    return 1000 * min(max(seconds, 0), MOST_RETRY_AFTER)
 
 
 class Poster:
@@ -46,11 +90,8 @@ class Poster:
         connector = guarded_connector(private=self._private)
         return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
-    async def post(self, effect: Post) -> int | None:
-        """Notify a subscriber and return the status of the answer, `None` without an answer.
-
-        The body of the answer is not read.
-        """
+    async def post(self, effect: Post) -> "Sent":
+        """Notify a subscriber and return how it answered. The body of the answer is not read."""
         body = _ENCODER.encode(effect.notice.body()).encode()
         now = int(time.time())
         headers = {"webhook-id": effect.webhook, "webhook-timestamp": str(now)}
@@ -60,23 +101,34 @@ class Poster:
 
     async def send(
         self, endpoint: str, body: bytes, headers: Mapping[str, str] | None = None, name: str = ""
-    ) -> int | None:
-        """POST a JSON body and return the status of the answer, `None` without an answer.
+    ) -> "Sent":
+        """POST a JSON body and return how the receiver answered.
 
-        `name` names the subscription in logs.
+        `name` names the subscription in logs. A receiver may close a connection that was used
+        before, just as the next request is sent on it. Then the request is sent again at once:
+        receivers recognize repetitions by their id.
         """
         headers = {"Content-Type": "application/json", **(headers or {})}
-        try:
-            async with self._session.post(
-                endpoint, data=body, headers=headers, timeout=self._timeout, allow_redirects=False
-            ) as response:
-                return response.status
-        except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
-            refused = getattr(error, "os_error", error)
-            if isinstance(refused, RefusedAddressError):
-                fields = {"subscription": name, "error": str(refused)}
-                log.warning("a subscriber's address is refused", extra={"fields": fields})
-            return None
+        for is_last in (False, True):
+            try:
+                async with self._session.post(
+                    endpoint,
+                    data=body,
+                    headers=headers,
+                    timeout=self._timeout,
+                    allow_redirects=False,
+                ) as response:
+                    return Sent(response.status, retry_after=_retry_after(response))
+            except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
+                if _is_closed(error) and not is_last:
+                    continue
+                refused = getattr(error, "os_error", error)
+                if isinstance(refused, RefusedAddressError):
+                    fields = {"subscription": name, "error": str(refused)}
+                    log.warning("a subscriber's address is refused", extra={"fields": fields})
+                    return Sent(None, str(refused))
+                return Sent(None, cause_of(error, self._timeout.total))
+        raise AssertionError("the second request returns")
 
     async def close(self) -> None:
         """Close the connections."""

@@ -63,6 +63,18 @@ def not_found(detail: str = "") -> Problem:
     return Problem(HTTPStatus.NOT_FOUND, "not-found", detail)
 
 
+_NO_ID: Final = {
+    "not-a-string": "a string is needed",
+    "too-long": "too long for a URL",
+    "not-a-url": "not an http or https URL",
+    "hl-missing": "the query has no parameter hl",
+    "hl-repeated": "the query has two values of hl, or more",
+    "hl-empty": "the parameter hl is empty",
+    "hl-escape": "the parameter hl has a % that is not followed by two hex digits",
+    "hl-characters": "the parameter hl has characters that ids do not have",
+    "hl-too-long": "the parameter hl is too long",
+}
+"""Why a `dataLocation` has no global id, by the code of ID-21."""
 _OF_AIOHTTP: Final = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "too-large",
     HTTPStatus.NOT_FOUND: "not-found",
@@ -85,11 +97,11 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
     except Problem as problem:
         return problem.response()
     except NoGlobalIdError as error:
-        return bad(str(error), "dataLocation has no global id").response()
+        return bad(str(error), f"dataLocation: {_NO_ID.get(str(error), 'no global id')}").response()
     except BadEventError as error:
         return bad("bad-event", str(error)).response()
-    except StoreError:
-        return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "store-down").response()
+    except StoreError as error:
+        return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "store-down", str(error)).response()
     except web.HTTPException as error:
         status = HTTPStatus(error.status)
         response = Problem(status, _OF_AIOHTTP.get(status, "http"), error.reason).response()

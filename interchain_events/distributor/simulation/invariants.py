@@ -4,7 +4,6 @@ Each violation is a sentence that begins with the invariant's number. Legacy ada
 and are believed in some cases, so some invariants have exceptions for them.
 """
 
-import json
 from collections.abc import Iterator
 
 from interchain_events.distributor.core import rows
@@ -91,12 +90,22 @@ def doubts(world: World, name: str, event_id: str) -> int:
     return world.calls[name, event_id] - world.timely[name, event_id]
 
 
+def _forgotten(world: World, name: str) -> bool:
+    """Return whether a store that lost rows cannot be told what is on a network.
+
+    A legacy adapter hides all but the newest event of each entity.
+    """
+    return world.lost and world.networks[name].legacy
+
+
 def _once(world: World) -> Iterator[str]:
     """Yield violations of invariant 2: an event is on each network once.
 
     A network that accepts ids twice may have one more for each doubt and each stranger.
     """
     for name, network in world.networks.items():
+        if _forgotten(world, name):
+            continue
         for event_id in ids(world):
             most = (
                 1
@@ -113,11 +122,15 @@ def _once(world: World) -> Iterator[str]:
 def _effects(world: World) -> Iterator[str]:
     """Yield violations of invariant 4: an id is published once on each network.
 
-    Further publications need a doubt, a revocation or a dead letter.
+    Further publications need a doubt, a revocation or a dead letter. A store that lost rows may
+    have lost a revocation of an acceptance that was untrue or that a rewind undid.
     """
     for (name, event_id), calls in world.calls.items():
         again = world.watch.revoked[name, event_id]
         again += world.watch.buried[rows.DEAD, rows.letter_of(rows.on_network(name), event_id)]
+        undone = world.lost and (name, event_id) in world.lied | world.taken_back
+        if undone or _forgotten(world, name):
+            continue
         if calls > 1 + doubts(world, name, event_id) + again:
             yield f"4: {event_id} was published {calls} times on {name}"
 
@@ -127,11 +140,16 @@ def _acknowledged(world: World, originals: dict[str, list[Event]]) -> Iterator[s
 
     If an id has several contents, any may be delivered: an interest can be notified of a content
     that later does not count.
+
+    A store that lost rows may have lost subscriptions, and what it knew of acknowledgements.
     """
     for subscription, endpoint in world.subscriptions.items():
-        interest = rows.Interest(
-            *json.loads(world.watch.read_row(rows.SUBSCRIPTIONS, subscription))
-        )
+        interest = rows.get_interest(world.look(), subscription)
+        if interest is None and world.lost:
+            continue
+        if interest is None:
+            yield f"5: the subscription {subscription} is lost"
+            continue
         subscriber = world.endpoints[endpoint]
         names = {found for _, found, _ in subscriber.got}
         for event_id in sorted({*ids(world), *names}):
@@ -149,6 +167,7 @@ def _acknowledged(world: World, originals: dict[str, list[Event]]) -> Iterator[s
             )
             # A POST whose answer was lost may be repeated.
             most = int(allowed) + world.posts[key] - world.answered_posts[key]
+            most += int(world.lost)
             if count > most:
                 yield (
                     f"5: {subscription} acknowledged {event_id} {count} times, at most {most} are"
@@ -170,7 +189,8 @@ def _ordered(world: World) -> Iterator[str]:
     """Yield violations of invariant 8: the events of an entity stay in order.
 
     The order is that in which their jobs were stored. Events with an untrue acceptance or a rewind
-    are published again and do not count. Neither do targets with a dead letter.
+    are published again and do not count, nor do those of which a store that lost rows had the jobs.
+    Neither do targets with a dead letter.
     """
     for (target, entity), order in world.watch.order.items():
         kind, _, name = target.partition(":")
@@ -178,6 +198,7 @@ def _ordered(world: World) -> Iterator[str]:
             log = [notice.id for notice in world.networks[name].log]
             untrue = {each for each in order if world.watch.revoked[name, each]}
             untrue |= {each for each in order if (name, each) in world.lied | world.taken_back}
+            untrue |= {each for each in order if (name, each) in world.before_loss}
             done = [each for each in order if each in log and each not in untrue]
             places = [
                 log.index(each)
@@ -192,7 +213,11 @@ def _ordered(world: World) -> Iterator[str]:
                 for _, found, answer in world.endpoints[world.subscriptions[name]].got
                 if answer == 200
             ]
-            places = [got.index(each) for each in order if each in got]
+            places = [
+                got.index(each)
+                for each in order
+                if each in got and (name, each) not in world.before_loss
+            ]
         given_up = any(
             world.watch.buried[rows.DEAD, rows.letter_of(target, event_id)] for event_id in order
         )

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from interchain_events.distributor.core.continuity import Seat
 from interchain_events.distributor.core.rules import Rules
 from interchain_events.distributor.simulation.network import SimulatedNetwork, Subscriber
 from pubsub_emulator.files.settings import StrictModel
@@ -52,6 +53,8 @@ class Process:
     """How often it was started. Each run claims under a name of its own."""
     alive: bool = False
     rules: Rules = field(default_factory=lambda: Rules((), ""))
+    seat: Seat = field(default_factory=lambda: Seat({}))
+    """What the run remembers about the store."""
 
 
 @dataclass(eq=False)

@@ -5,14 +5,14 @@ A world is a function of its seed. It runs in virtual time.
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from interchain_events.database.errors import StoreError
 from interchain_events.distributor.core import messages, rows
+from interchain_events.distributor.core.continuity import AnotherStore, Seat, Taken, take
 from interchain_events.distributor.core.states import Whereabouts, status_of, whereabouts
-from interchain_events.distributor.core.step import steps
 from interchain_events.distributor.event import Event, Notice
 from interchain_events.distributor.once import MemoryStore, Transaction
 from interchain_events.distributor.once.transaction import MEMBER, ROW, Row
@@ -43,6 +43,10 @@ class Request:
     """Whether a network lacked the event."""
     status: int | None = None
     """The status of the answer, `None` before it, and 0 if the process died."""
+
+
+Copy = Mapping[tuple[str, str], Mapping[str, Row]]
+"""The rows of each table and the members of each set, as `MemoryStore.parts` has them."""
 
 
 class CheckedStore(MemoryStore):
@@ -83,9 +87,26 @@ class CheckedStore(MemoryStore):
 
     def empty(self) -> None:
         """Lose all rows."""
+        self.restore({})
+
+    def copy(self) -> Copy:
+        """Return a copy of all rows, as a backup has them."""
+        return {place: dict(part) for place, part in self.parts.items() if part}
+
+    def restore(self, copy: Copy) -> None:
+        """Have the rows of a copy, and no others."""
         self.parts.clear()
         self._lanes.clear()
         self.open_jobs = 0
+        # The order of jobs that are stored again says nothing about that of the lost ones.
+        self.order.clear()
+        for (kind, table), part in copy.items():
+            self.parts[kind, table] = dict(part)
+            for key, row in part.items():
+                if row.due is not None:
+                    self._lanes[row.lane].add((row.due, table, key))
+            if kind == ROW and table in {rows.JOBS, rows.UNSEEN}:
+                self.open_jobs += len(part)
 
     def _apply(self, kind: str, table: str, key: str, row: Row | None) -> None:
         """Apply a write, count it, and check the invariants that it concerns."""
@@ -143,6 +164,14 @@ class World(Hands):
         """The inputs with their times, if a test sets it to a list."""
         self.steps = 0
         """The number of transactions."""
+        self.before_step: Callable[[int], None] | None = None
+        """Called before each transaction with its number, if a campaign sets it."""
+        self.losses = 0
+        """How often a process found that the store had lost rows."""
+        self.lost = False
+        """Whether the store has lost rows."""
+        self.before_loss: set[tuple[str, str]] = set()
+        """The network or subscription, and the id, of each job that was stored before a loss."""
         self._poll_at = 0
         """The time of the next scheduled poll."""
         for network in self.networks.values():
@@ -151,6 +180,14 @@ class World(Hands):
     def _acknowledged(self, subscription: str, event_id: str) -> int:
         """Return how often the endpoint of a subscription has acknowledged an id."""
         return self.endpoints[self.subscriptions[subscription]].acknowledged(event_id)
+
+    def lose(self, copy: Copy) -> None:
+        """Let the store lose all rows but those of a copy."""
+        self.lost = True
+        for (target, _), ids in self.watch.order.items():
+            name = target.partition(":")[2]
+            self.before_loss |= {(name, event_id) for event_id in ids}
+        self.watch.restore(copy)
 
     # processes
 
@@ -167,7 +204,9 @@ class World(Hands):
         process.alive, process.run = True, process.run + 1
         process.rules = replace(self.rules, owner=f"{process.name}.{process.run}")
         self.record("start", process.name)
-        self.tell(process, messages.Start({name: self._fresh() for name in self.networks}))
+        keys = {name: self._fresh() for name in self.networks}
+        process.seat = Seat(keys)
+        self.tell(process, messages.Start(keys))
 
     def kill(self, process: Process, *, back: bool = True) -> None:
         """Kill a process. Its effects that have not begun are lost.
@@ -194,7 +233,8 @@ class World(Hands):
     ) -> list[messages.Effects] | None:
         """Apply inputs in a process, as one transaction, and schedule their effects.
 
-        Returns the effects, or `None` if the process or the store is down.
+        Returns the effects, or `None` if the process or the store is down, or if the store is
+        another one.
         """
         if process is None or not process.alive or not self.store_up:
             return None
@@ -203,10 +243,20 @@ class World(Hands):
             raise StoreError("the story does not come to an end")
         if self.trace is not None:
             self.trace += [(self.now, each) for each in inputs]
+        if self.before_step is not None:
+            self.before_step(self.steps)
         self.watch.inputs = inputs
-        found = self.store.transact(lambda tx: steps(process.rules, list(inputs), tx))
+        try:
+            taken: Taken = self.store.transact(
+                lambda tx: take(process.rules, process.seat, list(inputs), tx)
+            )
+        except AnotherStore:
+            return None
+        process.seat = taken.entered.seat
+        self.losses += bool(taken.entered.loss)
+        found = taken.effects
         run = process.run
-        for effect in (each for effects in found for each in effects):
+        for effect in (each for effects in [taken.entered.effects, *found] for each in effects):
             if isinstance(effect, messages.Note):
                 self.notes[effect.kind] += 1
                 self.record(effect)
@@ -234,8 +284,10 @@ class World(Hands):
             self.later(500, self._poll)
             return
         found = self.store.due(20)
-        if found:
-            self.tell(process, *found)
+        if found and self.tell(process, *found) is None:
+            self._poll_at = self.now + 500
+            self.later(500, self._poll)
+            return
         self._plan_poll()
 
     # networks
@@ -292,7 +344,10 @@ class World(Hands):
         if process is None or not self.store_up:
             return Request(event_id, process or self.processes[0], 0, self.now, status=503)
         request = Request(event_id, process, process.run, self.now)
-        found = self.tell(process, messages.Publish(event_id, event)) or [[]]
+        found = self.tell(process, messages.Publish(event_id, event))
+        if found is None:
+            request.status = 503
+            return request
         reply = messages.reply_of(found[0])
         request.new = reply.new
         if reply.code:

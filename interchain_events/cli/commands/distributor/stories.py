@@ -8,6 +8,7 @@ import click
 
 from interchain_events.distributor.simulation import demo
 from interchain_events.distributor.simulation.file import read_scenario
+from interchain_events.distributor.simulation.losses import losses, steps_of, tell_with_loss
 from interchain_events.distributor.simulation.scenarios import SCENARIOS, play
 from interchain_events.distributor.simulation.script import play_file
 from interchain_events.distributor.simulation.stories import tell
@@ -31,14 +32,16 @@ def simulate(scenario: str, seed: int, count: int) -> Result:
         )
     if scenario == "stories":
         return _stories(seed, count)
+    if scenario == "losses":
+        return _losses(seed, count)
     if scenario == "all":
         return _scenarios(tuple(SCENARIOS), seed)
     if scenario.endswith(".toml"):
         return _file(Path(scenario), seed)
     if not scenario.isdecimal() or int(scenario) not in SCENARIOS:
         raise click.BadParameter(
-            f"{scenario!r} is not one of list, all, stories, a number that `list` shows, or a file"
-            " that ends in .toml",
+            f"{scenario!r} is not one of list, all, stories, losses, a number that `list` shows, or"
+            " a file that ends in .toml",
             param_hint="SCENARIO",
         )
     return _scenarios((int(scenario),), seed)
@@ -96,6 +99,30 @@ def _stories(seed: int, count: int) -> Result:
         f" {len(surprising)} with a surprise"
     )
     document = {"stories": count, "events": events, "steps": steps, "surprises": surprising}
+    return Result(document, FINDINGS if surprising else 0)
+
+
+def _losses(seed: int, count: int) -> Result:
+    """Tell stories again for each of their transactions, before which the store loses rows."""
+    begun = time.monotonic()
+    told = 0
+    noticed = 0
+    surprising: dict[str, list[str]] = {}
+    for number in range(seed, seed + count):
+        for loss in losses(steps_of(number)):
+            ending = tell_with_loss(number, loss)
+            told += 1
+            noticed += ending.noticed > 0
+            if ending.surprises:
+                place = f"{number}, {loss}"
+                surprising[place] = ending.surprises
+                say(f"story {place}: {'; '.join(ending.surprises)}")
+    seconds = time.monotonic() - begun
+    say(
+        f"{count:,} stories, told {told:,} times with a loss, of which a process noticed"
+        f" {noticed:,}, in {seconds:,.0f} s; {len(surprising)} with a surprise"
+    )
+    document = {"stories": count, "told": told, "noticed": noticed, "surprises": surprising}
     return Result(document, FINDINGS if surprising else 0)
 
 

@@ -1,0 +1,79 @@
+"""The adapters, the store and the subscribers that do not answer, and why.
+
+A party that goes down is logged once, with the cause, and once again when it is back. Failures in
+between only change the cause.
+"""
+
+import logging
+import time
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+log = logging.getLogger("pubsub.distributor")
+
+MOST_DOWN: Final = 10_000
+"""The greatest number of parties that are remembered. Clients decide how many subscribers there
+are, so that beyond it the oldest is forgotten."""
+
+
+class Party(StrEnum):
+    """A kind of party."""
+
+    ADAPTER = "adapter"
+    STORE = "store"
+    SUBSCRIBER = "subscriber"
+
+
+class Down(NamedTuple):
+    """A party that does not answer."""
+
+    cause: str
+    since: float
+    """Seconds of the monotonic clock."""
+
+
+class Standing:
+    """The parties that do not answer at the moment. Its methods run in the event loop."""
+
+    def __init__(self) -> None:
+        self._down: dict[tuple[Party, str], Down] = {}
+
+    def failed(self, party: Party, name: str, cause: str) -> None:
+        """Note that a party has not answered, or not as it should."""
+        known = self._down.get((party, name))
+        if known is not None:
+            self._down[party, name] = known._replace(cause=cause)
+            return
+        if len(self._down) >= MOST_DOWN:
+            del self._down[next(iter(self._down))]
+        self._down[party, name] = Down(cause, time.monotonic())
+        fields = {party.value: name, "error": cause}
+        log.warning("%s is down", _article(party), extra={"fields": fields})
+
+    def answered(self, party: Party, name: str) -> None:
+        """Note that a party has answered."""
+        known = self._down.pop((party, name), None)
+        if known is not None:
+            seconds = round(time.monotonic() - known.since, 1)
+            fields = {party.value: name, "seconds": seconds}
+            log.info("%s is back", _article(party), extra={"fields": fields})
+
+    def forget(self, party: Party, name: str) -> None:
+        """Forget a party that is not asked any more."""
+        self._down.pop((party, name), None)
+
+    def cause(self, party: Party, name: str) -> str:
+        """Return why a party does not answer, empty if it does."""
+        known = self._down.get((party, name))
+        return "" if known is None else known.cause
+
+    def names(self, party: Party) -> list[str]:
+        """Return the names of a kind's parties that do not answer."""
+        return [name for kind, name in self._down if kind is party]
+
+
+def _article(party: Party) -> str:
+    """Return the words for one party of a kind."""
+    if party is Party.STORE:
+        return "the store"
+    return "an adapter" if party is Party.ADAPTER else "a subscriber"

@@ -1,0 +1,158 @@
+"""A campaign of stores that lose rows: a story is told again for each of its transactions.
+
+Before that transaction, the store is emptied, becomes an older copy, or is replaced by another
+store for a while. The processes keep running. Everything that is on a network must then come to all
+networks, once, as if nothing had happened. Subscriptions that the store has lost are lost.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from interchain_events.distributor.simulation.stories import DistributorStory
+from interchain_events.distributor.simulation.world import Copy, World
+
+BACKS: Final = (1, 2, 5, 20, 80)
+"""By how many transactions copies are older."""
+TICK: Final = 2_000
+"""How often, in ms, an idle process looks at the store."""
+SWAPPED_FOR: Final = 20_000
+"""How long another store is in the place of the right one, in ms."""
+
+
+class LossKind(StrEnum):
+    """What happens to a store."""
+
+    EMPTIED = "emptied"
+    OLDER = "older"
+    SWAPPED = "swapped"
+
+
+class Loss(NamedTuple):
+    """One loss in a story."""
+
+    kind: LossKind
+    at: int
+    """The number of the transaction before which it happens."""
+    back: int = 0
+    """By how many transactions the older copy is older."""
+
+    def __str__(self) -> str:
+        """Return the loss in words."""
+        by = f" by {self.back} transactions" if self.kind is LossKind.OLDER else ""
+        return f"{self.kind}{by} before transaction {self.at}"
+
+
+class Ending(NamedTuple):
+    """The end of a story with a loss."""
+
+    seed: int
+    loss: Loss
+    surprises: list[str]
+    """The violated invariants."""
+    noticed: int
+    """How often a process noticed the loss."""
+    steps: int
+
+
+class LossStory(DistributorStory):
+    """A story whose store loses rows once."""
+
+    def __init__(self, seed: int, loss: Loss, *, calm: bool = True) -> None:
+        super().__init__(seed)
+        self._loss = loss
+        self._copies: deque[Copy] = deque(maxlen=loss.back + 1)
+        """The rows before the last transactions."""
+        self._aside: Copy | None = None
+        """The rows of the right store while another one is in its place."""
+        self._other: Copy = {}
+        """The rows of the other store."""
+        self.calm = self.calm or calm
+        self._subscribing = False
+        self.happened = False
+        """Whether the story was long enough for the loss."""
+        self.world.before_step = self._before_step
+
+    def _before_step(self, number: int) -> None:
+        """Let the store lose rows before its transaction."""
+        watch = self.world.watch
+        if self._aside is not None:
+            # A process that starts would take the other store for its own.
+            if any(each.alive and not each.seat.epochs for each in self.world.processes):
+                self._swap_back()
+            return
+        if self._loss.kind is LossKind.OLDER:
+            self._copies.append(watch.copy())
+        # If nobody remembers the store, nobody can notice.
+        remembered = any(each.alive and each.seat.epochs for each in self.world.processes)
+        if self._loss.kind is LossKind.SWAPPED and self._subscribing:
+            return
+        if number < self._loss.at or self.happened or self._loss.at < 0 or not remembered:
+            return
+        self.happened = True
+        match self._loss.kind:
+            case LossKind.EMPTIED:
+                self.world.lose({})
+            case LossKind.OLDER:
+                self.world.lose(self._copies[0])
+            case LossKind.SWAPPED:
+                self._aside = watch.copy()
+                self._other = another_store(self.seed)
+                watch.restore(self._other)
+                self.world.later(SWAPPED_FOR, self._swap_back)
+        self._tick()
+
+    def _subscribe(self) -> None:
+        """Subscribe at the right store, as a client would try again until it can."""
+        self._swap_back()
+        self._subscribing = True
+        super()._subscribe()
+        self._subscribing = False
+
+    def _swap_back(self) -> None:
+        """Put the right store back, and check that nobody has written to the other one."""
+        watch = self.world.watch
+        if self._aside is None:
+            return
+        if watch.copy() != self._other:
+            watch.surprises.append("another store was written to")
+        watch.restore(self._aside)
+        self._aside = None
+        self._tick()
+
+    def _tick(self) -> None:
+        """Let each process look at the store, as idle processes do."""
+        for process in self.world.processes:
+            self.world.tell(process)
+        self.world.later(TICK, self._tick)
+
+
+def another_store(seed: int) -> Copy:
+    """Return the rows of the store of another distributor."""
+    world = World(seed + 1_000_000)
+    world.start()
+    world.run(1_000)
+    return world.watch.copy()
+
+
+def tell_with_loss(seed: int, loss: Loss) -> Ending:
+    """Tell the story of a seed with a loss."""
+    story = LossStory(seed, loss)
+    outcome = story.tell()
+    return Ending(seed, loss, outcome.surprises, story.world.losses, outcome.steps)
+
+
+def steps_of(seed: int) -> int:
+    """Return the number of transactions of a story without a loss."""
+    return LossStory(seed, Loss(LossKind.EMPTIED, -1)).tell().steps
+
+
+def losses(steps: int) -> Iterator[Loss]:
+    """Yield every loss at every transaction of a story that has so many."""
+    for at in range(2, steps + 1):
+        yield Loss(LossKind.EMPTIED, at)
+        yield Loss(LossKind.SWAPPED, at)
+        for back in BACKS:
+            if back < at:
+                yield Loss(LossKind.OLDER, at, back)

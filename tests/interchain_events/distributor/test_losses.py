@@ -1,0 +1,246 @@
+"""Stores that come back empty, as an older copy, or that are replaced by another one."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.examples import scaled
+
+from interchain_events.distributor.core import continuity, rows
+from interchain_events.distributor.core.continuity import (
+    EMPTIED,
+    MOST_EPOCHS,
+    MOST_SEATS,
+    NOTICED,
+    OLDER,
+    AnotherStore,
+    Seat,
+    Taken,
+    take,
+)
+from interchain_events.distributor.core.messages import Input, Note, Start
+from interchain_events.distributor.core.rows import State
+from interchain_events.distributor.core.rules import Rules
+from interchain_events.distributor.simulation.losses import (
+    BACKS,
+    Loss,
+    LossKind,
+    another_store,
+    losses,
+    steps_of,
+    tell_with_loss,
+)
+from interchain_events.distributor.simulation.stories import event_of
+from interchain_events.distributor.simulation.world import CheckedStore, Copy, World
+
+
+@settings(max_examples=scaled(60), deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    place=st.floats(0, 1, exclude_max=True),
+    kind=st.sampled_from(LossKind),
+    back=st.sampled_from(BACKS),
+)
+def test_whatever_the_store_loses_each_event_comes_to_each_network_once(
+    seed: int, place: float, kind: LossKind, back: int
+) -> None:
+    at = 2 + int(place * (steps_of(seed) - 1))
+    loss = Loss(kind, at, back if kind is LossKind.OLDER else 0)
+    assert tell_with_loss(seed, loss).surprises == []
+
+
+@pytest.mark.parametrize("seed", [4])
+def test_a_loss_is_noticed_at_each_transaction_of_a_story(seed: int) -> None:
+    """The store is emptied or swapped at some of them, and older at others."""
+    told = [tell_with_loss(seed, loss) for loss in list(losses(steps_of(seed)))[::29]]
+    assert [ending.surprises for ending in told if ending.surprises] == []
+    assert all(ending.noticed for ending in told if ending.loss.kind is LossKind.EMPTIED)
+    assert not any(ending.noticed for ending in told if ending.loss.kind is LossKind.SWAPPED)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_700_000_000_000
+
+
+class Replica:
+    """A process over a store."""
+
+    def __init__(self, store: CheckedStore, clock: Clock, name: str, networks: str = "ab") -> None:
+        self.store = store
+        self.clock = clock
+        self.rules = Rules(tuple(networks), name)
+        self.seat = Seat({network: f"{name}-{network}" for network in networks})
+
+    def take(self, *inputs: Input) -> Taken:
+        self.clock.now += 1
+        taken = self.store.transact(lambda tx: take(self.rules, self.seat, list(inputs), tx))
+        self.seat = taken.entered.seat
+        return taken
+
+    def loss(self) -> str:
+        return self.take().entered.loss
+
+    def start(self) -> "Replica":
+        self.take(Start(dict(self.seat.keys)))
+        return self
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(clock: Clock) -> CheckedStore:
+    return CheckedStore(lambda: clock.now, lambda _subscription, _event: 0, lambda *_words: None)
+
+
+@pytest.fixture
+def replica(store: CheckedStore, clock: Clock) -> Callable[[str], Replica]:
+    return lambda name: Replica(store, clock, name).start()
+
+
+Make = Callable[[str], Replica]
+
+
+def test_an_intact_store_has_lost_nothing(replica: Make) -> None:
+    one, other = replica("one"), replica("other")
+    assert [process.loss() for process in (one, other, one, one, other)] == [""] * 5
+
+
+def test_an_emptied_store_is_noticed_by_each_process(store: CheckedStore, replica: Make) -> None:
+    one, other = replica("one"), replica("other")
+    store.empty()
+    assert (one.loss(), other.loss()) == (EMPTIED, NOTICED)
+    assert (one.loss(), other.loss()) == ("", "")
+
+
+def test_an_older_copy_is_noticed_by_each_process(store: CheckedStore, replica: Make) -> None:
+    one, other = replica("one"), replica("other")
+    backup = store.copy()
+    one.take()
+    store.restore(backup)
+    assert (one.loss(), other.loss()) == (OLDER, NOTICED)
+    assert (one.loss(), other.loss()) == ("", "")
+
+
+def test_a_copy_from_before_an_earlier_loss_is_older_and_not_another_store(
+    store: CheckedStore, replica: Make
+) -> None:
+    one = replica("one")
+    backup = store.copy()
+    one.take()
+    for _ in range(3):
+        store.restore(backup)
+        assert one.loss() == OLDER
+    store.empty()
+    assert one.loss() == EMPTIED
+    store.restore(backup)
+    assert one.loss() == OLDER
+
+
+def test_a_transaction_whose_answer_was_lost_is_no_loss(replica: Make) -> None:
+    """The process does not know that it was stored, so the store is ahead of its memory."""
+    one = replica("one")
+    before = one.seat
+    one.take()
+    one.seat = before
+    assert one.loss() == ""
+
+
+def test_an_emptied_store_with_which_a_new_process_began_first_is_taken_over(
+    store: CheckedStore, replica: Make
+) -> None:
+    one = replica("one")
+    store.empty()
+    other = replica("other")
+    assert one.loss() == EMPTIED
+    assert one.loss() == ""
+    assert other.loss() == ""
+
+
+def test_another_store_is_refused_and_nothing_is_written_to_it(
+    store: CheckedStore, replica: Make
+) -> None:
+    one = replica("one")
+    # It began earlier.
+    other = another_store(1)
+    mine = store.copy()
+    store.restore(other)
+    one.seat = one.seat._replace(time=one.seat.time + 10**9)
+    with pytest.raises(AnotherStore, match="restart the distributor"):
+        one.take()
+    assert store.copy() == other
+    store.restore(mine)
+    assert one.loss() == ""
+
+
+def test_after_a_loss_nothing_is_published_before_the_logs_were_read(
+    store: CheckedStore, clock: Clock, replica: Make
+) -> None:
+    one = replica("one")
+    store.transact(lambda tx: [tx.put(rows.STATES, name, State.READY) for name in "ab"])
+    backup = store.copy()
+    one.take()
+    store.restore(backup)
+    taken = one.take()
+    assert [effect.kind for effect in taken.entered.effects if isinstance(effect, Note)] == [
+        "store-lost"
+    ]
+    for name in "ab":
+        assert store.read_row(rows.STATES, name) == State.REREAD
+        loss = store.transact(lambda tx, name=name: rows.get_loss(tx, name))  # type: ignore[misc]
+        assert loss == rows.Loss(until=clock.now + one.rules.lease)
+
+
+def test_a_process_that_starts_after_a_pause_reads_the_logs_first(
+    store: CheckedStore, clock: Clock, replica: Make
+) -> None:
+    """The store may have been restored meanwhile, and nobody remembers what it had."""
+    replica("one")
+    store.transact(lambda tx: tx.put(rows.STATES, "a", State.READY))
+    clock.now += continuity.IN_USE // 2
+    replica("soon")
+    assert store.read_row(rows.STATES, "a") == State.READY
+    clock.now += continuity.IN_USE + 10
+    replica("late")
+    assert store.read_row(rows.STATES, "a") == State.REREAD
+
+
+def test_seats_and_epochs_are_bounded(store: CheckedStore, replica: Make) -> None:
+    first = replica("first")
+    for number in range(MOST_SEATS + 5):
+        replica(f"r{number}")
+    listed = store.rows(rows.CONTINUITY)
+    assert len([key for key, _ in listed if key.startswith("seat|")]) == MOST_SEATS
+    # Its seat was dropped, so it cannot know whether the store is complete.
+    assert first.loss() == OLDER
+    assert first.loss() == ""
+    for _ in range(MOST_EPOCHS + 5):
+        store.empty()
+        assert first.loss() == EMPTIED
+    assert len(first.seat.epochs) == MOST_EPOCHS
+
+
+def test_a_rolled_back_distributor_asks_before_it_publishes_again() -> None:
+    """On a network that accepts ids twice: the copy of the store still has the job."""
+    world = World(3)
+    for network in world.networks.values():
+        network.unique = False
+    world.start()
+    world.run(500)
+    copies: list[Copy] = []
+    world.before_step = lambda _number: copies.append(world.watch.copy())
+    name, event = event_of(1)
+    world.publish(name, event)
+    world.run(5_000)
+    with_job = next(copy for copy in copies if ("r", rows.JOBS) in copy)
+    world.lose(with_job)
+    for process in world.processes:
+        world.tell(process)
+    assert world.losses == 1
+    world.before_step = None
+    world.settle()
+    assert [network.count(name) for network in world.networks.values()] == [1, 1]
