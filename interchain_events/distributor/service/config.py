@@ -159,6 +159,29 @@ class Config(StrictModel):
     access: AccessConfig = AccessConfig()
     events: JwtConfig | None = None
     """Keys for publications in `application/jwt`."""
+    signed_only: bool = False
+    """Accept only publications in `application/jwt`. It needs `events`."""
+
+    @model_validator(mode="after")
+    def _can_verify(self) -> "Config":
+        """Refuse `signed_only` without keys, as nothing could be published."""
+        if self.signed_only and self.events is None:
+            raise ValueError("signed_only: it needs the keys of `events`")
+        return self
+
+    def port_misfit(self) -> str:
+        """Return why adapters on this machine cannot reach the distributor, empty if they can.
+
+        A public URL with another host may lead through a proxy, so its port says nothing.
+        """
+        url = urlsplit(self.public_url)
+        name = url.hostname or ""
+        if self.port == 0 or not (is_loopback(name) or name == self.host):
+            return ""
+        port = url.port or (443 if url.scheme == "https" else 80)
+        if port == self.port:
+            return ""
+        return f"public_url has port {port}, but the distributor listens on port {self.port}"
 
     def names(self) -> Names:
         """Return the host names by which the distributor may be called.

@@ -13,14 +13,16 @@ from aiohttp import web
 from interchain_events.database.errors import StoreError
 from interchain_events.distributor.core import messages, rows
 from interchain_events.distributor.core.hooks import for_interest
-from interchain_events.distributor.core.states import NetworkState, status_of
+from interchain_events.distributor.core.states import NOT_READ, NetworkState, status_of
 from interchain_events.distributor.event import Notice, parse_notification, parse_publication
 from interchain_events.distributor.once import Transaction
 from interchain_events.distributor.service import requests
 from interchain_events.distributor.service.access import Access, Verifier, jwt_event
 from interchain_events.distributor.service.adapters import Query
 from interchain_events.distributor.service.engine import Engine
+from interchain_events.distributor.service.figures import Figures, read_figures
 from interchain_events.distributor.service.interface import Interface, listed, wants_representation
+from interchain_events.distributor.service.metrics import Gauge, gauge
 from interchain_events.distributor.service.problems import (
     Handler,
     Problem,
@@ -29,10 +31,23 @@ from interchain_events.distributor.service.problems import (
     not_found,
     problems,
 )
+from interchain_events.distributor.service.standing import Party
+from interchain_events.distributor.service.status_page import (
+    MOST_ROWS,
+    POLICY,
+    Check,
+    NetworkLine,
+    Status,
+    SubscriptionLine,
+    status_page,
+)
 from pubsub_emulator.serving.guard import Names
+from pubsub_emulator.serving.metrics import Labels
 
 MOST_PAGES: Final = 20
 """The greatest number of pages that are read from a network for one query."""
+FIGURES_SECONDS: Final = 5.0
+"""How long the figures of `/metrics` and of the status page are kept. Counting reads all jobs."""
 HEALTH_SECONDS: Final = 2.0
 """How long a health check waits for the store."""
 
@@ -59,9 +74,16 @@ class DistributorHttp(Interface):
         private: bool,
         most: int,
         names: Names,
+        signed_only: bool = False,
     ) -> None:
         super().__init__(access, engine.metrics, private=private, names=names, most_requests=most)
         self._engine = engine
+        self._signed_only = signed_only
+        """Whether publications must be in `application/jwt`."""
+        self._known: Figures | None = None
+        """The figures that were read last."""
+        self._counted = 0.0
+        """When they were read, in seconds of the monotonic clock."""
         self._verifier = verifier
 
     def application(self) -> web.Application:
@@ -97,6 +119,12 @@ class DistributorHttp(Interface):
         the states on all networks.
         """
         signed = request.content_type == "application/jwt"
+        if self._signed_only and not signed:
+            raise Problem(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+                "not-signed",
+                "only signed publications are accepted: Content-Type: application/jwt",
+            )
         fields = await (
             jwt_event(self._verifier, await request.read()) if signed else json_body(request)
         )
@@ -116,7 +144,10 @@ class DistributorHttp(Interface):
         body: Any = found.time or (0 if status == HTTPStatus.ACCEPTED else int(time.time()))
         headers = {}
         if wants_representation(request):
-            body = {"globalId": event_id, "networks": [_state(each) for each in found.networks]}
+            body = {
+                "globalId": event_id,
+                "networks": [self._state(each) for each in found.networks],
+            }
             if found.time:
                 body["timestamp"] = found.time
             headers["Preference-Applied"] = "return=representation"
@@ -129,8 +160,19 @@ class DistributorHttp(Interface):
         if not found.known:
             raise not_found("no event of that id is known")
         return web.json_response(
-            {"globalId": event_id, "networks": [_state(each) for each in found.networks]}
+            {"globalId": event_id, "networks": [self._state(each) for each in found.networks]}
         )
+
+    def _state(self, found: NetworkState) -> dict[str, str]:
+        """Return the state on a network, as it is sent to the client.
+
+        If the network's log cannot be read, the cause says more than that it is not read yet.
+        """
+        state = {"name": found.name, "state": found.state}
+        error = found.error
+        if error == NOT_READ:
+            error = self._engine.standing.cause(Party.ADAPTER, found.name) or error
+        return {**state, "error": error} if error else state
 
     # subscriptions
 
@@ -316,41 +358,177 @@ class DistributorHttp(Interface):
 
         Only a store that is down makes the whole service `DOWN`.
         """
-        checks = [{"name": "store", "status": "UP"}]
+        checks = await self._checks()
+        status = _worst(checks)
+        listed = [
+            {
+                "name": each.name,
+                "status": each.status,
+                **({"cause": each.cause} if each.cause else {}),
+            }
+            for each in checks
+        ]
+        code = HTTPStatus.SERVICE_UNAVAILABLE if status == "DOWN" else HTTPStatus.OK
+        return web.json_response({"status": status, "checks": listed}, status=code)
+
+    async def _checks(self) -> list[Check]:
+        """Return the state of the store, of each adapter, and of what is wrong besides."""
+        standing = self._engine.standing
         alarms: list[tuple[str, str]] = []
         try:
             alarms = await asyncio.wait_for(self._engine.read_all(rows.ALARMS), HEALTH_SECONDS)
-        except (TimeoutError, StoreError):
-            checks[0]["status"] = "DOWN"
+            cause = standing.cause(Party.STORE, "store")
+        except TimeoutError:
+            cause = f"no answer within {HEALTH_SECONDS:g} s"
+        except StoreError as error:
+            cause = str(error)
+        checks = [Check("store", "DOWN" if cause else "UP", cause)]
         for name, reached in self._engine.reached.items():
             silent = reached.silent > reached.answered
-            checks.append({"name": f"adapter {name}", "status": "DEGRADED" if silent else "UP"})
-        checks += [{"name": f"alarm {name}", "status": "DEGRADED"} for name, _ in alarms]
-        found = {check["status"] for check in checks}
-        status = "DOWN" if "DOWN" in found else "DEGRADED" if "DEGRADED" in found else "UP"
-        code = HTTPStatus.SERVICE_UNAVAILABLE if status == "DOWN" else HTTPStatus.OK
-        return web.json_response({"status": status, "checks": checks}, status=code)
+            why = standing.cause(Party.ADAPTER, name) if silent else ""
+            checks.append(Check(f"adapter {name}", "DEGRADED" if silent else "UP", why))
+        checks += [Check(f"alarm {name}", "DEGRADED", text) for name, text in alarms]
+        return checks
 
-    async def _gauges(self) -> dict[str, tuple[str, float]]:
-        """Return the help text and value of each gauge by name."""
-        backlog = await self._engine.in_thread(self._engine.store.backlog)
-        return {
-            "backlog": ("Stored rows that wait for a time: jobs, checks and timers.", backlog),
-            "store_trips": ("Questions to the store since the start.", self._engine.store.trips()),
-            "requests_now": ("Requests being served.", self._serving),
+    async def _figures(self) -> Figures:
+        """Return what waits and what was given up, read at most once in a while."""
+        age = time.monotonic() - self._counted
+        if self._known is None or age > FIGURES_SECONDS:
+            self._known = await self._engine.in_thread(read_figures, self._engine.store)
+            self._counted = time.monotonic()
+        return self._known
+
+    async def _gauges(self) -> dict[str, Gauge]:
+        """Return each gauge by name. If the store is down, those that need it are left out."""
+        engine = self._engine
+        names = engine.rules.networks
+        standing = engine.standing
+        now = time.monotonic()
+        found = {
+            "store_trips": gauge("Questions to the store since the start.", engine.store.trips()),
+            "requests_now": gauge("Requests being served.", self._serving),
+            "adapter_up": Gauge(
+                "1 if the adapter of a network answers, else 0.",
+                [(_of(name), float(not standing.cause(Party.ADAPTER, name))) for name in names],
+            ),
+            "adapter_silent_seconds": Gauge(
+                "Seconds since the adapter of a network last answered.",
+                [(_of(name), now - engine.reached[name].answered) for name in names],
+            ),
+            "subscribers_down": gauge(
+                "Subscribers whose last notification failed.",
+                len(standing.names(Party.SUBSCRIBER)),
+            ),
+            "store_losses": gauge(
+                "How often the store was found to have lost rows since the start.", engine.losses
+            ),
         }
+        try:
+            backlog = await engine.in_thread(engine.store.backlog)
+            figures = await self._figures()
+        except StoreError:
+            return {**found, "store_up": gauge(_STORE_UP, 0)}
+        return {
+            **found,
+            "store_up": gauge(_STORE_UP, float(not standing.cause(Party.STORE, "store"))),
+            "backlog": gauge("Stored rows that wait for a time: jobs, checks and timers.", backlog),
+            "waiting_events": Gauge(
+                "Events that wait to be published on a network.",
+                [(_of(name), figures.waiting(name)) for name in names],
+            ),
+            "oldest_event_seconds": Gauge(
+                "Seconds for which the oldest event has waited for a network.",
+                [(_of(name), figures.age(rows.on_network(name))) for name in names],
+            ),
+            "refused_events": Gauge(
+                "Events that were given up on a network.",
+                [(_of(name), figures.refused(name)) for name in names],
+            ),
+            "waiting_notifications": gauge(
+                "Notifications that wait for a subscriber.",
+                sum(figures.jobs[target] for target in figures.notified()),
+            ),
+            "oldest_notification_seconds": gauge(
+                "Seconds for which the oldest notification has waited.",
+                figures.age(*figures.notified()),
+            ),
+            "undelivered_notifications": gauge(
+                "Notifications that were given up.", figures.undelivered()
+            ),
+        }
+
+    async def page(self, request: web.Request) -> web.Response:
+        """Answer with the status page, or with a list of the calls unless HTML is asked for."""
+        if request.path != "/" or "text/html" not in request.headers.get("Accept", ""):
+            return await super().page(request)
+        return web.Response(
+            text=status_page(await self._status()),
+            content_type="text/html",
+            charset="utf-8",
+            headers={"Content-Security-Policy": POLICY, "Cache-Control": "no-store"},
+        )
+
+    async def _status(self) -> Status:
+        """Return what the status page shows. It needs no token, so it shows no endpoints then."""
+        engine = self._engine
+        checks = await self._checks()
+        figures = Figures()
+        lines: list[SubscriptionLine] | None = None
+        total = 0
+        try:
+            figures = await self._figures()
+            if self._access.everyone:
+                found = await engine.read_all(rows.SUBSCRIPTIONS)
+                total = len(found)
+                lines = [self._line(name, text, figures) for name, text in found[:MOST_ROWS]]
+        except StoreError as error:
+            engine.store_failed(error)
+        networks = [
+            NetworkLine(
+                name,
+                engine.standing.cause(Party.ADAPTER, name),
+                figures.waiting(name),
+                figures.age(rows.on_network(name)),
+                figures.refused(name),
+            )
+            for name in engine.rules.networks
+        ]
+        return Status(engine.rules.public_url, _worst(checks), checks, networks, lines, total)
+
+    def _line(self, name: str, text: str, figures: Figures) -> SubscriptionLine:
+        """Return a subscription for the status page."""
+        interest = rows.Interest(*json.loads(text))
+        return SubscriptionLine(
+            name,
+            interest.types,
+            interest.endpoint,
+            figures.jobs[rows.to_subscription(name)],
+            self._engine.standing.cause(Party.SUBSCRIBER, name),
+            bool(interest.active),
+        )
+
+
+_STORE_UP: Final = "1 if the store answers, else 0."
+
+
+def _of(network: str) -> Labels:
+    """Return the label of a network."""
+    return (("network", network),)
+
+
+def _worst(checks: list[Check]) -> str:
+    """Return the worst state of some checks."""
+    found = {check.status for check in checks}
+    for status in ("DOWN", "DEGRADED"):
+        if status in found:
+            return status
+    return "UP"
 
 
 def _success(network: str, success: bool) -> dict[str, object]:
     """Return how an adapter answered a subscription, as it is sent to the client."""
     found: dict[str, object] = {"name": network, "success": success}
     return found if success else {**found, "error": "the adapter did not accept it yet"}
-
-
-def _state(found: NetworkState) -> dict[str, str]:
-    """Return the state on a network, as it is sent to the client."""
-    state = {"name": found.name, "state": found.state}
-    return {**state, "error": found.error} if found.error else state
 
 
 def _letter(name: str, letter: rows.Dead) -> dict[str, object]:

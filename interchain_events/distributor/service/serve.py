@@ -26,6 +26,8 @@ from interchain_events.distributor.service.public import PublicAdapter
 from pubsub_emulator.files.shown import whole
 from pubsub_emulator.serving.listening import listening
 
+log = logging.getLogger("pubsub.distributor")
+
 SHUTDOWN_SECONDS: Final = 5.0
 """How long open requests may take when the server stops."""
 
@@ -96,6 +98,8 @@ async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
     `folder` is that of the settings file. On leaving, first requests end, then effects, then the
     store closes.
     """
+    if misfit := config.port_misfit():
+        log.warning("adapters cannot reach this distributor", extra={"fields": {"error": misfit}})
     rules = config.rules(owner=f"{socket.gethostname()}-{secrets.token_hex(8)}")
     access = make_access(config.access, config.host, folder)
     verifier = None if config.events is None else make_verifier(config.events, "events", folder)
@@ -139,7 +143,13 @@ async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
         stack.push_async_callback(engine.stop)
         most, names = config.most_requests, config.names()
         http = DistributorHttp(
-            engine, access, verifier=verifier, private=private, most=most, names=names
+            engine,
+            access,
+            verifier=verifier,
+            private=private,
+            most=most,
+            names=names,
+            signed_only=config.signed_only,
         )
         url = await stack.enter_async_context(served(http.application(), config.host, config.port))
         yield Running(engine, url)

@@ -98,13 +98,22 @@ async def _ledger(given: AdapterOptions) -> NetworkLog:
     """The chain of an adapter."""
     from interchain_events.distributor.adapter.chain import ChainLedger
     from interchain_events.distributor.adapter.rpc import RpcLedger
+    from pubsub_emulator.client.errors import NodeRefused
     from pubsub_emulator.client.extrinsics import development_seed
     from pubsub_emulator.client.rpc import connect
 
     if given.node is None:
         return ChainLedger(given.network, unique=not given.not_unique)
     seed = development_seed("Alice") if given.seed_env is None else options.seed_of(given.seed_env)
-    return RpcLedger(given.network, await connect(given.node).__aenter__(), seed)
+    rpc = await connect(given.node).__aenter__()
+    try:
+        await rpc.call("system_name")
+    except NodeRefused as error:
+        raise click.UsageError(
+            f"--node {given.node}: not a node of a Substrate chain ({error}); for a node of an EVM"
+            " chain use --evm"
+        ) from error
+    return RpcLedger(given.network, rpc, seed)
 
 
 async def _evm_ledger(given: AdapterOptions, url: str, store: Store) -> NetworkLog:

@@ -1,0 +1,326 @@
+"""What operators see: causes, log lines, figures and the status page (ID-10, ID-41)."""
+
+import asyncio
+import contextlib
+import email.utils
+import logging
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from support.distributor import Stage, another, free_port, played, stage, until
+
+from interchain_events.distributor.core import rows
+from interchain_events.distributor.core.messages import Post, Posted
+from interchain_events.distributor.core.rules import Rules
+from interchain_events.distributor.event import Notice
+from interchain_events.distributor.service.config import Config
+from interchain_events.distributor.service.poster import MOST_RETRY_AFTER, Poster
+from interchain_events.distributor.service.serve import served
+from interchain_events.distributor.service.standing import MOST_DOWN, Party, Standing
+from interchain_events.distributor.simulation.network import SimulatedNetwork
+from interchain_events.distributor.simulation.stories import event_of
+from interchain_events.distributor.simulation.world import World
+from pubsub_emulator.files.settings import SettingsError
+
+ID, EVENT = event_of(1)
+HTML = {"Accept": "text/html"}
+
+
+def post(endpoint: str) -> Post:
+    return Post("s", ID, endpoint, None, "msg_1", Notice(1, 1, EVENT, ID, "0x"), 0)
+
+
+# Causes and log lines
+
+
+def test_a_party_is_logged_once_when_it_goes_down_and_once_when_it_is_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "pubsub.distributor")
+    standing = Standing()
+    standing.answered(Party.ADAPTER, "a")
+    for cause in ("connection refused", "connection refused", "status 500"):
+        standing.failed(Party.ADAPTER, "a", cause)
+    assert standing.cause(Party.ADAPTER, "a") == "status 500"
+    for _ in range(2):
+        standing.answered(Party.ADAPTER, "a")
+    assert standing.cause(Party.ADAPTER, "a") == ""
+    assert [record.getMessage() for record in caplog.records] == [
+        "an adapter is down",
+        "an adapter is back",
+    ]
+    assert caplog.records[0].__dict__["fields"] == {
+        "adapter": "a",
+        "error": "connection refused",
+    }
+
+
+def test_strangers_cannot_fill_the_memory_of_who_is_down() -> None:
+    standing = Standing()
+    for number in range(MOST_DOWN + 10):
+        standing.failed(Party.SUBSCRIBER, f"s{number}", "status 500")
+    assert len(standing.names(Party.SUBSCRIBER)) == MOST_DOWN
+    assert standing.cause(Party.SUBSCRIBER, "s0") == ""
+    standing.forget(Party.SUBSCRIBER, f"s{MOST_DOWN}")
+    assert len(standing.names(Party.SUBSCRIBER)) == MOST_DOWN - 1
+
+
+async def _away(tmp_path: Path) -> AsyncIterator[Stage]:
+    """A distributor of which one adapter is not there at all."""
+    async with stage(tmp_path) as made:
+        urls = {**made.adapters, "away": f"http://127.0.0.1:{free_port()}"}
+        async with another(tmp_path, urls) as found:
+            made.url = found.url
+            made.engine = found.engine
+            yield made
+
+
+def test_an_adapter_that_is_not_there_is_named_with_its_cause(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "pubsub.distributor")
+
+    async def play() -> None:
+        async with contextlib.asynccontextmanager(_away)(tmp_path) as made:
+            await until(lambda: made.engine.reached["away"].silent > 0)
+            status, body, _ = await made.ask("GET", "/health")
+            assert (status, body["status"]) == (200, "DEGRADED")
+            checks = {check["name"]: check for check in body["checks"]}
+            assert checks["adapter away"]["cause"] == "connection refused"
+            assert "cause" not in checks["adapter a"]
+            how = {"json": EVENT.body(), "headers": {"Prefer": "return=representation"}}
+            status, body, _ = await made.ask("POST", "/api/v2/publishEvent", **how)
+            states = {each["name"]: each for each in body["networks"]}
+            assert states["away"]["error"] == "connection refused"
+            text = (await made.ask("GET", "/metrics"))[1]
+            assert 'ied_adapter_up{network="away"} 0.0' in text
+            assert 'ied_adapter_up{network="a"} 1.0' in text
+            assert 'ied_waiting_events{network="away"} 1' in text
+            assert 'ied_oldest_event_seconds{network="away"}' in text
+
+    asyncio.run(play())
+    downs = [
+        record.__dict__["fields"]
+        for record in caplog.records
+        if record.getMessage() == "an adapter is down"
+    ]
+    assert downs == [{"adapter": "away", "error": "connection refused"}]
+
+
+@played()
+async def test_a_subscriber_that_is_away_is_counted_and_logged(
+    made: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "pubsub.distributor")
+    nobody = f"http://127.0.0.1:{free_port()}/in"
+    _, body = await made.subscribe(nobody)
+    await made.publish()
+    name = body["subscriptionId"]
+    standing = made.engine.standing
+    await until(lambda: standing.cause(Party.SUBSCRIBER, name) == "connection refused")
+    text = (await made.ask("GET", "/metrics"))[1]
+    assert "ied_subscribers_down 1" in text
+    assert "ied_waiting_notifications 1" in text
+    assert "ied_store_up 1.0" in text
+    fields = [
+        record.__dict__["fields"]
+        for record in caplog.records
+        if record.getMessage() == "a subscriber is down"
+    ]
+    assert fields == [{"subscriber": name, "error": "connection refused"}]
+
+
+# The status page
+
+
+@played()
+async def test_the_status_page_is_for_browsers_and_the_list_of_calls_for_others(
+    made: Stage,
+) -> None:
+    await made.subscribe(made.inbox_url + "?<script>alert(1)</script>")
+    status, page, headers = await made.ask("GET", "/", headers=HTML)
+    assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    assert headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert "<script" not in page
+    for words in ("<h2>Networks</h2>", ">a</td>", ">b</td>", "&lt;script&gt;", ">answers</span>"):
+        assert words in page
+    for path, how in (("/", {}), ("/docs", {"headers": HTML})):
+        assert "POST   /api/v2/publishEvent " in (await made.ask("GET", path, **how))[1]
+
+
+@played(
+    access={"tokens": [{"name": "t", "sha256": "0" * 64, "rights": ["read"]}]},
+)
+async def test_the_status_page_shows_no_endpoints_if_callers_need_tokens(made: Stage) -> None:
+    status, page, _ = await made.ask("GET", "/", headers=HTML)
+    assert status == 200
+    assert "A token with the right <code>read</code> is needed" in page
+    assert (await made.ask("GET", "/metrics"))[0] == 401
+
+
+# Delivery
+
+
+@contextlib.asynccontextmanager
+async def receiver(handler: Any) -> AsyncIterator[str]:
+    app = web.Application()
+    app.router.add_post("/in", handler)
+    async with served(app, "127.0.0.1", 0) as url:
+        yield f"{url}/in"
+
+
+def test_a_connection_that_the_receiver_is_closing_costs_no_attempt() -> None:
+    """The receiver answers once on each connection and closes it just as the next request comes."""
+    heads: list[bytes] = []
+
+    async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for is_first in (True, False):
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = next(
+                int(line.split(b":")[1])
+                for line in head.lower().split(b"\r\n")
+                if line.startswith(b"content-length")
+            )
+            await reader.readexactly(length)
+            if not is_first:
+                break
+            heads.append(head)
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            await writer.drain()
+        writer.transport.abort()
+
+    async def play() -> list[int | None]:
+        server = await asyncio.start_server(once, "127.0.0.1", 0)
+        poster = Poster(private=True)
+        endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/in"
+        found = [(await poster.post(post(endpoint))).status for _ in range(4)]
+        await poster.close()
+        server.close()
+        return found
+
+    assert asyncio.run(play()) == [200] * 4
+    assert len(heads) == 4
+
+
+def test_a_receiver_that_always_closes_is_given_up_after_the_second_request() -> None:
+    asked: list[int] = []
+
+    async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1000)
+        asked.append(1)
+        writer.transport.abort()
+
+    async def play() -> tuple[int | None, str]:
+        server = await asyncio.start_server(close, "127.0.0.1", 0)
+        poster = Poster(private=True)
+        endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/in"
+        sent = await poster.post(post(endpoint))
+        await poster.close()
+        server.close()
+        return sent.status, sent.cause
+
+    status, cause = asyncio.run(play())
+    assert (status, len(asked)) == (None, 2)
+    assert cause
+
+
+@pytest.mark.parametrize(
+    ("status", "header", "least", "most"),
+    [
+        (503, "120", 120_000, 120_000),
+        (429, "0", 0, 0),
+        (200, "120", 0, 0),
+        (503, "soon", 0, 0),
+        (503, "-5", 0, 0),
+        (503, "9" * 4000, 1000 * MOST_RETRY_AFTER, 1000 * MOST_RETRY_AFTER),
+        (503, email.utils.formatdate(time.time() + 3_000, usegmt=True), 2_000_000, 3_100_000),
+        (503, "Mon, 01 Jan 2001 00:00:00 GMT", 0, 0),
+        (503, "Mon, 01 Jan 99999 00:00:00 GMT", 0, 0),
+    ],
+)
+def test_retry_after_is_read(status: int, header: str, least: int, most: int) -> None:
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(status=status, headers={"Retry-After": header})
+
+    async def play() -> int:
+        poster = Poster(private=True)
+        async with receiver(answer) as endpoint:
+            sent = await poster.post(post(endpoint))
+        await poster.close()
+        assert sent.status == status
+        return sent.retry_after
+
+    assert least <= asyncio.run(play()) <= most
+
+
+# Settings
+
+
+def config(**fields: Any) -> Config:
+    return Config.model_validate(
+        {
+            "public_url": "http://127.0.0.1:8090",
+            "adapters": {"a": {"url": "http://127.0.0.1:8081"}},
+            **fields,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, ""),
+        ({"port": 9000}, "has port 8090, but the distributor listens on port 9000"),
+        ({"port": 0}, ""),
+        ({"public_url": "https://ied.example", "port": 9000}, ""),
+        ({"public_url": "http://localhost", "port": 9000}, "has port 80,"),
+        ({"public_url": "http://localhost:9000/path", "port": 9000}, ""),
+        ({"public_url": "https://10.1.2.3", "host": "10.1.2.3"}, "has port 443,"),
+    ],
+)
+def test_a_public_url_with_another_port_is_a_warning(fields: dict[str, Any], words: str) -> None:
+    misfit = config(**fields).port_misfit()
+    assert words in misfit
+    assert bool(words) == bool(misfit)
+
+
+def test_signed_only_needs_keys() -> None:
+    with pytest.raises((ValueError, SettingsError), match="signed_only"):
+        config(signed_only=True)
+
+
+@played(signed_only=True, events={"check": False})
+async def test_signed_only_refuses_publications_in_plain_json(made: Stage) -> None:
+    status, body, _ = await made.ask("POST", "/api/v2/publishEvent", json=EVENT.body())
+    assert (status, body["type"]) == (415, "urn:ied:not-signed")
+    assert made.counts(1) == [0, 0]
+
+
+@played()
+async def test_two_values_of_hl_are_named(made: Stage) -> None:
+    fields = {**EVENT.body(), "dataLocation": "https://node.example/e?hl=a&hl=b"}
+    status, body, _ = await made.ask("POST", "/api/v2/publishEvent", json=fields)
+    assert (status, body["type"]) == (400, "urn:ied:hl-repeated")
+    assert body["detail"] == "dataLocation: the query has two values of hl, or more"
+
+
+@pytest.mark.parametrize(
+    ("asked", "wait"), [(0, 2_000), (5_000, 5_000), (600_000, 600_000), (10**9, 3_600_000)]
+)
+def test_a_subscriber_may_ask_for_more_time_up_to_the_longest_wait(asked: int, wait: int) -> None:
+    world = World(1, {"a": SimulatedNetwork("a"), "b": SimulatedNetwork("b")}, rules=Rules((), ""))
+    world.start()
+    world.run(500)
+    name, _ = world.subscribe("https://desmos.example/0")
+    world.endpoints["https://desmos.example/0"].status = 503
+    world.publish_on("a", EVENT)
+    target = rows.to_subscription(name)
+    world.run_until(lambda: world.posts[name, ID] > 0, 10_000)
+    world.tell(world.processes[0], Posted(name, ID, 503, "", asked))
+    job = rows.get_job(world.look(), target, ID)
+    assert job is not None
+    assert wait <= job.due - world.now <= wait + wait // 10
