@@ -78,6 +78,6 @@ class Metrics:
         for name, histogram in sorted(self._observed.items()):
             lines += family(f"ied_{name}", "histogram", _HELP[name], histogram.lines(f"ied_{name}"))
         for name, gauge in sorted(gauges.items()):
-            values = [sample(f"ied_{name}", value, labels) for labels, value in gauge.values]
-            lines += family(f"ied_{name}", "gauge", gauge.words, values)
+            samples = [sample(f"ied_{name}", value, labels) for labels, value in gauge.values]
+            lines += family(f"ied_{name}", "gauge", gauge.words, samples)
         return "\n".join(lines) + "\n"

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NoReturn, TypeVar
 
-from interchain_events.database.database import Database, Session
+from interchain_events.database.database import Database, Dialect, Session
 from interchain_events.database.opening import open_database
 from interchain_events.events.errors import AnotherChain, NotTheNextBlock, SourceError
 from interchain_events.events.log.store import Store
@@ -225,6 +225,19 @@ class DbSyncChain(AnchoringChain):
         raise AnotherChain(
             f"{place} shares no block with the log, which begins with block {begins}"
         )
+
+
+def is_db_sync(database: Database) -> bool:
+    """Return whether a database has the tables of db-sync that are read."""
+    if database.dialect is not Dialect.POSTGRESQL:
+        return False
+    there = set(database.select(_THERE))
+    return all((table, column) in there for table in _COLUMNS for column in _COLUMNS[table])
+
+
+def is_url(text: str) -> bool:
+    """Return whether a text is the URL of a PostgreSQL database."""
+    return text.startswith(("postgresql://", "postgres://"))
 
 
 def _best(session: Session) -> Head:

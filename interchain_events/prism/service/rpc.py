@@ -4,18 +4,17 @@ A request is checked completely before anything is done. A token is looked up fi
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
 from typing import Final
 
 import grpc
 
-from interchain_events.events.errors import BadCursor, CursorAbandoned
+from interchain_events.events.errors import BadCursor, CursorAbandoned, UnknownToken
 from interchain_events.events.rows import Row
 from interchain_events.events.subscriptions.callers import EVERYBODY, Callers
 from interchain_events.events.subscriptions.cursor import Cursor
 from interchain_events.events.subscriptions.grpc_server import CODES, Methods, Refused, Tls, serving
-from interchain_events.events.subscriptions.hub import Message
 from interchain_events.events.subscriptions.service import START
 from interchain_events.prism.core.errors import (
     AlreadyThere,
@@ -90,7 +89,6 @@ class _Front:
     ) -> AsyncGenerator[pb.SubscriptionEvents, None]:
         """Stream operations until the client disconnects or the stream ends (PR-51 to PR-53)."""
         code = grpc.StatusCode.FAILED_PRECONDITION
-        before: Message | None = None
         try:
             after = await self._after(request)
             async with self._events.stream(
@@ -98,14 +96,11 @@ class _Front:
             ) as messages:
                 code = grpc.StatusCode.ABORTED
                 async for message in messages:
-                    # A heartbeat that moves nothing is not sent.
-                    if message.rows or before is None or message[1:] != before[1:]:
-                        events, cursor = (
-                            map(encode_row, message.rows),
-                            self._events.text(message.cursor),
-                        )
-                        yield pb.SubscriptionEvents(events=events, cursor=cursor, live=message.live)
-                    before = message
+                    yield pb.SubscriptionEvents(
+                        events=map(encode_row, message.rows),
+                        cursor=self._events.text(message.cursor),
+                        live=message.live,
+                    )
         except CursorAbandoned as error:
             last, name = await asyncio.to_thread(
                 self._events.log.last_common, Cursor(error.epoch, error.common)
@@ -121,7 +116,8 @@ class _Front:
         self, request: pb.CancelSubscriptionRequest, _client: str
     ) -> pb.CancelSubscriptionResponse:
         """Delete a subscription."""
-        await self._events.cancel(request.subscription_token)
+        with _field("subscription_token"):
+            await self._events.cancel(request.subscription_token)
         return pb.CancelSubscriptionResponse()
 
     async def schedule(
@@ -136,7 +132,8 @@ class _Front:
     ) -> pb.CancelOperationResponse:
         """Cancel a scheduled operation."""
         _check_hash(request.operation_id, "operation_id")
-        await self._service.cancel_operation(request.operation_id, request.cancel_token)
+        with _field("operation_id"):
+            await self._service.cancel_operation(request.operation_id, request.cancel_token)
         return pb.CancelOperationResponse()
 
     async def statuses(
@@ -144,27 +141,44 @@ class _Front:
     ) -> AsyncGenerator[pb.OperationStatusUpdate, None]:
         """Stream the status of one operation (PR-61)."""
         _check_hash(request.operation_id, "operation_id")
-        async with aclosing(self._service.statuses(request.operation_id, client)) as updates:
-            async for update in updates:
-                yield encode_update(update)
+        with _field("operation_id"):
+            async with aclosing(self._service.statuses(request.operation_id, client)) as updates:
+                async for update in updates:
+                    yield encode_update(update)
 
     async def _after(self, request: pb.GetSubscriptionEventsStreamRequest) -> str | None:
         """Return the beginning of a stream, in the form of `EventService.stream`.
 
-        Raises `UnknownToken` and `BadCursor`.
+        Raises `UnknownToken`, `UnknownOperation` and `BadCursor`, which name the field.
         """
-        await asyncio.to_thread(self._events.registry.get, request.subscription_token)
+        with _field("subscription_token"):
+            await asyncio.to_thread(self._events.registry.get, request.subscription_token)
         which = request.WhichOneof("start")
         if which == "cursor":
-            return self._events.text(self._events.cursor(request.cursor))
+            with _field("cursor"):
+                return self._events.text(self._events.cursor(request.cursor))
         if which == "since_subscription" and request.since_subscription:
             return None
         if which == "events_after" and request.events_after:
             if len(request.events_after) != _HASH:
-                raise BadCursor("events_after: an operation id has 32 bytes")
-            found = await asyncio.to_thread(self._events.log.after_operation, request.events_after)
+                raise BadCursor(
+                    f"events_after: an operation id has 32 bytes, not {len(request.events_after)}"
+                )
+            with _field("events_after"):
+                found = await asyncio.to_thread(
+                    self._events.log.after_operation, request.events_after
+                )
             return self._events.text(found)
         return START
+
+
+@contextmanager
+def _field(name: str) -> Iterator[None]:
+    """Name the field of a request in the errors about it."""
+    try:
+        yield
+    except (BadCursor, UnknownOperation, UnknownToken) as error:
+        raise type(error)(f"{name}: {error}") from error
 
 
 def serve_prism(
@@ -187,9 +201,9 @@ def read_filters(given: Sequence[pb.SubscriptionFilter]) -> list[Filter]:
     Raises `BadRequest`, which names the field.
     """
     if not given:
-        raise BadRequest("filters: there is none")
+        raise BadRequest("filters: at least one is needed")
     if len(given) > MOST_FILTERS:
-        raise BadRequest(f"filters: {len(given)}, {MOST_FILTERS} is the most")
+        raise BadRequest(f"filters: at most {MOST_FILTERS} are allowed, not {len(given)}")
     return [
         each
         for index, filter_ in enumerate(given)
@@ -202,12 +216,15 @@ def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
     try:
         kind = FilterType(given.type)
     except ValueError:
-        raise BadRequest(f"{where}.type: {given.type} is none") from None
-    if (kind in OWNERS) != bool(given.did_suffix):
-        raise BadRequest(f"{where}.did_suffix: {'missing' if kind in OWNERS else 'superfluous'}")
+        raise BadRequest(f"{where}.type: there is no filter type {given.type}") from None
+    if kind in OWNERS and not given.did_suffix:
+        raise BadRequest(f"{where}.did_suffix: {kind.name} needs the suffix of a DID")
+    if kind not in OWNERS and given.did_suffix:
+        raise BadRequest(f"{where}.did_suffix: {kind.name} does not take the suffix of a DID")
     if given.did_suffix and not is_hex_hash(given.did_suffix):
         raise BadRequest(
-            f"{where}.did_suffix: 64 lower-case hex digits, not {given.did_suffix[:80]!r}"
+            f"{where}.did_suffix: 64 hex digits in lower case are needed, not"
+            f" {given.did_suffix[:80]!r}"
         )
     if kind is FilterType.REVOKE_CREDENTIAL_FILTER:
         _check_hash(given.credential_hash, f"{where}.credential_hash")
@@ -216,7 +233,10 @@ def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
             f"{where}: credential_hash and credential_batch_id are for REVOKE_CREDENTIAL_FILTER"
         )
     if given.credential_batch_id and not is_hex_hash(given.credential_batch_id):
-        raise BadRequest(f"{where}.credential_batch_id: 64 lower-case hex digits")
+        raise BadRequest(
+            f"{where}.credential_batch_id: 64 hex digits in lower case are needed, not"
+            f" {given.credential_batch_id[:80]!r}"
+        )
     one = Filter(
         kind,
         given.did_suffix or None,
@@ -224,11 +244,13 @@ def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
         given.credential_batch_id or None,
     )
     if len(given.statuses) > MOST_FILTERS:
-        raise BadRequest(f"{where}.statuses: {len(given.statuses)}, {MOST_FILTERS} is the most")
+        raise BadRequest(
+            f"{where}.statuses: at most {MOST_FILTERS} are allowed, not {len(given.statuses)}"
+        )
     statuses = sorted({*given.statuses})
     for each in statuses:
         if each not in _STATUSES:
-            raise BadRequest(f"{where}.statuses: {each} is none")
+            raise BadRequest(f"{where}.statuses: there is no status {each}")
     return [one._replace(status=_STATUSES[each]) for each in statuses] or [one]
 
 
@@ -267,4 +289,4 @@ def _position(place: Place) -> pb.BlockPosition:
 def _check_hash(value: bytes, where: str) -> None:
     """Raise `BadRequest` unless a value has the size of a hash."""
     if len(value) != _HASH:
-        raise BadRequest(f"{where}: 32 bytes, not {len(value)}")
+        raise BadRequest(f"{where}: 32 bytes are needed, not {len(value)}")

@@ -120,7 +120,7 @@ class Scheduled:
                 raise UnknownOperation("no operation of this id was scheduled here")
             received = next((each for each in found if each[0] == Status.RECEIVED), None)
             if received is None:
-                raise NotCancellable(f"the operation is {found[0][0]}")
+                raise NotCancellable(f"the operation has the status {found[0][0]} already")
             key = received[1]
             if key is None or not secrets.compare_digest(bytes(key), token_hash(token)):
                 raise NotCancellable("the token is not the one that ScheduleOperations gave")

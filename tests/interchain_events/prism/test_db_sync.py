@@ -520,3 +520,22 @@ def test_a_block_that_is_missing_where_a_statement_ends_is_waited_for(
     cardano.run("DELETE FROM block WHERE block_no = 2")
     with pytest.raises(UnknownBlock, match="there is no block 2 now"):
         read(cardano, log, depth=1)
+
+
+def test_the_database_of_db_sync_is_not_taken_for_the_nodes_own(
+    cardano: DbSync, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """It would get the tables of the node."""
+    tables = "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'"
+    before = cardano.run(tables)
+    options = ("--db-sync", cardano.url, "--db", cardano.url, "--port", "0")
+    assert pubsub(monkeypatch, "prism", "serve", *options) == 2
+    assert "is the database of db-sync, which is only read" in capsys.readouterr().err
+    assert cardano.run(tables) == before
+
+
+def test_db_sync_needs_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    options = ("--db-sync", "cexplorer", "--db", tmp_path / "x.db")
+    assert pubsub(monkeypatch, "prism", "serve", *options) == 2
+    assert "'cexplorer' is not a URL" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -55,16 +55,28 @@ async def first(
 
 
 BAD_FILTERS = [
-    ([], "filters: there is none"),
-    ([pb.SubscriptionFilter(type=pb.ANONYMOUS_ANY_FILTER)] * 65, "filters: 65, 64 is the most"),
-    ([pb.SubscriptionFilter()], r"filters\[0\].type: 0 is none"),
-    ([pb.SubscriptionFilter(type=pb.UPDATE_DID_FILTER)], r"did_suffix: missing"),
-    ([pb.SubscriptionFilter(type=pb.CREATE_DID_FILTER, did_suffix=A)], "did_suffix: superfluous"),
+    ([], "filters: at least one is needed"),
+    (
+        [pb.SubscriptionFilter(type=pb.ANONYMOUS_ANY_FILTER)] * 65,
+        "filters: at most 64 are allowed, not 65",
+    ),
+    ([pb.SubscriptionFilter()], r"filters\[0\].type: there is no filter type 0"),
+    (
+        [pb.SubscriptionFilter(type=pb.UPDATE_DID_FILTER)],
+        r"did_suffix: UPDATE_DID_FILTER needs the suffix of a DID",
+    ),
+    (
+        [pb.SubscriptionFilter(type=pb.CREATE_DID_FILTER, did_suffix=A)],
+        "did_suffix: CREATE_DID_FILTER does not take the suffix of a DID",
+    ),
     (
         [pb.SubscriptionFilter(type=pb.UPDATE_DID_FILTER, did_suffix=A.upper())],
-        "64 lower-case hex digits",
+        "64 hex digits in lower case are needed",
     ),
-    ([pb.SubscriptionFilter(type=pb.REVOKE_CREDENTIAL_FILTER)], "credential_hash: 32 bytes, not 0"),
+    (
+        [pb.SubscriptionFilter(type=pb.REVOKE_CREDENTIAL_FILTER)],
+        "credential_hash: 32 bytes are needed, not 0",
+    ),
     (
         [pb.SubscriptionFilter(type=pb.CREATE_DID_FILTER, credential_hash=HASH)],
         "are for REVOKE_CREDENTIAL_FILTER",
@@ -77,7 +89,10 @@ BAD_FILTERS = [
         ],
         "credential_batch_id: 64",
     ),
-    ([pb.SubscriptionFilter(type=pb.ANONYMOUS_ANY_FILTER, statuses=[0])], "statuses: 0 is none"),
+    (
+        [pb.SubscriptionFilter(type=pb.ANONYMOUS_ANY_FILTER, statuses=[0])],
+        "statuses: there is no status 0",
+    ),
 ]
 
 
@@ -156,15 +171,31 @@ async def test_pr_51_where_a_stream_begins(node: Running) -> None:
     assert (place.number, place.hash, place.time) == (2, node.chain.blocks[1][0].hash, 12_000)
     bad = grpc.StatusCode.INVALID_ARGUMENT
     for start, code, words in (
-        ({"events_after": HASH}, bad, "no processed operation"),
-        ({"events_after": b"x"}, bad, "32 bytes"),
-        ({"cursor": "x"}, bad, "damaged"),
-        ({"cursor": ""}, bad, "damaged"),
+        ({"events_after": HASH}, bad, "events_after: no processed operation"),
+        ({"events_after": b"x"}, bad, "events_after: an operation id has 32 bytes, not 1"),
+        ({"cursor": "x"}, bad, "cursor: the cursor is damaged"),
+        ({"cursor": ""}, bad, "cursor: the cursor is damaged"),
     ):
         request = pb.GetSubscriptionEventsStreamRequest(subscription_token=token, **start)
         await refused(first(node, request), code, words)
     unknown = pb.GetSubscriptionEventsStreamRequest(subscription_token="x", cursor="x")  # noqa: S106  # no password
-    await refused(first(node, unknown), grpc.StatusCode.NOT_FOUND, "no subscription has this token")
+    await refused(
+        first(node, unknown),
+        grpc.StatusCode.NOT_FOUND,
+        "subscription_token: no subscription has this token",
+    )
+
+
+@played(limits=PrismLimits(heartbeat_seconds=0.05))
+async def test_an_idle_stream_has_heartbeats(node: Running) -> None:
+    """A client can tell a stream without events from a connection that is gone."""
+    await node.processed(node.chain.anchor_now(Wallet("a").created))
+    where = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, A)])
+    async with aclosing(node.client.events(where)) as stream:
+        found = [await anext(stream) for _ in range(4)]
+    assert [len(message.events) for message in found] == [0] * 4
+    assert [message.live for message in found[1:]] == [True] * 3
+    assert len({message.subscription.cursor for message in found[1:]}) == 1
 
 
 @played()

@@ -12,6 +12,7 @@ from typing import Final
 
 import click
 
+from interchain_events.database.opening import open_database
 from interchain_events.events.log.sql_store import SqlStore, open_store
 from interchain_events.events.subscriptions.callers import Callers, check_reach, read_callers
 from interchain_events.events.subscriptions.grpc_server import Tls
@@ -23,7 +24,7 @@ from interchain_events.prism.core.process import Status
 from interchain_events.prism.protocol import prism_pb2 as pb
 from interchain_events.prism.service.chain import AnchoringChain, NodeChain
 from interchain_events.prism.service.db_sync import DEPTH as CARDANO_DEPTH
-from interchain_events.prism.service.db_sync import SOURCE, DbSyncChain
+from interchain_events.prism.service.db_sync import SOURCE, DbSyncChain, is_db_sync, is_url
 from interchain_events.prism.service.node import PrismNode
 from interchain_events.prism.service.rpc import serve_prism
 from interchain_events.prism.service.service import PrismLimits, PrismService, StatusRecorder
@@ -84,6 +85,12 @@ def serve_node(given: Serve) -> None:
         raise click.UsageError("give --chain with a node, or --db-sync with a database")
     if given.db_sync is not None and (given.seed_env is not None or _source(given) != Source()):
         raise click.UsageError("--event, --path and --seed-env belong to --chain")
+    if given.db_sync is not None and not is_url(given.db_sync):
+        raise click.BadParameter(
+            f"{given.db_sync!r} is not a URL such as postgresql://user@host/cexplorer",
+            param_hint="--db-sync",
+        )
+    _refuse_db_sync(given.place)
     callers = read_callers(given.tokens)
     check_reach(given.host, callers, has_tls=given.tls_key is not None, is_open=given.is_open)
     seed = development_seed("Alice") if given.seed_env is None else options.seed_of(given.seed_env)
@@ -98,6 +105,22 @@ def serve_node(given: Serve) -> None:
             recorders = stack.enter_context(DeliveryRecorder(given.deliveries, NETWORK)), statuses
         asyncio.run(_serve(given, log, seed, callers, recorders))
     sys.exit(INTERRUPTED)
+
+
+def _refuse_db_sync(place: str) -> None:
+    """Refuse the database of db-sync as this node's own: it would get further tables.
+
+    Raises `UsageError` and `StoreError`.
+    """
+    if not is_url(place):
+        return
+    with closing(open_database(place)) as database:
+        if is_db_sync(database):
+            raise click.BadParameter(
+                f"{database.place} is the database of db-sync, which is only read; give a database"
+                " of this node's own",
+                param_hint="--db",
+            )
 
 
 async def _serve(
