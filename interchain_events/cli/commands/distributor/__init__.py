@@ -156,6 +156,9 @@ def simulate(scenario: str, seed: int, cases: int) -> Result:
     `stories` plays stories instead: networks, traffic and faults drawn from a seed. Story 7 is the
     same in every campaign, so `--seed` continues an interrupted campaign, and several processes can
     share one.
+
+    `losses` tells each story again for each of its transactions, before which the store is emptied,
+    becomes an older copy or is swapped for another one.
     """
     from interchain_events.cli.commands.distributor.stories import simulate as run
 
