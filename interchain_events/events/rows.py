@@ -18,6 +18,9 @@ from typing import Final, NamedTuple
 from interchain_events.events.values import Value, canonical, decode_fields, encode_fields
 from pubsub_emulator.primitives.hashing import blake2_256
 
+ROW_BYTES: Final = 512
+"""What a row takes beside its content, in bytes."""
+
 
 class Row(NamedTuple):
     """One event.
@@ -50,6 +53,11 @@ class Row(NamedTuple):
     def fields(self) -> dict[str, Value]:
         """Return the fields by name. They are decoded at each call."""
         return decode_fields(self.body)
+
+    @property
+    def weight(self) -> int:
+        """Return about how many bytes the row takes, for limits on rows that wait."""
+        return ROW_BYTES + len(self.body)
 
 
 row_of: Final[Callable[[tuple[object, ...]], Row]] = partial(tuple.__new__, Row)

@@ -147,7 +147,8 @@ def subscribe(turn: messages.Turn, request: messages.Subscribe) -> None:
     """Store a client's subscription and request it from every adapter, unless an equal one exists.
 
     Equal subscriptions have the same types, metadata, endpoint and secret, in any order. The reply
-    names the existing or new subscription.
+    names the existing or new subscription. It has the code `too-many` if there are too many, or if
+    the index, which every event reads, would become too long.
     """
     key = "equal|" + _equality(request)
     known = turn.tx.get(rows.INTERESTS, key)
@@ -156,12 +157,23 @@ def subscribe(turn: messages.Turn, request: messages.Subscribe) -> None:
         return
     name = request.fresh
     types, metadata = list(request.types), list(request.metadata)
+    index = [*rows.get_index(turn.tx), (name, types, metadata, turn.now)]
+    if len(index) > turn.rules.most_subscriptions:
+        most = f"{turn.rules.most_subscriptions:,} subscriptions"
+        turn.emit(messages.Reply("too-many", f"there are {most}, the most that are allowed"))
+        return
+    if rows.index_size(index) > turn.rules.most_index_bytes:
+        most = f"{turn.rules.most_index_bytes:,} bytes"
+        turn.emit(
+            messages.Reply("too-many", f"types and metadata of all subscriptions exceed {most}")
+        )
+        return
     interest = rows.Interest(
         types, metadata, request.endpoint, request.secret, request.key, turn.now
     )
     turn.tx.put(rows.INTERESTS, key, name)
     rows.put_interest(turn.tx, name, interest)
-    rows.put_index(turn.tx, [*rows.get_index(turn.tx), (name, types, metadata, turn.now)])
+    rows.put_index(turn.tx, index)
     for network in turn.rules.networks:
         turn.emit(for_interest(turn.rules, network, name, interest))
     turn.emit(messages.Reply(value=name))

@@ -460,6 +460,11 @@ def get_index(tx: Transaction) -> Index:
     return _index(tx.get(INTERESTS, "index") or "[]")
 
 
+def index_size(index: Index) -> int:
+    """Return the number of bytes of an index as it is stored."""
+    return len(_ENCODER.encode(index).encode())
+
+
 def put_index(tx: Transaction, index: Index) -> None:
     """Write the index of active subscriptions."""
     tx.put(INTERESTS, "index", _ENCODER.encode(index))

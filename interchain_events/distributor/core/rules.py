@@ -5,6 +5,10 @@ from typing import Final
 
 START: Final = 0
 """The value of `since` for which all events are published, however old."""
+MOST_SUBSCRIPTIONS: Final = 10_000
+"""The greatest number of clients' subscriptions."""
+MOST_INDEX_BYTES: Final = 4 * 2**20
+"""The greatest size of the index of subscriptions, in bytes."""
 FORMS: Final = ("all", "star", "types")
 """The forms of a subscription to everything, in the order in which they are tried (ID-32).
 
@@ -69,6 +73,10 @@ class Rules:
     most_parked: int = 256
     """The greatest number of notices that a network may have beyond a gap. Further ones are read
     from the log later."""
+    most_subscriptions: int = MOST_SUBSCRIPTIONS
+    """The greatest number of clients' subscriptions."""
+    most_index_bytes: int = MOST_INDEX_BYTES
+    """The greatest size of the index of subscriptions, which every event reads."""
     alarm_after: int = 3
     """The number of untrue acceptances of the same event on a network that raises an alarm."""
 

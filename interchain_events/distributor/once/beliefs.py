@@ -7,6 +7,7 @@ it has read the stored values.
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Final, Generic
 
 from interchain_events.distributor.once.transaction import Place, Read, Reader, Step, T, Transaction
@@ -14,6 +15,9 @@ from interchain_events.distributor.once.transaction import Place, Read, Reader, 
 BELIEVED: Final = 40_000
 """The greatest number of values that are remembered. Beyond it, the older half of each table is
 forgotten."""
+BELIEVED_BYTES: Final = 32 * 2**20
+"""The greatest size of the remembered keys and values, in characters. Clients decide how long they
+are, so their number alone bounds no memory."""
 
 
 class Beliefs:
@@ -24,6 +28,8 @@ class Beliefs:
         """The values by key, for each kind and name of a table or set."""
         self._count = 0
         """The number of all values."""
+        self._size = 0
+        """The characters of all keys and values, counted again when values are forgotten."""
 
     def reader(self, kind: str, name: str) -> Read:
         """Return the function that reads the beliefs about a table or set."""
@@ -45,7 +51,9 @@ class Beliefs:
         self._count -= len(known)
         known.update(values)
         self._count += len(known)
-        if self._count > BELIEVED:
+        # Replaced values are counted twice until the next count, which only comes earlier then.
+        self._size += _size(values)
+        if self._count > BELIEVED or self._size > BELIEVED_BYTES:
             # Dictionaries keep the order of insertion, so the first half is the older one.
             halves = {
                 place: list(known.items())[len(known) // 2 + 1 :]
@@ -55,11 +63,20 @@ class Beliefs:
                 dict, {place: dict(half) for place, half in halves.items() if half}
             )
             self._count = sum(map(len, self._parts.values()))
+            self._size = sum(map(_size, self._parts.values()))
+            if self._size > BELIEVED_BYTES // 2:
+                self.clear()
 
     def clear(self) -> None:
         """Forget everything."""
         self._parts.clear()
         self._count = 0
+        self._size = 0
+
+
+def _size(values: Mapping[str, str | None]) -> int:
+    """Return the characters of keys and values."""
+    return sum(len(key) + len(value or "") for key, value in values.items())
 
 
 class Attempt(Generic[T]):

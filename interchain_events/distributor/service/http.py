@@ -44,6 +44,8 @@ from interchain_events.distributor.service.status_page import (
 from pubsub_emulator.serving.guard import Names
 from pubsub_emulator.serving.metrics import Labels
 
+MOST_EVENT_BYTES: Final = 16 * 2**20
+"""The greatest size of the events that are read from a network for one query, in bytes."""
 MOST_PAGES: Final = 20
 """The greatest number of pages that are read from a network for one query."""
 FIGURES_SECONDS: Final = 5.0
@@ -180,6 +182,8 @@ class DistributorHttp(Interface):
         """Store a subscription, and answer with its name and with the adapters' answers."""
         request = messages.Subscribe(*wish, secrets.token_hex(16), secrets.token_hex(16))
         reply = messages.reply_of(await self._engine.tell(request))
+        if reply.code:
+            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, reply.code, reply.value)
         networks = [_success(*each) for each in await self._on_networks(reply, request)]
         status = HTTPStatus.CREATED if reply.new else HTTPStatus.OK
         return web.json_response(
@@ -322,11 +326,15 @@ class DistributorHttp(Interface):
         pages are needed.
         """
         adapter, found = self._engine.adapters[name], list[Notice]()
+        size = 0
         for _ in range(MOST_PAGES):
             part = await adapter.query(query._replace(after=after))
             if part is None:
                 return None
             found += part
+            size += sum(map(_weight, part))
+            if size > MOST_EVENT_BYTES:
+                break
             if query.all or len(part) < query.limit or name in self._engine.rules.legacy:
                 return found
             after = part[-1].number
@@ -514,6 +522,12 @@ _STORE_UP: Final = "1 if the store answers, else 0."
 def _of(network: str) -> Labels:
     """Return the label of a network."""
     return (("network", network),)
+
+
+def _weight(notice: Notice) -> int:
+    """Return about how many bytes the texts of a notice have."""
+    event = notice.event
+    return len(event.data_location) + len(event.event_type) + sum(map(len, event.metadata))
 
 
 def _worst(checks: list[Check]) -> str:

@@ -97,6 +97,7 @@ class Hands(Scenery, ABC):
             answer(messages.Unknown("unreachable"), 5)
             return
         if network.refuses:
+            self.refused.add((effect.network, effect.id))
             answer(messages.No(network.refuses), 5)
             return
         delay = network.delay + self.latency()

@@ -123,13 +123,13 @@ def _effects(world: World) -> Iterator[str]:
     """Yield violations of invariant 4: an id is published once on each network.
 
     Further publications need a doubt, a revocation or a dead letter. A store that lost rows may
-    have lost a revocation of an acceptance that was untrue or that a rewind undid.
+    have lost a revocation of an acceptance that was untrue or that a rewind undid, or a refusal.
     """
+    undone = world.lied | world.taken_back | world.refused
     for (name, event_id), calls in world.calls.items():
         again = world.watch.revoked[name, event_id]
         again += world.watch.buried[rows.DEAD, rows.letter_of(rows.on_network(name), event_id)]
-        undone = world.lost and (name, event_id) in world.lied | world.taken_back
-        if undone or _forgotten(world, name):
+        if (world.lost and (name, event_id) in undone) or _forgotten(world, name):
             continue
         if calls > 1 + doubts(world, name, event_id) + again:
             yield f"4: {event_id} was published {calls} times on {name}"

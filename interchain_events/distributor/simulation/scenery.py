@@ -114,6 +114,8 @@ class Scenery:
         """The network and id of each event that a rewind removed from a log."""
         self.lied: set[tuple[str, str]] = set()
         """The network and id of each event that was accepted and not published."""
+        self.refused: set[tuple[str, str]] = set()
+        """The network and id of each event that was refused."""
         self.posts: Counter[tuple[str, str]] = Counter()
         """The number of notifications that processes began, by subscription and id."""
         self.answered_posts: Counter[tuple[str, str]] = Counter()

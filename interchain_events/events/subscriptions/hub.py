@@ -30,6 +30,8 @@ from interchain_events.events.subscriptions.cursor import Cursor
 
 BOUND: Final = 1_000
 """The greatest number of rows that wait for one stream."""
+BOUND_BYTES: Final = 4 * 2**20
+"""The greatest size of the rows that wait for one stream, in bytes. One row may exceed it."""
 BATCH: Final = 100
 """The greatest number of rows in one message, if the client accepts several."""
 
@@ -67,6 +69,8 @@ class _Stream:
     """The last `seq` that was looked at for this stream."""
     live: bool = False
     queue: deque[Row] = field(default_factory=deque)
+    weight: int = 0
+    """The bytes of the rows in the queue."""
     abandoned: int | None = None
     """The last `seq` of both branches, if rows that were sent have been taken back since."""
     said: bool = True
@@ -78,10 +82,11 @@ class _Stream:
 class Hub:
     """All streams of one log."""
 
-    def __init__(self, head: Head, *, bound: int = BOUND) -> None:
+    def __init__(self, head: Head, *, bound: int = BOUND, bound_bytes: int = BOUND_BYTES) -> None:
         self.head = head
         """The end of the log, as far as the hub knows it."""
         self._bound = bound
+        self._bound_bytes = bound_bytes
         self._streams: dict[int, _Stream] = {}
         self._index: FilterIndex[int] = FilterIndex()
         """The filters of the live streams."""
@@ -134,8 +139,9 @@ class Hub:
                 stream = self._streams[number]
                 if row.seq <= stream.through:
                     continue
-                if len(stream.queue) < self._bound:
+                if len(stream.queue) < self._bound and stream.weight < self._bound_bytes:
                     stream.queue.append(row)
+                    stream.weight += row.weight
                     moved[number] = None
                 else:
                     # The stream falls behind. It will read this row and later ones from the log.
@@ -166,8 +172,9 @@ class Hub:
                     common if stream.abandoned is None else min(common, stream.abandoned)
                 )
                 stream.queue.clear()
+                stream.weight = 0
             while stream.queue and stream.queue[-1].seq > common:
-                stream.queue.pop()
+                stream.weight -= stream.queue.pop().weight
             stream.through = min(stream.through, common)
             stream.seam = None
             self._settle(number, stream)
@@ -181,7 +188,9 @@ class Hub:
         It needs one if it catches up and its queue is at most half full.
         """
         stream = self._streams[number]
-        if stream.live or stream.abandoned is not None or len(stream.queue) > self._bound // 2:
+        if stream.live or stream.abandoned is not None:
+            return None
+        if len(stream.queue) > self._bound // 2 or stream.weight > self._bound_bytes // 2:
             return None
         return Request(stream.through, self._bound - len(stream.queue), stream.where)
 
@@ -198,8 +207,14 @@ class Hub:
             or stream.live
         ):
             return False
-        stream.queue.extend(page.rows)
         stream.through = page.through
+        for at, row in enumerate(page.rows):
+            # The rows that are left out are read again when those before them were taken.
+            if at and stream.weight >= self._bound_bytes:
+                stream.through = page.rows[at - 1].seq
+                break
+            stream.queue.append(row)
+            stream.weight += row.weight
         self._settle(number, stream)
         return True
 
@@ -220,6 +235,7 @@ class Hub:
         if not count:
             return None
         rows = tuple(stream.queue.popleft() for _ in range(count))
+        stream.weight -= sum(row.weight for row in rows)
         stream.sent = rows[-1].seq
         return Message(rows, Cursor(self.head.epoch, stream.sent), stream.said)
 

@@ -29,7 +29,7 @@ from interchain_events.events.filters.algebra import (
 )
 from interchain_events.events.filters.sql import Clause, Columns, where
 from interchain_events.events.log.store import SPAN, Head, LogReader, Page
-from interchain_events.events.rows import Row
+from interchain_events.events.rows import ROW_BYTES, Row
 from interchain_events.events.subscriptions.cursor import Cursor
 from interchain_events.prism.core.errors import Reason
 from interchain_events.prism.core.filters import OWNERS, TYPES, FilterType
@@ -81,6 +81,11 @@ class OperationRow(Row):
 
     event: Event
     """The operation with all that clients get."""
+
+    @property
+    def weight(self) -> int:
+        """Return about how many bytes the row takes."""
+        return ROW_BYTES + len(self.event.content)
 
 
 class OperationLog(LogReader):

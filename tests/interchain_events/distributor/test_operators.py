@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from support.distributor import Stage, another, free_port, played, stage, until
+from support.distributor import Stage, another, free_port, play, played, stage, until
 
 from interchain_events.distributor.core import rows
-from interchain_events.distributor.core.messages import Post, Posted
-from interchain_events.distributor.core.rules import Rules
+from interchain_events.distributor.core.messages import Post, Posted, Subscribe, reply_of
+from interchain_events.distributor.core.rules import MOST_INDEX_BYTES, MOST_SUBSCRIPTIONS, Rules
 from interchain_events.distributor.event import Notice
+from interchain_events.distributor.service import http
 from interchain_events.distributor.service.config import Config
 from interchain_events.distributor.service.poster import MOST_RETRY_AFTER, Poster
 from interchain_events.distributor.service.serve import served
@@ -84,7 +85,7 @@ def test_an_adapter_that_is_not_there_is_named_with_its_cause(
 ) -> None:
     caplog.set_level(logging.INFO, "pubsub.distributor")
 
-    async def play() -> None:
+    async def run() -> None:
         async with contextlib.asynccontextmanager(_away)(tmp_path) as made:
             await until(lambda: made.engine.reached["away"].silent > 0)
             status, body, _ = await made.ask("GET", "/health")
@@ -102,7 +103,7 @@ def test_an_adapter_that_is_not_there_is_named_with_its_cause(
             assert 'ied_waiting_events{network="away"} 1' in text
             assert 'ied_oldest_event_seconds{network="away"}' in text
 
-    asyncio.run(play())
+    asyncio.run(run())
     downs = [
         record.__dict__["fields"]
         for record in caplog.records
@@ -193,7 +194,7 @@ def test_a_connection_that_the_receiver_is_closing_costs_no_attempt() -> None:
             await writer.drain()
         writer.transport.abort()
 
-    async def play() -> list[int | None]:
+    async def run() -> list[int | None]:
         server = await asyncio.start_server(once, "127.0.0.1", 0)
         poster = Poster(private=True)
         endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/in"
@@ -202,7 +203,7 @@ def test_a_connection_that_the_receiver_is_closing_costs_no_attempt() -> None:
         server.close()
         return found
 
-    assert asyncio.run(play()) == [200] * 4
+    assert asyncio.run(run()) == [200] * 4
     assert len(heads) == 4
 
 
@@ -214,7 +215,7 @@ def test_a_receiver_that_always_closes_is_given_up_after_the_second_request() ->
         asked.append(1)
         writer.transport.abort()
 
-    async def play() -> tuple[int | None, str]:
+    async def run() -> tuple[int | None, str]:
         server = await asyncio.start_server(close, "127.0.0.1", 0)
         poster = Poster(private=True)
         endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/in"
@@ -223,7 +224,7 @@ def test_a_receiver_that_always_closes_is_given_up_after_the_second_request() ->
         server.close()
         return sent.status, sent.cause
 
-    status, cause = asyncio.run(play())
+    status, cause = asyncio.run(run())
     assert (status, len(asked)) == (None, 2)
     assert cause
 
@@ -246,7 +247,7 @@ def test_retry_after_is_read(status: int, header: str, least: int, most: int) ->
     async def answer(_request: web.Request) -> web.Response:
         return web.Response(status=status, headers={"Retry-After": header})
 
-    async def play() -> int:
+    async def run() -> int:
         poster = Poster(private=True)
         async with receiver(answer) as endpoint:
             sent = await poster.post(post(endpoint))
@@ -254,7 +255,7 @@ def test_retry_after_is_read(status: int, header: str, least: int, most: int) ->
         assert sent.status == status
         return sent.retry_after
 
-    assert least <= asyncio.run(play()) <= most
+    assert least <= asyncio.run(run()) <= most
 
 
 # Settings
@@ -324,3 +325,79 @@ def test_a_subscriber_may_ask_for_more_time_up_to_the_longest_wait(asked: int, w
     job = rows.get_job(world.look(), target, ID)
     assert job is not None
     assert wait <= job.due - world.now <= wait + wait // 10
+
+
+# Limits in pieces and in bytes
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ({"most_subscriptions": 2}, "there are 2 subscriptions, the most that are allowed"),
+        ({"most_index_bytes": 300}, "types and metadata of all subscriptions exceed 300 bytes"),
+    ],
+)
+def test_subscriptions_are_bounded_in_number_and_in_bytes(
+    tmp_path: Path, rules: dict[str, int], words: str
+) -> None:
+    async def full(made: Stage) -> None:
+        answers = [await made.subscribe(eventTypes=[f"{'T' * 60}{number}"]) for number in range(4)]
+        assert [status for status, _ in answers] == [201, 201, 429, 429]
+        assert answers[2][1]["type"] == "urn:ied:too-many"
+        assert answers[2][1]["detail"] == words
+        # An equal subscription is no further one.
+        assert (await made.subscribe(eventTypes=["T" * 60 + "0"]))[0] == 200
+        name = answers[0][1]["subscriptionId"]
+        assert (await made.ask("DELETE", f"/api/v2/subscribe/{name}"))[0] == 204
+        assert (await made.subscribe(eventTypes=["T" * 60 + "9"]))[0] == 201
+
+    play(tmp_path, full, rules)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        [("s", ["T"], [], 1)] * MOST_SUBSCRIPTIONS,
+        [("s", ["T" * (MOST_INDEX_BYTES // 100)], [], 1)] * 100,
+    ],
+    ids=("as many as may be", "as long as may be"),
+)
+def test_a_full_index_of_subscriptions_takes_no_more(
+    index: list[tuple[str, list[str], list[str], int]],
+) -> None:
+    world = World(1)
+    world.start()
+    world.run(500)
+    world.store.transact(lambda tx: rows.put_index(tx, index))
+    request = Subscribe(("*",), (), "https://desmos.example/0", None, "name", "key")
+    found = world.tell(world.processes[0], request)
+    assert found is not None
+    assert reply_of(found[0]).code == "too-many"
+    assert rows.get_interest(world.look(), "name") is None
+
+
+@played()
+async def test_a_query_reads_so_many_pages_of_a_network_and_no_more(
+    made: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(1, 7):
+        made.ledgers["a"].network.append(event_of(number, number)[1], 1_700_000_000_000)
+    monkeypatch.setattr(http, "MOST_PAGES", 4)
+    assert (await made.ask("GET", "/api/v2/events?limit=2"))[0] == 200
+    monkeypatch.setattr(http, "MOST_PAGES", 3)
+    status, body, _ = await made.ask("GET", "/api/v2/events?limit=2")
+    assert (status, body["type"]) == (422, "urn:ied:too-many")
+
+
+@played()
+async def test_a_query_reads_so_many_bytes_of_a_network_and_no_more(
+    made: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(1, 7):
+        made.ledgers["a"].network.append(event_of(number, number)[1], 1_700_000_000_000)
+    one = len(event_of(1)[1].data_location)
+    status, body, _ = await made.ask("GET", "/api/v2/events?limit=2")
+    assert (status, len(body)) == (200, 2)
+    monkeypatch.setattr(http, "MOST_EVENT_BYTES", 3 * one)
+    status, body, _ = await made.ask("GET", "/api/v2/events?limit=2")
+    assert (status, body["type"]) == (422, "urn:ied:too-many")

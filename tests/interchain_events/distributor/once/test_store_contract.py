@@ -532,3 +532,24 @@ def test_a_postgres_whose_connection_was_cut_is_used_again(postgres_url: str) ->
     store.transact(lambda tx: tx.put("t", "k", "2"))
     assert store.rows("t") == [("k", "2")]
     store.close()
+
+
+def test_beliefs_are_bounded_in_characters_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients decide how long values are, so that their number alone bounds no memory."""
+    monkeypatch.setattr(beliefs_module, "BELIEVED_BYTES", 10_000)
+    beliefs = Beliefs()
+
+    def held() -> int:
+        return sum(
+            len(key) + len(value or "")
+            for part in beliefs._parts.values()
+            for key, value in part.items()
+        )
+
+    for number in range(300):
+        beliefs.learn((ROW, "t", str(number)), "x" * (number % 7) * 100)
+        assert held() <= 10_000 + 700
+    assert beliefs.reader(ROW, "t")("299") is not None
+    # One value that is longer than all may be is not kept.
+    beliefs.learn((ROW, "t", "long"), "x" * 20_000)
+    assert held() <= 10_000

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.events import counted
+from support.events import counted, make_block
 from support.stories import Story
 
 from interchain_events.events.errors import BadCursor, CursorAbandoned
@@ -19,7 +19,7 @@ from interchain_events.events.subscriptions.cursor import (
     encode_cursor,
     log_tag,
 )
-from interchain_events.events.subscriptions.hub import Hub
+from interchain_events.events.subscriptions.hub import BOUND_BYTES, Hub
 
 STORIES: Final = int(os.environ.get("EVENT_STORIES", "800"))
 """More of them are the campaign of `support.story_campaign`."""
@@ -103,3 +103,54 @@ def test_ev_3_of_several_rewinds_the_deepest_counts() -> None:
     with pytest.raises(CursorAbandoned) as caught:
         hub.take(stream)
     assert (caught.value.common, caught.value.epoch) == (4, 2)
+
+
+@given(
+    sizes=st.lists(st.sampled_from([1, 400, 3_000]), min_size=1, max_size=40),
+    bound_bytes=st.sampled_from([1, 2_000, 6_000]),
+    batches=st.booleans(),
+    steps=st.lists(st.sampled_from(["append", "read", "take"]), max_size=60),
+)
+def test_ev_23_rows_that_wait_for_a_stream_are_bounded_in_bytes_and_none_is_lost(
+    sizes: list[int], bound_bytes: int, batches: bool, steps: list[str]
+) -> None:
+    store = MemoryStore("net")
+    hub = Hub(store.head(), bound=1_000, bound_bytes=bound_bytes)
+    stream = hub.open((ANY,), 0, batches=batches)
+    left = list(enumerate(sizes, 1))
+    got: list[int] = []
+
+    def step(what: str) -> None:
+        if what == "append" and left:
+            number, size = left.pop(0)
+            store.append([make_block(number, [("Test.Sized", {"n": "x" * size})])])
+            page = store.read(hub.head.seq, 100)
+            hub.extend(page.rows, page.through)
+        elif what == "read":
+            request = hub.wants(stream)
+            if request is not None:
+                hub.filled(stream, request, store.read(request.after, request.limit, request.where))
+        elif what == "take":
+            message = hub.take(stream)
+            if message is not None:
+                got.extend(row.seq for row in message.rows)
+        weights = [row.weight for row in hub._streams[stream].queue]
+        assert hub._streams[stream].weight == sum(weights)
+        assert sum(weights[:-1]) < bound_bytes
+
+    for what in [*steps, *["append"] * len(sizes), *["read", "take"] * 3 * len(sizes)]:
+        step(what)
+    assert got == list(range(1, len(sizes) + 1))
+
+
+def test_ev_23_so_many_bytes_wait_for_a_stream_however_few_rows_they_are() -> None:
+    store = MemoryStore("net")
+    hub = Hub(store.head())
+    stream = hub.open((ANY,), 0)
+    size = BOUND_BYTES // 4
+    for number in range(1, 9):
+        store.append([make_block(number, [("Test.Sized", {"n": "x" * size})])])
+        page = store.read(hub.head.seq, 100)
+        hub.extend(page.rows, page.through)
+    assert hub.waiting(stream) == 4
+    assert not hub.is_live(stream)
