@@ -1958,7 +1958,8 @@ def encode_spec(spec: Spec) -> bytes:
         (
             u32(spec.para), u32(spec.version), compact(len(spec.subscriptions)), rows,
             u32(spec.max_pov_size), bytes((spec.reserve_minimum, spec.cache, spec.metered)),
-            u32(spec.max_cache_bytes), depth, u32(spec.max_value_length), u32(spec.max_stored_keys), vec(spec.handler.encode()),
+            u32(spec.max_cache_bytes), depth, u32(spec.max_value_length), u32(spec.max_stored_keys),
+            vec(spec.handler.encode()),
             spec.ref_time.to_bytes(8, "little"), spec.proof_size.to_bytes(8, "little"),
             encode_flags(spec),
         )
