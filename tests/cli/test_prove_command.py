@@ -30,7 +30,13 @@ from pubsub_emulator.primitives.storage_keys import (
     para_head,
 )
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.framework.relay_request import ChildKey, RelayProofRequest, TopKey
+from pubsub_emulator.runtime.framework import relay_request
+from pubsub_emulator.runtime.framework.relay_request import (
+    MAX_STORAGE_KEY,
+    ChildKey,
+    RelayProofRequest,
+    TopKey,
+)
 
 SLOT = "Babe.CurrentSlot"
 CONFIG = "Configuration.ActiveConfig"
@@ -279,15 +285,21 @@ def test_a_bad_request_is_one_line(
     assert re.search(words, failure(node.url, *cache, "--request", str(file)))
 
 
-def test_too_many_and_too_long_keys_are_refused(node: RelayNode, cache: tuple[str, str]) -> None:
-    long = "0x" + "11" * 1_025
-    assert "at most 1024" in failure(node.url, *cache, "--top", long)
-    many = RelayProofRequest(tuple(TopKey(b"%d" % at) for at in range(16_384))).encode()
-    more = encode_compact(16_385) + many[len(encode_compact(16_384)) :] + b"\0\4a"
-    assert "16384" in failure(node.url, *cache, "--request", hexed(more))
-    large = RelayProofRequest(tuple(TopKey(bytes([at]) * 1_024) for at in range(200))).encode()
-    whole = encode_compact(1_200) + large[len(encode_compact(200)) :] * 6
-    assert "at most 1048576" in failure(node.url, *cache, "--request", hexed(whole))
+def test_too_many_and_too_long_keys_are_refused(
+    node: RelayNode, cache: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "0x" + "11" * (MAX_STORAGE_KEY + 1)
+    assert "at most" in failure(node.url, *cache, "--top", long)
+    request = RelayProofRequest((TopKey(CURRENT_SLOT), TopKey(ACTIVE_CONFIG))).encode()
+    assert document(node.url, *cache, "--request", hexed(request))["request"] == hexed(request)
+    monkeypatch.setattr(relay_request, "MAX_REQUEST_BYTES", len(request) - 1)
+    assert f"at most {len(request) - 1}" in failure(node.url, *cache, "--request", hexed(request))
+    most = encode_compact(relay_request.MAX_REQUESTED_KEYS + 1)
+    monkeypatch.setattr(relay_request, "MAX_REQUEST_BYTES", 1 << 30)
+    many = most + b"\0\4a" * (relay_request.MAX_REQUESTED_KEYS + 1)
+    file = Path(cache[1]).with_suffix(".hex")
+    file.write_text(hexed(many))
+    assert "at most" in failure(node.url, *cache, "--request", str(file))
 
 
 FAULTS: dict[str, tuple[Any, str]] = {
