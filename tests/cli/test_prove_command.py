@@ -14,8 +14,9 @@ from click.testing import CliRunner, Result
 from support.chain_values import REAL, real_metadata
 from support.recorded_relay import MAINNET, RECORDED, RelayNode, recorded, relay_node
 
+from pubsub_emulator.cli.commands.prove import sources
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.client import kept_answers
+from pubsub_emulator.client import kept_answers, request_states
 from pubsub_emulator.client.kept_answers import KeptAnswers
 from pubsub_emulator.client.storage_names import StorageNames
 from pubsub_emulator.collator.request_proof import RequestProof, open_request, static_request
@@ -302,6 +303,20 @@ def test_too_many_and_too_long_keys_are_refused(
     assert "at most" in failure(node.url, *cache, "--request", str(file))
 
 
+def test_proofs_of_a_block_are_limited_in_bytes_and_asked_for_in_pieces(
+    node: RelayNode, cache: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = (node.url, *cache, "--top", SLOT, "--top", CONFIG)
+    size = document(*words)["parts"]["request"]["bytes"]
+    monkeypatch.setattr(request_states, "KEYS_AT_ONCE", 1)
+    monkeypatch.setattr(request_states, "MOST_PROOF", size)
+    before = len(node.calls)
+    assert document(*words, "--no-cache")["parts"]["request"]["bytes"] == size
+    assert node.calls[before:].count("state_getReadProof") == 2
+    monkeypatch.setattr(request_states, "MOST_PROOF", size - 1)
+    assert f"proofs of more than {size - 1:,} bytes" in failure(*words, "--no-cache")
+
+
 FAULTS: dict[str, tuple[Any, str]] = {
     "another header": (
         lambda method, answer: (
@@ -443,6 +458,17 @@ def test_a_run_has_the_states_that_its_blocks_proved(tmp_path: Path) -> None:
     assert "only the keys that its" in failure(
         str(tmp_path / "run"), "--top", SLOT, "--blocks", "12-12"
     )
+
+
+def test_the_nodes_of_a_history_are_limited_in_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = tmp_path / "small.toml"
+    scenario.write_text(SMALL)
+    made = CliRunner().invoke(pubsub, ["run", str(scenario), "--out", str(tmp_path / "run")])
+    assert made.exit_code == 0, made.output
+    monkeypatch.setattr(sources, "MOST_NODES", 1_000)
+    assert "more than 1,000 bytes of nodes" in failure(str(tmp_path / "run"), "--top", SLOT)
 
 
 def test_a_saved_session_is_played(tmp_path: Path) -> None:
