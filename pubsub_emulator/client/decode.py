@@ -17,6 +17,7 @@ Decoding is strict, so that each value has one encoding: integers in a Compact f
 a char is a Unicode scalar value, and the bits after the last one of a BitVec are 0.
 """
 
+import warnings
 from collections.abc import Mapping
 from typing import Final
 
@@ -210,3 +211,15 @@ def _bits(reader: Reader, size: int, highest_first: bool) -> str:
     if "1" in text[count:]:
         raise ScaleError(f"the BitVec at offset {start} has bits after its last one")
     return "0b" + text[:count]
+
+
+def __getattr__(name: str) -> object:
+    """Return a name that is in `client.encode` now. The old place works in this release only."""
+    from pubsub_emulator.client import encode as new  # noqa: PLC0415  # it imports this module
+
+    if name not in {"Encoded", "encode", "encode_call"}:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    message = f"{__name__}.{name} is now pubsub_emulator.client.encode.{name}"
+    warnings.warn(message, DeprecationWarning, stacklevel=2)
+    found: object = getattr(new, name)
+    return found

@@ -217,6 +217,15 @@ def read_entry(root: Hash, nodes: Iterable[bytes], asked: RelayStorageKey) -> by
     return _way(root, {blake2_256(node): node for node in nodes}, asked).value
 
 
+def absent_bytes(proof: RequestProof) -> int:
+    """Return the size of the nodes that only absent keys need, in bytes.
+
+    The keys of one absent child trie have the same path, so this can be more than their own bytes.
+    """
+    needed = {name for cost in proof.keys if cost.value is not None for name in cost.path}
+    return sum(len(node) for name, node in proof.nodes.items() if name not in needed)
+
+
 def path_changes(proofs: Iterable[RequestProof]) -> dict[RelayStorageKey, int]:
     """Return how often the path of each key changed between proofs of successive blocks.
 

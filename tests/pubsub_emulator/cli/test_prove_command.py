@@ -14,8 +14,9 @@ from click.testing import CliRunner, Result
 from support.chain_values import REAL, real_metadata
 from support.recorded_relay import MAINNET, RECORDED, RelayNode, recorded, relay_node
 
+from pubsub_emulator.cli.commands.prove import sources
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.client import kept_answers
+from pubsub_emulator.client import kept_answers, request_states
 from pubsub_emulator.client.kept_answers import KeptAnswers
 from pubsub_emulator.client.storage_names import StorageNames
 from pubsub_emulator.primitives.errors import PubsubError
@@ -29,7 +30,13 @@ from pubsub_emulator.primitives.storage_keys import (
     para_head,
 )
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.framework.relay_request import ChildKey, RelayProofRequest, TopKey
+from pubsub_emulator.runtime.framework import relay_request
+from pubsub_emulator.runtime.framework.relay_request import (
+    MAX_STORAGE_KEY,
+    ChildKey,
+    RelayProofRequest,
+    TopKey,
+)
 from pubsub_emulator.runtime.framework.request_proof import (
     RequestProof,
     open_request,
@@ -107,8 +114,8 @@ def test_the_figures_of_the_page_are_those_of_the_recorded_proof() -> None:
         ("Babe.CurrentSlot", 1_050, 0),
         ("Configuration.ActiveConfig", 1_112, 0),
         ("Babe.EpochIndex", 1_050, 0),
-        ("Babe.Randomness", 1_168, 118),
-        ("Paras.Heads(2004)", 2_480, 1_413),
+        ("Babe.Randomness", 1_168, 0),
+        ("Paras.Heads(2004)", 2_480, 0),
         ("Paras.UpgradeGoAheadSignal(2004)", 1_120, 0),
     ):
         key = TopKey(names.key(name))
@@ -283,15 +290,35 @@ def test_a_bad_request_is_one_line(
     assert re.search(words, failure(node.url, *cache, "--request", str(file)))
 
 
-def test_too_many_and_too_long_keys_are_refused(node: RelayNode, cache: tuple[str, str]) -> None:
-    long = "0x" + "11" * 1_025
-    assert "at most 1024" in failure(node.url, *cache, "--top", long)
-    many = RelayProofRequest(tuple(TopKey(b"%d" % at) for at in range(16_384))).encode()
-    more = encode_compact(16_385) + many[len(encode_compact(16_384)) :] + b"\0\4a"
-    assert "16384" in failure(node.url, *cache, "--request", hexed(more))
-    large = RelayProofRequest(tuple(TopKey(bytes([at]) * 1_024) for at in range(200))).encode()
-    whole = encode_compact(1_200) + large[len(encode_compact(200)) :] * 6
-    assert "at most 1048576" in failure(node.url, *cache, "--request", hexed(whole))
+def test_too_many_and_too_long_keys_are_refused(
+    node: RelayNode, cache: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "0x" + "11" * (MAX_STORAGE_KEY + 1)
+    assert "at most" in failure(node.url, *cache, "--top", long)
+    request = RelayProofRequest((TopKey(CURRENT_SLOT), TopKey(ACTIVE_CONFIG))).encode()
+    assert document(node.url, *cache, "--request", hexed(request))["request"] == hexed(request)
+    monkeypatch.setattr(relay_request, "MAX_REQUEST_BYTES", len(request) - 1)
+    assert f"at most {len(request) - 1}" in failure(node.url, *cache, "--request", hexed(request))
+    most = encode_compact(relay_request.MAX_REQUESTED_KEYS + 1)
+    monkeypatch.setattr(relay_request, "MAX_REQUEST_BYTES", 1 << 30)
+    many = most + b"\0\4a" * (relay_request.MAX_REQUESTED_KEYS + 1)
+    file = Path(cache[1]).with_suffix(".hex")
+    file.write_text(hexed(many))
+    assert "at most" in failure(node.url, *cache, "--request", str(file))
+
+
+def test_proofs_of_a_block_are_limited_in_bytes_and_asked_for_in_pieces(
+    node: RelayNode, cache: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = (node.url, *cache, "--top", SLOT, "--top", CONFIG)
+    size = document(*words)["parts"]["request"]["bytes"]
+    monkeypatch.setattr(request_states, "KEYS_AT_ONCE", 1)
+    monkeypatch.setattr(request_states, "MOST_PROOF", size)
+    before = len(node.calls)
+    assert document(*words, "--no-cache")["parts"]["request"]["bytes"] == size
+    assert node.calls[before:].count("state_getReadProof") == 2
+    monkeypatch.setattr(request_states, "MOST_PROOF", size - 1)
+    assert f"proofs of more than {size - 1:,} bytes" in failure(*words, "--no-cache")
 
 
 FAULTS: dict[str, tuple[Any, str]] = {
@@ -435,6 +462,17 @@ def test_a_run_has_the_states_that_its_blocks_proved(tmp_path: Path) -> None:
     assert "only the keys that its" in failure(
         str(tmp_path / "run"), "--top", SLOT, "--blocks", "12-12"
     )
+
+
+def test_the_nodes_of_a_history_are_limited_in_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = tmp_path / "small.toml"
+    scenario.write_text(SMALL)
+    made = CliRunner().invoke(pubsub, ["run", str(scenario), "--out", str(tmp_path / "run")])
+    assert made.exit_code == 0, made.output
+    monkeypatch.setattr(sources, "MOST_NODES", 1_000)
+    assert "more than 1,000 bytes of nodes" in failure(str(tmp_path / "run"), "--top", SLOT)
 
 
 def test_a_saved_session_is_played(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pubsub_emulator.primitives.storage_keys import child_root_key
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.relay_request import ChildKey, RelayProofRequest, TopKey
 from pubsub_emulator.runtime.framework.request_proof import (
+    absent_bytes,
     joined,
     new_bytes,
     open_request,
@@ -135,6 +136,16 @@ def test_nodes_of_a_proof_open_to_the_same_costs(top: list[int], child: list[int
     assert [(each.asked, each.value, each.own_bytes) for each in opened.keys] == [
         (each.asked, each.value, each.own_bytes) for each in proof.keys
     ]
+
+
+def test_absent_keys_cost_the_nodes_that_only_they_need() -> None:
+    there = TopKey(bytes([3]) * 32)
+    absent = tuple(ChildKey(b"no such trie", bytes([n])) for n in range(3))
+    both = prove(state(), RelayProofRequest((there, *absent)))
+    alone = prove(state(), RelayProofRequest((there,)))
+    assert absent_bytes(both) == both.size - alone.size > 0
+    assert [cost.own_bytes for cost in both.keys[1:]] == [0, 0, 0]
+    assert absent_bytes(alone) == 0
 
 
 def test_an_empty_state_proves_absence() -> None:

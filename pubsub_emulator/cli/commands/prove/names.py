@@ -13,9 +13,8 @@ from pubsub_emulator.primitives.hashing import twox64_concat
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, item_prefix
 from pubsub_emulator.primitives.types import U32_MAX
-from pubsub_emulator.runtime.framework.relay_keys import key_name
 from pubsub_emulator.runtime.framework.relay_request import ChildKey, RelayStorageKey, TopKey
-from pubsub_emulator.spark_audit.real_proofs.attribution import child_trie_name
+from pubsub_emulator.spark_audit.real_proofs.attribution import TOP, child_trie_name, place_name
 
 MOST_METADATA: Final = 16 * 1_048_576
 """The maximum size of a file with metadata, in bytes."""
@@ -51,7 +50,7 @@ class OwnNames:
                     f"{text[:200]}: without --metadata, keys of maps are ids of parachains"
                 )
             key += twox64_concat(int(part).to_bytes(4, "little"))
-        if parts and key_name(key).startswith("unknown"):
+        if parts and place_name(TOP, key).startswith("unknown"):
             raise InputError(f"{text[:200]}: give --metadata, which says how its keys are hashed")
         return key
 
@@ -65,7 +64,7 @@ class OwnNames:
             text = key.decode()
             if text.isprintable():
                 return text
-        return self._given.get(key) or key_name(key)
+        return self._given.get(key) or place_name(TOP, key)
 
     def name(self, asked: RelayStorageKey) -> str:
         """Return a requested key in words."""

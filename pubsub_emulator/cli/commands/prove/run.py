@@ -28,6 +28,7 @@ from pubsub_emulator.runtime.framework.request_proof import (
     POV,
     KeyCost,
     RequestProof,
+    absent_bytes,
     joined,
 )
 from pubsub_emulator.trie.errors import TrieError
@@ -194,10 +195,9 @@ def _lines(costs: Costs) -> list[str]:
     lines = []
     absent = [cost for cost in costs.newest.request.keys if cost.value is None]
     if absent:
-        size = sum(cost.own_bytes for cost in absent)
         lines.append(
-            f"{len(absent)} of {len(costs.newest.request.keys)} keys are absent. Their proof takes"
-            f" {size:,} bytes of their own in every block."
+            f"{len(absent)} of {len(costs.newest.request.keys)} keys are absent. Without them, the"
+            f" request would be {absent_bytes(costs.newest.request):,} bytes smaller."
         )
     if costs.newest.both is not None and costs.newest.static is not None:
         more = costs.newest.both.size - costs.newest.static.size
@@ -278,6 +278,7 @@ def _document(costs: Costs) -> dict[str, Any]:
         },
         "parts": {part: _part(proofs[-1]) for part, proofs in parts.items()},
         "keys": [_key(costs, cost) for cost in newest.request.keys],
+        "absent_bytes": absent_bytes(newest.request),
         "blocks": [
             {"number": block.number, "bytes": block.request.size, "all_bytes": block.whole.size}
             for block in costs.blocks
