@@ -51,6 +51,17 @@ COMPILED_TESTS = (
 """Vectors, traces and properties of bytes, and the tests of the compiled modules (setup.py).
 Nothing else changes when modules are compiled.
 """
+CHECK_COMPILED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from interchain_events.prism.core import wire
+from pubsub_emulator.trie import step
+
+sys.exit(any(not module.__file__.startswith(sys.argv[1]) or module.__file__.endswith(".py")
+             for module in (step, wire)))
+"""
+"""A program that fails if a module of either package is not compiled, or not in its first argument.
+"""
 RUST_VECTORS = ("broadcaster", "scale", "signatures", "tries", "worked", "xcm")
 """The folders of tests/vectors that the Rust programs read."""
 RUST_PROOFS = "20000"
@@ -131,22 +142,21 @@ def missing_tool(job: str) -> str | None:
 
 
 def compiled() -> int:
-    """Build the wheel with compiled modules into `build/compiled` and run their tests with it."""
+    """Build both wheels with compiled modules into `build/compiled` and run their tests there."""
     target = ROOT / "build" / "compiled"
     # setuptools would reuse what an earlier build left beside it
-    for folder in (target, *(ROOT / "build").glob("lib*"), *(ROOT / "build").glob("temp*")):
-        shutil.rmtree(folder, ignore_errors=True)
+    for build in (ROOT / "build", ROOT / "interchain_events" / "build"):
+        for folder in (*build.glob("lib*"), *build.glob("temp*")):
+            shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(target, ignore_errors=True)
     os.environ["PUBSUB_COMPILE"] = "1"  # a failure to compile is a failure
-    say("building the compiled wheel (minutes)")
-    built = quiet(PYTHON, *PIP, "--quiet", "--no-deps", "--target", target, ".")
+    say("building the compiled wheels (minutes)")
+    places = (".", "./interchain_events")
+    built = quiet(PYTHON, *PIP, "--quiet", "--no-deps", "--target", target, *places)
     if built.returncode != 0:
         sys.stderr.write(built.stderr)
         raise SetupError(f"the compiled build failed: {last_line(built)}")
-    check = (
-        f"import sys; sys.path.insert(0, {str(target)!r}); from pubsub_emulator.trie import step; "
-        "sys.exit(step.__file__.endswith('.py'))"
-    )
-    if quiet(PYTHON, "-c", check).returncode != 0:
+    if quiet(PYTHON, "-c", CHECK_COMPILED, target).returncode != 0:
         raise SetupError("the compiled build is not compiled")
     # test_descent.py subclasses a class of the kernel, which compiled code does not allow
     return test(

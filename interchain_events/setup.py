@@ -76,7 +76,10 @@ def extensions() -> list[Extension]:
     try:
         from mypyc.build import mypycify  # noqa: PLC0415  # may be missing
 
-        options = ("--config-file=", "--ignore-missing-imports", "--follow-imports=silent")
+        options = (
+            *("--config-file=", "--ignore-missing-imports", "--follow-imports=silent"),
+            "--explicit-package-bases",  # packages are looked for in the copy only, not above it
+        )
         with contextlib.chdir(named_sources()):
             return mypycify(
                 [*options, *COMPILED],

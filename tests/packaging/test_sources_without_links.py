@@ -32,7 +32,8 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with zipfile.ZipFile(folder / "sources.zip", "w") as archive:
         for link in links:
             archive.writestr(link.name, str(link.readlink()))
-        for room in ("pubsub_emulator", *CORE, "tests/support", "tests/vectors", "examples"):
+        packages = ("pubsub_emulator", "interchain_events")
+        for room in (*packages, *CORE, "tests/support", "tests/vectors", "examples"):
             for path in (ROOT / room).rglob("*"):
                 if path.is_file() and "__pycache__" not in path.parts:
                     archive.write(path, path.relative_to(ROOT))
