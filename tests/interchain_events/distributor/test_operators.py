@@ -242,6 +242,17 @@ def test_a_receiver_that_always_closes_is_given_up_after_the_second_request() ->
         (503, "Mon, 01 Jan 2001 00:00:00 GMT", 0, 0),
         (503, "Mon, 01 Jan 99999 00:00:00 GMT", 0, 0),
     ],
+    ids=[
+        "seconds",
+        "zero",
+        "of a success",
+        "no number",
+        "negative",
+        "many digits",
+        "a date",
+        "a date gone by",
+        "a date beyond all",
+    ],
 )
 def test_retry_after_is_read(status: int, header: str, least: int, most: int) -> None:
     async def answer(_request: web.Request) -> web.Response:
