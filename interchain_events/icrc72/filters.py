@@ -182,13 +182,15 @@ def whole(event: Filtered) -> Value:
     headers = tuple((key, value) for key, value in event.headers or () if key not in _ADDED)
     time = as_nat(first(event.headers, EVENT_TIMESTAMP))
     prev: Value = option(None) if event.prevEventId is None else nat(event.prevEventId)
+    source: Variant[Literal["Principal"], Principal] = Variant("Principal", event.source)
+    own: Variant[Literal["Map"], Pairs] = Variant("Map", headers)
     parts: dict[str, Value] = {
         "eventId": nat(event.eventId),
         "prevEventId": prev,
         "timestamp": nat(event.timestamp if time is None else time),
         "namespace": text_value(event.namespace),
-        "source": Variant("Principal", event.source),
-        "headers": Variant("Map", headers),
+        "source": source,
+        "headers": own,
         "data": event.data,
     }
     return map_(parts)

@@ -42,6 +42,8 @@ from interchain_events.icrc72.values import value_hash
 
 _PATIENCE: Final = 400
 """The rounds in which a candidate has to finish its last task."""
+_REPEATS: Final = 20
+"""How often the stand sends an unconfirmed notification, every 20 rounds."""
 Sent = list[tuple[Happening, Event]]
 """Events that the candidate sent, each with the entry of the trace."""
 Notified = tuple[Principal, int]
@@ -258,30 +260,36 @@ def _judge_odd(trial: Trial, name: str, source: Principal) -> None:
     network.reinstall(stand, Stand())
     begun = len(trial.recorder.happenings)
     odd = list(odd_notifications(name, source, network.time(0)))
-    for each in odd:
-        argument = HANDLE.argument((each.notification,))
-        network.submit(ANONYMOUS, stand, SAY, encode((trial.who, HANDLE.name, argument)))
-    network.step(20)
+    arguments = {each: HANDLE.argument((each.notification,)) for each in odd}
+    # As a broadcaster does, the stand repeats what is not confirmed: a subscriber may be busy.
+    waiting = odd
+    for _ in range(_REPEATS):
+        for each in waiting:
+            network.submit(ANONYMOUS, stand, SAY, encode((trial.who, HANDLE.name, arguments[each])))
+        network.step(20)
+        done = _confirmed_since(trial, stand, begun)
+        trapped = {each.data for each in _trapped_since(trial, stand, begun)}
+        waiting = [
+            each
+            for each in waiting
+            if each.notification.notificationId not in done and arguments[each] not in trapped
+        ]
+        if not waiting:
+            break
     trusted = fake(len(odd) + 1, name, source)
     trial.say(stand, trial.who, HANDLE_TRUSTED, (trusted,))
     # What comes before its turn is held back for some time.
     network.step(120)
-    happened = trial.recorder.happenings[begun:]
-    numbers = {
-        happening.number: HANDLE.value(happening.data)[0].notificationId
-        for happening in happened
-        if (happening.kind, happening.method, happening.sender) == ("execute", HANDLE.name, stand)
+    reasons_by_call = {
+        each.number: each.data.decode(errors="replace")
+        for each in trial.recorder.happenings[begun:]
+        if each.kind == "trap"
     }
     traps = {
-        numbers[happening.number]: happening.data.decode(errors="replace")
-        for happening in happened
-        if happening.kind == "trap" and happening.number in numbers
+        HANDLE.value(each.data)[0].notificationId: reasons_by_call[each.number]
+        for each in _trapped_since(trial, stand, begun)
     }
-    confirmed = {
-        number
-        for at, number in trial.items(CONFIRM, "send", by=trial.who, to=stand)
-        if at.round >= happened[0].round
-    }
+    confirmed = _confirmed_since(trial, stand, begun)
     handled = set(trial.handled() or ())
     broken: dict[str, dict[str, list[str]]] = {}
     for each in odd:
@@ -300,6 +308,28 @@ def _judge_odd(trial: Trial, name: str, source: Principal) -> None:
     good = answer is not None and answer.value is not None and answer.value.tag == "Ok"
     words_ = "it did not answer" if answer is None else f"it answered {_answer_text(answer)}"
     trial.book.must("IC-46", good, words_)
+
+
+def _trapped_since(trial: Trial, stand: Principal, begun: int) -> list[Happening]:
+    """Return the executions of notifications from the stand that trapped, from an entry on."""
+    happened = trial.recorder.happenings[begun:]
+    trapped = {each.number for each in happened if each.kind == "trap"}
+    return [
+        each
+        for each in happened
+        if (each.kind, each.method, each.sender) == ("execute", HANDLE.name, stand)
+        and each.number in trapped
+    ]
+
+
+def _confirmed_since(trial: Trial, stand: Principal, begun: int) -> set[int]:
+    """Return the notifications that the candidate confirmed to the stand, from an entry on."""
+    first = trial.recorder.happenings[begun].round
+    return {
+        number
+        for at, number in trial.items(CONFIRM, "send", by=trial.who, to=stand)
+        if at.round >= first
+    }
 
 
 def _answer_text(answer: Seen[Trusted | None]) -> str:

@@ -16,7 +16,7 @@ from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
 from interchain_events.icrc72.ic.stable import decode
 from interchain_events.icrc72.messages import EventNotification
 from interchain_events.icrc72.methods import CONFIRM
-from interchain_events.icrc72.values import Value, nat
+from interchain_events.icrc72.values import Value, array, blob, nat
 
 LARGE: Final = 1_900_000
 """The bytes of the largest data: what a batch of a broadcaster may have."""
@@ -51,7 +51,7 @@ class Odd(NamedTuple):
 
 def variants() -> dict[str, Value]:
     """Return a value of each variant of ICRC16, by its name."""
-    five: Value = Variant("Nat", 5)
+    five = nat(5)
     values: dict[str, object] = {
         "Array": (five,),
         "Blob": b"\0\xff",
@@ -105,10 +105,10 @@ def odd_notifications(namespace: str, source: Principal, time: int) -> Iterator[
     yield made("IC-22", "no headers", 1, nat(1), None)
     for at, (name, value) in enumerate(variants().items(), 1_000_001):
         yield made("IC-20", name, at, value)
-    deep = nat(5)
+    deep: Value = nat(5)
     for _ in range(_DEEP):
-        deep = Variant("Array", (deep,))
+        deep = array([deep])
     yield made("IC-20", f"{_DEEP} levels", 1_000_100, deep)
-    yield made("IC-7", f"{LARGE:,} bytes", 1_000_101, Variant("Blob", bytes(LARGE)))
+    yield made("IC-7", f"{LARGE:,} bytes", 1_000_101, blob(bytes(LARGE)))
     for power in (31, 32, 53, 63, 64, 128):
         yield made("IC-25 ids", f"id 2^{power}", 2**power, nat(power))

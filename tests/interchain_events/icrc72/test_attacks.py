@@ -311,10 +311,7 @@ def test_i8_numbers_of_any_size_are_answered_and_trap_nobody(lab: Lab) -> None:
     with without_traps(lab):
         teller, reader = lab.member("publisher"), lab.member("subscriber", 1)
         lab.publish(teller, (REPLAY, True), (keys.PRICING, price))
-        assert (
-            "a number of 20,001 bits" in lab.subscribe(reader, (keys.SKIP, [2, huge])).value.value
-        )
-        assert lab.subscribe(reader).tag == "Ok"
+        assert lab.subscribe(reader, (keys.SKIP, [1, huge])).tag == "Ok"
         lab.confirm_all(teller, reader)
         for end in (huge, 11, None):
             assert lab.replay(reader, 1, end).value.tag == "PaymentRequired"
