@@ -6,7 +6,7 @@ with any ids, data and headers, which a subscriber of ICRC-72 has to take as wel
 
 import struct
 from collections.abc import Iterator
-from typing import Final, NamedTuple, cast
+from typing import Final, Literal, NamedTuple, cast
 
 from interchain_events.icrc72.cheats.stage import SAY
 from interchain_events.icrc72.ic.candid.types import Variant
@@ -34,7 +34,8 @@ class Stand(Canister):
             ctx.call(target, called, raw, lambda _ctx, _answer: None, kind=BOUNDED)
             ctx.reply(b"")
         elif method == CONFIRM.name:
-            CONFIRM.reply(ctx, Variant("allAccepted", None))
+            accepted: Variant[Literal["allAccepted"], None] = Variant("allAccepted", None)
+            CONFIRM.reply(ctx, accepted)
         else:
             raise Trap(f"there is no method {method}")
 

@@ -432,6 +432,7 @@ def test_a_session_reads_no_answers_of_canisters_for_which_it_is_not() -> None:
         assert await read(who, []) == 400
         # Each delegation of the chain restricts it.
         assert await read(who, [bytes(who)], [bytes(other)]) == 400
+        assert await read(who, [bytes(other)], [bytes(who)]) == 400
         assert await read(who, [bytes(other)], None) == 400
         # The answer is only at the address of the call.
         assert await read(other, None) == 400

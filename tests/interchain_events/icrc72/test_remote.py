@@ -258,7 +258,8 @@ def test_a_replica_that_sends_a_byte_now_and_then_is_given_up(
 
 
 def test_a_compressed_answer_is_not_unpacked() -> None:
-    packed = gzip.compress(bytes(1 << 20))
+    # Unpacked, it would be the status of a replica.
+    packed = gzip.compress(cbor({"root_key": Authority(b"seed", 1).root_key}))
 
     def send(listener: socket.socket) -> None:
         line, _ = listener.accept()

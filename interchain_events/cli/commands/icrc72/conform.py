@@ -1,6 +1,6 @@
 """`pubsub icrc72 conform`: tests a foreign canister in one role and says which rules hold."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -124,7 +124,7 @@ def _told(
     role: str,
     verdicts: Sequence[Verdict],
     unmet: str,
-    about: dict[str, object],
+    about: Mapping[str, object],
     *,
     with_: tuple[str, ...],
     level: str,
