@@ -4,8 +4,10 @@ A filter combines tests with ` & `, ` | ` and parentheses. A test selects values
 as `order.items[price > 5].name`, and compares them: it holds if one of the values does. A filter is
 parsed once into immutable nodes. A name with dots is written in quotes or with a backslash before
 each dot: `"com.example.host" == John`. A path that begins with `$event` leads into the whole event:
-`$event.headers.content-type == ICRC16`. Its evaluation counts every visit of a value and every comparison
-as a step, and a filter that takes more than 100,000 steps does not match.
+`$event.headers.content-type == ICRC16`.
+
+The evaluation counts every visit of a value and every comparison as a step. A filter that takes
+more than 100,000 steps does not match.
 """
 
 import re
@@ -139,19 +141,32 @@ class Filtered(Protocol):
     """An event or a notification."""
 
     @property
-    def eventId(self) -> int: ...  # noqa: N802 — the field's name in the standard
+    def eventId(self) -> int:  # noqa: N802 — the field's name in the standard
+        """Return the id of the event."""
+
     @property
-    def prevEventId(self) -> int | None: ...  # noqa: N802 — as above
+    def prevEventId(self) -> int | None:  # noqa: N802 — as above
+        """Return the id of the event before it, or `None`."""
+
     @property
-    def timestamp(self) -> int: ...
+    def timestamp(self) -> int:
+        """Return its time (ns)."""
+
     @property
-    def namespace(self) -> str: ...
+    def namespace(self) -> str:
+        """Return its namespace."""
+
     @property
-    def data(self) -> Value: ...
+    def data(self) -> Value:
+        """Return its data."""
+
     @property
-    def source(self) -> Principal: ...
+    def source(self) -> Principal:
+        """Return its publisher."""
+
     @property
-    def headers(self) -> Pairs | None: ...
+    def headers(self) -> Pairs | None:
+        """Return its headers."""
 
 
 def lets_pass(width: Width, event: Filtered) -> bool:

@@ -3,8 +3,10 @@
 A namespace consists of segments joined by dots. In a pattern, `*` stands for one segment and `**`
 for any number of them; beside other characters, `*` stands for any characters within a segment. The
 draft keeps namespaces "as generic as possible", so a segment has any printable characters. A
-deployment may restrict them to letters, digits, `_` and `-`. System namespaces begin with `icrc72:`; the orchestrator sends system events
-in those of the form `icrc72:<role>:sys:<principal>`.
+deployment may restrict them to letters, digits, `_` and `-`.
+
+System namespaces begin with `icrc72:`; the orchestrator sends system events in those of the form
+`icrc72:<role>:sys:<principal>`.
 """
 
 import re
