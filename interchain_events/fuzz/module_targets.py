@@ -18,7 +18,7 @@ from pubsub_emulator.laboratory.mutation import target
 from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.errors import DefensiveFailure
 
-MOST_SECONDS: Final = 20
+MOST_SECONDS: Final = 60
 """The seconds that one input may take on a machine that is busy."""
 MOST_MEMORY: Final = 256 << 20
 """The bytes of memory that the process may take."""

@@ -19,6 +19,7 @@ a char is a Unicode scalar value, and the bits after the last one of a BitVec ar
 
 import warnings
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Final
 
 from pubsub_emulator.client import metadata as kinds
@@ -215,11 +216,10 @@ def _bits(reader: Reader, size: int, highest_first: bool) -> str:
 
 def __getattr__(name: str) -> object:
     """Return a name that is in `client.encode` now. The old place works in this release only."""
-    from pubsub_emulator.client import encode as new  # noqa: PLC0415  # it imports this module
-
     if name not in {"Encoded", "encode", "encode_call"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     message = f"{__name__}.{name} is now pubsub_emulator.client.encode.{name}"
     warnings.warn(message, DeprecationWarning, stacklevel=2)
-    found: object = getattr(new, name)
+    # By its name, since `encode` imports this module.
+    found: object = getattr(import_module("pubsub_emulator.client.encode"), name)
     return found

@@ -65,7 +65,7 @@ class Seat(NamedTuple):
     """A random text for each network, the key of its webhook unless the store has one already."""
     epochs: tuple[str, ...] = ()
     """The epochs that the store had last, oldest first. Empty before the first transaction."""
-    count: int = 0
+    number: int = 0
     """The number of the last transaction of this process that was surely stored."""
     time: int = 0
     """The time of that transaction in ms."""
@@ -103,10 +103,10 @@ def enter(rules: Rules, seat: Seat, tx: Transaction) -> Entered:
     if not seat.epochs:
         epochs = _join(turn, seat, epochs)
     else:
-        loss = _loss(seat, epochs, found.count)
+        loss = _loss(seat, epochs, found.number)
     if loss:
         epochs = _repair(turn, seat, epochs, loss)
-    count = max(found.count, seat.count) + 1
+    count = max(found.number, seat.number) + 1
     tx.put(rows.CONTINUITY, _seat_key(rules.owner), f"{count} {turn.now}")
     return Entered(Seat(seat.keys, tuple(epochs), count, turn.now), turn.effects, loss)
 
@@ -119,7 +119,7 @@ def _loss(seat: Seat, epochs: list[str], count: int) -> str:
     if not epochs or _born(epochs[0]) > seat.time:
         return EMPTIED
     if epochs[-1] == seat.epochs[-1]:
-        return OLDER if count < seat.count else ""
+        return OLDER if count < seat.number else ""
     if seat.epochs[-1] in epochs:
         return NOTICED
     if epochs[-1] in seat.epochs:
@@ -139,7 +139,7 @@ def take(rules: Rules, seat: Seat, inputs: list[Input], tx: Transaction) -> Take
 class _Used(NamedTuple):
     """A seat as it is stored."""
 
-    count: int
+    number: int
     """The number of the owner's last transaction."""
     time: int
     """The time of that transaction in ms."""
@@ -180,7 +180,7 @@ def _add_epoch(turn: Turn, seat: Seat, epochs: list[str]) -> list[str]:
 
     It is the time and a hash over random texts, as the state machine has no random numbers.
     """
-    content = json.dumps((epochs, turn.rules.owner, seat.count, sorted(seat.keys.items())))
+    content = json.dumps((epochs, turn.rules.owner, seat.number, sorted(seat.keys.items())))
     epoch = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
     listed = [*epochs, f"{turn.now}-{epoch}"][-MOST_EPOCHS:]
     turn.tx.put(rows.CONTINUITY, EPOCHS, json.dumps(listed))

@@ -52,7 +52,7 @@ class WasmLimits:
     """The most bytes of stable memory. The journal of a message can take as much again."""
     table_bytes: int = 512 << 10
     """The most bytes of all tables, of which an entry has eight."""
-    changing_table_bytes: int = 64 << 10
+    changing_table_bytes: int = 16 << 10
     """The same for a module that can change its tables, which are then saved after each message."""
     call_bytes: int = 16 << 20
     """The most bytes of the calls of one execution. Each takes 1 KiB besides its argument.

@@ -337,20 +337,20 @@ def test_functions_of_the_system_cost_instructions() -> None:
         "(memory.fill (i32.const 0) (i32.const 7) (i32.const 1000000))",
         "(memory.copy (i32.const 0) (i32.const 9) (i32.const 1000000))",
         NEW_CALL + " (call $call_append (i32.const 0) (i32.const 1000000))",
-        "(table.fill (i32.const 0) (ref.null func) (i32.const 8000))",
+        "(table.fill (i32.const 0) (ref.null func) (i32.const 2000))",
     ],
 )
 def test_work_costs_as_many_instructions_as_it_moves_bytes(body: str) -> None:
     setup = "(drop (memory.grow (i32.const 39))) (drop (call $stable_grow (i64.const 20)))"
     network, who = installed(
-        "(table 8000 funcref)",
+        "(table 2000 funcref)",
         method("update", "go", f"{setup} {body * 2} {ANSWER}"),
         method("update", "bare", f"{setup} {ANSWER}"),
         limits=WasmLimits(instructions=10 * CALL_COST),
     )
     assert ask(network, who, "bare").ok
     many, who = installed(
-        "(table 8000 funcref)",
+        "(table 2000 funcref)",
         method("update", "go", f"{setup} (loop $on {body} (br $on))"),
         limits=WasmLimits(instructions=200 * CALL_COST),
     )
