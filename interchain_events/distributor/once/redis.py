@@ -227,7 +227,8 @@ class RedisStore(Store):
         policy = found.get("maxmemory_policy", "noeviction")
         if policy != "noeviction":
             return f"Redis: {_EVICTS.format(policy)}"
-        run, evicted = str(found.get("run_id", "")), int(found.get("evicted_keys", 0))
+        run = str(found.get("run_id", ""))
+        evicted = int(found.get("evicted_keys", 0))
         key = f"{self._prefix}evictions"
         known_run, _, known = str(self._ask("GET", key) or "").partition(" ")
         if known_run != run:

@@ -217,7 +217,8 @@ class DbSyncChain(AnchoringChain):
                     return Head(begins, kept)
         if head.anchor is None:
             return None
-        place, best = self._opened().place, _best(session).number
+        place = self._opened().place
+        best = _best(session).number
         if best < begins:
             raise UnknownBlock(
                 f"{place}: its newest block is {best}, and the log begins with block {begins}"

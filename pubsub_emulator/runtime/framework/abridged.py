@@ -97,13 +97,17 @@ class _SentBy:
 
 def ordered(messages: InboundMessages) -> list[Sent]:
     """Return the full horizontal messages in the order of `(sent_at, sender)`."""
-    out = [(sender, message) for sender, sent in messages.horizontal for message in sent]
+    out = []
+    for sender, sent in messages.horizontal:
+        out += [(sender, message) for message in sent]
     out.sort(key=lambda entry: (entry[1].sent_at, entry[0]))
     return out
 
 
 def _ordered_hashed(messages: InboundMessages) -> list[tuple[ParaId, HashedMessage]]:
-    out = [(sender, hashed) for sender, sent in messages.hashed_horizontal for hashed in sent]
+    out = []
+    for sender, sent in messages.hashed_horizontal:
+        out += [(sender, hashed) for hashed in sent]
     out.sort(key=lambda entry: (entry[1].sent_at, entry[0]))
     return out
 
@@ -157,13 +161,16 @@ def _hashed(message: InboundDownwardMessage | InboundHrmpMessage) -> HashedMessa
 def full_bytes(messages: InboundMessages) -> tuple[int, int]:
     """Return the bytes of the full downward and of the full horizontal messages."""
     downward = sum(len(each.msg) for each in messages.downward)
-    horizontal = sum(len(each.data) for _, sent in messages.horizontal for each in sent)
+    horizontal = 0
+    for _, sent in messages.horizontal:
+        horizontal += sum(len(message.data) for message in sent)
     return downward, horizontal
 
 
 def order_faults(messages: InboundMessages) -> Iterator[str]:
     """Yield a fault if a hashed horizontal message comes before a full one (UP-10)."""
-    full, hashed = ordered(messages), _ordered_hashed(messages)
+    full = ordered(messages)
+    hashed = _ordered_hashed(messages)
     if full and hashed:
         last = (full[-1][1].sent_at, full[-1][0])
         first = (hashed[0][1].sent_at, hashed[0][0])

@@ -169,7 +169,8 @@ class InboundMessages:
     def encoded(self) -> bytes:
         """SCALE bytes of `InboundMessagesData`, as in the table."""
         downward = Abridged(list(self.downward), list(self.hashed_downward))
-        full, hashed = _flat(self.horizontal), _flat(self.hashed_horizontal)
+        full = _flat(self.horizontal)
+        hashed = _flat(self.hashed_horizontal)
         return abridged_downward.encode(downward) + abridged_horizontal.encode(
             Abridged(full, hashed)
         )
@@ -256,7 +257,9 @@ class InboundMessages:
 
 def _flat(by_sender: tuple[tuple[ParaId, tuple[M, ...]], ...]) -> list[tuple[ParaId, M]]:
     """Return messages with their senders, in the order of `(sent_at, sender)`."""
-    out = [(sender, message) for sender, sent in by_sender for message in sent]
+    out = []
+    for sender, sent in by_sender:
+        out += [(sender, message) for message in sent]
     out.sort(key=lambda entry: (entry[1].sent_at, entry[0]))
     return out
 

@@ -204,7 +204,9 @@ def static_request(para: ParaId, read: Callable[[bytes], bytes | None]) -> Relay
 
 def joined(*requests: RelayProofRequest) -> RelayProofRequest:
     """Return a request for the keys of several, each once."""
-    keys = dict.fromkeys(asked for request in requests for asked in request.keys)
+    keys: dict[RelayStorageKey, None] = {}
+    for request in requests:
+        keys |= dict.fromkeys(request.keys)
     return RelayProofRequest(tuple(keys))
 
 
@@ -222,7 +224,10 @@ def absent_bytes(proof: RequestProof) -> int:
 
     The keys of one absent child trie have the same path, so this can be more than their own bytes.
     """
-    needed = {name for cost in proof.keys if cost.value is not None for name in cost.path}
+    needed: set[Hash] = set()
+    for cost in proof.keys:
+        if cost.value is not None:
+            needed.update(cost.path)
     return sum(len(node) for name, node in proof.nodes.items() if name not in needed)
 
 

@@ -135,7 +135,8 @@ class OfHistory(Source):
 
     def fits(self, place: Mapping[str, Any]) -> bool:
         """Return whether the options want rows of a place, which may lack network or chain."""
-        network, chain = place.get("network"), place.get("chain")
+        network = place.get("network")
+        chain = place.get("chain")
         return (network is None or not self.networks or network in self.networks) and (
             chain is None or not self.chains or chain in self.chains
         )

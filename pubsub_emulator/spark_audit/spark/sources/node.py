@@ -129,7 +129,8 @@ class NodeSource(Source):
             for at in range(start.get("next", self.first), last + 1, self.blocks)
         ]
         hashes = asyncio.run(self._hashes(start, end, ends))
-        first, before = start.get("next", self.first), start.get("after", "")
+        first = start.get("next", self.first)
+        before = start.get("after", "")
         parts: list[Part] = []
         for at, after in zip(ends, hashes, strict=True):
             parts.append((first, at, before, after))
