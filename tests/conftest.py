@@ -73,6 +73,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the canisters that `dev.py canisters` has built, too",
     )
+    parser.getgroup("prometheus").addoption(
+        "--prometheus",
+        action="store_true",
+        help="let Prometheus scrape a distributor, too; Debian's package `prometheus` has it",
+    )
     group.addoption(
         "--chromium",
         metavar="PATH",
@@ -102,11 +107,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Jobs of their own run these: real clients, chains of other makers, canisters that were
-    built.
+    """Ignore folders that need programs of others, unless an option asks for them.
+
+    Jobs of their own run real clients, chains of other makers, and canisters that were built.
     """
     apart = (
-        collection_path.name in {"clients", "worlds", "canisters"}
+        collection_path.name in {"canisters", "clients", "prometheus", "worlds"}
         and collection_path.parent.name == "tests"
     )
     return True if apart and not config.getoption(f"--{collection_path.name}") else None

@@ -408,9 +408,9 @@ class World(Hands):
         return {name: rows.Dead(*json.loads(text)) for name, text in self.store.rows(rows.DEAD)}
 
     def redrive(self, letter: str) -> str:
-        """Try a dead letter again. Returns the code of the reply."""
-        found = self.tell(self.any_process(), messages.Redrive(letter)) or [[]]
-        return messages.reply_of(found[0]).code
+        """Try a dead letter again. Returns the code of the reply, `down` without one."""
+        found = self.tell(self.any_process(), messages.Redrive(letter))
+        return "down" if found is None else messages.reply_of(found[0]).code
 
     # the end
 

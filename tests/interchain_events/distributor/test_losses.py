@@ -1,5 +1,6 @@
 """Stores that come back empty, as an older copy, or that are replaced by another one."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -244,3 +245,29 @@ def test_a_rolled_back_distributor_asks_before_it_publishes_again() -> None:
     world.before_step = None
     world.settle()
     assert [network.count(name) for network in world.networks.values()] == [1, 1]
+
+
+def test_a_network_is_asked_before_each_call_of_a_job_from_before_a_loss() -> None:
+    """Also for a job that the copy has as not begun: it may have begun and ended since."""
+    world = World(3)
+    world.start()
+    world.run(500)
+    events = [event_of(number, entity=1) for number in (1, 2)]
+    for name, event in events:
+        world.publish(name, event)
+    jobs = dict(world.store.rows(rows.JOBS))
+    assert [rows.Job(*json.loads(text)).doubt for text in jobs.values()] == [1, 0] * 2
+    backup = world.watch.copy()
+    for process in world.processes:
+        world.kill(process, back=False)
+    world.lose(backup)
+    world.now += continuity.IN_USE + 1_000
+    seen: list[tuple[object, ...]] = []
+    record = world.record
+    world.record = lambda *words: (seen.append(words), record(*words))[1]  # type: ignore[method-assign]
+    world.start()
+    world.settle()
+    for name, _ in events:
+        for network in world.networks:
+            assert seen.index(("probe", network, name)) < seen.index(("call", network, name))
+            assert world.networks[network].count(name) == 1

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import email.utils
 import logging
+import sqlite3
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,10 +15,11 @@ from aiohttp import web
 from support.distributor import Stage, another, free_port, play, played, stage, until
 
 from interchain_events.distributor.core import rows
+from interchain_events.distributor.core.continuity import EPOCHS
 from interchain_events.distributor.core.messages import Post, Posted, Subscribe, reply_of
 from interchain_events.distributor.core.rules import MOST_INDEX_BYTES, MOST_SUBSCRIPTIONS, Rules
 from interchain_events.distributor.event import Notice
-from interchain_events.distributor.service import http
+from interchain_events.distributor.service import engine, http
 from interchain_events.distributor.service.config import Config
 from interchain_events.distributor.service.poster import MOST_RETRY_AFTER, Poster
 from interchain_events.distributor.service.serve import served
@@ -412,3 +414,49 @@ async def test_a_query_reads_so_many_bytes_of_a_network_and_no_more(
     monkeypatch.setattr(http, "MOST_EVENT_BYTES", 3 * one)
     status, body, _ = await made.ask("GET", "/api/v2/events?limit=2")
     assert (status, body["type"]) == (422, "urn:ied:too-many")
+
+
+# A store that loses rows under a running distributor
+
+
+def test_an_idle_distributor_notices_an_emptied_store_and_publishes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No row is due in an empty store, so that nothing else would make the process look at it."""
+    monkeypatch.setattr(engine, "LOOK_AT_STORE_SECONDS", 0.1)
+
+    async def emptied(made: Stage) -> None:
+        assert await made.publish(1) == 201
+        await until(lambda: made.counts(1) == [1, 1])
+        # Answers and notifications of this publication must not make the process look.
+        await asyncio.sleep(0.5)
+        with contextlib.closing(sqlite3.connect(tmp_path / "ied.db")) as connection, connection:
+            connection.execute("DELETE FROM once_places")
+        await until(lambda: made.engine.losses == 1)
+        assert await made.publish(2) == 202
+        await until(lambda: made.counts(2) == [1, 1])
+        assert made.counts(1) == [1, 1]
+        text = (await made.ask("GET", "/metrics"))[1]
+        assert "ied_store_losses 1" in text
+
+    play(tmp_path, emptied, {"call_timeout": 200})
+
+
+def test_another_distributors_store_makes_it_down_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "LOOK_AT_STORE_SECONDS", 0.1)
+
+    async def swapped(made: Stage) -> None:
+        with contextlib.closing(sqlite3.connect(tmp_path / "ied.db")) as connection, connection:
+            connection.execute(
+                "UPDATE once_places SET value = '[\"1-other\"]' WHERE key = ?", (EPOCHS,)
+            )
+        await until(lambda: bool(made.engine.standing.cause(Party.STORE, "store")))
+        status, body, _ = await made.ask("GET", "/health")
+        assert (status, body["status"]) == (503, "DOWN")
+        assert "restart the distributor" in body["checks"][0]["cause"]
+        assert (await made.ask("POST", "/api/v2/publishEvent", json=EVENT.body()))[0] == 503
+        assert made.counts(1) == [0, 0]
+
+    play(tmp_path, swapped)
