@@ -6,7 +6,7 @@ import subprocess
 from development.environment import ROOT
 from development.report import say
 
-NEWEST = 30
+NEWEST = 20
 """The number of commits that are checked: more than anybody pushes at once."""
 LONGEST_SUBJECT = 72
 FRAGMENT = re.compile(r"[a-z0-9-]+\.(upgrade|new|mended)\.md")
@@ -44,11 +44,11 @@ def fragment_faults() -> list[str]:
 
 
 def messages() -> list[tuple[str, str]]:
-    """Return the newest commits, each with its short hash and message; merges are left out.
+    """Return the newest commits of this line, each with its short hash and message.
 
-    An unpacked archive has none.
+    Merges and the commits that they bring are left out. An unpacked archive has none.
     """
-    log = ("git", "log", "--no-merges", f"-{NEWEST}", "--format=%h%x00%B%x01")
+    log = ("git", "log", "--first-parent", "--no-merges", f"-{NEWEST}", "--format=%h%x00%B%x01")
     done = subprocess.run(log, cwd=ROOT, capture_output=True, text=True, check=False)
     found = []
     for entry in done.stdout.split("\x01"):
