@@ -60,11 +60,11 @@ def _prose(paragraph: list[str]) -> list[str]:
 
 
 def package_page(root: Path, package: Path) -> str:
-    """Return the page of a package.
+    """Return the page of a package below the folder `root`.
 
     It has the package's docstring, a link to each inner package, and a section for each module.
     """
-    name = ".".join(("pubsub_emulator", *package.relative_to(root).parts))
+    name = ".".join(package.relative_to(root).parts)
     parts = [_title(name, "="), f".. automodule:: {name}\n   :members:\n   :ignore-module-all:\n"]
     inner = sorted(each.parent.name for each in package.glob("*/__init__.py"))
     if inner:
@@ -134,8 +134,8 @@ _FACE = (
 
 
 def _is_described(root: Path, module: str) -> bool:
-    parts = module.split(".")[1:]
-    return bool(parts) and root.joinpath(*parts).with_suffix(".py").is_file()
+    parts = module.split(".")
+    return len(parts) > 1 and root.joinpath(*parts).with_suffix(".py").is_file()
 
 
 def _title(text: str, line: str) -> str:
@@ -144,12 +144,13 @@ def _title(text: str, line: str) -> str:
 
 def write_pages(app: Sphinx) -> None:
     """Every package's page into `api/`; pages of packages that are gone go, too."""
-    root, folder = Path(app.confdir).parent / "pubsub_emulator", Path(app.srcdir) / "api"
+    root = Path(app.confdir).parent
+    folder = Path(app.srcdir) / "api"
     folder.mkdir(exist_ok=True)
     pages = {"pubsub_emulator": face_page(root)} if app.config.api_rooms else {}
     for room in app.config.api_rooms:
         for init in sorted((root / room).rglob("__init__.py")):
-            package = ".".join(("pubsub_emulator", *init.parent.relative_to(root).parts))
+            package = ".".join(init.parent.relative_to(root).parts)
             pages[package] = package_page(root, init.parent)
     for old in folder.glob("*.rst"):
         if old.stem not in pages:
