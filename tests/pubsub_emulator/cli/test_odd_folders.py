@@ -82,6 +82,7 @@ ELSEWHERE: Final = {
     "fetch": "a node's client",
     "export-state": "a node's client",
     "conform": "a node's client",
+    "prove": "a node's client, or as open-proof",
     "compare": "its arguments are those of diff and run",
     "distributor adapter": "a server",
     "icrc72 conform": "a module's path, as icrc72 run",

@@ -26,8 +26,8 @@ def test_the_tour_comes_to_the_same_digest_twice_and_its_commands_exist() -> Non
 
 
 def test_an_act_that_does_not_come_to_its_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tour, "ACTS", (("One", tour.Tour.relay_chain, "pubsub step oracle"),))
-    monkeypatch.setattr(tour.Tour, "published", lambda _self: [])
+    monkeypatch.setattr(tour, "extensions", lambda: ())
+    monkeypatch.setattr(tour.Tour, "build", lambda _self, _until: None)
     done = CliRunner().invoke(pubsub, ["tour"])
     assert isinstance(done.exception, tour.TourFailed)
     assert "nothing was delivered" in str(done.exception)

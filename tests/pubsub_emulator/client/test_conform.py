@@ -165,7 +165,7 @@ def test_xcm_publishes_where_the_mapping_says_so() -> None:
 
 
 def test_the_mapping_on_the_page_is_the_default_one(tmp_path: Path) -> None:
-    page = Path(__file__).parents[2] / "docs" / "howto" / "hold-a-chain-to-the-rules.md"
+    page = Path(__file__).parents[3] / "docs" / "howto" / "hold-a-chain-to-the-rules.md"
     block = page.read_text().partition("```toml\n")[2].partition("```")[0]
     file = tmp_path / "chain.toml"
     file.write_text(block)

@@ -115,7 +115,11 @@ async def test_a_damaged_body_fills_no_log(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_no_application_is_without_the_guard() -> None:
-    texts = {path: path.read_text("utf-8") for path in (ROOT / "pubsub_emulator").rglob("*.py")}
+    paths = (
+        *(ROOT / "pubsub_emulator").rglob("*.py"),
+        *(ROOT / "interchain_events").rglob("*.py"),
+    )
+    texts = {path: path.read_text("utf-8") for path in paths}
     made = {path: text for path, text in texts.items() if "web.Application(" in text}
     assert len(made) == 4
     for path, text in made.items():
