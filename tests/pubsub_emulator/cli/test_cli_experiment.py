@@ -159,17 +159,18 @@ def test_ps_70_a_sweep_delivers_everything_and_counts_from_the_block_of_the_publ
     tight = measure(
         Workload(
             publishers=2,
-            keys=300,
+            keys=1400,
             value_size=2000,
             update_rate=1_000_000,
-            message_bytes=8_800_000,
+            max_pov_size=7_500_000,
+            message_bytes=1_200_000,
             spread=2,
         )
     )
     assert tight.stops > 0
     assert tight.latency_max > 1
     assert 0 <= tight.unused_at_stop_max < 2060 + 160
-    assert tight.budget == 1_048_576
+    assert tight.budget == 7_500_000 * 85 // 100 - 1_200_000 - 12
 
 
 def test_a_field_of_a_workload_takes_text_as_a_person_writes_it() -> None:
