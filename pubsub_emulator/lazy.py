@@ -10,7 +10,8 @@ from functools import cache
 from importlib import import_module
 from typing import Final
 
-_LINE: Final = re.compile(r"^from \.(\S+) import (\w+) as (\w+)(?:  #.*)?$", re.MULTILINE)
+_LINE: Final = re.compile(r"^from \.(\S+) import (?:\(\n +)?(\w+) as (\w+)\b", re.MULTILINE)
+"""An import of a stub, also one whose name stands in parentheses on a line of its own."""
 
 
 @cache

@@ -1,5 +1,6 @@
 """The names that packages offer: one list of each, which documents and examples use."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -40,6 +41,9 @@ def test_every_name_of_a_face_is_that_of_its_module(package: str) -> None:
         assert getattr(offering, public) is getattr(import_module(module), name)
     assert set(offering.__all__) == set(names)
     assert set(names) < set(dir(offering))
+    stub = ast.parse(Path(str(offering.__file__)).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imported = [each for each in stub.body if isinstance(each, ast.ImportFrom)]
+    assert set(names) == {alias.asname for each in imported for alias in each.names}
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
