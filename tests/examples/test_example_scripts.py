@@ -43,7 +43,8 @@ def test_the_readme_shows_the_example_of_ten_lines_as_it_is() -> None:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_an_example_is_short(script: Path) -> None:
-    assert len(script.read_text(encoding="utf-8").splitlines()) <= 45
+    """At most 70 lines: with 100 columns the formatter gives each argument of a long call a line."""
+    assert len(script.read_text(encoding="utf-8").splitlines()) <= 70
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda path: path.stem)
