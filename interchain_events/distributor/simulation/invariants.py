@@ -142,6 +142,9 @@ def _acknowledged(world: World, originals: dict[str, list[Event]]) -> Iterator[s
     that later does not count.
 
     A store that lost rows may have lost subscriptions, and what it knew of acknowledgements.
+
+    An event of a log's history that is older than the subscription is not for it, even if the log
+    is only read afterwards.
     """
     for subscription, endpoint in world.subscriptions.items():
         interest = rows.get_interest(world.look(), subscription)
@@ -174,6 +177,7 @@ def _acknowledged(world: World, originals: dict[str, list[Event]]) -> Iterator[s
                     " allowed"
                 )
             late = stored.seen < interest.created or not interest.active
+            late |= event_id in world.watch.old and stored.time * 1000 + 999 < interest.created
             if (
                 wanted
                 and not count

@@ -12,6 +12,7 @@ from typing import Final
 from interchain_events.database.errors import StoreError
 from interchain_events.distributor.core import messages, rows
 from interchain_events.distributor.core.continuity import AnotherStore, Seat, Taken, take
+from interchain_events.distributor.core.rows import State
 from interchain_events.distributor.core.states import Whereabouts, status_of, whereabouts
 from interchain_events.distributor.event import Event, Notice
 from interchain_events.distributor.once import MemoryStore, Transaction
@@ -67,6 +68,10 @@ class CheckedStore(MemoryStore):
         self._record = record
         self.inputs: tuple[messages.Input, ...] = ()
         """The inputs of the current step."""
+        self.history = False
+        """Whether the current step reads the history of a log."""
+        self.old: set[str] = set()
+        """The ids that were first seen in the history of a log."""
         self.touched: set[str] = set()
         """The last part of each key that was written: ids, and names of networks whose state has
         changed."""
@@ -126,6 +131,8 @@ class CheckedStore(MemoryStore):
                 self.order[target, rows.Job(*json.loads(row.value)).entity].append(event_id)
         elif table == rows.DEAD and row is not None:
             self.buried[table, key] += 1
+        elif table == rows.EVENTS and row is not None and not (old and _seen(old)) and _seen(row):
+            (self.old.add if self.history else self.old.discard)(key)
         super()._apply(kind, table, key, row)
 
     def _member(self, table: str, member: str, *, added: bool, removed: bool) -> None:
@@ -145,6 +152,11 @@ class CheckedStore(MemoryStore):
             and any(isinstance(each, messages.Answered) for each in self.inputs)
         ):
             self._record("published", name, member)
+
+
+def _seen(row: Row) -> int:
+    """Return when the event of a row was first seen, 0 if it was not."""
+    return rows.Stored(*json.loads(row.value)).seen
 
 
 class World(Hands):
@@ -246,6 +258,9 @@ class World(Hands):
         if self.before_step is not None:
             self.before_step(self.steps)
         self.watch.inputs = inputs
+        self.watch.history = any(
+            isinstance(each, messages.Paged) and self._has_history(each.network) for each in inputs
+        )
         try:
             taken: Taken = self.store.transact(
                 lambda tx: take(process.rules, process.seat, list(inputs), tx)
@@ -265,6 +280,11 @@ class World(Hands):
         self._plan_poll()
         self._look_at_requests()
         return found
+
+    def _has_history(self, name: str) -> bool:
+        """Return whether the rows that a network's log still shows count as its history."""
+        state = rows.get_state(self.look(), name)
+        return state is State.HISTORY or (name in self.rules.legacy and state is State.REREAD)
 
     def _plan_poll(self) -> None:
         """Schedule a poll at the time of the next due row, unless an earlier one is scheduled."""
