@@ -21,10 +21,10 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, key_se
 from pubsub_emulator.runtime.pallet_subscriber.delivered import NOTHING, DeliveredWriter
 from pubsub_emulator.runtime.pallet_subscriber.handler import (
     HandlerContext,
-    RelayStateHandler,
     SubscriptionHandler,
 )
 from pubsub_emulator.runtime.pallet_subscriber.plan import Change, Plan, PublisherPlan
+from pubsub_emulator.runtime.pallet_subscriber.relay_state import RelayStateHandler
 from pubsub_emulator.runtime.rules import Rules, rules_of
 
 

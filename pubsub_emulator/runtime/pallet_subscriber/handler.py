@@ -7,7 +7,7 @@ nodes that replay a block run the same one.
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import PubsubError
@@ -81,14 +81,6 @@ class SubscriptionHandler(Protocol):
 
     def on_data_removed(self, context: HandlerContext, publisher: ParaId, key: PubsubKey) -> None:
         """Handle the removal of an entry that was delivered before."""
-
-
-@runtime_checkable
-class RelayStateHandler(Protocol):
-    """A handler that also reads the relay keys that its runtime requests (UP-14)."""
-
-    def on_relay_state(self, context: HandlerContext) -> None:
-        """Handle a block whose proof has the requested keys, after the block's deliveries."""
 
 
 class Observe:
