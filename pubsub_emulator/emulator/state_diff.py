@@ -17,6 +17,7 @@ from pubsub_emulator.primitives.storage_keys import (
     relay_dispatch_queue_remaining_capacity,
 )
 from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.runtime.framework.relay_keys import item_name
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.trie import StateTrie
 from pubsub_emulator.trie.codec import BRANCH, BRANCH_WITH_VALUE, HASHED_BRANCH, HASHED_LEAF, LEAF
@@ -173,10 +174,12 @@ def key_name(key: bytes) -> str:
         para = int.from_bytes(key[len(_CAPACITY) :], "little")
         return f"relay_dispatch_queue_remaining_capacity({para})"
     item = every_runtime().item_of(key)
-    if item is None:
+    # The relay chain of the emulator has no randomness, but proofs show that it is absent.
+    name = item_name(key) if item is None else item.name
+    if name is None:
         return UNKNOWN_KEY
     rest = key[32:]
-    return f"{item.name}[0x{rest.hex()}]" if rest else item.name
+    return f"{name}[0x{rest.hex()}]" if rest else name
 
 
 def child_name(child_storage_key: bytes) -> str:

@@ -25,9 +25,14 @@ VERDICTS: Final[Mapping[Verdict, str]] = {
     ),
     Verdict.BAD_PARENT: "The block does not follow its parent.",
     Verdict.RELAY_PARENT_DECREASED: "The relay parent is older than that of the block before.",
-    Verdict.MESSAGES_MISREPORTED: (
-        "The messages are not those that wait on the relay chain, or weigh something else."
+    Verdict.BAD_VALIDATION_DATA: (
+        "The inherent states another parent, or another maximum size of a proof."
     ),
+    Verdict.BAD_DESCENDANTS: "The inherent has relay headers, which the chain does not want.",
+    Verdict.MESSAGES_MISREPORTED: (
+        "The messages are not those that wait on the relay chain, or exceed their share."
+    ),
+    Verdict.ADVANCEMENT_RULE: "Messages are left waiting although the block had room for them.",
     Verdict.DUPLICATE_NODE: "A proof node is listed more than once.",
     Verdict.UNSORTED_PROOF: "The proof nodes are not in ascending order.",
     Verdict.ROOT_MISMATCH: "The proof is of another relay state than the relay parent's.",

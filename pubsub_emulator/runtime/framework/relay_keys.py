@@ -89,6 +89,11 @@ def _names() -> dict[bytes, str]:
     return names
 
 
+def item_name(key: bytes) -> str | None:
+    """Return the storage item of a relay key, or `None` if it is not one that parachains read."""
+    return _names().get(key[:32])
+
+
 def key_name(key: bytes) -> str:
     """Return a relay key in words.
 
@@ -99,7 +104,7 @@ def key_name(key: bytes) -> str:
     if key.startswith(_CAPACITY):
         para = int.from_bytes(key[len(_CAPACITY) :], "little")
         return f"relay_dispatch_queue_remaining_capacity({para})"
-    name = _names().get(key[:32])
+    name = item_name(key)
     if name is None:
         return f"unknown {hexed(key)}"
     if name == "System.Account":
