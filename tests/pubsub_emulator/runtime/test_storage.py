@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.pubsub import derive_child_key, publisher_root_key
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, ParaId
 from pubsub_emulator.runtime.framework.storage import ProtectedKey, State, Storage
 from pubsub_emulator.trie import state_root
@@ -63,6 +64,10 @@ class OverlayIsADictionary(RuleBasedStateMachine):
 
     @rule(prefix=st.binary(min_size=1, max_size=2), limit=st.none() | st.integers(0, 4))
     def clear_prefix(self, prefix: bytes, limit: int | None) -> None:
+        if CHILD_STORAGE_PREFIX.startswith(prefix):
+            with pytest.raises(ProtectedKey):
+                self.storage.clear_prefix(prefix, limit)
+            return
         doomed = sorted(key for key in self.top if key.startswith(prefix))[:limit]
         assert self.storage.clear_prefix(prefix, limit) == len(doomed)
         for key in doomed:
@@ -187,6 +192,7 @@ def test_child_roots_cannot_be_written_around_the_child_trie() -> None:
         lambda: storage.kill(publisher_root_key(ParaId(1))),
         lambda: storage.clear_prefix(b":child_storage:default:pubsub"),
         lambda: storage.clear_prefix(b""),
+        lambda: storage.clear_prefix(b":"),
     ]
     for attempt in attempts:
         with pytest.raises(ProtectedKey):
