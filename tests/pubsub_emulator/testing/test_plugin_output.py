@@ -51,7 +51,7 @@ def test_a_failing_test_is_shown_the_last_blocks_and_what_they_changed(
             "*- pubsub network: last blocks -*",
             "relay block 3, state root 0x*",
             "parachain 2000 block 3, in relay block 3 on 2: valid",
-            "  budget 8,912,894, used *, messages 2, static keys *",
+            "  budget 8,912,892, used *, messages 4, static keys *",
             "  proof * in * nodes, own state * (of it cache *",
             "  para  unchanged  complete  top_path_bytes  child_node_bytes *",
             "  1000         no       yes *",
@@ -285,9 +285,9 @@ def test_a_run_that_uses_no_fixture_loads_nothing_of_the_emulator(
         def test_nothing_is_loaded():
             assert "hypothesis" not in sys.modules
             assert sorted(name for name in sys.modules if name.startswith("pubsub_emulator")) == [
-                "pubsub_emulator", "pubsub_emulator.primitives", "pubsub_emulator.lazy",
-                "pubsub_emulator.version", "pubsub_emulator.testing",
-                "pubsub_emulator.testing.plugin",
+                "pubsub_emulator", "pubsub_emulator.lazy", "pubsub_emulator.moved",
+                "pubsub_emulator.testing", "pubsub_emulator.testing.plugin",
+                "pubsub_emulator.version",
             ]
         """)
     others = [
