@@ -120,7 +120,9 @@ class Table:
 
     def since(self, version: int) -> "Table":
         """Return the table with signed integers of 64 bits, which it has from this version on."""
-        return replace(self.signed(U64), version=version, former=self)
+        # Versions from `version` on added their columns to signed integers only.
+        former = replace(self, added=self.added[: version - self.version - 1])
+        return replace(self.signed(U64), version=version, former=former)
 
     @cached_property
     def stages(self) -> tuple["Table", ...]:

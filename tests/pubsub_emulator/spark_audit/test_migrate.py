@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from support.audits import drop_a_node, write_history
-from support.history_forgery import load, store
+from support.history_forgery import Segment, load, store
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.spark_audit.audit.run import audit
-from pubsub_emulator.spark_audit.history import commit, manifest
+from pubsub_emulator.spark_audit.history import commit, manifest, schema
 from pubsub_emulator.spark_audit.history.commit import encode_parquet
 from pubsub_emulator.spark_audit.history.manifest import (
     COMMITS,
@@ -28,11 +28,21 @@ from pubsub_emulator.spark_audit.history.manifest import (
 )
 from pubsub_emulator.spark_audit.history.migrate import migrate
 from pubsub_emulator.spark_audit.history.reader import History
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.judge.results import Results
+
+
+def _of_then(table: schema.Table, rows: list[Row]) -> schema.Table:
+    """The table with unsigned integers, if it had all columns of these rows then."""
+    former = table.former
+    if former is None or not {column.name for column in former.wider.columns}.issuperset(rows[0]):
+        return table
+    return former
 
 
 def _outdate(history: Path, version: int) -> None:
-    """Its segments as an earlier version wrote them: a file for each chain, unsigned integers, a
-    former manifest.
+    """Its segments as an earlier version wrote them: a file for each chain, unsigned integers where
+    all columns had them, a former manifest.
     """
     opened = History.open(history)
     rows = {
@@ -44,7 +54,7 @@ def _outdate(history: Path, version: int) -> None:
     for found in opened.commits:
         files = []
         for entry in found.files:
-            table = HISTORY_TABLES[entry.table].former or HISTORY_TABLES[entry.table]
+            table = _of_then(HISTORY_TABLES[entry.table], rows[entry])
             data = encode_parquet(table, rows[entry], 256)
             path = (
                 history
@@ -92,6 +102,26 @@ def _outdate(history: Path, version: int) -> None:
         (history / COMMITS / name).write_bytes(canonical_json({**whole, "digest": digest}))
 
 
+def _commit(history: Path, segment: Segment) -> None:
+    """Add a segment as a writer of the present format does."""
+    parts = [
+        commit.HistoryPart(HISTORY_TABLES[name], rows, f"{segment.segment:08d}", chain)
+        for (name, chain), rows in segment.parts.items()
+    ]
+    commit.write_commit(history, segment.network, segment.segment, parts, segment.positions)
+
+
+def _former_rows(segment: Segment) -> Segment:
+    """The segment without the columns that its tables did not have with unsigned integers."""
+    for (name, _), rows in segment.parts.items():
+        table = HISTORY_TABLES[name]
+        known = {column.name for column in (table.former or table).wider.columns}
+        for row in rows:
+            for column in row.keys() - known:
+                del row[column]
+    return segment
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("made") / "history"
@@ -130,6 +160,26 @@ def test_au15_a_migrated_history_is_what_it_would_have_been(
     assert migrate(path).manifests == 0
 
 
+def test_au15_candidates_of_version_0_3_0_are_migrated_and_not_judged(
+    made: Path, tmp_path: Path
+) -> None:
+    """They have none of the columns that came with the inherent of upstream."""
+    path = tmp_path / "history"
+    for each in load(made):
+        _commit(path, _former_rows(each))
+    due = shutil.copytree(path, tmp_path / "due")
+    _outdate(path, manifest.BY_CHAIN)
+    files = (path / "blocks").rglob("*.parquet")
+    versions = {pq.read_metadata(each).metadata[b"pubsub.version"] for each in files}
+    assert versions
+    assert versions <= {b"2", b"3", b"4"}
+    assert migrate(path).head == History.open(due).head
+    found = audit(path, tmp_path / "audit", engine="python")
+    assert found.digest == audit(due, tmp_path / "other", engine="python").digest
+    said = [row["error"] for row in Results.open(found.out).rows(schema.QUARANTINE)]
+    assert any("no parent_head: it was written by version 0.3.0 or older" in each for each in said)
+
+
 def test_au15_the_layout_of_a_history_is_in_no_digest(
     two: tuple[Path, str | None], tmp_path: Path
 ) -> None:
@@ -148,12 +198,7 @@ def test_au15_a_history_that_went_on_in_the_present_format_is_migrated_whole(
     segments = load(path)
     store(segments[:-1], tmp_path / "mixed")
     _outdate(tmp_path / "mixed", manifest.BY_CHAIN)
-    end = segments[-1]
-    parts = [
-        commit.HistoryPart(HISTORY_TABLES[name], rows, f"{end.segment:08d}", chain)
-        for (name, chain), rows in end.parts.items()
-    ]
-    commit.write_commit(tmp_path / "mixed", end.network, end.segment, parts, end.positions)
+    _commit(tmp_path / "mixed", segments[-1])
     assert History.open(tmp_path / "mixed").faults == ()
     assert migrate(tmp_path / "mixed").head == head
     assert History.open(tmp_path / "mixed").head == head
