@@ -22,7 +22,7 @@ _BEFORE_MQC_HEAD: Final = 5 * 4
 
 _AFTER_MQC_HEAD: Final = 2 * 16
 """The bytes after the head: two u128 deposits."""
-_MAX_MESSAGE_SIZE: Final = slice(2 * 4, 3 * 4)
+_MAX_MESSAGE_SIZE_AT: Final = 2 * 4
 """The place of the size of the largest message in `HrmpChannel`."""
 
 
@@ -62,6 +62,13 @@ def fixed_keys(para: ParaId) -> tuple[bytes, ...]:
     )
 
 
+def _largest_message(channel: bytes | None) -> int:
+    """Return the limit of a channel's messages in bytes, or 0 if there is no channel."""
+    # Compiled code takes a range for bytes, not a slice that was made before.
+    data = (channel or b"")[_MAX_MESSAGE_SIZE_AT : _MAX_MESSAGE_SIZE_AT + 4]
+    return int.from_bytes(data, "little")
+
+
 def read_static_keys(
     para: ParaId, read: Callable[[bytes], bytes | None], authorities: tuple[bytes, ...] = ()
 ) -> StaticValues:
@@ -80,7 +87,7 @@ def read_static_keys(
         out.values[key] = read(key)
         channel = out.values[key]
         out.hrmp_heads[sender] = _channel_head(channel)
-        out.largest_messages[sender] = int.from_bytes((channel or b"")[_MAX_MESSAGE_SIZE], "little")
+        out.largest_messages[sender] = _largest_message(channel)
     for recipient in _decode_para_ids(out.values[storage_keys.hrmp_egress_channel_index(para)]):
         key = storage_keys.hrmp_channel(para, recipient)
         out.values[key] = read(key)
