@@ -81,7 +81,8 @@ def test_the_site_has_code_and_tests_of_a_rule_below_it() -> None:
     assert written.startswith(
         "**ND-32.** Calls beside a server.\n\n- tests: `python -m bench.node`, "
     )
-    assert "\n\n**IC-11.** Candid.\n\n- code: `interchain_events/icrc72/ic/candid" in written
+    code = written.partition("\n\n**IC-11.** Candid.\n\n- code: ")[2].partition("\n- tests: ")[0]
+    assert "`interchain_events/icrc72/ic/candid/__init__.py`" in code.split(", ")
 
 
 def test_every_scenario_with_clients_has_a_row() -> None:
