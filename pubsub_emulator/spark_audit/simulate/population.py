@@ -4,8 +4,9 @@ Usual proofs are larger than 10 KiB. Some chains differ, so that every cheat fin
 
     nodes, none   other cache policies than `slots`: cached nodes, and no cache
     tight         a budget that runs out, so that there is a cursor and a stop
-    ordered       downward messages, two at a time
+    ordered       downward messages, two at a time, and now and then more than a block's share
     called        horizontal messages of two senders
+    asking        relay keys besides the subscriptions, some of them absent
 
 All events before a relay block depend only on the seed, the network's number and the block's number
 (PS-90). So a network can be made anywhere, and again.
@@ -18,8 +19,10 @@ from pubsub_emulator.collator.cheats import BUILT_IN
 from pubsub_emulator.emulator.network import CollatorConfig, Network, NetworkConfig, ParachainConfig
 from pubsub_emulator.emulator.network.parachain import HONEST
 from pubsub_emulator.primitives.draws import Draws
-from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.primitives.pubsub import derive_child_key, key_from_data
+from pubsub_emulator.primitives.storage_keys import item_prefix, para_head
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.framework.relay_request import ChildKey, RelayStorageKey, TopKey
 from pubsub_emulator.runtime.pallet_subscriber.config import (
     MIN_BUDGET,
     CachePolicy,
@@ -46,12 +49,22 @@ _FIRST: Final = 1000
 """ParaId of the first chain."""
 _TIGHT_ROOM: Final = 16_000
 """Bytes that the chain with the tight budget can use before the stop rule ends its walk."""
-_NODES, _NONE, _TIGHT, _ORDERED, _CALLED = range(5)
+_SHARE: Final = 2_000
+"""About how many bytes of messages fit into a block of the chain with downward messages."""
+_NODES, _NONE, _TIGHT, _ORDERED, _CALLED, _ASKING = range(6)
 _FAVOURITES: Final = {
     _NODES: ("add-cached-node", "as-if-cached", "as-if-not-cached"),
     _TIGHT: ("as-if-cursor", "over-budget", "reorder-items"),
-    _ORDERED: ("alter-message", "drop-message", "reorder-messages"),
-    _CALLED: ("alter-message", "drop-message", "hold-back-horizontal"),
+    _ORDERED: (
+        "beyond-the-share",
+        "hash-before-full",
+        "hold-back-downward",
+        "alter-message",
+        "drop-message",
+        "reorder-messages",
+    ),
+    _CALLED: ("alter-message", "drop-message", "hold-back-horizontal", "wrong-mark"),
+    _ASKING: ("omit-requested-key", "omit-requested-absence", "omit-requested-trie"),
 }
 """Cheats that only these chains make possible, or make most effective. They are tried more often
 there."""
@@ -64,6 +77,7 @@ _NAMES: Final = {
     _TIGHT: "tight budget",
     _ORDERED: "downward messages",
     _CALLED: "horizontal messages",
+    _ASKING: "requested keys",
 }
 
 
@@ -113,6 +127,9 @@ class Population:
         if stream.one_in(2):
             for _ in range(2):
                 network.send_downward(_FIRST + _ORDERED, stream.take(stream.between(0, 60)))
+        if stream.one_in(4):
+            for _ in range(3):
+                network.send_downward(_FIRST + _ORDERED, stream.take(_SHARE // 2))
         if stream.one_in(2):
             for sender in (0, 1):
                 network.send(_FIRST + sender, _FIRST + _CALLED, stream.take(stream.between(1, 60)))
@@ -135,8 +152,24 @@ class Population:
                 para, items, max_pov_size=1_300_000, reserve_minimum=True, max_trie_depth=5
             )
             return replace(spec, max_stored_keys=8, max_value_length=least)
+        if at == _ORDERED:
+            size = (MIN_BUDGET + 2 * _SHARE) * 100 // 85
+            return RuntimeSpec(para, items, max_pov_size=size, reserve_minimum=True)
+        if at == _ASKING:
+            return RuntimeSpec(para, items, extra_keys=self._asked(publishers))
         policies = {_NODES: CachePolicy.NODES, _NONE: CachePolicy.NONE}
         return RuntimeSpec(para, items, cache=policies.get(at, CachePolicy.SLOTS))
+
+    @staticmethod
+    def _asked(publishers: list[ParaId]) -> tuple[RelayStorageKey, ...]:
+        """Return relay keys that a chain requests: present and absent ones of every kind."""
+        child = derive_child_key(publishers[0])
+        return (
+            TopKey(para_head(publishers[1])),
+            TopKey(item_prefix("Mmr", "RootHash")),
+            ChildKey(child, published_key(publishers[0], 0)),
+            ChildKey(child, published_key(publishers[0], KEYS + 1)),
+        )
 
     def _read_keys(self, stream: Draws, publisher: ParaId) -> list[PubsubKey]:
         """Return the keys of a publisher that a chain reads.

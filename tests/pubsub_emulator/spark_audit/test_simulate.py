@@ -36,6 +36,7 @@ from pubsub_emulator.spark_audit.simulate.run import (
 from pubsub_emulator.spark_audit.simulate.score import NoTruth, score
 
 ROOT = Path(__file__).resolve().parents[3]
+NETWORKS = 4
 SMALL = Simulation(3, 60, "small", 250_000)
 NEVER_A_CHEAT = {"drop-and-restore"}
 """Ends in the canonical set whatever it does."""
@@ -46,7 +47,8 @@ pytestmark = pytest.mark.xdist_group("simulate")
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Simulated]:
     path = tmp_path_factory.mktemp("simulate") / "large"
-    return path, simulate(Simulation(2, 420, "11", 500_000), path, PythonMapper)
+    wanted = Simulation(NETWORKS, 420, "11", 500_000, unjudged=True)
+    return path, simulate(wanted, path, PythonMapper)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +91,7 @@ def test_the_audit_finds_every_planted_cheat_and_nothing_else(
     large: tuple[Path, Simulated], judged: AuditResult
 ) -> None:
     path, simulated = large
-    assert simulated.candidates >= 840
+    assert simulated.candidates >= NETWORKS * 420
     assert judged.candidates == simulated.candidates
     assert {row["status"] for row in judged.chains} == {"verified"}
     scored = score(path, judged.out)
@@ -129,7 +131,7 @@ def test_usual_proofs_are_large_and_every_chain_reads_five_publishers(
     assert min(receipt["median_pubsub_proof"] for receipt in simulated.receipts) >= 10 * 1024
     history = History.open(path)
     subscriptions = list(history.rows(history.files(schema.SUBSCRIPTIONS), []))
-    assert len(subscriptions) == 2 * population.CHAINS
+    assert len(subscriptions) == NETWORKS * population.CHAINS
     assert min(len(row["items"]) for row in subscriptions) >= 5
 
 
