@@ -59,6 +59,7 @@ IMPORTED_CLAIMS: Final[dict[str, str]] = {
     "blocks.runtime": _WORD,
     "blocks.descendants": "but for number and root of the first",
     "blocks.collator_peer_id": _WORD,
+    "blocks.claimed_max_pov": _WORD,
 }
 """Columns of imported rows in which a forgery may pass, and why."""
 _ONLY: Final = {"blocks.header": "no value", "blocks.proof": "reversed"}

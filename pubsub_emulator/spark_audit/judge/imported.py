@@ -35,6 +35,10 @@ _FOREIGN: Final = (
         "collator",
         "parent_state_root",
         "allowed_pov",
+        "claimed_max_pov",
+        "hashed_downward",
+        "hashed_horizontal",
+        "parent_head",
     ),
     *("unpruned", "strategy", "extrinsics"),
 )
