@@ -47,7 +47,7 @@ pytestmark = pytest.mark.xdist_group("simulate")
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Simulated]:
     path = tmp_path_factory.mktemp("simulate") / "large"
-    wanted = Simulation(NETWORKS, 420, "11", 500_000, unjudged=True)
+    wanted = Simulation(NETWORKS, 420, "14", 500_000, unjudged=True)
     return path, simulate(wanted, path, PythonMapper)
 
 
