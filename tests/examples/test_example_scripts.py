@@ -43,7 +43,7 @@ def test_the_readme_shows_the_example_of_ten_lines_as_it_is() -> None:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_an_example_is_short(script: Path) -> None:
-    """At most 70 lines: with 100 columns the formatter gives each argument of a long call a line."""
+    """At most 70 lines: the formatter gives each argument of a long call a line."""
     assert len(script.read_text(encoding="utf-8").splitlines()) <= 70
 
 

@@ -126,8 +126,10 @@ def test_a_flipped_byte_is_an_error_or_a_row_of_quarantine(
         ({}, "pubsub_history needs the option 'path'"),
         (
             {"path": "h", "tabel": "blocks"},
-            "pubsub_history has no option 'tabel'; it has chain, columns, faults, from,"
-            " maxBlocksPerTrigger, maxSegmentsPerTrigger, network, path, table",
+            (
+                "pubsub_history has no option 'tabel'; it has chain, columns, faults, from,"
+                " maxBlocksPerTrigger, maxSegmentsPerTrigger, network, path, table"
+            ),
         ),
         ({"path": "h", "table": "block"}, "option table is 'block'; it can be relay_headers"),
         ({"path": "h", "faults": "skip"}, "option faults is 'skip'; it can be fail, quarantine"),
