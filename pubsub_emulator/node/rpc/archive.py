@@ -162,19 +162,17 @@ def storage_diff(
 def _differing(call: Call, name: bytes, items: list[DiffItem], previous: bytes | None) -> Events:
     """Yield the events of a storage difference, after checking that the blocks are comparable."""
     block = call.find(name)
-    before = (
-        None
-        if block is None
-        else call.find(block.header.parent_hash if previous is None else previous)
-    )
-    if block is None or before is None:
-        why = f"the block{'' if block is None else ' to compare with'} is not kept"
-        yield {"event": "storageDiffError", "error": why}
+    if block is None:
+        yield {"event": "storageDiffError", "error": "the block is not kept"}
         return
-    above: Block | None = block
-    while above is not None and above.number > before.number:
-        above = call.find(above.header.parent_hash)
-    if above is not before:
+    before = call.find(block.header.parent_hash if previous is None else previous)
+    if before is None:
+        yield {"event": "storageDiffError", "error": "the block to compare with is not kept"}
+        return
+    ancestor: Block | None = block
+    while ancestor is not None and ancestor.number > before.number:
+        ancestor = call.find(ancestor.header.parent_hash)
+    if ancestor is not before:
         yield {
             "event": "storageDiffError",
             "error": "the block to compare with is no ancestor of the block",
