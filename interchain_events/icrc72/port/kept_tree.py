@@ -139,8 +139,8 @@ class KeptTree:
     def _neighbours(self, root: _Node, absent: bytes) -> list[bytes]:
         """Return the labels just before and after an absent one, as far as there are any.
 
-        A label of another length is compared as if zeros followed it, or as if it ended. It then
-        may equal a label that exists, which is shown as well as those beside it.
+        A label of another length is padded with zeros or cut off before it is compared. It may
+        then equal a label that exists. That label is returned along with its neighbours.
         """
         label = absent[:LENGTH].ljust(LENGTH, b"\0")
         differs = _first_difference(label, self._nearest(root, label).label)
@@ -156,8 +156,8 @@ class KeptTree:
         else:
             found.append(_first(node).label)
             has_after = True
-        # A neighbour that is not below this node is on the other side of the lowest fork at which
-        # the way turned away from it.
+        # A neighbour that is not below this node is on the other side of the deepest fork where the
+        # path took the other branch.
         for fork in reversed(path):
             if _bit(label, fork.bit):
                 if not has_before:

@@ -42,7 +42,7 @@ _PUBSUB: Final = b"pubsub"
     "storage relay 0x26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac",
 )
 def _storage(session: Session, chain: str, name: str | None = None, *keys: str) -> Iterator[Shown]:
-    """Show what a chain stores under an item or a raw key; without one, list the items.
+    """Show what a chain stores under an item or a raw key; without ITEM, list the items.
 
     ITEM may omit the pallet if the name is unique. KEYs select entries of a map, in the map's
     order. For a node that was not started by `pubsub serve`, ITEM is Pallet.Item and KEYs are SCALE

@@ -171,9 +171,9 @@ def apply_signed(
 ) -> DispatchOutcome:
     """Run an extrinsic as number `index` of the block that has begun in `storage`.
 
-    Raises `InvalidTransaction`, also for bytes that do not decode, and then changes nothing. Raises
-    also `MissingLibrary`. Emits `Withdraw`, the events of the call, `Deposit` of a refund,
-    `TransactionFeePaid`, and `ExtrinsicSuccess` or `ExtrinsicFailed`.
+    Raises `InvalidTransaction` and leaves the storage unchanged if the extrinsic is invalid or does
+    not decode. Raises `MissingLibrary`. Emits `Withdraw`, the events of the call, `Deposit` of a
+    refund, `TransactionFeePaid`, and `ExtrinsicSuccess` or `ExtrinsicFailed`.
     """
     try:
         checked = check(signing, storage, raw, room)

@@ -147,8 +147,8 @@ class Figure:
             seen += self.counts[value]
             for percent, rank in ranks.items():
                 if seen >= rank:
-                    # Rounding down must not make a percentile smaller than the minimum, which is
-                    # exact.
+                    # A coarse value is rounded down, and `least` is exact: a percentile must not
+                    # become smaller than it.
                     found.setdefault(f"p{percent}", max(value, self.least))
         return {
             "count": count,

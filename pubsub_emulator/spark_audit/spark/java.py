@@ -93,8 +93,8 @@ def java_version(home: Path) -> int | None:
 def make_shim(real_home: Path) -> Path:
     """Return a JAVA_HOME over `real_home` whose `bin/java` drops the flag.
 
-    It is made once for a user, in a cache directory. It is moved to its name as a whole, so that
-    another process never sees a part of it.
+    It is made once for a user, in a cache directory. It is built beside its place and then renamed,
+    so that another process never sees a part of it.
     """
     binary = real_home / "bin" / "java"
     script = (

@@ -55,8 +55,8 @@ def command(
 
     SOURCE is a scenario to run (a TOML file or a bundled name), the folder of a history or of a
     run, a session file that `write` made, or a single block: a fixture, a case of `pubsub fuzz`, a
-    finding of `pubsub evidence`. Blocks of files and of nodes are executed again. The page is one
-    HTML file that opens offline.
+    finding of `pubsub evidence`. Blocks read from files or from nodes are executed again. The page
+    is one HTML file that opens offline.
     """
     if (source is None) == (url is None):
         raise click.UsageError("give a SOURCE or --connect URL")

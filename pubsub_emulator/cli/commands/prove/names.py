@@ -38,7 +38,7 @@ class OwnNames:
         return key
 
     def _well_known(self, text: str) -> bytes:
-        """Return the key of a name without metadata."""
+        """Return the key of a name, without using metadata."""
         plain = plain_key(text)
         if plain is not None:
             return plain
