@@ -101,11 +101,6 @@ def self_authenticating(der: bytes) -> Principal:
     return Principal(sha224(der).digest() + b"\x02")
 
 
-def derived(registrant: Principal, nonce: bytes) -> Principal:
-    """Return the principal that `registrant` derives from a nonce."""
-    return Principal(sha224(bytes([len(registrant)]) + registrant + nonce).digest() + b"\x03")
-
-
 def canister_id(subnet: int, index: int) -> Principal:
     """Return the id of the canister number `index` of a subnet, counted from 0.
 
