@@ -401,11 +401,16 @@ def _compare_expanded(question: Question, answer: Answer, report: Differences) -
 
 
 def roots(oracle: Oracle, draw: random.Random, count: int, report: Differences) -> int:
-    """Compare the roots of `count` whole tries, each written in some steps and made at once."""
+    """Compare the roots of `count` whole tries, each written in some steps and made at once.
+
+    trie-db 0.32 panics in some removals beside a value at the empty key. No chain has such a key,
+    so these panics are counted, here and in `write`, and are not differences.
+    """
     done = 0
     while done < count:
         questions: list[Question] = []
         ours: list[tuple[str, str]] = []
+        at_empty_key: list[bool] = []
         for _ in range(BATCH // 4):
             version = draw.randrange(2)
             changes: list[tuple[bytes, bytes | None]] = list(_entries(draw).items())
@@ -416,15 +421,22 @@ def roots(oracle: Oracle, draw: random.Random, count: int, report: Differences) 
                 trie.update({key: value})
             whole = state_root(trie.items(), version)
             ours.append((hexed(trie.root()), hexed(whole)))
+            at_empty_key.append(any(key == b"" for key, _ in changes))
             question: Question = {"op": "write", "root": hexed(EMPTY_TRIE_ROOT), "nodes": []}
             pairs = [
                 [hexed(key), value if value is None else hexed(value)] for key, value in changes
             ]
             questions.append(question | {"version": version, "changes": pairs})
-        for question, found, answer in zip(questions, ours, oracle.ask(questions), strict=True):
-            report.answers["roots"] += 1
-            theirs = _root_of(answer)
-            report.compare("roots", question, found, (theirs, theirs))
+        answers = oracle.ask(questions)
+        for question, found, empty_key, answer in zip(
+            questions, ours, at_empty_key, answers, strict=True
+        ):
+            if empty_key and answer.get("error") == "Panic":
+                report.answers["roots: panics there beside the empty key"] += 1
+            else:
+                report.answers["roots"] += 1
+                theirs = _root_of(answer)
+                report.compare("roots", question, found, (theirs, theirs))
         done += len(questions)
     return done
 
@@ -489,7 +501,6 @@ def _written(
     proofs = oracle.ask([each.record for each in writes])
     for each, changed, recorded in zip(writes, roots, proofs, strict=True):
         if each.at_empty_key and changed.get("error") == "Panic":
-            # trie-db 0.32 panics in some removals beside a value at the empty key. No chain has it.
             report.answers["write: panics there beside the empty key"] += 1
         else:
             report.answers["write: roots"] += 1
