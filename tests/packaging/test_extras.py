@@ -97,6 +97,11 @@ CALLS: Final = (
     Call("prism", "prism status 00"),
     Call("prism", "prism submit operations.hex"),
     Call("prism", "prism subscribe --filter create-did"),
+    Call("audit", "prove history --top 0x00"),
+    Call("client", f"prove {NOBODY} --top 0x00"),
+    Call("client", f"prove tiny.toml --request {NOBODY}"),
+    Call("client", f"prove tiny.toml --top 0x00 --metadata {NOBODY}"),
+    Call("plot", "prove tiny.toml --top 0x00 --plot out/cost.svg"),
     Call("plot", "report history"),
     Call("audit", "run tiny.toml --out out/run --history out/history"),
     Call("audit", "score history history"),
@@ -224,7 +229,7 @@ def test_the_emulator_alone_brings_nothing_of_the_event_systems(
     found, new, old = printed.splitlines()
     assert found == "()"
     assert new == "No module named 'interchain_events'"
-    assert old.startswith("interchain_events.prism is now interchain_events.prism, and ")
+    assert old.startswith("pubsub_emulator.prism is now interchain_events.prism, and ")
     assert old.endswith("is not installed: `pip install interchain-events`")
     helped, toured = bare.pubsub(("--help",), ("tour",), cwd=tmp_path)
     _expect((helped, toured), 0, 0)
@@ -238,7 +243,7 @@ from importlib import import_module
 from pubsub_emulator.extension import extensions
 
 print(extensions())
-for name in ("interchain_events", "interchain_events.prism"):
+for name in ("interchain_events", "pubsub_emulator.prism"):
     try:
         import_module(name)
     except ModuleNotFoundError as error:
@@ -384,7 +389,7 @@ def test_audit(environment: Environments, recorded: Path) -> None:
             "--blocks",
             20,
             "--seed",
-            7,
+            8,
             "--out",
             "many",
             "--engine",
@@ -396,6 +401,7 @@ def test_audit(environment: Environments, recorded: Path) -> None:
         ("compare", "run/history", "run/history"),
         ("evidence", "audit"),
         ("inspect", "run/history"),
+        ("prove", "run/history", "--top", "System.Number"),
         ("explore", "run/history", "--out", "history.html"),
         ("migrate", "run/history"),
         ("import-relay-proofs", relay_proofs, "--out", "imported"),
@@ -443,9 +449,11 @@ def test_plot(environment: Environments, recorded: Path) -> None:
             "experiment",
         ),
         ("compare", "run/history", "run/history", "--all", "--plot", "changes"),
+        ("prove", "tiny.toml", "--top", "System.Number", "--plot", "cost.svg"),
         cwd=recorded,
     )
-    _expect(ended, 0, 0, 0)
+    _expect(ended, 0, 0, 0, 0)
+    assert (recorded / "cost.svg").is_file()
     assert (recorded / "report" / "report.html").is_file()
     assert (recorded / "experiment" / "pov-by-keys.png").is_file()
     assert (recorded / "changes" / "changes.svg").is_file()
@@ -559,9 +567,10 @@ def test_client(environment: Environments, folder: Path, node: str) -> None:
         ("step", "--connect", url),
         ("explore", "--connect", url, "--blocks", 2, "--out", "node.html"),
         ("conform", url, "--rule", "PS-1"),
+        ("prove", url, "--top", "System.Number"),
         cwd=folder,
     )
-    _expect(ended, 0, 0, 0, 0, 0)
+    _expect(ended, 0, 0, 0, 0, 0, 0)
 
 
 def test_node(environment: Environments, folder: Path, node: str) -> None:
