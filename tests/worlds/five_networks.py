@@ -40,6 +40,8 @@ from interchain_events.distributor.service.serve import served
 EACH = 4
 """Events that are published at each network, and at the distributor."""
 SECONDS = 600
+LOG_LINES = 20
+"""The number of lines of each log that a failure shows."""
 KINDS = {
     "alastria": "public adapter",
     "hashnet": "Substrate, node",
@@ -64,6 +66,13 @@ class Seen:
         return bool(self.on) and all(
             set(self.published) <= set(counts) for counts in (*self.on.values(), self.told)
         )
+
+    def missing(self) -> list[str]:
+        """Return the events that are not everywhere, each behind the name of the place."""
+        found: list[str] = []
+        for name, counts in {**self.on, "subscriber": self.told}.items():
+            found += [f"{name}: {wanted}" for wanted in self.published if wanted not in counts]
+        return found
 
     def doubled(self) -> list[str]:
         """What is anywhere twice; the subscriber knows repeated deliveries by their
@@ -121,8 +130,32 @@ async def _networks(
 
 
 async def demonstrate(folder: Path, public_url: str | None = None, chain_id: str = "2020") -> Seen:
-    """Play it. Raises `TimeoutError` where an event is not everywhere in time."""
-    model, seen = PublicAdapter("alastria", chain_id), Seen()
+    """Play the story and return the counts.
+
+    Raises `TimeoutError` if an event is not everywhere in time. Its text has the events that are
+    missing and the last lines of the programs' logs.
+    """
+    seen = Seen()
+    try:
+        await _play(folder, seen, public_url, chain_id)
+    except TimeoutError:
+        report = [f"killed: {', '.join(seen.killed)}", *seen.missing(), *_ends_of_logs(folder)]
+        raise TimeoutError("\n".join(report)) from None
+    return seen
+
+
+def _ends_of_logs(folder: Path) -> list[str]:
+    """Return the last lines of each program's log, behind the file's name."""
+    found: list[str] = []
+    for log in sorted(folder.glob("*.log")):
+        lines = log.read_text(encoding="utf-8").splitlines()
+        found += [f"{log.name}: {line}" for line in lines[-LOG_LINES:]]
+    return found
+
+
+async def _play(folder: Path, seen: Seen, public_url: str | None, chain_id: str) -> None:
+    """Play the story, and count in `seen`. Raises `TimeoutError`."""
+    model = PublicAdapter("alastria", chain_id)
 
     async def told(request: web.Request) -> web.Response:
         body: dict[str, Any] = await request.json()
@@ -169,7 +202,6 @@ async def demonstrate(folder: Path, public_url: str | None = None, chain_id: str
             await asyncio.sleep(1)
             for name, place in urls.items():
                 seen.on[name] = await _on(http, place, seen.published, is_public=name == "alastria")
-    return seen
 
 
 async def _ok(http: aiohttp.ClientSession, url: str, body: dict[str, Any]) -> None:
