@@ -172,9 +172,8 @@ def readers() -> Iterator[str]:
     """Every reader of untrusted input with its limits."""
     rows = []
     for each in all_rows():
-        limits = [*(limit.shown() for limit in each.limits), *([each.more] if each.more else [])]
         target = f"`{each.target}`" if each.target else ""
-        rows.append((each.what, f"`{each.reader}`", "; ".join(limits), each.bad, target))
+        rows.append((each.what, f"`{each.reader}`", each.shown_limits(), each.bad, target))
     yield from _table(("what", "reader", "at most", "a bad one gets", "target"), rows)
 
 

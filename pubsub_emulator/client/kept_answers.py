@@ -45,6 +45,8 @@ class KeptAnswers:
         self.reused = 0
         """The number of answers that were not asked for again."""
         self._new: dict[Path, bytes] = {}
+        """Answers that are not in the folder yet, by their files."""
+        self._new_bytes = 0
         self._used: set[Path] = set()
 
     @property
@@ -65,8 +67,10 @@ class KeptAnswers:
             return found
         answer = self.node.ask(method, *params)
         data = json.dumps(answer).encode()
-        if answer is not None and len(data) <= MOST_ANSWER:
+        has_room = self._new_bytes + len(data) <= MOST_KEPT
+        if answer is not None and len(data) <= MOST_ANSWER and has_room and path not in self._new:
             self._new[path] = data
+            self._new_bytes += len(data)
         return answer
 
     @contextmanager
@@ -83,6 +87,7 @@ class KeptAnswers:
             self._write()
         finally:
             self._new.clear()
+            self._new_bytes = 0
             self._used.clear()
 
     def _place(self, method: str, params: tuple[object, ...]) -> Path | None:
@@ -99,7 +104,7 @@ class KeptAnswers:
             return
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._make_room(sum(map(len, self._new.values())))
+            self._make_room(self._new_bytes)
             for path, data in self._new.items():
                 whole = path.with_suffix(f".{os.getpid()}")
                 whole.write_bytes(data)

@@ -23,6 +23,11 @@ class Limit:
     constant: str
     unit: str = ""
 
+    @property
+    def counts_bytes(self) -> bool:
+        """Whether the limit is a number of bytes."""
+        return not self.unit or self.unit.startswith("of ")
+
     def value(self) -> int:
         """The number; of a class's field, its default."""
         module, _, names = self.constant.partition(":")
@@ -34,7 +39,7 @@ class Limit:
     def shown(self) -> str:
         """The limit in words."""
         value = self.value()
-        if self.unit and not self.unit.startswith("of "):
+        if not self.counts_bytes:
             return f"{value:,} {self.unit}"
         for size, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
             if value % size == 0:
@@ -44,17 +49,27 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One reader, by file and name.
-
-    `more` is what bounds it beside the numbers; not every one has a `target`.
-    """
+    """One reader, by file and name."""
 
     what: str
     reader: str
     limits: tuple[Limit, ...]
+    within: tuple[str, ...]
+    """The rows of inputs of which this one is a part. Their limits in bytes hold for it, too."""
     more: str
+    """Other bounds, in words."""
     bad: str
     target: str
+    """The name of its target of `pubsub fuzz`, empty if there is none."""
+
+    def shown_limits(self) -> str:
+        """All limits in words."""
+        shown = [limit.shown() for limit in self.limits]
+        if self.within:
+            shown.append(f"the bytes of {' or '.join(self.within)}")
+        if self.more:
+            shown.append(self.more)
+        return "; ".join(shown)
 
 
 def rows_of(package: str) -> tuple[Row, ...]:
@@ -63,9 +78,17 @@ def rows_of(package: str) -> tuple[Row, ...]:
     rows = []
     for what, row in tomllib.loads(text).items():
         limits = tuple(_limit(package, row["reader"], limit) for limit in row.get("limits", ()))
-        bad = row.get("bad", "one line with file and field; exit code 2")
-        reader = f"{package}/{row['reader']}"
-        rows.append(Row(what, reader, limits, row.get("more", ""), bad, row.get("target", "")))
+        rows.append(
+            Row(
+                what=what,
+                reader=f"{package}/{row['reader']}",
+                limits=limits,
+                within=tuple(row.get("within", ())),
+                more=row.get("more", ""),
+                bad=row.get("bad", "one line with file and field; exit code 2"),
+                target=row.get("target", ""),
+            )
+        )
     return tuple(rows)
 
 

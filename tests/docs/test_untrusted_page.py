@@ -33,6 +33,18 @@ def test_a_row_names_code_that_is_there(row: Row) -> None:
         )
 
 
+def test_every_input_is_bounded_in_bytes() -> None:
+    """Its own limits count bytes, or those of each input that it is a part of."""
+    rows = {row.what: row for row in all_rows()}
+
+    def bounded(row: Row) -> bool:
+        if any(limit.counts_bytes for limit in row.limits):
+            return True
+        return bool(row.within) and all(bounded(rows[whole]) for whole in row.within)
+
+    assert not [row.what for row in rows.values() if not bounded(row)]
+
+
 def test_every_target_has_a_row_and_every_row_a_target() -> None:
     targets = {row.target for row in all_rows() if row.target}
     assert targets == {target.name for target in ALL} - STORIES

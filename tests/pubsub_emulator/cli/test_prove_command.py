@@ -228,6 +228,11 @@ def test_kept_answers_are_limited_in_bytes(tmp_path: Path, monkeypatch: pytest.M
             kept.ask("chain_getHeader", f"0x{number:064x}")
     sizes = [file.stat().st_size for file in tmp_path.iterdir()]
     assert 3_000 < sum(sizes) <= 5_000
+    with kept.accepted():  # more answers in one call than may be kept
+        for number in range(20, 40):
+            kept.ask("chain_getHeader", f"0x{number:064x}")
+    sizes = [file.stat().st_size for file in tmp_path.iterdir()]
+    assert 3_000 < sum(sizes) <= 5_000
     monkeypatch.setattr(kept_answers, "MOST_ANSWER", 500)
     with kept.accepted():
         kept.ask("chain_getHeader", f"0x{99:064x}")
