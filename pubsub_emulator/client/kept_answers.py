@@ -11,11 +11,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pubsub_emulator.client.live_state import NodeCalls
 from pubsub_emulator.files.untrusted import Unreadable, read_json
 from pubsub_emulator.primitives.hashing import blake2_256
+
+if TYPE_CHECKING:
+    # At run time it needs aiohttp, which only a call that asks a node needs.
+    from pubsub_emulator.client.live_state import NodeCalls
 
 MOST_KEPT: Final = 256 * 1_048_576
 """The maximum size of all kept answers in bytes. The oldest are removed first."""
@@ -39,7 +42,7 @@ def default_folder() -> Path:
 class KeptAnswers:
     """A node whose answers are kept. It is called like the node."""
 
-    def __init__(self, node: NodeCalls, folder: Path) -> None:
+    def __init__(self, node: "NodeCalls", folder: Path) -> None:
         self.node = node
         self.folder = folder
         self.reused = 0

@@ -362,12 +362,13 @@ def test_what_can_be_done_without_an_extra_is_done_and_the_rest_is_named(
     environment: Environments, folder: Path, command: Callable[..., str]
 ) -> None:
     bare = environment()
-    ran, measured = bare.pubsub(
+    proven, ran, measured = bare.pubsub(
+        ("prove", "tiny.toml", "--top", "System.Number", "--para", 3000),
         ("run", "tiny.toml", "--out", "bare"),
         ("experiment", "--sweep", "keys=2", "--set", "spread=2", "--out", "bare-experiment"),
         cwd=folder,
     )
-    _expect((ran, measured), 0, 0)
+    _expect((proven, ran, measured), 0, 0, 0)
     for ended, extra, words in (
         (ran, "audit", "no history was written: "),
         (measured, "plot", "no plot was drawn: "),
@@ -401,7 +402,7 @@ def test_audit(environment: Environments, recorded: Path) -> None:
         ("compare", "run/history", "run/history"),
         ("evidence", "audit"),
         ("inspect", "run/history"),
-        ("prove", "run/history", "--top", "System.Number"),
+        ("prove", "run/history", "--top", "Babe.CurrentSlot"),
         ("explore", "run/history", "--out", "history.html"),
         ("migrate", "run/history"),
         ("import-relay-proofs", relay_proofs, "--out", "imported"),

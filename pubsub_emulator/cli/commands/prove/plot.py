@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.commands.experiment.plot import NoPlotLibrary, specification
+import vl_convert
+
+from pubsub_emulator.cli.commands.experiment.plot import specification
 from pubsub_emulator.cli.commands.prove.names import OwnNames
 from pubsub_emulator.client.request_costs import BlockCost
-from pubsub_emulator.files.extras import brings
 from pubsub_emulator.laboratory.experiments.presets import Figure, Row
 
 MOST_BARS: Final = 60
@@ -16,11 +17,7 @@ _NAME: Final = 50
 
 
 def draw_costs(names: OwnNames, blocks: Sequence[BlockCost], file: Path) -> None:
-    """Draw the costs to a file, whose name ends with .svg or .png. Raises `NoPlotLibrary`."""
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise NoPlotLibrary(f"drawing needs {error.name}, {brings('plot')}") from error
+    """Draw the costs to a file, whose name ends with .svg or .png."""
     figure = _by_key(names, blocks[0]) if len(blocks) == 1 else _by_block(blocks)
     chart = specification(figure)
     if file.suffix == ".svg":

@@ -1,7 +1,7 @@
 """`pubsub prove`: the costs of a request as tables, a document, a proof file and a plot."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -97,6 +97,7 @@ def prove_source(
         raise click.UsageError("name the keys with --request, --top or --child")
     if plot is not None and plot.suffix not in {".svg", ".png"}:
         raise click.UsageError(f"--plot {plot}: a file that ends with .svg or .png")
+    draw = None if plot is None else _drawing()
     folder = None if no_cache else cache or default_folder()
     wanted = blocks_of(blocks)
     with opened(source, wanted, metadata, timeout, folder) as found:
@@ -116,12 +117,21 @@ def prove_source(
     if out is not None:
         write_whole(out, json.dumps(_proof_file(costs), indent=1) + "\n")
         say(f"written: {out}")
-    if plot is not None:
-        from pubsub_emulator.cli.commands.prove.plot import draw_costs
-
-        draw_costs(costs.names, costs.blocks, plot)
+    if plot is not None and draw is not None:
+        draw(costs.names, costs.blocks, plot)
         say(f"written: {plot}")
     return Result(_document(costs))
+
+
+def _drawing() -> Callable[[OwnNames, Sequence[BlockCost], Path], None]:
+    """Return the function that draws costs.
+
+    It is called before the work, which would be in vain without the extra. Raises
+    `ModuleNotFoundError`, from which the command names the extra.
+    """
+    from pubsub_emulator.cli.commands.prove.plot import draw_costs
+
+    return draw_costs
 
 
 # Tables
