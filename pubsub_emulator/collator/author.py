@@ -42,7 +42,7 @@ from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Inhere
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody
-from pubsub_emulator.runtime.rules import rules_of
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.trie import MissingNode
 from pubsub_emulator.trie.descent import Lookups
 
@@ -119,10 +119,11 @@ class Authored:
     """Signed extrinsics that were offered and cannot be part of the block."""
 
 
-def full_proof(relay: RelayAccess, spec: RuntimeSpec) -> FullProof:
+def full_proof(relay: RelayAccess, spec: RuntimeSpec, rules: Rules = SHIPPED) -> FullProof:
     """Prove the static keys and all requested keys, including values and absences.
 
-    Raises `MissingNode` if the relay chain's node does not prove a key.
+    `rules` are those that the collator has for the chain. Raises `MissingNode` if the relay chain's
+    node does not prove a key, and `RulesError` if the runtime names other rules.
     """
     nodes: dict[Hash, bytes] = {}
     found: dict[Hash, bytes] = {}
@@ -137,7 +138,7 @@ def full_proof(relay: RelayAccess, spec: RuntimeSpec) -> FullProof:
         nodes[node_hash] = found[node_hash]
         return nodes[node_hash]
 
-    rules = rules_of(spec.rules)
+    rules = rules.named(spec.rules)
     extra = RelayProofRequest(spec.extra_keys)
     relay.prove((*fixed_keys(spec.para_id), *extra.top()), extra.children(), found)
     top = Lookups(root, nodes, take)
@@ -180,13 +181,13 @@ def author(  # noqa: PLR0917  # a block has this many parts
     """
     storage = Storage(parent.state.fork())
     spec = runtime_spec(storage)
-    proof = full_proof(relay, spec)
+    proof = full_proof(relay, spec, parent.rules)
     messages = abridged(messages.tidy(), spec.messages_limit)
     ensure_room(spec, messages)
     storage.start_recording()
     calls = root_calls(spec, messages)
     walked = plan(
-        SubscriberView(storage, spec),
+        SubscriberView(storage, spec, parent.rules),
         relay.storage_root,
         proof.nodes,
         spec.budget(messages.weight),

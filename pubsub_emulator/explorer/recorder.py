@@ -38,6 +38,7 @@ from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.ledger import BlockLedger, make_ledger, own_state_bytes
 from pubsub_emulator.runtime.parachain.validate import judge_proof
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 Json = dict[str, object]
 K = TypeVar("K")
@@ -83,6 +84,7 @@ class Recorder(records.Observer):
     def __init__(self, names: Names | None = None, relay: RelayChain | None = None) -> None:
         self.names = names or Names()
         self.relay = relay
+        self.rules = SHIPPED if relay is None else relay.runtime.config.pubsub.rules
         self.chains: dict[ParaId, RecordedChain] = {}
         self.relay_blocks: list[Json] = []
         self.built = 0
@@ -134,7 +136,7 @@ class Recorder(records.Observer):
     def candidate(self, record: BlockRecord) -> None:
         """Add a candidate with everything that the page shows of it."""
         chain = self._chain(record.chain)
-        walked = walk_again(record, chain.state)
+        walked = walk_again(record, chain.state, self.rules)
         outcome, refusal = record.outcome, record.refusal
         deliveries = () if outcome is None else outcome.deliveries
         keys = [_number(self.keys, (each.publisher, each.key)) for each in deliveries]
@@ -251,7 +253,7 @@ def as_json(thing: object) -> bytes:
     return json.dumps(thing, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def walk_again(record: BlockRecord, state: State) -> Walked | None:
+def walk_again(record: BlockRecord, state: State, rules: Rules = SHIPPED) -> Walked | None:
     """Return the walk over a candidate's proof on `state`, the state of its parent.
 
     The walk of a valid block is in its record. The proof of an invalid block is walked again as far
@@ -267,7 +269,7 @@ def walk_again(record: BlockRecord, state: State) -> Walked | None:
     inherent, spec = record.candidate.inherent, runtime_spec(storage)
     weight = inherent.messages.weight
     storage.start_recording()
-    view = SubscriberView(storage, spec)
+    view = SubscriberView(storage, spec, rules)
     calls = root_calls(spec, inherent.messages)
     plan, _ = judge_proof(
         view, record.relay_storage_root, inherent.proof, spec.budget(weight), calls

@@ -12,14 +12,17 @@ from typing import Final
 
 from pubsub_emulator.collator.cheats import STRATEGIES, Situation, attempt, for_any_chain
 from pubsub_emulator.emulator.network import CollatorConfig, Network, NetworkConfig, ParachainConfig
+from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.laboratory.cases import JudgingContext
 from pubsub_emulator.laboratory.worlds import World
 from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.pubsub import key_from_data, node_cost
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.parachain.block import Candidate
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 PUBLISHER: Final = ParaId(1000)
 SUBSCRIBER: Final = ParaId(3000)
@@ -72,13 +75,14 @@ class Gain:
         }
 
 
-def cheat_gains(on_step: OnStep | None = None) -> list[Gain]:
+def cheat_gains(on_step: OnStep | None = None, rules: Rules = SHIPPED) -> list[Gain]:
     """Try every strategy on several blocks of generated worlds and return the gains."""
     gains = {name: Gain(name) for name in for_any_chain()}
     for number in range(WORLDS):
         if on_step is not None:
             on_step(f"world {number + 1} of {WORLDS}")
-        world = World(Draws(_SEED, f"world/{number}").take(32), proofs_only=False)
+        seed = Draws(_SEED, f"world/{number}").take(32)
+        world = World(seed, proofs_only=False, rules=rules)
         for block in range(3):
             _try_all(world.situation(), gains, Draws(_SEED, f"cheats/{number}/{block}"))
             world.advance()
@@ -147,7 +151,9 @@ class Delay:
         }
 
 
-def delays(blocks: int = 60, on_step: OnStep | None = None) -> Iterator[Delay]:
+def delays(
+    blocks: int = 60, on_step: OnStep | None = None, rules: Rules = SHIPPED
+) -> Iterator[Delay]:
     """Yield the delays for zero to nine cheating collators of ten.
 
     The cheating ones are neighbours in the order of turns, or as far apart as possible.
@@ -160,16 +166,19 @@ def delays(blocks: int = 60, on_step: OnStep | None = None) -> Iterator[Delay]:
                 bad = {at * COLLATORS // max(cheating, 1) for at in range(cheating)}
             else:
                 bad = set(range(cheating))
-            yield _delay(cheating, placement, bad, blocks)
+            yield _delay(cheating, placement, bad, blocks, rules)
 
 
-def _delay(cheating: int, placement: str, bad: set[int], blocks: int) -> Delay:
+def _delay(cheating: int, placement: str, bad: set[int], blocks: int, rules: Rules) -> Delay:
     """Measure the delays with the cheating collators at the places `bad`."""
     keys = tuple(sorted(key_from_data(f"{at}".encode()) for at in range(8)))
     collators = tuple(CollatorConfig((WITHHOLD,) if at in bad else ()) for at in range(COLLATORS))
-    subscriber = ParachainConfig(RuntimeSpec(SUBSCRIBER, {PUBLISHER: keys}), collators)
-    publisher = ParachainConfig.publisher(RuntimeSpec(PUBLISHER, {}))
-    network = Network(NetworkConfig((subscriber, publisher), seed=b"delays"))
+    subscriber = ParachainConfig(
+        RuntimeSpec(SUBSCRIBER, {PUBLISHER: keys}, rules=rules.digest), collators
+    )
+    publisher = ParachainConfig.publisher(RuntimeSpec(PUBLISHER, {}, rules=rules.digest))
+    relay = RelayConfig(pubsub=PubsubConfig(rules=rules))
+    network = Network(NetworkConfig((subscriber, publisher), relay, seed=b"delays"))
     waiting: dict[PubsubKey, int] = {}
     found: list[int] = []
     lost = 0

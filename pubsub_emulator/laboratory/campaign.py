@@ -39,6 +39,7 @@ from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.runtime.pallet_subscriber.plan import plan
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 Progress = Callable[[int, int | None], None]
 """Called with the number of cases done and the number wanted, or `None` if only time limits them.
@@ -168,6 +169,7 @@ def campaign(  # noqa: PLR0917  # the order in which the command line has them
     minutes: float | None = None,
     kept: Path | None = None,
     stop: Callable[[], bool] | None = None,
+    rules: Rules = SHIPPED,
 ) -> CampaignResult:
     """Try `cases` cheats with the named strategies, or with all.
 
@@ -175,15 +177,16 @@ def campaign(  # noqa: PLR0917  # the order in which the command line has them
     corpus, are replayed before. With `out`, the smallest surprise of each group is written into
     that folder. `minutes` and `stop` end the campaign after the case that is running. With `kept`,
     a folder, the campaign is guided by the cases in it and adds to them, and it continues where the
-    last one with this seed ended. Raises `UnknownStrategy`, `BadCorpus` or `BadCase`.
+    last one with this seed ended. Blocks are made and judged by `rules`. Raises `UnknownStrategy`,
+    `BadCorpus` or `BadCase`.
     """
     until = None if minutes is None else monotonic() + 60 * minutes
     start = seed if isinstance(seed, bytes) else str(seed).encode()
-    run = _Campaign(cases, start, strategies, on_progress, out, until, stop)
+    run = _Campaign(cases, start, strategies, on_progress, out, until, stop, rules=rules)
     run.replay(first)
     number = idle = 0
     if kept is not None:
-        earlier = read_corpus(kept)
+        earlier = read_corpus(kept, rules)
         run.replay(earlier)
         run.guide = Guide(kept)
         run.guide.remember(earlier)
@@ -228,6 +231,7 @@ class _Campaign:
     """Returns whether to end."""
     guide: Guide | None = None
     """The corpus that guides the campaign, if any."""
+    rules: Rules = SHIPPED
     tried: Counter[str] = field(default_factory=Counter)
     """How often each strategy had its turn in this world."""
 
@@ -258,7 +262,7 @@ class _Campaign:
         self.tried = Counter()
         # Three of four worlds judge only proofs, if any of the strategies changes only proofs.
         alone = bool(self.alone) and (number % 4 != 0 or len(self.alone) == len(self.strategies))
-        world = World(self.seed_of(f"world/{number}"), proofs_only=alone)
+        world = World(self.seed_of(f"world/{number}"), proofs_only=alone, rules=self.rules)
         for block in range(BLOCKS_A_WORLD):
             if self.over():
                 break

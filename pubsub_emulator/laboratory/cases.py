@@ -62,6 +62,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, r
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain import validate
 from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, Candidate, ChainHead
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 FORMAT = "pubsub-case/1"
 """The value of `format`."""
@@ -163,7 +164,8 @@ class Case:
         if self.block is None:
             storage = Storage(self.judging.parent.state.fork())
             return self.judging.judge_proof(
-                SubscriberView(storage, runtime_spec(storage)), self.changed_proof(steps)
+                SubscriberView(storage, runtime_spec(storage), self.judging.parent.rules),
+                self.changed_proof(steps),
             )
         return self.judging.judge(self.changed_block(self.block, steps))
 
@@ -215,9 +217,9 @@ class Case:
         return f"{{\n{body}\n}}\n"
 
     @staticmethod
-    def from_json(text: str) -> "Case":
-        """Return the case in the content of a file. Raises `BadCase`."""
-        return checked(_File, parse_json(text.encode(), "no case", BadCase), BadCase).case()
+    def from_json(text: str, rules: Rules = SHIPPED) -> "Case":
+        """Return the case in the content of a file, to be judged by `rules`. Raises `BadCase`."""
+        return checked(_File, parse_json(text.encode(), "no case", BadCase), BadCase).case(rules)
 
 
 class _File(BaseModel):
@@ -240,7 +242,7 @@ class _File(BaseModel):
     expected: tuple[str, ...]
     verdicts: tuple[str, ...]
 
-    def case(self) -> Case:
+    def case(self, rules: Rules) -> Case:
         """Return the case. Raises `BadCase`."""
         if (self.block is None) != (self.budget is not None):
             raise BadCase("budget: a case of a proof needs one, and a case of a block has none")
@@ -250,7 +252,13 @@ class _File(BaseModel):
             self.label,
             self.strategies,
             judging_context(
-                self.parent, self.state, self.relays, self.slot_now, self.root, self.budget
+                self.parent,
+                self.state,
+                self.relays,
+                self.slot_now,
+                self.root,
+                self.budget,
+                rules,
             ),
             tuple(map(unhex, self.seeds)),
             None if self.block is None else _block(self.block, proof),
@@ -269,6 +277,7 @@ def judging_context(  # noqa: PLR0917  # the fields of a case
     slot_now: int,
     root: str,
     budget: int | None,
+    rules: Rules = SHIPPED,
 ) -> JudgingContext:
     """Return the context in these fields of a case, with bytes as hexadecimal digits.
 
@@ -276,11 +285,11 @@ def judging_context(  # noqa: PLR0917  # the fields of a case
     """
     before = State.from_entries(state_entries("state", state.items(), BadCase))
     try:
-        validate.check_state(Storage(before))
+        validate.check_state(Storage(before), rules=rules)
     except (ScaleError, ImpossibleConfig) as fault:
         raise BadCase(f"state: {fault}") from fault
     return JudgingContext(
-        ChainHead(decoded("parent", Header.decode, parent, BadCase), before),
+        ChainHead(decoded("parent", Header.decode, parent, BadCase), before, rules),
         tuple((RelayBlockNumber(number), Hash(unhex(each))) for number, each in relays),
         Slot(slot_now),
         Hash(unhex(root)),
@@ -333,10 +342,10 @@ def write_case(case: Case, folder: Path) -> Path:
     return path
 
 
-def read_case(path: Path) -> Case:
-    """Return the case in a file. Raises `BadCase`."""
+def read_case(path: Path, rules: Rules = SHIPPED) -> Case:
+    """Return the case in a file, to be judged by `rules`. Raises `BadCase`."""
     try:
-        return Case.from_json(read_bytes(path, error=BadCase).decode())
+        return Case.from_json(read_bytes(path, error=BadCase).decode(), rules)
     except UnicodeDecodeError as fault:
         raise BadCase(f"{path}: not UTF-8 at byte {fault.start}") from fault
     except BadCase as fault:

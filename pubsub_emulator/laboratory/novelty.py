@@ -20,6 +20,7 @@ from pubsub_emulator.laboratory.mutation import Lines
 from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 FORMAT: Final = "pubsub-corpus/1"
 PROGRESS: Final = "progress.json"
@@ -117,7 +118,7 @@ def _part(kept: Made, draws: Draws) -> Made:
     return names, tuple(draws.sample(steps, 1 + draws.below(len(steps) - 1)))
 
 
-def read_corpus(folder: Path) -> list[Case]:
+def read_corpus(folder: Path, rules: Rules = SHIPPED) -> list[Case]:
     """Return the cases in a folder in the order of their names.
 
     The list is empty if there is no such folder. Raises `BadCase`.
@@ -127,7 +128,7 @@ def read_corpus(folder: Path) -> list[Case]:
         if folder.is_dir()
         else []
     )
-    return [read_case(path) for path in files[:MOST_KEPT]]
+    return [read_case(path, rules) for path in files[:MOST_KEPT]]
 
 
 def read_progress(folder: Path, seed: bytes) -> dict[str, object]:

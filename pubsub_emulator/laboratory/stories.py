@@ -30,7 +30,6 @@ from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, Runtim
 from pubsub_emulator.runtime.parachain.governance import subscriber_call, transact
 from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
 from pubsub_emulator.runtime.relay.hrmp import HrmpChannelId
-from pubsub_emulator.runtime.rules import rules_of
 
 PUBLISHERS: Final = (ParaId(1000), ParaId(2100))
 """A system parachain, and one that is registered as a publisher."""
@@ -317,7 +316,7 @@ class NetworkStory:
             for publisher, keys in spec.subscriptions.items():
                 if items.DISABLED_PUBLISHERS.contains(storage, publisher):
                     raise self._broken(f"{para} has disabled {publisher}, which did nothing odd")
-                child, places = rules_of(spec.rules).placed(publisher, keys)
+                child, places = self.network.rules.placed(publisher, keys)
                 rows = dict(state.child_entries(child))
                 for key, place in zip(keys, places, strict=True):
                     row, entry = delivered.get(storage, spec, publisher, key), rows.get(place)

@@ -36,6 +36,7 @@ from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 FORMAT: Final = "pubsub-verifier/1"
 CASES_A_BLOCK: Final = 12
@@ -347,19 +348,21 @@ def compare_verifiers(
     *,
     first: Iterable[Case] = (),
     stop: Callable[[], bool] = lambda: False,
+    rules: Rules = SHIPPED,
 ) -> Comparison:
     """Let our verifier and `judge` judge `cases` cases. They are the same for the same seed.
 
-    The blocks of the cases in `first` come first and are counted. The comparison ends earlier,
-    after the cases of a block, if `stop` returns true. Raises `UnknownStrategy`, and the errors of
-    `judge`.
+    Our verifier and the worlds have `rules`. The blocks of the cases in `first` come first and are
+    counted. The comparison ends earlier, after the cases of a block, if `stop` returns true. Raises
+    `UnknownStrategy`, and the errors of `judge`.
     """
     run = _Run(judge, cases, seed, strategies)
     for case in first:
         run.kept(case)
     number = 0
     while run.result.cases < cases and not stop():
-        world = World(Draws(run.seed, f"verifier/world/{number}").take(32), proofs_only=False)
+        seed_of_world = Draws(run.seed, f"verifier/world/{number}").take(32)
+        world = World(seed_of_world, proofs_only=False, rules=rules)
         for block in range(BLOCKS_A_WORLD):
             run.situation(world.situation(), f"{number}/{block}")
             if on_progress is not None:

@@ -32,10 +32,9 @@ from pubsub_emulator.runtime.framework.message_chains import (
 from pubsub_emulator.runtime.framework.relay_request import ChildKey, RelayStorageKey, TopKey
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import config
-from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.governance import set_code, subscriber_call, transact
-from pubsub_emulator.runtime.rules import Rules, rules_of
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.trie import Trie
 
 PARA = ParaId(3000)
@@ -104,12 +103,13 @@ class World:
     `situation()` is the next block to author, and `advance()` includes an honest one.
     """
 
-    def __init__(self, seed: bytes, *, proofs_only: bool) -> None:
+    def __init__(self, seed: bytes, *, proofs_only: bool, rules: Rules = SHIPPED) -> None:
         """Draw a world from a seed.
 
         With `proofs_only`, proofs are judged without their blocks and under budgets of any size.
         """
         self.draws = Draws(seed, "world")
+        self.rules = rules
         self.proofs_only = proofs_only
         self.seeds = tuple(self.draws.take(32) for _ in range(self.draws.between(1, 3)))
         self.stranger = self.draws.take(32)
@@ -121,7 +121,7 @@ class World:
             one, other = self.draws.sample(self.publishers, 2)
             other.pool = list(one.pool)
         self.spec = self._spec()
-        self.head = genesis(self.spec, tuple(map(public_key, self.seeds)))
+        self.head = genesis(self.spec, tuple(map(public_key, self.seeds)), rules=rules)
         self.number = RelayBlockNumber(self.draws.between(1, 50))
         self.senders = self.draws.sample(_SENDERS, self.draws.below(3))
         self.queues: dict[int, list[tuple[int, bytes]]] = {}
@@ -158,6 +158,7 @@ class World:
             meter_cache_reads=not draws.one_in(8),
             max_trie_depth=draws.choice((16, 16, 16, 3, 5, None)),
             handler=draws.choice(("observe", "store")),
+            rules=self.rules.digest,
         )
         if draws.one_in(3):
             spec = replace(spec, extra_keys=self._extra_keys(), charge_extra_keys=draws.one_in(3))
@@ -240,9 +241,7 @@ class World:
         if kind == 1 and self.relays:
             path: dict[Hash, bytes] = {}
             other = draws.choice(self.publishers)
-            self.relays[-1].prove(
-                (), dict((self._rules().placed(other.para, other.pool[:2]),)), path
-            )
+            self.relays[-1].prove((), dict((self.rules.placed(other.para, other.pool[:2]),)), path)
             return draws.choice(list(path.values()))
         if kind == 2:
             twin = next(
@@ -258,10 +257,7 @@ class World:
         return self._stored(draws.take(min(length, 40)) + bytes(max(length - 40, 0)), ttl)
 
     def _stored(self, value: bytes, ttl: int) -> bytes:
-        return self._rules().to_stored(PublishedEntry(value, ttl, self.number).encode())
-
-    def _rules(self) -> Rules:
-        return rules_of(self.spec.rules)
+        return self.rules.to_stored(PublishedEntry(value, ttl, self.number).encode())
 
     def _change(self, publisher: _Publisher) -> None:
         """Change a publisher's entries, or give it a defect."""
@@ -369,7 +365,7 @@ class World:
         faults: dict[bytes, str] = {}
         for publisher in self.publishers:
             rows = published[publisher.para]
-            child, keys = self._rules().placed(publisher.para, rows)
+            child, keys = self.rules.placed(publisher.para, rows)
             stored.setdefault(child, {}).update(zip(keys, rows.values(), strict=True))
             faults[child] = publisher.fault or faults.get(child, "")
         for child, placed in stored.items():
@@ -461,7 +457,7 @@ class World:
         candidate, outcome = build(
             storage, now.spec, now.parent.header, inherent, now.walked, now.slot, seed
         )
-        self.head = ChainHead(candidate.header, outcome.state)
+        self.head = self.head.followed(candidate.header, outcome.state)
         for queue, taken in now.messages.queues():
             del self.queues.get(queue or 0, [])[: len(taken)]
         self._now = None

@@ -13,6 +13,7 @@ from pubsub_emulator.runtime.framework.definitions import RuntimeVersion
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.parachain.accounts import parachain_accounts
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.xcm.description import type_names
 
 METADATA_VERSIONS: Final = runtime_metadata.VERSIONS
@@ -38,6 +39,8 @@ class At:
     """The state after the block."""
     genesis: Hash
     """The hash of the chain's block 0, which signatures include."""
+    rules: Rules = SHIPPED
+    """The rules of the network."""
 
     @property
     def runtime(self) -> ChainRuntime:

@@ -3,20 +3,21 @@
 Each rule has a seam, and the shipped rule is used for each seam that the file does not name. A file
 of rules has functions with the decorator `rule`, each with the name of its seam.
 
-The digest of the chosen file is a part of every runtime that is made. So relay chain, author,
-validator and audit find the same rules by the state alone, and a state whose rules are not loaded
-is refused.
+Rules are a value. They are passed to a runtime when it is built: to the relay chain's with the
+configuration of its pallet, to a parachain's with the `ChainHead` on which a block is made or
+judged. Nothing in this process is chosen or registered, so that networks with different rules can
+run side by side.
 
-    chosen()       the rules of networks that are made now
-    rules_of(d)    the loaded rules with digest `d`; empty bytes are the shipped rules
+The digest of the file is a part of a parachain's `:code`. `Rules.named` compares it with the rules
+that were passed, so that relay chain, author, validator and audit use the same rules, and a state
+that names others is refused.
 
 Rules must be pure functions, or two nodes disagree. If a rule raises, or its result does not have
 the type of the seam, `RuleFailed` names the file and line.
 """
 
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import CodeType
@@ -79,6 +80,17 @@ class Rules:
     decode: Callable[[bytes], tuple[bytes, int, int]] | None = None
     clock: Callable[[int, int], int] | None = None
     place: Callable[[int], tuple[bytes, bytes]] | None = None
+
+    def named(self, digest: bytes) -> "Rules":
+        """Return the rules that a runtime names by their digest, empty for the shipped rules.
+
+        They are these rules or the shipped ones. Raises `RulesError` if the runtime names others.
+        """
+        if digest == self.digest:
+            return self
+        if not digest:
+            return SHIPPED
+        raise RulesError(f"the rules 0x{digest.hex()} are not loaded; `--rules` names their file")
 
     def time(self, number: int, slot: bytes | None) -> RelayBlockNumber:
         """Return the time from which lifetimes count in relay block `number`.
@@ -182,8 +194,7 @@ SEAMS: Final[dict[str, Seam]] = {
 """The seams by name, in the order in which a published key meets them."""
 
 SHIPPED: Final = Rules()
-_LOADED: Final[dict[bytes, Rules]] = {b"": SHIPPED}
-_CHOSEN: Final = [SHIPPED]
+"""The rules of this program. Every process has them."""
 MARK: Final = "__pubsub_rule__"
 
 
@@ -278,41 +289,3 @@ def _is_place(result: object) -> bool:
         and len(result) == 2
         and all(isinstance(each, bytes) for each in result)
     )
-
-
-def load(rules: Rules) -> None:
-    """Load rules, so that states can name them."""
-    _LOADED[rules.digest] = rules
-
-
-def rules_of(digest: bytes) -> Rules:
-    """Return the loaded rules with that digest.
-
-    Raises `RulesError`.
-    """
-    found = _LOADED.get(digest)
-    if found is None:
-        raise RulesError(f"the rules 0x{digest.hex()} are not loaded; `--rules` names their file")
-    return found
-
-
-def chosen() -> Rules:
-    """Return the rules of networks that are made now."""
-    return _CHOSEN[-1]
-
-
-def choose(rules: Rules) -> None:
-    """Load rules and choose them for all networks that are made from now on."""
-    load(rules)
-    _CHOSEN[-1] = rules
-
-
-@contextmanager
-def using(rules: Rules) -> Iterator[None]:
-    """Choose rules for networks that are made in the block."""
-    load(rules)
-    _CHOSEN.append(rules)
-    try:
-        yield
-    finally:
-        _CHOSEN.remove(rules)

@@ -29,6 +29,7 @@ from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, InvalidBlock
 from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block, validate_block
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, FileEntry
 from pubsub_emulator.spark_audit.history.reader import Fault, History
@@ -67,6 +68,8 @@ class Judged:
     pre: Callable[[], tuple[Header, State]] = field(repr=False)
     """Returns the parent and the state on which it was judged. This can take long, as blocks may
     have to be executed."""
+    rules: Rules = SHIPPED
+    """The rules by which the record's side executes it."""
 
     @property
     def occasion(self) -> Occasion:
@@ -271,12 +274,13 @@ class HistoryRecord:
     Imported relay proofs are left out.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, rules: Rules = SHIPPED) -> None:
         """Read the manifests of a history.
 
         Raises `CommitError` if there is no history, and `CompareError` if a manifest is damaged.
         """
         self.path = path
+        self.rules = rules
         self.history = History.open(path)
         if self.history.faults:
             fault = self.history.faults[0]
@@ -348,6 +352,7 @@ class _Segment:
                 Hash(row["state_root"] if included else row["parent_state_root"]),
                 tuple(tuple(each[name] for name in DELIVERED) for each in found),
                 lambda position=row["position"]: self.before(position),  # type: ignore[misc]  # a default binds the value of now
+                self.record.rules,
             )
         # The nodes are large. They are read again if they are needed once more.
         self.__dict__.pop("nodes", None)
@@ -388,7 +393,8 @@ class _Segment:
             if row["status"] == "included":
                 candidate = self.candidate(row)
                 try:
-                    state = validate_block(ChainHead(parent, state), candidate, _relay(row)).state
+                    head = ChainHead(parent, state, self.record.rules)
+                    state = validate_block(head, candidate, _relay(row)).state
                     parent = candidate.header
                 except InvalidBlock as invalid:
                     where = f"chain {row['chain']}, position {row['position']}"
@@ -430,7 +436,8 @@ def _executed(label: str, block: Judged, notes: list[str]) -> State:
     Note it if verdict or state root differ from the record's.
     """
     parent, state = block.pre()
-    outcome, refusal = judge_block(ChainHead(parent, state), block.candidate, block.relay)
+    head = ChainHead(parent, state, block.rules)
+    outcome, refusal = judge_block(head, block.candidate, block.relay)
     verdict = None if refusal is None else refusal.verdict.value
     state = state if outcome is None else outcome.state
     if verdict != block.verdict:

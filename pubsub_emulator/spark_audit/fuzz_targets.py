@@ -197,13 +197,7 @@ def _read_finding(path: Path) -> str:
 
 def _evidence() -> Iterable[bytes]:
     for case, candidate, context in judged_blocks():
-        yield block_evidence(
-            case.judging.parent.header,
-            case.judging.parent.state,
-            candidate,
-            context,
-            Recorded(None),
-        )
+        yield block_evidence(case.judging.parent, candidate, context, Recorded(None))
     header = candidate.header.encode()
     yield equivocation_evidence(bytes(32), header, header)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from pubsub_emulator.emulator.relay.runtime import AddedPallet
+    from pubsub_emulator.runtime.rules import Rules
 
 T = TypeVar("T")
 FC = TypeVar("FC", bound=Callable[..., Any])
@@ -213,23 +214,21 @@ own_cheats: Final = click.option(
 )
 
 
-def _choose_rules(
-    _context: click.Context, _parameter: click.Parameter, path: Path | None
-) -> Path | None:
-    if path is not None:
-        from pubsub_emulator.emulator.user_file import read_rules
-        from pubsub_emulator.runtime.rules import choose
+def _read_rules(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> "Rules":
+    if path is None:
+        from pubsub_emulator.runtime.rules import SHIPPED
 
-        choose(read_rules(path))
-    return path
+        return SHIPPED
+    from pubsub_emulator.emulator.user_file import read_rules
+
+    return read_rules(path)
 
 
 rules: Final = click.option(
     "--rules",
     type=FILE,
     is_eager=True,
-    expose_value=False,
-    callback=_choose_rules,
+    callback=_read_rules,
     metavar="FILE",
     help=(
         "Python file with rules of your own in place of the shipped ones;"

@@ -1,10 +1,15 @@
 """`pubsub lab`: its arguments and help."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option
+
+if TYPE_CHECKING:
+    from pubsub_emulator.runtime.rules import Rules
 
 
 @click.command(
@@ -24,7 +29,9 @@ from pubsub_emulator.cli.base.options import option
 @option(
     "--history", type=options.POSITIVE, default=16384, help="Relay blocks that are kept to look at."
 )
-def command(scenario: str | None, *, port: int, no_open: bool, history: int) -> None:
+def command(
+    scenario: str | None, *, rules: "Rules", port: int, no_open: bool, history: int
+) -> None:
     """See, step and attack the network of SCENARIO in a browser, until Ctrl-C.
 
     SCENARIO is a TOML file or a bundled name, by default `node`. A development node is started on
@@ -36,5 +43,6 @@ def command(scenario: str | None, *, port: int, no_open: bool, history: int) -> 
     from pubsub_emulator.cli.commands.serve.run import Serve, serve
     from pubsub_emulator.node.server.options import Build, Options
 
-    given = Serve(Options(port=port, build=Build.MANUAL, history=history, dev=True))
+    options_ = Options(port=port, build=Build.MANUAL, history=history, dev=True)
+    given = Serve(options_, rules=rules)
     serve(scenario, given, None if no_open else webbrowser.open)

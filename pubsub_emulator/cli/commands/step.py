@@ -3,12 +3,16 @@
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option
+
+if TYPE_CHECKING:
+    from pubsub_emulator.runtime.rules import Rules
 
 
 @click.command(
@@ -46,6 +50,7 @@ def command(
     fork: str | None,
     fork_para: tuple[str, ...],
     accounts: bool,
+    rules: "Rules",
 ) -> None:
     """Step through the network of SCENARIO in a terminal session.
 
@@ -73,7 +78,7 @@ def command(
             raise click.UsageError(f"--accounts cannot be given with --connect: {why}")
         if fork or fork_para:
             raise click.UsageError("--fork cannot be given with --connect; give a SCENARIO")
-        with closing(Session.at(str(url))) as remote:
+        with closing(Session.at(str(url), rules)) as remote:
             sys.exit(run_session(remote))
     path = Path(scenario)
     with opened(fork, fork_para) as forks:
@@ -81,7 +86,9 @@ def command(
             if accounts:
                 why = "its file determines whether chains have accounts"
                 raise click.UsageError(f"--accounts cannot be given with a saved session: {why}")
-            session = resume(path, forks)
+            session = resume(path, forks, rules)
         else:
-            session = Session.of(find_scenario(scenario), accounts=accounts, forks=forks)
+            session = Session.of(
+                find_scenario(scenario, rules), accounts=accounts, forks=forks, rules=rules
+            )
         sys.exit(run_session(session))

@@ -14,6 +14,7 @@ from pubsub_emulator.node.rpc.errors import RpcError
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 RELAY: Final = "relay"
 
@@ -70,14 +71,19 @@ class InProcess(NodeApi):
     """A scenario's network in this process."""
 
     def __init__(
-        self, scenario: Scenario, *, accounts: bool = False, forks: Forks = NO_FORKS
+        self,
+        scenario: Scenario,
+        *,
+        accounts: bool = False,
+        forks: Forks = NO_FORKS,
+        rules: Rules = SHIPPED,
     ) -> None:
         """`accounts` gives all chains that profile.
 
         Raises as `Simulation` for a scenario that cannot work.
         """
         self.forks = forks
-        self._node = LocalNode(Simulation(scenario, accounts=accounts, forks=forks))
+        self._node = LocalNode(Simulation(scenario, accounts=accounts, forks=forks, rules=rules))
 
     def local(self) -> LocalNode:
         """The node."""

@@ -34,20 +34,25 @@ from pubsub_emulator.files.untrusted import read_json
 from pubsub_emulator.node.chain.lines import FORMAT, document
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import U32_MAX
-from pubsub_emulator.runtime.rules import chosen
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 _FIELDS: Final = ("format", "scenario", "commands", "block", "hash")
 MOST_COMMANDS: Final = 100_000
 MOST_BLOCKS: Final = 1_000_000
 
 
-def play(path: Path, begun: Callable[[Simulation], object], advance: Advance) -> Session:
+def play(
+    path: Path,
+    begun: Callable[[Simulation], object],
+    advance: Advance,
+    rules: Rules = SHIPPED,
+) -> Session:
     """Play a file's commands as `read` does.
 
     `begun` gets the network before the first command, `advance` gets the number of blocks so far.
     """
     made: list[Session] = []
-    for page in read(path, made, lambda session: begun(session.simulation)):
+    for page in read(path, made, lambda session: begun(session.simulation), rules=rules):
         if isinstance(page, Doing):
             advance(page.done, page.total)
     return made[0]
@@ -130,9 +135,9 @@ def _ensure_same_fork(path: Path, content: dict[str, object], forks: Forks) -> N
     )
 
 
-def _ensure_same_rules(path: Path, wanted: object) -> None:
-    """Check that a file's session was made with the chosen rules. Raises `CommandError`."""
-    given = hexed(chosen().digest)
+def _ensure_same_rules(path: Path, wanted: object, rules: Rules) -> None:
+    """Check that a file's session was made with these rules. Raises `CommandError`."""
+    given = hexed(rules.digest)
     if wanted != given:
         raise CommandError(
             f"{path}: rules: the session was made with {str(wanted)[:66]}, and the rules here are"
@@ -145,6 +150,7 @@ def read(
     into: list[Session],
     begun: Callable[[Session], object] = lambda _session: None,
     forks: Forks = NO_FORKS,
+    rules: Rules = SHIPPED,
 ) -> Iterator[Shown]:
     """Play a file's commands in a new session and add it to `into` if it ends at the file's block.
 
@@ -156,9 +162,12 @@ def read(
     content = read_document(path)
     accounts = bool(content.get("accounts"))
     _ensure_same_fork(path, content, forks)
-    _ensure_same_rules(path, content.get("rules", "0x"))
+    _ensure_same_rules(path, content.get("rules", "0x"), rules)
     session = Session.of(
-        parse_document(content["scenario"], str(path)), accounts=accounts, forks=forks
+        parse_document(content["scenario"], str(path), rules),
+        accounts=accounts,
+        forks=forks,
+        rules=rules,
     )
     first = session.facts.first
     if content["block"] - first > MOST_BLOCKS:

@@ -49,6 +49,7 @@ from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.framework.system import EVENTS, ExtrinsicFailed
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec, runtime_spec
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 T = TypeVar("T")
 
@@ -86,8 +87,10 @@ class Checkpoint:
 class Session:
     """Commands over the network of a node."""
 
-    def __init__(self, node: NodeApi) -> None:
+    def __init__(self, node: NodeApi, rules: Rules = SHIPPED) -> None:
         """Raises `ClientError` where no node answers."""
+        self.rules = rules
+        """The rules by which the relay chain's entries are read."""
         self.node = node
         self.journal: list[tuple[int, str]] = []
         """Lines that built blocks or changed the network, each with the relay block after which it
@@ -114,15 +117,22 @@ class Session:
         self.scenario_names = self.setting.key_names()
 
     @classmethod
-    def of(cls, scenario: Scenario, *, accounts: bool = False, forks: Forks = NO_FORKS) -> Self:
+    def of(
+        cls,
+        scenario: Scenario,
+        *,
+        accounts: bool = False,
+        forks: Forks = NO_FORKS,
+        rules: Rules = SHIPPED,
+    ) -> Self:
         """A session over a scenario's network; `accounts` gives all chains that profile.
 
         Raises as `Simulation`.
         """
-        return cls(InProcess(scenario, accounts=accounts, forks=forks))
+        return cls(InProcess(scenario, accounts=accounts, forks=forks, rules=rules), rules)
 
     @classmethod
-    def at(cls, url: str) -> Self:
+    def at(cls, url: str, rules: Rules = SHIPPED) -> Self:
         """A session over the node at a ws:// or http:// URL. Raises `ClientError`."""
         from pubsub_emulator.cli.session.remote import (
             RemoteNode,
@@ -130,7 +140,7 @@ class Session:
 
         node = RemoteNode(url)
         try:
-            return cls(node)
+            return cls(node, rules)
         except BaseException:
             node.close()
             raise

@@ -219,6 +219,6 @@ def _load(session: Session, file: str) -> Iterator[Shown]:
     """Load a file that `write` made. Snapshots and branches of this session are dropped."""
     path = Path(file)
     made: list[Session] = []
-    yield from saved.read(path, made, forks=session.simulation.forks)
+    yield from saved.read(path, made, forks=session.simulation.forks, rules=session.rules)
     session.become(made[0])
     yield Line(f"{path}: {session.facts.name} at relay block {session.number}")

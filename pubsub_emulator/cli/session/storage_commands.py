@@ -20,7 +20,6 @@ from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
-from pubsub_emulator.runtime.rules import chosen
 
 STORAGE: Final[list[Command]] = []
 
@@ -163,7 +162,7 @@ def _child(
         )
         return
     para = session.para(publisher, "a publisher's id is a whole number")
-    child, (prefix,) = chosen().placed(para, (b"",))
+    child, (prefix,) = session.rules.placed(para, (b"",))
     if child not in state.children:
         raise CommandError(f"{para} has no child trie: it has published nothing")
     storage = Storage(state)
@@ -181,14 +180,14 @@ def _child(
     if held is None:
         raise CommandError(f"{para} has published nothing under {name}")
     yield _entries(session, para, iter([(bytes(wanted), held)]))
-    yield Line(f"value: {words(chosen().read(held).value, None)}")
+    yield Line(f"value: {words(session.rules.read(held).value, None)}")
 
 
 def _entries(session: Session, para: ParaId, entries: Iterator[tuple[bytes, bytes]]) -> Grid:
     now = RelayBlockNumber(session.number)
     rows = []
     for key, held in entries:
-        entry = chosen().read(held)
+        entry = session.rules.read(held)
         ttl = ttl_words(ttl_state(entry.ttl, entry.when_inserted, now))
         rows.append(
             (
@@ -219,7 +218,7 @@ def _cache(session: Session, subscriber: str, publisher: str | None = None) -> I
     rows: list[tuple[str | int, ...]] = []
     for para, keys in spec.subscriptions.items():
         got = sum(delivered.get(storage, spec, para, key) is not None for key in keys)
-        newest = relay.child_root(chosen().placed(para, ())[0])
+        newest = relay.child_root(session.rules.placed(para, ())[0])
         root = (
             "none yet"
             if para not in roots

@@ -24,6 +24,7 @@ from pubsub_emulator.cli.session.completion import complete
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -159,11 +160,11 @@ def _history() -> "History":
     return FileHistory(folder / HISTORY)
 
 
-def resume(path: Path, forks: Forks = NO_FORKS) -> Session:
+def resume(path: Path, forks: Forks = NO_FORKS, rules: Rules = SHIPPED) -> Session:
     """The session in a file that `write` made. Raises `CommandError`, `SettingsError`."""
     made: list[Session] = []
     with bar() as advance:
-        for page in saved.read(path, made, forks=forks):
+        for page in saved.read(path, made, forks=forks, rules=rules):
             if isinstance(page, Doing):
                 advance(page.done, page.total, page.what)
     return made[0]

@@ -22,7 +22,6 @@ from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.cards import Picture, picture_of_proof
 from pubsub_emulator.explorer.words import Names
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.runtime.rules import chosen
 from pubsub_emulator.trie import StateTrie
 
 TRIALS: Final[list[Command]] = []
@@ -115,7 +114,7 @@ def _proof(session: Session, kind: str, chain: str, words: tuple[str, ...]) -> P
     trie: StateTrie | None
     if kind == "child":
         para = session.para(chain, "a publisher's id is a whole number")
-        child, keys = chosen().placed(para, [session.key(word) for word in words])
+        child, keys = session.rules.placed(para, [session.key(word) for word in words])
         trie = session.state(RELAY).children.get(child)
         if trie is None:
             raise CommandError(f"{para} has no child trie: it has published nothing")

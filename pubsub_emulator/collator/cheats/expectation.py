@@ -21,7 +21,6 @@ from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
 from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, Verdict
 from pubsub_emulator.runtime.parachain.signed_body import BadBody
 from pubsub_emulator.runtime.parachain.storage import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
-from pubsub_emulator.runtime.rules import rules_of
 
 
 def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
@@ -77,7 +76,7 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
         found.append(Verdict.ROOT_MISMATCH)
     found += against
     complete = Verdict.OMITTED_BELOW_BUDGET not in against and present.issuperset(walked.taken)
-    checks = rules_of(situation.spec.rules).checks
+    checks = situation.rules.checks
     if checks is not None:
         counted = checks(tuple(each.value for each in found))
         found = [each for each in found if each.value in counted]

@@ -16,7 +16,6 @@ from pubsub_emulator.primitives.storage_keys import child_root_key
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.pallet_subscriber.storage import CACHE_INFO, CACHED_TRIE_NODES
 from pubsub_emulator.runtime.parachain.block import Verdict
-from pubsub_emulator.runtime.rules import rules_of
 
 _OMITTED = Verdict.OMITTED_BELOW_BUDGET
 _ROOT = Verdict.ROOT_MISMATCH
@@ -79,7 +78,7 @@ def omit_child_root_path(situation: Situation, draws: Draws) -> Proposal:
     if para is None:
         return None
     path: dict[Hash, bytes] = {}
-    child, _ = rules_of(situation.spec.rules).placed(para, ())
+    child, _ = situation.rules.placed(para, ())
     situation.relay.prove((child_root_key(child),), {}, path)
     taken, static = situation.walked.taken, situation.proof.static_nodes
     return drops(node_hash for node_hash in path if node_hash in taken and node_hash not in static)
@@ -188,7 +187,7 @@ def add_unsubscribed_path(situation: Situation, draws: Draws) -> Proposal:
         situation.relay.prove((draws.take(32),), {}, path)
     else:
         keys = [PubsubKey(draws.take(32)) for _ in range(4)]
-        situation.relay.prove((), dict((rules_of(situation.spec.rules).placed(para, keys),)), path)
+        situation.relay.prove((), dict((situation.rules.placed(para, keys),)), path)
     taken = situation.walked.taken
     added = tuple(Add(node) for node_hash, node in path.items() if node_hash not in taken)
     return added or None

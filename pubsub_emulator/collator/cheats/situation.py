@@ -23,7 +23,7 @@ from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_bloc
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody, SignedBody
 from pubsub_emulator.runtime.parachain.validate import RelayContext
-from pubsub_emulator.runtime.rules import rules_of
+from pubsub_emulator.runtime.rules import Rules
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,14 +69,19 @@ class Situation:
         return runtime_spec(self.storage)
 
     @cached_property
+    def rules(self) -> Rules:
+        """The rules that the runtime names."""
+        return self.parent.rules.named(self.spec.rules)
+
+    @cached_property
     def view(self) -> SubscriberView:
         """The subscriber's pre-state."""
-        return SubscriberView(self.storage, self.spec)
+        return SubscriberView(self.storage, self.spec, self.rules)
 
     @cached_property
     def proof(self) -> FullProof:
         """The full proof of the relay parent."""
-        return full_proof(self.relay, self.spec)
+        return full_proof(self.relay, self.spec, self.rules)
 
     @property
     def allowed(self) -> int:
@@ -143,7 +148,7 @@ class Situation:
             return self.proof
         key = (relay.number, relay.storage_root)
         if key not in self.memo:
-            self.memo[key] = full_proof(relay, self.spec)
+            self.memo[key] = full_proof(relay, self.spec, self.rules)
         return self.memo[key]
 
     def listed(self, relay: RelayAccess) -> list[bytes]:
@@ -177,12 +182,12 @@ class Situation:
             nodes = dict(nodes)
             for para, keys in strange.items():
                 if keys:
-                    relay.prove((), dict((rules_of(self.spec.rules).placed(para, keys),)), nodes)
+                    relay.prove((), dict((self.rules.placed(para, keys),)), nodes)
         storage = self.storage
         if pretend is not None:
             storage = Storage(self.parent.state.fork())
             pretend(storage)
-        view = SubscriberView(storage, self.spec if spec is None else spec)
+        view = SubscriberView(storage, self.spec if spec is None else spec, self.rules)
         allowed = self.allowed if budget is None else budget
         return plan(view, relay.storage_root, nodes, allowed, self.calls_in(self.messages))
 

@@ -16,6 +16,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
     RuntimeSpec,
     decode_spec,
     merge_subscriptions,
+    rules_for,
 )
 from pubsub_emulator.runtime.parachain.governance import check_runtime, transact
 
@@ -188,6 +189,7 @@ def _change(network: Network, para: int, **changes: Any) -> int:
 
 def _order(network: Network, spec: RuntimeSpec) -> int:
     """Check a runtime, send it to its parachain, and remember it as the newest one."""
+    rules_for(spec, network.rules)
     check_runtime(spec)
     network.upgrade(spec)
     network.ordered[spec.para_id] = spec

@@ -9,6 +9,7 @@ from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.fork import Fork
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,14 @@ class NetworkConfig:
     the block a second time. The history is the same, but only cheating collators and later audits
     exercise the verifier.
     """
+
+    @property
+    def rules(self) -> Rules:
+        """Return the rules of the relay chain.
+
+        A parachain's runtime names them, or the shipped ones.
+        """
+        return self.relay.pubsub.rules
 
 
 def with_forks(config: NetworkConfig, forks: Forks) -> NetworkConfig:

@@ -59,6 +59,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
 )
 from pubsub_emulator.runtime.parachain.governance import set_code, transact
 from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 
 class UnknownCall(PubsubError):
@@ -94,6 +95,7 @@ class Network:
                 make_collators(config.seed, each.spec.para_id, each.collators),
                 each.pace,
                 each.fork,
+                config.rules,
             )
             for each in sorted(config.parachains, key=lambda each: each.spec.para_id)
         }
@@ -137,13 +139,14 @@ class Network:
         max_stored_keys: int | None = None,
         fork: Fork | None = None,
         parachain_forks: Mapping[int, Fork] | None = None,
+        rules: Rules = SHIPPED,
     ) -> "Network":
         """Return a small network. Raises `BadRequest`.
 
         `subscribers` are `{subscriber: {publisher: keys}}`. `collators` are the cheats of each
         author of a parachain, for instance `{2000: [(), ("omit-node",)]}`. The arguments from
         `cache` on are fields of a scenario, with sizes in bytes. Chains continue from `fork` and
-        `parachain_forks`, if given.
+        `parachain_forks`, if given. `rules` replace shipped rules.
         """
         subscribed = {
             ParaId(para): merge_subscriptions(
@@ -153,7 +156,7 @@ class Network:
         }
         ttls = arguments.member(TtlPolicy, ttl_policy, "ttl_policy")
         limits = _given(max_value_length=max_value_length, max_stored_keys=max_stored_keys)
-        relay = RelayConfig(pubsub=PubsubConfig(ttl_policy=ttls, **limits))
+        relay = RelayConfig(pubsub=PubsubConfig(ttl_policy=ttls, rules=rules, **limits))
         size = _given(max_pov_size=max_pov_size)
         policy = arguments.member(CachePolicy, cache, "cache")
         given = (collators or {}).items()
@@ -167,13 +170,22 @@ class Network:
         chains = []
         for para, items in subscribed.items():
             spec = RuntimeSpec(
-                para, items, cache=policy, reserve_minimum=reserve_minimum, **size, **limits
+                para,
+                items,
+                cache=policy,
+                reserve_minimum=reserve_minimum,
+                rules=rules.digest,
+                **size,
+                **limits,
             )
             chains.append(
                 ParachainConfig(spec, authors[para]) if para in authors else ParachainConfig(spec)
             )
         others = (para for para in publishing if para not in subscribed)
-        chains += [ParachainConfig.publisher(RuntimeSpec(para, {}, **limits)) for para in others]
+        chains += [
+            ParachainConfig.publisher(RuntimeSpec(para, {}, rules=rules.digest, **limits))
+            for para in others
+        ]
         registered = tuple(para for para in publishing if not relay.pubsub.is_system(para))
         config = NetworkConfig(tuple(chains), relay, registered, seed=seed.encode())
         return Network(with_forks(config, Forks(fork, parachain_forks or {})))
@@ -190,6 +202,11 @@ class Network:
     def number(self) -> RelayBlockNumber:
         """Return the newest relay block's height."""
         return self.relay.number
+
+    @property
+    def rules(self) -> Rules:
+        """Return the rules of the relay chain, which are those of its parachains as well."""
+        return self.config.rules
 
     def parachain(self, para: int) -> Parachain:
         """Return a parachain by its id. Raises `UnknownParachain`."""

@@ -25,6 +25,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.pallets import PARACHAIN
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.xcm import Publish, decode, encode_instruction, message_of
 
 MESSAGE_BYTES: Final = 60_000
@@ -108,14 +109,18 @@ class Parachain:
 
     @staticmethod
     def start(
-        spec: RuntimeSpec, collators: tuple[Collator, ...], pace: Pace, fork: Fork | None = None
+        spec: RuntimeSpec,
+        collators: tuple[Collator, ...],
+        pace: Pace,
+        fork: Fork | None = None,
+        rules: Rules = SHIPPED,
     ) -> "Parachain":
         """Return a parachain at its genesis, on the state of `fork` if given.
 
-        Raises `ImpossibleConfig`.
+        `rules` are those of its network. Raises `ImpossibleConfig`.
         """
         state = None if fork is None else base(fork, PARACHAIN)
-        head = genesis(spec, tuple(collator.key for collator in collators), state)
+        head = genesis(spec, tuple(collator.key for collator in collators), state, rules)
         return Parachain(
             spec.para_id, head, collators, pace, known_subscriptions=spec.subscriptions
         )

@@ -24,7 +24,7 @@ from pubsub_emulator.runtime.framework.dispatch import DispatchError
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages, OutboundHrmpMessage
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
-from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Verdict
+from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.storage import queue_progress
 from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
@@ -301,7 +301,7 @@ class Round:
         The first block of a turn also takes the waiting messages along.
         """
         inherent = candidate.inherent
-        chain.head = ChainHead(candidate.header, outcome.state)
+        chain.head = chain.head.followed(candidate.header, outcome.state)
         included = frozenset(candidate.extrinsics)
         chain.offered = tuple(raw for raw in chain.offered if raw not in included)
         for sent in outcome.upward:

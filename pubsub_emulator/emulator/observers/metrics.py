@@ -25,7 +25,6 @@ from pubsub_emulator.runtime.pallet_subscriber.storage import (
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
 from pubsub_emulator.runtime.relay.message_queue import OverweightDropped, ProcessingFailed
-from pubsub_emulator.runtime.rules import rules_of
 
 
 @dataclass(slots=True)
@@ -106,13 +105,13 @@ class Metrics:
         mine = self.subscribers.setdefault(chain.para, SubscriberMetrics())
         storage = Storage(chain.state)
         spec = runtime_spec(storage)
-        view = SubscriberView(storage, spec)
-        rules = rules_of(spec.rules)
+        view = SubscriberView(storage, spec, network.rules)
         roots, _ = view.processed_roots()
         mine.pending = mine.cache_nodes = mine.cache_bytes = 0
         for publisher, keys in spec.subscriptions.items():
             newest = (
-                network.relay.state.child_root(rules.placed(publisher, ())[0]) or EMPTY_TRIE_ROOT
+                network.relay.state.child_root(view.rules.placed(publisher, ())[0])
+                or EMPTY_TRIE_ROOT
             )
             if roots.get(publisher) != newest and not view.is_disabled(publisher):
                 mine.pending += len(keys)

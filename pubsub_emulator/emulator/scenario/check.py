@@ -20,6 +20,7 @@ from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.relay_keys import relay_key_name
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
 from pubsub_emulator.runtime.parachain.governance import check_runtime
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 _PUBLISH_OVERHEAD: Final = 64
 """An upper bound on the bytes that a message with one publish has besides the value."""
@@ -43,10 +44,10 @@ _SPEC_FIELDS: Final = ("max_pov_size", "max_cache_bytes")
 """Fields of a subscriber that errors of runtimes can name."""
 
 
-def check(scenario: model.Scenario) -> list[Misplaced]:
+def check(scenario: model.Scenario, rules: Rules = SHIPPED) -> list[Misplaced]:
     """Return all contradictions of a scenario in the order of the file.
 
-    The list is empty if the scenario can run.
+    The list is empty if the scenario can run under `rules`.
     """
     found = [*_sizes(scenario)]
     # The other checks build lists and runtimes, which would need too much memory with such numbers.
@@ -58,7 +59,7 @@ def check(scenario: model.Scenario) -> list[Misplaced]:
     for at, acts in enumerate(scenario.acts):
         found += _acts(scenario, ("acts", at), acts)
     # Runtimes are built from subscriptions, which need existing publishers.
-    return found or [*_runtimes(scenario)]
+    return found or [*_runtimes(scenario, rules)]
 
 
 def _sizes(scenario: model.Scenario) -> Iterator[Misplaced]:
@@ -287,7 +288,7 @@ def _keys(
         yield Misplaced((*place, name), f"reaches to key {last} (counted from 1), and {held}")
 
 
-def _runtimes(scenario: model.Scenario) -> Iterator[Misplaced]:
+def _runtimes(scenario: model.Scenario, rules: Rules) -> Iterator[Misplaced]:
     """Yield configurations that the runtimes themselves refuse."""
     try:
         check_runtime(network.with_relay_limits(scenario.relay, RuntimeSpec(ParaId(0), {})))
@@ -296,12 +297,14 @@ def _runtimes(scenario: model.Scenario) -> Iterator[Misplaced]:
         return
     specs = {}
     for at, subscriber in enumerate(scenario.subscribers):
-        specs[subscriber.para] = network.subscriber_spec(scenario, subscriber)
+        specs[subscriber.para] = network.subscriber_spec(scenario, subscriber, rules=rules)
         wanted = (subscriber.subscribe, *(change.subscribe for change in subscriber.changes))
         for subscriptions in wanted:
             try:
                 check_runtime(
-                    network.subscriber_spec(scenario, subscriber, scenario.items(subscriptions))
+                    network.subscriber_spec(
+                        scenario, subscriber, scenario.items(subscriptions), rules=rules
+                    )
                 )
             except ImpossibleConfig as error:
                 name = next((name for name in _SPEC_FIELDS if name in str(error)), "")
@@ -310,7 +313,7 @@ def _runtimes(scenario: model.Scenario) -> Iterator[Misplaced]:
                 )
                 break
     try:
-        RelayRuntime(network.relay_config(scenario, specs))
+        RelayRuntime(network.relay_config(scenario, specs, rules))
     except PubsubError as error:
         yield Misplaced(_relay_field(str(error)), str(error))
 

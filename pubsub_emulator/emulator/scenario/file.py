@@ -3,6 +3,7 @@
 Files are TOML. Errors name file, line and field. Editors use the schema for completion and checks.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.files.settings import Bundle, parse, read, validated
 from pubsub_emulator.files.settings.fields import add_meanings
 from pubsub_emulator.primitives.draws import MILLION
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 BUNDLE: Final = Bundle("pubsub_emulator.emulator")
 """The scenarios that are part of the package."""
@@ -19,27 +21,30 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 """The version of JSON Schema."""
 
 
-def load_scenario(path: Path) -> Scenario:
-    """Return the scenario in a file. Raises `SettingsError`, also if the file cannot be read."""
-    return read(path, Scenario, check)
+def load_scenario(path: Path, rules: Rules = SHIPPED) -> Scenario:
+    """Return the scenario in a file, which must be able to run under `rules`.
+
+    Raises `SettingsError`, also if the file cannot be read.
+    """
+    return read(path, Scenario, partial(check, rules=rules))
 
 
-def parse_scenario(text: str, file: str) -> Scenario:
+def parse_scenario(text: str, file: str, rules: Rules = SHIPPED) -> Scenario:
     """Return the scenario in a TOML text. Raises `SettingsError`, which calls the text `file`."""
-    return parse(text, file, Scenario, check)
+    return parse(text, file, Scenario, partial(check, rules=rules))
 
 
-def parse_document(document: object, file: str) -> Scenario:
+def parse_document(document: object, file: str, rules: Rules = SHIPPED) -> Scenario:
     """Return the scenario of a parsed document, as written by `Scenario.document`.
 
     Raises `SettingsError`.
     """
-    return validated(document, file, Scenario, check)
+    return validated(document, file, Scenario, partial(check, rules=rules))
 
 
-def load_bundled(name: str) -> Scenario:
+def load_bundled(name: str, rules: Rules = SHIPPED) -> Scenario:
     """Return a scenario of the package by its name. Raises `SettingsError`."""
-    return parse_scenario(BUNDLE.text(name), f"{name}.toml")
+    return parse_scenario(BUNDLE.text(name), f"{name}.toml", rules)
 
 
 def scenario_schema() -> dict[str, object]:

@@ -13,6 +13,7 @@ from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, Subscriptions
 from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
 from pubsub_emulator.runtime.relay.hrmp import channel_weight
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 _MEBIBYTE: Final = 1_048_576
 MORE_CHANNELS: Final = 8
@@ -23,9 +24,12 @@ HOST: Final = HostConfiguration(max_downward_message_size=256 * 1024)
 """The host configuration of a scenario's relay chain."""
 
 
-def network_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> NetworkConfig:
+def network_config(
+    scenario: Scenario, specs: dict[ParaId, RuntimeSpec], rules: Rules = SHIPPED
+) -> NetworkConfig:
     """Return the network of a scenario. `specs` are the runtimes of its subscribers."""
-    relay = relay_config(scenario, specs)
+    relay = relay_config(scenario, specs, rules)
+    publisher = RuntimeSpec(ParaId(0), {}, rules=rules.digest)
     chains = [
         ParachainConfig(
             specs[subscriber.para],
@@ -39,7 +43,9 @@ def network_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> Netw
     ]
     publishers = scenario.publisher_ids()
     chains += [
-        ParachainConfig.publisher(with_relay_limits(scenario.relay, RuntimeSpec(para, {})))
+        ParachainConfig.publisher(
+            with_relay_limits(scenario.relay, replace(publisher, para_id=para))
+        )
         for para in publishers
         if para not in specs
     ]
@@ -88,7 +94,9 @@ def channels(scenario: Scenario) -> tuple[tuple[ParaId, ParaId], ...]:
     )
 
 
-def relay_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> RelayConfig:
+def relay_config(
+    scenario: Scenario, specs: dict[ParaId, RuntimeSpec], rules: Rules = SHIPPED
+) -> RelayConfig:
     """Return the relay chain of a scenario.
 
     The bounds of messages are chosen such that they fit into the smallest parachain block (PS-50).
@@ -101,24 +109,32 @@ def relay_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> RelayC
     settings = scenario.relay
     return RelayConfig(
         session_length=settings.session_length,
-        pubsub=pubsub_config(settings),
+        pubsub=pubsub_config(settings, rules),
         host=HOST,
         bounds=bounds,
     )
 
 
-def pubsub_config(settings: RelaySettings) -> PubsubConfig:
+def pubsub_config(settings: RelaySettings, rules: Rules = SHIPPED) -> PubsubConfig:
     """Return the constants of `Broadcaster`, from the scenario or else the runtime's defaults."""
     others = {"session_length", "system_para_threshold", "ttl_policy", "missed_slots"}
     limits = settings.model_dump(exclude=others, exclude_none=True)
     threshold = ParaId(settings.system_para_threshold)
     return PubsubConfig(
-        system_para_threshold=threshold, ttl_policy=TtlPolicy(settings.ttl_policy), **limits
+        system_para_threshold=threshold,
+        ttl_policy=TtlPolicy(settings.ttl_policy),
+        rules=rules,
+        **limits,
     )
 
 
 def subscriber_spec(
-    scenario: Scenario, subscriber: Subscriber, items: Subscriptions | None = None, version: int = 1
+    scenario: Scenario,
+    subscriber: Subscriber,
+    items: Subscriptions | None = None,
+    version: int = 1,
+    *,
+    rules: Rules = SHIPPED,
 ) -> RuntimeSpec:
     """Return a subscriber's runtime. `items` are its subscriptions, by default the first ones."""
     spec = RuntimeSpec(
@@ -134,7 +150,7 @@ def subscriber_spec(
         extra_keys=subscriber.extra_keys,
         charge_extra_keys=subscriber.charge_extra_keys,
     )
-    return with_relay_limits(scenario.relay, spec, subscriber.max_cache_bytes).ruled()
+    return with_relay_limits(scenario.relay, spec, subscriber.max_cache_bytes).ruled(rules)
 
 
 def with_relay_limits(

@@ -20,6 +20,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.origin import Root
 from pubsub_emulator.runtime.parachain.governance import subscriber_call, transact
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 
 class Simulation:
@@ -37,15 +38,17 @@ class Simulation:
         accounts: bool = False,
         added: tuple[AddedPallet, ...] = (),
         forks: Forks = NO_FORKS,
+        rules: Rules = SHIPPED,
     ) -> None:
         """Build the network at genesis.
 
         `accounts` adds the profile of that name, and `added` adds pallets to the relay chain.
         Chains continue from the states in `forks`, and blocks of the scenario then count from
-        there. Raises `SettingsError`.
+        there. `rules` are those of all chains. Raises `SettingsError`.
         """
         self.scenario = scenario
-        found = check(scenario)
+        self.rules = rules
+        found = check(scenario, rules)
         if found:
             raise SettingsError(
                 scenario.name, *(Problem(None, each.field(), each.reason) for each in found)
@@ -59,11 +62,11 @@ class Simulation:
         self.accounts = accounts or scenario.accounts
         self.forks = forks
         self._specs = {
-            subscriber.para: subscriber_spec(scenario, subscriber)
+            subscriber.para: subscriber_spec(scenario, subscriber, rules=rules)
             for subscriber in scenario.subscribers
         }
         try:
-            config = network_config(scenario, self._specs)
+            config = network_config(scenario, self._specs, rules)
             relay = replace(config.relay, genesis_slot=genesis_slot, added=added)
             config = with_forks(replace(config, relay=relay), forks)
             self.network = Network(with_accounts(config) if self.accounts else config)
@@ -154,7 +157,9 @@ class Simulation:
             for number, change in enumerate(subscriber.changes):
                 if change.at_block == block:
                     items = self.scenario.items(change.subscribe)
-                    spec = subscriber_spec(self.scenario, subscriber, items, version=number + 2)
+                    spec = subscriber_spec(
+                        self.scenario, subscriber, items, version=number + 2, rules=self.rules
+                    )
                     self.network.upgrade(replace(spec, accounts=self.accounts))
 
 

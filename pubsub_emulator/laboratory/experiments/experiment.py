@@ -24,10 +24,9 @@ from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework import message_chains
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
-from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.genesis import genesis
-from pubsub_emulator.runtime.rules import chosen
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 T = TypeVar("T")
 
@@ -137,13 +136,13 @@ class Measurement:
         return {**fixed, "cache": self.workload.cache.value, **found}
 
 
-def measure(workload: Workload) -> Measurement:
-    """Run a workload and return its costs.
+def measure(workload: Workload, rules: Rules = SHIPPED) -> Measurement:
+    """Run a workload under `rules` and return its costs.
 
     Everything is delivered once, `spread` blocks of updates are measured, and the rest is
     delivered.
     """
-    world = _World(workload)
+    world = _World(workload, rules)
     catch_up = [world.block()]
     while catch_up[-1].plan.cursor is not None:
         catch_up.append(world.block())
@@ -175,12 +174,13 @@ def measure(workload: Workload) -> Measurement:
     )
 
 
-def sweep(
+def sweep(  # noqa: PLR0917  # the fields of a sweep
     parameter: str,
     values: Sequence[int | str],
     policies: Sequence[CachePolicy] = tuple(CachePolicy),
     base: Workload | None = None,
     on_step: Callable[[Workload], None] | None = None,
+    rules: Rules = SHIPPED,
 ) -> Iterator[Measurement]:
     """Measure `base` with each value of one field and with each policy.
 
@@ -192,7 +192,7 @@ def sweep(
             workload = replace(at_value, cache=policy)
             if on_step is not None:
                 on_step(workload)
-            yield measure(workload)
+            yield measure(workload, rules)
 
 
 def with_field(workload: Workload, name: str, value: int | str) -> Workload:
@@ -235,8 +235,9 @@ def _millionths(name: str, text: str) -> int:
 class _World:
     """A relay state with published entries, and the subscriber."""
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Workload, rules: Rules) -> None:
         self.workload = workload
+        self.rules = rules
         self.waiting: dict[tuple[ParaId, PubsubKey], int] = {}
         """Changed keys that are not delivered yet, with the relay block of their first change."""
         self.latencies: list[int] = []
@@ -250,7 +251,7 @@ class _World:
         children: dict[bytes, list[tuple[bytes, bytes]]] = {}
         for para in paras:
             keys = self.subscribed[para] + self.unsubscribed[para]
-            child, placed = chosen().placed(para, keys)
+            child, placed = rules.placed(para, keys)
             entries = (self._entry(para, key, 0) for key in keys)
             children.setdefault(child, []).extend(zip(placed, entries, strict=True))
         # The other entries give the top trie some depth.
@@ -264,8 +265,8 @@ class _World:
             cache=workload.cache,
             max_pov_size=workload.max_pov_size,
             meter_cache_reads=workload.meter_cache_reads,
-        ).ruled()
-        self.head = genesis(spec, (public_key(self.seed),))
+        ).ruled(rules)
+        self.head = genesis(spec, (public_key(self.seed),), rules=rules)
 
     def _entry(self, para: ParaId, key: PubsubKey, version: int) -> bytes:
         """Return an entry whose value depends on the version."""
@@ -276,7 +277,8 @@ class _World:
             b"%d" % version if self.workload.equal_values else b"%d/%s/%d" % (para, key, version)
         )
         value = (pattern * (size // len(pattern) + 1))[:size]
-        return chosen().to_stored(PublishedEntry(value, 0, RelayBlockNumber(self.number)).encode())
+        entry = PublishedEntry(value, 0, RelayBlockNumber(self.number))
+        return self.rules.to_stored(entry.encode())
 
     def _update(self, relay: Storage, version: int) -> None:
         """Write new values of some entries."""
@@ -287,7 +289,7 @@ class _World:
         ):
             for para in active:
                 for key in self._chosen(keys[para], rate, f"{version}/{para}/{counted}"):
-                    child, (at,) = chosen().placed(para, (key,))
+                    child, (at,) = self.rules.placed(para, (key,))
                     relay.child_put(child, at, self._entry(para, key, version + 1))
                     if counted:
                         self.waiting.setdefault((para, key), self.number)
@@ -324,7 +326,7 @@ class _World:
         storage.commit()
         relay, slot = RelayBlock(number, self.relay.fork()), Slot(self.head.header.number + 1)
         made = author(self.head, relay, message_chains.InboundMessages(messages), slot, self.seed)
-        self.head = ChainHead(made.candidate.header, made.outcome.state)
+        self.head = self.head.followed(made.candidate.header, made.outcome.state)
         for delivery in made.outcome.deliveries:
             since = self.waiting.pop((delivery.publisher, delivery.key), None)
             if since is not None:

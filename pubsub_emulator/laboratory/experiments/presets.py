@@ -21,6 +21,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
     CachePolicy,
     RuntimeSpec,
 )
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 Row = Mapping[str, int | float | str]
 """A row of a table by column."""
@@ -65,7 +66,10 @@ _POLICIES: Final = (CachePolicy.NONE, CachePolicy.NODES, CachePolicy.SLOTS)
 
 
 def _measured(
-    workloads: Iterable[Workload], label: Callable[[Workload], Row], on_step: OnStep
+    workloads: Iterable[Workload],
+    label: Callable[[Workload], Row],
+    on_step: OnStep,
+    rules: Rules,
 ) -> list[dict[str, int | float | str]]:
     """Measure workloads and return their rows, each with additional columns from `label`."""
     out = []
@@ -77,11 +81,11 @@ def _measured(
                 for value in (*more.values(), f"{workload.keys} keys", workload.cache.value)
             )
         )
-        out.append({**more, **measure(workload).row()})
+        out.append({**more, **measure(workload, rules).row()})
     return out
 
 
-def cache_policies(on_step: OnStep) -> tuple[Figure, ...]:
+def cache_policies(on_step: OnStep, rules: Rules = SHIPPED) -> tuple[Figure, ...]:
     """Measure all three cache policies by keys and update rates, and in other workloads."""
     by_keys = [
         Workload(keys=keys, update_rate=rate, cache=policy, spread=4)
@@ -89,7 +93,9 @@ def cache_policies(on_step: OnStep) -> tuple[Figure, ...]:
         for keys in (16, 64, 256, 1024, 4096)
         for policy in _POLICIES
     ]
-    rows = _measured(by_keys, lambda workload: {"changing": _RATES[workload.update_rate]}, on_step)
+    rows = _measured(
+        by_keys, lambda workload: {"changing": _RATES[workload.update_rate]}, on_step, rules
+    )
     return (
         Figure(
             "policies-by-keys",
@@ -111,7 +117,7 @@ def cache_policies(on_step: OnStep) -> tuple[Figure, ...]:
                 "cache_state_bytes",
             ),
         ),
-        _policies_by_workload(on_step),
+        _policies_by_workload(on_step, rules),
     )
 
 
@@ -157,12 +163,15 @@ def _others() -> Iterator[tuple[str, Workload]]:
         )
 
 
-def _policies_by_workload(on_step: OnStep) -> Figure:
+def _policies_by_workload(on_step: OnStep, rules: Rules) -> Figure:
     """Measure all cache policies in other workloads."""
     rows = []
     for name, workload in _others():
         on_step(name)
-        found = {policy: measure(replace(workload, cache=policy, spread=3)) for policy in _POLICIES}
+        found = {
+            policy: measure(replace(workload, cache=policy, spread=3), rules)
+            for policy in _POLICIES
+        }
         base = found[CachePolicy.NONE].pov
         rows += [
             {"workload": name, "share of none, %": round(100 * each.pov / base, 1), **each.row()}
@@ -180,7 +189,7 @@ def _policies_by_workload(on_step: OnStep) -> Figure:
     )
 
 
-def latency(on_step: OnStep) -> tuple[Figure, ...]:
+def latency(on_step: OnStep, rules: Rules = SHIPPED) -> tuple[Figure, ...]:
     """Measure the latency by keys, update rate and messages.
 
     With messages, the budget is reduced to its minimum.
@@ -210,7 +219,7 @@ def latency(on_step: OnStep) -> tuple[Figure, ...]:
         Figure(
             "latency-by-load",
             "Relay blocks from publish to delivery, the longest (values of 512 bytes)",
-            tuple(_measured(workloads, label, on_step)),
+            tuple(_measured(workloads, label, on_step, rules)),
             "subscribed keys",
             "latency_max",
             "updates",
@@ -224,7 +233,7 @@ def latency(on_step: OnStep) -> tuple[Figure, ...]:
     )
 
 
-def unused_budget(on_step: OnStep) -> tuple[Figure, ...]:
+def unused_budget(on_step: OnStep, rules: Rules = SHIPPED) -> tuple[Figure, ...]:
     """Measure the unused budget by value size, in blocks with the minimum budget of 1 MiB."""
     workloads = [
         Workload(
@@ -253,7 +262,11 @@ def unused_budget(on_step: OnStep) -> tuple[Figure, ...]:
         Figure(
             "unused-at-stop",
             f"Bytes of a budget of {MIN_BUDGET:,} left unused where the stop rule fired, the most",
-            tuple(_measured(workloads, lambda workload: {"value": workload.value_size}, on_step)),
+            tuple(
+                _measured(
+                    workloads, lambda workload: {"value": workload.value_size}, on_step, rules
+                )
+            ),
             "value_size",
             "unused_at_stop_max",
             "cache",
@@ -264,15 +277,15 @@ def unused_budget(on_step: OnStep) -> tuple[Figure, ...]:
     )
 
 
-def attacker(on_step: OnStep) -> tuple[Figure, ...]:
+def attacker(on_step: OnStep, rules: Rules = SHIPPED) -> tuple[Figure, ...]:
     """Measure the gain of every strategy, and the delay by cheating collators."""
-    gains = tuple(gain.row() for gain in cheat_gains(on_step=on_step))
+    gains = tuple(gain.row() for gain in cheat_gains(on_step, rules))
     columns = (
         *("strategy", "blocks", "refused", "most bytes left out", "most bytes added"),
         *("most callbacks withheld", "verdicts"),
     )
     title = "Relay blocks from publish to delivery by share of collators who withhold, the longest"
-    delayed = tuple(each.row() for each in delays(on_step=on_step))
+    delayed = tuple(each.row() for each in delays(on_step=on_step, rules=rules))
     return (
         Figure(
             "cheats", "What each cheat would have won, had it been believed", gains, columns=columns
@@ -283,7 +296,7 @@ def attacker(on_step: OnStep) -> tuple[Figure, ...]:
     )
 
 
-QUESTIONS: Final[Mapping[str, Callable[[OnStep], tuple[Figure, ...]]]] = {
+QUESTIONS: Final[Mapping[str, Callable[[OnStep, Rules], tuple[Figure, ...]]]] = {
     "cache-policies": cache_policies,
     "latency": latency,
     "unused-budget": unused_budget,

@@ -199,7 +199,7 @@ def _run_parachain(parent: At, header: Header, body: tuple[bytes, ...]) -> Run:
     storage.start_recording()
     weight = inherent.messages.weight
     calls = root_calls(spec, inherent.messages)
-    view = SubscriberView(storage, spec)
+    view = SubscriberView(storage, spec, parent.rules)
     walked, offences = judge_proof(
         view, inherent.relay_parent_storage_root, inherent.proof, spec.budget(weight), calls
     )

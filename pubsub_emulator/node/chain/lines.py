@@ -19,7 +19,6 @@ from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import RelayBlockNumber
-from pubsub_emulator.runtime.rules import chosen
 
 FORMAT: Final = "pubsub-session/1"
 
@@ -88,7 +87,7 @@ def document(
         "scenario": simulation.scenario.document(),
         **({"accounts": True} if simulation.accounts else {}),
         **({"fork": simulation.forks.roots()} if simulation.forks else {}),
-        **({"rules": hexed(chosen().digest)} if chosen().digest else {}),
+        **({"rules": hexed(simulation.rules.digest)} if simulation.rules.digest else {}),
         "commands": commands,
         "block": number,
         "hash": hexed(name),
@@ -121,7 +120,7 @@ def scenario_document(live: LiveNetwork, moment: Moment) -> tuple[dict[str, obje
     }
     found = own.model_copy(update=update)
     # The scenario's own acts can lie after the moment. They are invalid beyond the last block.
-    if check(found):
+    if check(found, live.simulation.rules):
         found = own.model_copy(update={**update, "relay_blocks": max(length, own.relay_blocks)})
     left = [f"{name}: {json.dumps(session[name])}" for name in ("fork", "rules") if name in session]
     at, name = session["block"], session["hash"]

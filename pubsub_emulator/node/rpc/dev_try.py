@@ -4,7 +4,7 @@ Both run on copies of states, so that the chains do not change.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -357,7 +357,7 @@ async def run(call: Call, config: RunBlock) -> Json:
         done = await call.node.control.aside(lambda _: run_block(at, header, body))
     except CannotRun as error:
         raise refused(error) from error
-    after = At(at.relay, header, done.state, at.genesis)
+    after = replace(at, header=header, state=done.state)
     out: dict[str, object] = {
         "phases": [
             _phase(after, each, raw=config.include_raw, parsed=config.include_parsed)

@@ -139,7 +139,8 @@ class Node:
     def at(self, block: Block) -> At:
         """Return a block as runtime calls see it."""
         relay = self.network.relay.runtime if block.chain is RELAY else None
-        return At(relay, block.header, block.state, self.timeline.genesis.heads[block.chain].hash)
+        genesis = self.timeline.genesis.heads[block.chain].hash
+        return At(relay, block.header, block.state, genesis, self.network.rules)
 
     def announce(self, advance: Advance) -> None:
         """Update the pools after a step or a rewind, and notify all connections.

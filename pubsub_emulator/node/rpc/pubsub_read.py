@@ -39,7 +39,6 @@ from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
-from pubsub_emulator.runtime.rules import chosen
 
 PARA: Final = Param("para", para)
 KEY: Final = Param("key", pubsub_key)
@@ -77,6 +76,7 @@ def publishers(call: Call, at: bytes | None) -> Json:
     storage = Storage(block.state)
     registered = dict(RegisteredPublishers.items(storage))
     system = call.node.network.config.relay.pubsub.is_system
+    rules = call.node.network.rules
     found = [
         {
             "para": each,
@@ -85,7 +85,7 @@ def publishers(call: Call, at: bytes | None) -> Json:
             "deposit": str(registered[each].deposit) if each in registered else None,
             "keys": PublishedKeys.get(storage, each),
             "bytes": TotalStorageSize.get(storage, each),
-            "childRoot": maybe_hexed(block.state.child_root(chosen().placed(each, ())[0])),
+            "childRoot": maybe_hexed(block.state.child_root(rules.placed(each, ())[0])),
         }
         for each in sorted({*registered, *PublishedKeys.keys(storage)})
     ]
@@ -96,11 +96,12 @@ def publishers(call: Call, at: bytes | None) -> Json:
 def entry(call: Call, publisher: ParaId, key: PubsubKey, at: bytes | None) -> Json:
     """Return one entry of a publisher, or null if there is none."""
     block = _block(call, RELAY, at)
-    child, (at_key,) = chosen().placed(publisher, (key,))
+    rules = call.node.network.rules
+    child, (at_key,) = rules.placed(publisher, (key,))
     raw = None if block is None else Storage(block.state).child_get(child, at_key)
     if block is None or raw is None:
         return None
-    found = chosen().read(raw)
+    found = rules.read(raw)
     return {
         "at": hexed(block.hash),
         "publisher": publisher,

@@ -21,7 +21,7 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys, TotalSt
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.parachain.ledger import BlockLedger
-from pubsub_emulator.runtime.rules import chosen
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.serving.metrics import Histogram, family, sample
 
 LATENCY: Final = (1, 2, 3, 5, 8, 13, 21, 50)
@@ -48,7 +48,8 @@ K = TypeVar("K", int, str)
 class NodeMetrics:
     """Counters of a node since its start."""
 
-    def __init__(self) -> None:
+    def __init__(self, rules: Rules = SHIPPED) -> None:
+        self._rules = rules
         self._counted: dict[str, Counter[tuple[object, ...]]] = {
             name: Counter() for name in _COUNTED
         }
@@ -131,11 +132,11 @@ class NodeMetrics:
         """Count how many relay blocks after its publication each value was delivered."""
         for record in moment.records:
             for each in () if record.outcome is None else record.outcome.deliveries:
-                child, (key,) = chosen().placed(each.publisher, (each.key,))
+                child, (key,) = self._rules.placed(each.publisher, (each.key,))
                 raw = moment.relay.state.children.get(child)
                 entry = None if raw is None or each.value is None else raw.get(key)
                 if entry is not None:
-                    inserted = chosen().read(entry).when_inserted
+                    inserted = self._rules.read(entry).when_inserted
                     mine = self._latency.setdefault(record.chain, Histogram(LATENCY))
                     mine.note(max(record.included_at - inserted, 0))
 
@@ -244,7 +245,7 @@ def _states(node: Node) -> Iterator[Series]:
         spec = runtime_spec(para)
         roots = items.PROCESSED_ROOTS.get(para)
         for publisher, wanted in spec.subscriptions.items():
-            current = best.state.child_root(chosen().placed(publisher, ())[0])
+            current = best.state.child_root(node.network.rules.placed(publisher, ())[0])
             behind = current is not None and roots.get(publisher) != current
             pending[chain,] = pending.get((chain,), 0) + (len(wanted) if behind else 0)
             disabled[chain,] = disabled.get((chain,), 0) + items.DISABLED_PUBLISHERS.contains(

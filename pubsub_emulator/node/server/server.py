@@ -129,7 +129,7 @@ class Server:
             draw=None if pages is None else pages.difference,
             explain=None if pages is None else pages.explain,
         )
-        self.metrics = NodeMetrics()
+        self.metrics = NodeMetrics(live.network.rules)
         self.dispatcher = Dispatcher(self.node, options.serving.request, self.metrics)
         self._pages = pages
         self._files: Mapping[str, tuple[bytes, str]] = {} if pages is None else pages.live()

@@ -1,6 +1,6 @@
 """The constants that a relay runtime sets, and the requirements on other pallets."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Protocol
 
@@ -8,7 +8,7 @@ from pubsub_emulator.primitives.types import U64_MAX, AccountId, Balance, ParaId
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.pallet import Pallet
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.rules import RuleFailed, Rules, chosen
+from pubsub_emulator.runtime.rules import SHIPPED, RuleFailed, Rules
 
 PALLET: Final = Pallet("Broadcaster", 101, "pallet_broadcaster", hold_reasons=("PublisherDeposit",))
 
@@ -63,11 +63,8 @@ class Config:
 
     It must allow for the largest publish and the largest deregistration.
     """
-    rules: Rules = field(default_factory=chosen)
-    """The rules of the chain.
-
-    By default they are the rules that are chosen when the configuration is made.
-    """
+    rules: Rules = SHIPPED
+    """The rules of the chain."""
 
     def ruled(self) -> "Config":
         """Return these constants as the rule `constants` changes them.
@@ -81,7 +78,7 @@ class Config:
             raise RuleFailed(
                 f"{self.rules.path}: rule 'constants' returned {found!r:.60}, not the configuration"
             )
-        return found
+        return replace(found, rules=self.rules)
 
     def deposit_of(self, para: ParaId) -> Balance:
         """Return the deposit that a registration of `para` holds."""

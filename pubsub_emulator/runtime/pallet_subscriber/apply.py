@@ -25,7 +25,7 @@ from pubsub_emulator.runtime.pallet_subscriber.handler import (
 )
 from pubsub_emulator.runtime.pallet_subscriber.plan import Change, Plan, PublisherPlan
 from pubsub_emulator.runtime.pallet_subscriber.relay_state import RelayStateHandler
-from pubsub_emulator.runtime.rules import Rules, rules_of
+from pubsub_emulator.runtime.rules import Rules
 
 
 @value_type
@@ -59,7 +59,7 @@ def apply(
 
     Emits `DataProcessed`, `DataRemoved`, `HandlerFailed`, `PublisherDisabled`.
     """
-    rules = rules_of(spec.rules)
+    rules = plan.rules
     before = items.PROCESSED_ROOTS.get(storage)
     roots = dict(before)
     _forget_changed_key_sets(storage, spec, plan, roots)
@@ -74,7 +74,7 @@ def apply(
     }
     now = rules.time(relay_parent, plan.statics.values.get(CURRENT_SLOT))
     relay = RelayStateProof(plan.requested, plan.statics)
-    deliverer = _Deliverer(storage, spec, now, handler, relay)
+    deliverer = _Deliverer(storage, spec, now, handler, relay, rule=rules.deliver)
     deliver = deliverer.deliver
     made = [deliver(change) for change in plan.changes if change.para not in disabled]
     if spec.extra_keys and isinstance(handler, RelayStateHandler):
@@ -142,6 +142,8 @@ class _Deliverer:
         now: RelayBlockNumber,
         handler: SubscriptionHandler,
         relay: RelayStateProof,
+        *,
+        rule: Callable[[int, bytes, int | None], bool] | None,
     ) -> None:
         self._storage = storage
         self._relay = relay
@@ -150,7 +152,7 @@ class _Deliverer:
         self._handler = handler
         self._limit = spec.handler_weight
         self._layer = storage.transaction()
-        self._rule = rules_of(spec.rules).deliver
+        self._rule = rule
 
     def deliver(self, change: Change) -> Delivery | None:
         """Record one change, call the handler, and deposit the event.

@@ -12,7 +12,7 @@ from pubsub_emulator.runtime.pallet_subscriber.cache import leaf_reference
 from pubsub_emulator.runtime.pallet_subscriber.meter import Disabled, DisableReason, Meter
 from pubsub_emulator.runtime.pallet_subscriber.outcome import Change, PublisherPlan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.rules import RuleFailed, rules_of
+from pubsub_emulator.runtime.rules import RuleFailed
 from pubsub_emulator.trie.codec import EMPTY_NODE
 from pubsub_emulator.trie.descent import Descent
 from pubsub_emulator.trie.nibbles import shared_with_next
@@ -37,7 +37,7 @@ class ChildTrie(Descent):
     def __init__(
         self, view: SubscriberView, meter: Meter, changes: list[Change], publisher: PublisherPlan
     ) -> None:
-        self.rules = rules_of(view.spec.rules)
+        self.rules = view.rules
         keys = publisher.keys
         if self.rules.place is not None:
             keys = tuple(map(PubsubKey, self.rules.placed(publisher.para, keys)[1]))

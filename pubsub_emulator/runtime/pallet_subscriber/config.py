@@ -5,7 +5,7 @@ runtime upgrade between two blocks is a write to one key (PS-33).
 """
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 from itertools import groupby
@@ -32,7 +32,7 @@ from pubsub_emulator.runtime.framework.relay_request import (
     RelayStorageKey,
     relay_proof_request,
 )
-from pubsub_emulator.runtime.rules import RuleFailed, Rules, RulesError, chosen, rules_of
+from pubsub_emulator.runtime.rules import RuleFailed, Rules, RulesError
 
 ROW_COST: Final = 160
 """Bytes charged for a row of the parachain's own state (PS-43, PS-45).
@@ -133,7 +133,7 @@ class RuntimeSpec:
 
     Upgrades do not change it.
     """
-    rules: bytes = field(default_factory=lambda: chosen().digest)
+    rules: bytes = b""
     """The digest of the rules under which blocks are made and judged.
 
     It is empty for the shipped rules.
@@ -143,20 +143,20 @@ class RuntimeSpec:
     charge_extra_keys: bool = False
     """Whether the nodes of `extra_keys` are charged to the budget of pub-sub (UP-13)."""
 
-    def ruled(self) -> "RuntimeSpec":
-        """Return this runtime as its rule `runtime` changes it.
+    def ruled(self, rules: Rules) -> "RuntimeSpec":
+        """Return this runtime under `rules`, as their rule `runtime` changes it.
 
         Raises `RuleFailed`.
         """
-        rules = rules_of(self.rules)
+        named = replace(self, rules=rules.digest)
         if rules.runtime is None:
-            return self
-        found = rules.runtime(self)
+            return named
+        found = rules.runtime(named)
         if not isinstance(found, RuntimeSpec):
             raise RuleFailed(
                 f"{rules.path}: rule 'runtime' returned {found!r:.60}, not the runtime"
             )
-        return found
+        return replace(found, rules=rules.digest)
 
     def request(self, disabled: Container[ParaId] = ()) -> RelayProofRequest:
         """Return the answer of `KeyToIncludeInRelayProof::keys_to_prove` (UP-2).
@@ -219,13 +219,13 @@ The largest real proof had less than 42 KiB of them.
 """
 
 
-def loaded_rules(spec: RuntimeSpec) -> Rules:
-    """Return the rules of a runtime.
+def rules_for(spec: RuntimeSpec, rules: Rules) -> Rules:
+    """Return the rules of a runtime: `rules` or the shipped ones.
 
-    Raises `ImpossibleConfig` if they are not loaded.
+    Raises `ImpossibleConfig` if it names others.
     """
     try:
-        return rules_of(spec.rules)
+        return rules.named(spec.rules)
     except RulesError as error:
         raise ImpossibleConfig(str(error)) from None
 
@@ -235,7 +235,6 @@ def integrity_test(spec: RuntimeSpec) -> None:
 
     Raises `ImpossibleConfig` with the figures otherwise.
     """
-    loaded_rules(spec)
     allowed = message_allowance(spec.max_pov_size)
     reserve = spec.max_pov_size - allowed
     extrinsics = MAX_EXTRINSICS if spec.accounts else 0

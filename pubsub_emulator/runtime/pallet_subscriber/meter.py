@@ -12,7 +12,7 @@ from enum import Enum
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, RuntimeSpec
-from pubsub_emulator.runtime.rules import rules_of
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 NodesByHash = Mapping[Hash, bytes]
 """Nodes and detached values by hash.
@@ -68,14 +68,15 @@ class Disabled(Exception):
 class Meter:
     """The budget of one walk, in bytes, and the nodes that it took from the source."""
 
-    def __init__(self, spec: RuntimeSpec, source: NodesByHash, budget: int) -> None:
+    def __init__(
+        self, spec: RuntimeSpec, source: NodesByHash, budget: int, rules: Rules = SHIPPED
+    ) -> None:
         self.source = source
         self.taken: dict[Hash, bytes] = {}
         self.used = 0
         self._last_start = budget - spec.max_item_cost - ROW_COST
-        reserve = rules_of(spec.rules).reserve
-        if reserve is not None:
-            self._last_start = budget - reserve(spec.max_item_cost) - ROW_COST
+        if rules.reserve is not None:
+            self._last_start = budget - rules.reserve(spec.max_item_cost) - ROW_COST
 
     def room(self) -> int:
         """Return the bytes that may be charged before the stop rule fires."""

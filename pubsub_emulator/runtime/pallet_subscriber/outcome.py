@@ -14,6 +14,7 @@ from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import StaleRows
 from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason, NeededNode
 from pubsub_emulator.runtime.pallet_subscriber.own_state import OwnState
 from pubsub_emulator.runtime.pallet_subscriber.view import Item
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 
 class RootCall(NamedTuple):
@@ -112,6 +113,8 @@ class Plan:
     It is `None` if the walk was given no calls.
     """
     own_state: OwnState | None = None
+    rules: Rules = SHIPPED
+    """The rules of the walk. Its result is stored under the same ones."""
 
     def proof(self) -> tuple[bytes, ...]:
         """Return the only valid list of nodes: the taken ones, strictly ascending."""

@@ -78,7 +78,6 @@ from pubsub_emulator.runtime.pallet_subscriber.own_state import (
     recorded,
 )
 from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
-from pubsub_emulator.runtime.rules import rules_of
 from pubsub_emulator.trie import BadNode
 from pubsub_emulator.trie.descent import Lookups
 from pubsub_emulator.trie.step import ABSENT, VALUE
@@ -102,8 +101,8 @@ def plan(
     Raises `ScaleError` if a row of the chain's own state does not decode, and `StateUnavailable` if
     that state is fetched on demand and cannot be fetched.
     """
-    meter = Meter(view.spec, source, budget)
-    out = Plan(budget, meter.taken)
+    meter = Meter(view.spec, source, budget, view.rules)
+    out = Plan(budget, meter.taken, rules=view.rules)
     with recorded(view.storage) as reads:
         walk = _Walk(view, relay_root, meter, out, reads)
         try:
@@ -139,7 +138,7 @@ class _Walk:
     ) -> None:
         self.view = view
         self.spec = view.spec
-        self.rules = rules_of(view.spec.rules)
+        self.rules = view.rules
         self.meter = meter
         self.top = Lookups(relay_root, meter.taken, meter.take)
         self.out = out

@@ -15,6 +15,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, Runtim
 from pubsub_emulator.runtime.pallet_subscriber.delivered import DeliveredReader, PackedReader
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.storage import CacheInfo
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 Item = tuple[ParaId, PubsubKey]
 Hashes = Mapping[ParaId, Hash]
@@ -38,9 +39,11 @@ def _slots_prefix(para: ParaId) -> bytes:
 class SubscriberView:
     """Read access for `plan`, without any writes."""
 
-    def __init__(self, storage: Storage, spec: RuntimeSpec) -> None:
+    def __init__(self, storage: Storage, spec: RuntimeSpec, rules: Rules = SHIPPED) -> None:
+        """Raise `RulesError` if `spec` names other rules than `rules` or the shipped ones."""
         self.storage = storage
         self.spec = spec
+        self.rules = rules.named(spec.rules)
 
     def processed_roots(self) -> tuple[Mapping[ParaId, Hash], int]:
         """Return `ProcessedRoots` and its stored length, zero if it is absent."""

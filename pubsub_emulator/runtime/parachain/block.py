@@ -34,6 +34,7 @@ from pubsub_emulator.runtime.framework.message_chains import (
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.framework.system import encode_extrinsic
 from pubsub_emulator.runtime.parachain.storage import PARACHAIN_SYSTEM
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.trie import ordered_root
 
 
@@ -202,10 +203,19 @@ class ChainHead:
 
     header: Header
     state: State
+    rules: Rules = SHIPPED
+    """The rules that this process has for the chain.
+
+    The runtime in the state uses them if it names them. Otherwise it must name the shipped rules.
+    """
+
+    def followed(self, header: Header, state: State) -> "ChainHead":
+        """Return the head after a block on this one."""
+        return ChainHead(header, state, self.rules)
 
     def fork(self) -> "ChainHead":
         """Return the same block with a fork of its state."""
-        return ChainHead(self.header, self.state.fork())
+        return ChainHead(self.header, self.state.fork(), self.rules)
 
 
 def _ensure_size(data: bytes) -> None:

@@ -7,20 +7,30 @@ from pubsub_emulator.runtime.accounts.endowed import endow
 from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.framework.codecs import para_id
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    ImpossibleConfig,
+    RuntimeSpec,
+    rules_for,
+)
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.governance import check_runtime
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES, PARACHAIN_ID
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.trie import ordered_root
 
 
 def genesis(
-    spec: RuntimeSpec, authorities: tuple[bytes, ...], base: State | None = None
+    spec: RuntimeSpec,
+    authorities: tuple[bytes, ...],
+    base: State | None = None,
+    rules: Rules = SHIPPED,
 ) -> ChainHead:
     """Return block 0, written over the state `base` if there is one.
 
-    Raises `ImpossibleConfig` if the runtime cannot work.
+    Raises `ImpossibleConfig` if the runtime cannot work, or names other rules than `rules` or the
+    shipped ones.
     """
+    rules_for(spec, rules)
     check_runtime(spec)
     if not authorities:
         raise ImpossibleConfig("a parachain needs at least one collator")
@@ -35,4 +45,4 @@ def genesis(
         storage = Storage(state)
         endow(storage, Balances())
         storage.commit()
-    return ChainHead(Header(Hash(bytes(32)), 0, state.root(), ordered_root(())), state)
+    return ChainHead(Header(Hash(bytes(32)), 0, state.root(), ordered_root(())), state, rules)

@@ -149,6 +149,11 @@ def _ensure_possible(before: RuntimeSpec, after: RuntimeSpec) -> None:
         )
     if after.accounts != before.accounts:
         raise ImpossibleConfig("an upgrade cannot change whether a chain has accounts")
+    # Otherwise two nodes would disagree, of which only one has the file of those rules.
+    if after.rules not in {before.rules, b""}:
+        raise ImpossibleConfig(
+            f"an upgrade cannot bring the rules 0x{after.rules.hex()} to a chain that has others"
+        )
 
 
 def _decoded_call(message: bytes) -> RuntimeSpec | tuple[str, ParaId] | None:

@@ -36,7 +36,11 @@ from pubsub_emulator.runtime.framework.relay_keys import key_name, relay_key_nam
 from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
-from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    ImpossibleConfig,
+    RuntimeSpec,
+    rules_for,
+)
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, RootCall, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
@@ -57,7 +61,7 @@ from pubsub_emulator.runtime.parachain.execute import (
 from pubsub_emulator.runtime.parachain.governance import ensure_handler, root_calls, sound_runtime
 from pubsub_emulator.runtime.parachain.signed_body import BadBody, SignedBody
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
-from pubsub_emulator.runtime.rules import rules_of
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +124,17 @@ def validate_block(
 
 
 def check_state(
-    storage: Storage, handlers: Mapping[str, SubscriptionHandler] = HANDLERS
+    storage: Storage,
+    handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
+    rules: Rules = SHIPPED,
 ) -> RuntimeSpec:
     """Return the runtime of a state.
 
-    Raises `ScaleError` or `ImpossibleConfig` if blocks on it cannot be judged.
+    Raises `ScaleError` or `ImpossibleConfig` if blocks on it cannot be judged with these handlers
+    and rules.
     """
     spec = sound_runtime(storage.get(CODE) or b"")
+    rules_for(spec, rules)
     ensure_handler(spec, handlers)
     if not AUTHORITIES.get(storage):
         raise ImpossibleConfig("there are no authorities")
@@ -146,7 +154,8 @@ def _validated(
     """
     inherent = candidate.inherent
     storage = Storage(parent.state.fork())
-    spec = check_state(storage, handlers)
+    spec = check_state(storage, handlers, parent.rules)
+    view = SubscriberView(storage, spec, parent.rules)
     offences = [
         *check_seal(AUTHORITIES.get(storage), parent.header, candidate, relay.slot_now),
         *check_parent(parent.header, candidate.header),
@@ -156,10 +165,10 @@ def _validated(
         *check_node_order(inherent.proof),
     ]
     storage.start_recording()
-    walked, found = _walk(storage, spec, inherent, relay.storage_root)
+    walked, found = _walk(view, inherent, relay.storage_root)
     offences += found
     outcome = None
-    checks = rules_of(spec.rules).checks
+    checks = view.rules.checks
     if checks is not None:
         counted = checks(tuple(each.verdict.value for each in offences))
         offences = [each for each in offences if each.verdict.value in counted]
@@ -191,7 +200,7 @@ def _validated(
 
 
 def _walk(
-    storage: Storage, spec: RuntimeSpec, inherent: Inherent, relay_root: Hash | None
+    view: SubscriberView, inherent: Inherent, relay_root: Hash | None
 ) -> tuple[Plan | None, list[Offence]]:
     """Run the plan over the proof, and check the claimed root and the messages.
 
@@ -205,12 +214,11 @@ def _walk(
         claimed = inherent.relay_parent_storage_root
         detail = f"claims storage root {claimed.hex()}, the relay parent's is {relay_root.hex()}"
         offences.append(Offence(Verdict.ROOT_MISMATCH, detail, (claimed, relay_root)))
+    spec = view.spec
     budget, calls = spec.budget(inherent.messages.weight), root_calls(spec, inherent.messages)
-    walked, found = judge_proof(
-        SubscriberView(storage, spec), relay_root, inherent.proof, budget, calls
-    )
+    walked, found = judge_proof(view, relay_root, inherent.proof, budget, calls)
     if walked.statics.values:
-        offences += check_message_heads(storage, inherent, walked.statics)
+        offences += check_message_heads(view.storage, inherent, walked.statics)
         offences += check_advancement(spec, inherent, walked.statics)
     return walked, offences + found
 

@@ -28,6 +28,7 @@ from pubsub_emulator.spark_audit.audit.ledger import (
 )
 from pubsub_emulator.spark_audit.engine.engine import Answer, Mapper, Unit
 from pubsub_emulator.spark_audit.engine.memory import give_back
+from pubsub_emulator.spark_audit.engine.rules import SHIPPED_RULES, RulesFile
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import is_remote
 from pubsub_emulator.spark_audit.history.listing import Listing, place_of, place_of_manifest
@@ -115,6 +116,7 @@ class Rounds:
     limits: Thresholds
     retain: int = RETAIN
     """Milliseconds for which files stay after the last table stopped naming them."""
+    rules: RulesFile = SHIPPED_RULES
     ledger: AuditLedger = field(init=False)
     tables: Tables = field(init=False)
     listing: Listing = field(init=False)
@@ -452,7 +454,7 @@ class Rounds:
         commits, faults = read_commits(self._with_manifests(names), names, self._befores(names))
         self.faults += faults
         self._unsure |= {fault.network for fault in faults}
-        tasks = make_tasks(self.history.uri, commits, self.listing, self._after)
+        tasks = make_tasks(self.history.uri, commits, self.listing, self._after, self.rules)
         receipts, folds = self._work(
             tasks, [] if before is None else self._plan_folds(before.receipts), left
         )

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
-from pubsub_emulator.runtime.rules import RulesError, chosen
+from pubsub_emulator.runtime.rules import SHIPPED, Rules, RulesError
 from pubsub_emulator.spark_audit.audit.completeness import judge_chain
 from pubsub_emulator.spark_audit.audit.ledger import NetworkLedger
 from pubsub_emulator.spark_audit.audit.rounds import REPLACED, Progress, Rounds, Watcher
@@ -28,6 +28,7 @@ from pubsub_emulator.spark_audit.engine.engine import (
     WrongMaster,
     check_form,
 )
+from pubsub_emulator.spark_audit.engine.rules import RulesFile
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address, StorageError
 from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_row
@@ -141,6 +142,7 @@ def audit(
     head: str | None = None,
     fail_on: Severity | None = Severity.WARNING,
     retain: timedelta = timedelta(milliseconds=RETAIN),
+    rules: Rules = SHIPPED,
     opener: Callable[[str, str | None], Mapper] = open_mapper,
 ) -> AuditResult:
     """Audit the history at `history` and write the results to `out`.
@@ -153,6 +155,7 @@ def audit(
     - `head`: the head, in hex, that the history must have.
     - `fail_on`: the lowest severity that counts for the exit code, `None` for no severity.
     - `retain`: how long files stay in the output after the last table stopped naming them.
+    - `rules`: those with which the history was made.
     - `opener`: starts the engine, and is called only if there is work.
 
     The result's exit code (AU-7) is 0 for a clean history, 1 for findings at or above `fail_on`, 3
@@ -172,9 +175,17 @@ def audit(
         limits = thresholds or Thresholds()
         watch = progress or (lambda _progress: None)
         kept_for = retain // timedelta(milliseconds=1)
-        rounds = Rounds(open_store(history), open_store(out), start, watch, limits, kept_for)
+        rounds = Rounds(
+            open_store(history),
+            open_store(out),
+            start,
+            watch,
+            limits,
+            kept_for,
+            RulesFile.of(rules),
+        )
         rounds.prepare()
-        _ensure_rules(rounds.history)
+        _ensure_rules(rounds.history, rules)
     except (CommitError, RulesError, StorageError, WrongMaster) as error:
         raise AuditFailed(str(error), USAGE) from None
     except OSError as error:
@@ -188,7 +199,7 @@ def audit(
         raise AuditFailed(
             f"{error.filename or rounds.out}: {error.strerror or error}", INFRASTRUCTURE
         ) from error
-    except (EngineLost, ResultError, DeltaError) as error:
+    except (EngineLost, ResultError, RulesError, DeltaError) as error:
         raise AuditFailed(str(error), INFRASTRUCTURE) from error
     finally:
         rounds.close()
@@ -223,12 +234,12 @@ def _rules_in(store: Store) -> bytes | None:
         return None
 
 
-def _ensure_rules(store: Store) -> None:
-    """Raise `RulesError` unless the rules chosen in this process are those of the history.
+def _ensure_rules(store: Store, given: Rules) -> None:
+    """Raise `RulesError` unless the given rules are those of the history.
 
     Otherwise every block would look invalid.
     """
-    found, given = _rules_in(store), chosen()
+    found = _rules_in(store)
     if found is None or found == given.digest:
         return
     made = f"the rules 0x{found.hex()}" if found else "the shipped rules"

@@ -26,7 +26,6 @@ from pubsub_emulator.spark_audit.engine.engine import (
     heaviest_first,
     usable_cores,
 )
-from pubsub_emulator.spark_audit.engine.rules import named_rules
 
 ATTEMPTS: Final = 4
 """How often a unit is tried if its workers die. Spark has the same default."""
@@ -93,7 +92,6 @@ class _Batch:
         self._unit = unit
         self._tasks = tasks
         self._out = out
-        self._rules = named_rules()
         self._waiting = deque((at, 1) for at in order)
         """Numbers of tasks that no worker has, with the number of the next attempt."""
         self._done: dict[int, Answer] = {}
@@ -107,12 +105,7 @@ class _Batch:
         while (taken := self._take()) is not None:
             at, attempt = taken
             try:
-                request = {
-                    "unit": self._unit,
-                    "task": self._tasks[at],
-                    "out": self._out,
-                    "rules": self._rules,
-                }
+                request = {"unit": self._unit, "task": self._tasks[at], "out": self._out}
                 answer = worker.ask(request, partial(self._heard, at))
             # The process died, or was stopped because the batch has an error.
             except (OSError, ValueError, EOFError):

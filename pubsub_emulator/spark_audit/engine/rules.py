@@ -1,26 +1,37 @@
 """A user's rules on their way to a worker.
 
-Rules are Python code in a file. They travel as the file's path and digest, so that a worker refuses
-a file that was changed in the meantime.
+Rules are Python code in a file. A unit's task names the file by its path and digest, and the worker
+reads it, so that it refuses a file that was changed in the meantime.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from pubsub_emulator.emulator.user_file import read_rules
-from pubsub_emulator.runtime.rules import choose, chosen
-
-Named = tuple[str, str] | list[str]
-"""Path and digest (in hex) of the rules; both are empty for the rules that this program ships."""
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 
-def named_rules() -> Named:
-    """Return the rules that are chosen in this process."""
-    rules = chosen()
-    return rules.path, rules.digest.hex()
+@dataclass(frozen=True, slots=True)
+class RulesFile:
+    """The name of rules in a task."""
+
+    path: str = ""
+    """The file's path, empty for the shipped rules."""
+    digest: str = ""
+    """The BLAKE2 hash of the file's content in hex, empty for the shipped rules."""
+
+    @staticmethod
+    def of(rules: Rules) -> "RulesFile":
+        """Return the name of some rules."""
+        return RulesFile(rules.path, rules.digest.hex())
+
+    def read(self) -> Rules:
+        """Return the rules. Raises `RulesError` if the file cannot be read or was changed."""
+        if not self.digest:
+            return SHIPPED
+        return read_rules(Path(self.path), bytes.fromhex(self.digest))
 
 
-def choose_named(named: Named) -> None:
-    """Choose the rules that another process named. Raises `RulesError`, `OSError`."""
-    path, digest = named
-    if digest != chosen().digest.hex():
-        choose(read_rules(Path(path), bytes.fromhex(digest)))
+SHIPPED_RULES: Final = RulesFile()
+"""The name of the rules of this program."""

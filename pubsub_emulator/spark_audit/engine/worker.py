@@ -3,7 +3,7 @@
 It reads a task from each line of its standard input and writes lines of answers to its original
 standard output:
 
-    {"unit": "module:function", "task": text, "out": address, "rules": see `engine.rules`}
+    {"unit": "module:function", "task": text, "out": address}
         ►   {"share": …}, now and then: the finished share of the task;
             then {"receipt": …} or {"error": "…"}
 
@@ -20,7 +20,6 @@ from importlib import import_module
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.engine.memory import give_back, spare
 from pubsub_emulator.spark_audit.engine.pace import heard_by
-from pubsub_emulator.spark_audit.engine.rules import choose_named
 
 
 def main() -> None:
@@ -47,7 +46,6 @@ def main() -> None:
         request = json.loads(line)
         module, _, name = request["unit"].partition(":")
         try:
-            choose_named(request["rules"])
             with heard_by(lambda share: say({"share": share})):
                 receipt = getattr(import_module(module), name)(request["task"], request["out"])
         except OSError as error:

@@ -21,6 +21,7 @@ from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Invali
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
 from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
+from pubsub_emulator.runtime.rules import Rules
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.rows import (
@@ -62,7 +63,7 @@ def check_chain(task: Task, files: ChainFiles, shared: Shared) -> ChainResult:
 
     Unexpected exceptions become faults. `passing` is set if one of them may not occur next time.
     """
-    place = Place.of(task, files)
+    place = Place.of(task, files, shared.rules)
     out = ChainResult(Receipt(task.network, files.chain, task.segment))
     try:
         _check(out, place, shared)
@@ -179,7 +180,7 @@ class _Candidates:
         cannot be judged further, or its end cannot be trusted since some of it could not be read.
         """
         place, shared = self.place, self.shared
-        head = _begin(place, start)
+        head = _begin(place, start, self.shared.rules)
         if isinstance(head, str):
             yield Judged(notes=[place.fault(head, table=schema.CHECKPOINTS)])
             return
@@ -264,7 +265,7 @@ class _Candidates:
         if found is not None or not included:
             stated = None if included else row["verdict"] or ""
             code, severity, detail = _weigh(row, found, refusal, stated)
-            evidence = block_evidence(head.header, head.state, candidate, relay, Recorded(stated))
+            evidence = block_evidence(head, candidate, relay, Recorded(stated))
             notes.append(place.finding(row, code, severity, evidence, detail))
         measures = row_measures(row, self.nodes, judged=True)
         measures["verdict"] = found
@@ -284,7 +285,7 @@ class _Candidates:
         if has_callbacks:
             notes += self.compare(row, head, candidate, relay, outcome)
         return Judged(
-            ChainHead(candidate.header, outcome.state),
+            head.followed(candidate.header, outcome.state),
             notes,
             measures,
             publisher_rows(row, outcome),
@@ -318,16 +319,14 @@ class _Candidates:
         if stated == [[each[name] for name in DELIVERED] for each in given]:
             return []
         callbacks = tuple(callback_bytes(*each) for each in stated)
-        evidence = block_evidence(
-            head.header, head.state, candidate, relay, Recorded(None, callbacks)
-        )
+        evidence = block_evidence(head, candidate, relay, Recorded(None, callbacks))
         detail = f"{len(on_record)} callbacks on record, executing gives {len(given)}"
         return [
             self.place.finding(row, findings.DELIVERY_MISMATCH, Severity.ERROR, evidence, detail)
         ]
 
 
-def _begin(place: Place, start: Row) -> ChainHead | str:
+def _begin(place: Place, start: Row, rules: Rules) -> ChainHead | str:
     """Return header and state of the checkpoint, or why no block can be judged on it."""
     try:
         header, state = state_of(start)
@@ -339,7 +338,7 @@ def _begin(place: Place, start: Row) -> ChainHead | str:
         return f"the checkpoint says block {start['number']}, its header {header.number}"
     if spec.para_id != place.chain:
         return f"the checkpoint's state is that of chain {spec.para_id}"
-    return ChainHead(header, state) if keys else "the checkpoint's state has no collators"
+    return ChainHead(header, state, rules) if keys else "the checkpoint's state has no collators"
 
 
 def _relay_context(

@@ -46,6 +46,7 @@ from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Invali
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
 from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.spark_audit.judge import findings
 from pubsub_emulator.trie import BadNode, MissingNode
 from pubsub_emulator.trie.partial import Fetch, PartialTrie
@@ -93,12 +94,13 @@ class Recorded:
 
 
 def block_evidence(
-    parent: Header, state: State, candidate: Candidate, relay: RelayContext, recorded: Recorded
+    head: ChainHead, candidate: Candidate, relay: RelayContext, recorded: Recorded
 ) -> bytes:
-    """Return evidence about a block, judged on its parent's state, and about the recorded outcome.
+    """Return evidence about a block, judged on its parent `head`, and about the recorded outcome.
 
     The block is judged once to find out which nodes of the state this reads.
     """
+    parent, state = head.header, head.state
     known: dict[Hash, bytes] = {}
     state.top.prove((key for key, _ in state.top_entries()), known)
     # `fetch` notes every node that judging asks for.
@@ -108,7 +110,7 @@ def block_evidence(
         reads[wanted] = found = known.get(Hash(wanted))
         return found
 
-    _execute(parent, candidate, relay, fetch)
+    _execute(parent, candidate, relay, fetch, head.rules)
     callbacks = None if recorded.callbacks is None else list(recorded.callbacks)
     verdict = None if recorded.verdict is None else recorded.verdict.encode()
     block = encode_bytes(parent.encode()) + encode_bytes(candidate.encode())
@@ -166,8 +168,8 @@ def hexed(value: bytes | None) -> str | None:
     return None if value is None else value.hex()
 
 
-def judge(evidence: bytes) -> Judgement:
-    """Judge evidence again from its bytes alone.
+def judge(evidence: bytes, rules: Rules = SHIPPED) -> Judgement:
+    """Judge evidence again from its bytes alone, and by `rules` if the chain names them.
 
     Raises `EvidenceError` if it proves nothing because it is malformed or contradicts itself.
     """
@@ -178,7 +180,7 @@ def judge(evidence: bytes) -> Judgement:
             raise EvidenceError(f"evidence version {version} is not known")
         if kind not in _JUDGES:
             raise EvidenceError(f"evidence of kind {kind!r} is not known")
-        return _JUDGES[kind](reader)
+        return _JUDGES[kind](reader, rules)
     except ScaleError as error:
         raise EvidenceError(f"evidence does not decode: {error}") from None
 
@@ -205,7 +207,9 @@ class _Executed(NamedTuple):
     """The collator whose turn the block's slot is."""
 
 
-def _execute(parent: Header, candidate: Candidate, relay: RelayContext, fetch: Fetch) -> _Executed:
+def _execute(
+    parent: Header, candidate: Candidate, relay: RelayContext, fetch: Fetch, rules: Rules
+) -> _Executed:
     """Judge a block on the nodes of its parent's state that `fetch` supplies.
 
     `MissingNode` and other errors about the state are passed on. Raises `EvidenceError` if the
@@ -220,7 +224,7 @@ def _execute(parent: Header, candidate: Candidate, relay: RelayContext, fetch: F
         )
     slot = candidate.header.aura_slot()
     collator = None if slot is None else turn_of(slot, keys)
-    outcome, refusal = judge_block(ChainHead(parent, state), candidate, relay)
+    outcome, refusal = judge_block(ChainHead(parent, state, rules), candidate, relay)
     return _Executed(outcome, refusal, spec.para_id, collator)
 
 
@@ -259,7 +263,7 @@ def _read_block(reader: Reader) -> BlockEvidence:
     return BlockEvidence(parent, candidate, relay, tuple(_nodes.read(reader)))
 
 
-def _judge_block(reader: Reader) -> Judgement:
+def _judge_block(reader: Reader, rules: Rules) -> Judgement:
     """Judge evidence about a block.
 
     It raises `EvidenceError` if the storage proof lacks a node, has one that is not needed, or is
@@ -280,7 +284,7 @@ def _judge_block(reader: Reader) -> Judgement:
         return nodes.get(Hash(wanted))
 
     try:
-        done = _execute(parent, candidate, relay, fetch)
+        done = _execute(parent, candidate, relay, fetch, rules)
     except MissingNode as missing:
         node = missing.hash.hex()
         lacks = f"the storage proof lacks node {node}, which judging needs"
@@ -379,7 +383,7 @@ def _whole(what: str, decode: Callable[[bytes], T], data: bytes) -> T:
         raise EvidenceError(f"{what} does not decode: {error}") from None
 
 
-def _judge_seam(reader: Reader) -> Judgement:
+def _judge_seam(reader: Reader, _rules: Rules) -> Judgement:
     """Judge evidence of a segment's end and the next checkpoint."""
     reached, stated = reader.bytes_(), reader.bytes_()
     root = reader.take(32)
@@ -397,7 +401,7 @@ def _judge_seam(reader: Reader) -> Judgement:
     return Judgement("seam", findings.SEAM_MISMATCH, detail, facts, rests_on)
 
 
-def _judge_equivocation(reader: Reader) -> Judgement:
+def _judge_equivocation(reader: Reader, _rules: Rules) -> Judgement:
     """Judge evidence of two headers that one author sealed for one slot."""
     author = reader.take(32)
     first, second = (_whole("a header", Header.decode, reader.bytes_()) for _ in range(2))
@@ -433,7 +437,7 @@ def _are_tied(first: Header, second: Header) -> bool:
     )
 
 
-def _judge_figures(reader: Reader) -> Judgement:
+def _judge_figures(reader: Reader, _rules: Rules) -> Judgement:
     """Return figures as they are. They show no code by themselves."""
     figures = reader.bytes_().decode(errors="replace")
     reader.end()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pubsub_emulator.runtime.parachain.block import ChainHead
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import FileEntry
 from pubsub_emulator.spark_audit.history.reader import Fault
@@ -123,11 +124,13 @@ class Place:
     files: ChainFiles
     changes: tuple[FileEntry, ...]
     """Files with changes of collator sets and subscriptions."""
+    rules: Rules = SHIPPED
+    """The rules by which evidence about blocks is judged."""
 
     @staticmethod
-    def of(task: Task, files: ChainFiles) -> "Place":
+    def of(task: Task, files: ChainFiles, rules: Rules) -> "Place":
         """Return the place of these files of a task."""
-        return Place(task.network, files.chain, task.segment, files, task.changes)
+        return Place(task.network, files.chain, task.segment, files, task.changes, rules)
 
     def fault(
         self, error: str, position: int | None = None, table: schema.Table = schema.BLOCKS
@@ -166,7 +169,7 @@ class Place:
 
         The evidence is judged exactly as a stranger will judge it later.
         """
-        if (error := unshown(code, evidence)) is not None:
+        if (error := unshown(code, evidence, self.rules)) is not None:
             return self.fault(
                 f"the evidence of a finding {code} does not show it: {error}", place.get("position")
             )
@@ -175,13 +178,13 @@ class Place:
         )
 
 
-def unshown(code: str, evidence: bytes) -> str | None:
+def unshown(code: str, evidence: bytes, rules: Rules = SHIPPED) -> str | None:
     """Return why evidence does not show a finding of this code, `None` if it does.
 
     Figures are never proof, and so cannot fail to show something.
     """
     try:
-        shown = judge(evidence)
+        shown = judge(evidence, rules)
     except EvidenceError as error:
         return str(error)
     return (

@@ -10,6 +10,7 @@ from typing import Final
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.spark_audit.engine.pace import told
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import (
@@ -36,6 +37,8 @@ class Shared:
 
     task: Task
     store: Store
+    rules: Rules = SHIPPED
+    """The rules that the audit was given for the history."""
     faults: list[Fault] = field(default_factory=list)
     """Faults of the common files so far."""
     judged: int = 0
@@ -60,11 +63,11 @@ class Shared:
 
     @staticmethod
     def of(task: Task) -> "Shared":
-        """Return the shared data of a task's chains.
+        """Return the shared data of a task's chains. Raises `RulesError`.
 
         Relay headers are read at once, everything else when it is needed.
         """
-        out = Shared(task, open_store(task.root).holding())
+        out = Shared(task, open_store(task.root).holding(), task.rules.read())
         out._relay = out._read_relay(task.relay)
         return out
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pubsub_emulator.spark_audit.engine.engine import UnitTask
+from pubsub_emulator.spark_audit.engine.rules import SHIPPED_RULES, RulesFile
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.listing import Listing, place_of
 from pubsub_emulator.spark_audit.history.manifest import (
@@ -80,7 +81,12 @@ class Task(UnitTask):
     """Files of the segment that are only checked, not needed for the judgement. The first task of a
     segment has them all."""
     fingerprint: str
-    """A digest of everything that the result depends on."""
+    """A digest of everything that the result depends on.
+
+    The rules are part of the checkpoints, which name them by their digest.
+    """
+    rules: RulesFile = SHIPPED_RULES
+    """The rules that the audit was given for the history."""
 
     @property
     def name(self) -> str:
@@ -111,6 +117,7 @@ class Task(UnitTask):
             ChainFiles(**{**each, **{name: _entries(each[name]) for name in _CHAIN_FILES}})
             for each in data["chains"]
         )
+        data["rules"] = RulesFile(**data["rules"])
         return Task(**{**data, **{name: _entries(data[name]) for name in _SHARED_FILES}})
 
 
@@ -119,6 +126,7 @@ def make_tasks(
     commits: Iterable[Commit],
     listing: Listing | None = None,
     after: Mapping[str, Commit] | None = None,
+    rules: RulesFile = SHIPPED_RULES,
 ) -> list[Task]:
     """Return the tasks for the segments of some commits, ordered by network, segment and chain.
 
@@ -133,7 +141,7 @@ def make_tasks(
         known = older if older is not None and older.segment == commit.segment - 1 else None
         tasks += _tasks(root, commit, known, listing)
         before[commit.network] = commit
-    return tasks
+    return [replace(task, rules=rules) for task in tasks] if rules.digest else tasks
 
 
 def _tasks(root: str, commit: Commit, before: Commit | None, listing: Listing | None) -> list[Task]:
@@ -206,7 +214,17 @@ def _task(
     listing: Listing | None,
 ) -> Task:
     """Make a task with its fingerprint."""
-    task = Task(root, commit.network, commit.segment, chains, **shared, fingerprint="")
+    task = Task(
+        root,
+        commit.network,
+        commit.segment,
+        chains,
+        nodes=shared["nodes"],
+        relay=shared["relay"],
+        changes=shared["changes"],
+        checked=shared["checked"],
+        fingerprint="",
+    )
     stated = [
         [each.path, each.size, each.frame, [group.digest for group in each.row_groups]]
         for each in task.files()

@@ -39,7 +39,7 @@ from pubsub_emulator.spark_audit.judge.task import CHECK_VERSION, Task, commits_
 def judge_segment(text: str, out: str) -> Answer:
     """Judge the segment of a task and return the receipt. This is a unit.
 
-    If the result is there already, it is not made again. Raises `OSError`.
+    If the result is there already, it is not made again. Raises `RulesError`, `OSError`.
     """
     task = Task.from_json(text)
     store = open_store(out)

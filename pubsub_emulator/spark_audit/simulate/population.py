@@ -18,17 +18,20 @@ from typing import Final
 from pubsub_emulator.collator.cheats import BUILT_IN
 from pubsub_emulator.emulator.network import CollatorConfig, Network, NetworkConfig, ParachainConfig
 from pubsub_emulator.emulator.network.parachain import HONEST
+from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.pubsub import derive_child_key, key_from_data
 from pubsub_emulator.primitives.storage_keys import item_prefix, para_head
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.relay_request import ChildKey, RelayStorageKey, TopKey
+from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_subscriber.config import (
     MIN_BUDGET,
     CachePolicy,
     RuntimeSpec,
     merge_subscriptions,
 )
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 CHAINS: Final = 12
 """Parachains of a network."""
@@ -104,17 +107,25 @@ class Population:
         """Return the network's random draws for one purpose."""
         return Draws(self.seed.encode(), f"{self.name}/{purpose}")
 
-    def network(self, *, unjudged: bool = False) -> Network:
+    def network(self, *, unjudged: bool = False, rules: Rules = SHIPPED) -> Network:
         """Return the network at genesis."""
         paras = [ParaId(_FIRST + at) for at in range(CHAINS)]
         channels = tuple((paras[sender], paras[_CALLED]) for sender in (0, 1))
         chains = tuple(
-            ParachainConfig(self._spec(at, para, paras[:PUBLISHERS]), self._collators(at))
+            ParachainConfig(
+                replace(self._spec(at, para, paras[:PUBLISHERS]), rules=rules.digest),
+                self._collators(at),
+            )
             for at, para in enumerate(paras)
         )
         seed = self.stream("network").take(32)
         config = NetworkConfig(
-            chains, channels=channels, seed=seed, segment_length=SEGMENT, unjudged=unjudged
+            chains,
+            RelayConfig(pubsub=PubsubConfig(rules=rules)),
+            channels=channels,
+            seed=seed,
+            segment_length=SEGMENT,
+            unjudged=unjudged,
         )
         return Network(config)
 

@@ -9,7 +9,9 @@ from typing import Final
 from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.spark_audit.engine.engine import Answer, Mapper
+from pubsub_emulator.spark_audit.engine.rules import RulesFile
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, canonical_json
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
@@ -50,6 +52,8 @@ class Simulation:
     """Whether blocks of honest collators are not judged while they are made. The history is the
     same, but made in less time."""
 
+    rules: Rules = SHIPPED
+
     def plan(self) -> Answer:
         """Return the settings that must be equal when a simulation is continued."""
         mine = {"seed": self.seed, "blocks": self.blocks, "cheat_rate": self.cheat_rate}
@@ -57,7 +61,7 @@ class Simulation:
 
     def tasks(self) -> list[NetworkTask]:
         """Return a task for each network."""
-        settings = self.blocks, self.cheat_rate, self.unjudged
+        settings = self.blocks, self.cheat_rate, self.unjudged, RulesFile.of(self.rules)
         return [NetworkTask(self.seed, number, *settings) for number in range(self.networks)]
 
 

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Final
 
 from pubsub_emulator.emulator.network.records import BlockRecord, Observer, RelayRecord
@@ -18,6 +18,7 @@ from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.spark_audit.engine.engine import Answer, UnitTask
 from pubsub_emulator.spark_audit.engine.pace import told
+from pubsub_emulator.spark_audit.engine.rules import SHIPPED_RULES, RulesFile
 from pubsub_emulator.spark_audit.history.manifest import canonical_json
 from pubsub_emulator.spark_audit.history.row import fields_of
 from pubsub_emulator.spark_audit.history.storage import open_store
@@ -44,6 +45,7 @@ class NetworkTask(UnitTask):
     """The network ends with the relay block that judges this many candidates."""
     cheat_rate: int
     unjudged: bool = False
+    rules: RulesFile = SHIPPED_RULES
 
     @property
     def population(self) -> Population:
@@ -53,7 +55,8 @@ class NetworkTask(UnitTask):
     @staticmethod
     def from_json(text: str) -> "NetworkTask":
         """Return the task that `to_json` wrote."""
-        return NetworkTask(**json.loads(text))
+        data = json.loads(text)
+        return NetworkTask(**{**data, "rules": RulesFile(**data["rules"])})
 
 
 @dataclass(slots=True)
@@ -89,14 +92,14 @@ class Tally(Observer):
 def simulate_unit(text: str, history: str) -> Answer:
     """Make one network, add it to the history, and return the receipt. This is a unit.
 
-    Raises `CommitError`, `OSError`.
+    Raises `CommitError`, `RulesError`, `OSError`.
     """
     task = NetworkTask.from_json(text)
     began = time.process_time()
     population = task.population
     store = open_store(history)
     tally, digest = Tally(), RunDigest()
-    network = population.network(unjudged=task.unjudged)
+    network = population.network(unjudged=task.unjudged, rules=task.rules.read())
     with (
         _rare_collection(),
         HistoryWriter(store, population.name, resume=True, names=population.names()) as writer,
@@ -109,7 +112,7 @@ def simulate_unit(text: str, history: str) -> Answer:
             told(tally.candidates, task.blocks)
         network.finish()
     receipt = {
-        **asdict(task),
+        **fields_of(task, ("seed", "number", "blocks", "cheat_rate", "unjudged")),
         "network": population.name,
         **fields_of(tally, ("relay_blocks", "candidates", "rejected")),
         "cheats": dict(sorted(tally.strategies.items())),

@@ -25,7 +25,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql.utils import is_remote
 
 from pubsub_emulator.spark_audit.engine.engine import Answer, Report, Unit, heaviest_first
-from pubsub_emulator.spark_audit.engine.rules import named_rules
 from pubsub_emulator.spark_audit.spark.context import forget_context, one_line, start_context
 from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable
 from pubsub_emulator.spark_audit.spark.units import run_units
@@ -95,9 +94,7 @@ class SparkMapper:
             before.update((name, self.context.getLocalProperty(name)) for name in _GROUP_PROPERTIES)
             self.context.setJobGroup(group, f"pubsub: {unit.__name__}, {len(tasks):,} units{size}")
             given = self.context.parallelize([(at, tasks[at]) for at in order], len(tasks))
-            receipts = dict(
-                given.mapPartitions(partial(run_units, unit, out, named_rules())).collect()
-            )
+            receipts = dict(given.mapPartitions(partial(run_units, unit, out)).collect())
         except (PySparkException, Py4JError, ConnectionError) as error:
             if self._is_lost():
                 raise SparkUnavailable(f"Spark's JVM is gone: {one_line(_NO_WORDS)}") from error

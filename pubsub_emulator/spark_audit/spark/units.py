@@ -9,17 +9,13 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from pubsub_emulator.spark_audit.engine.engine import Unit
-from pubsub_emulator.spark_audit.engine.rules import Named, choose_named
 
 
-def run_units(
-    unit: Unit, out: str, rules: Named, tasks: Iterable[tuple[int, str]]
-) -> Iterator[tuple[int, str]]:
+def run_units(unit: Unit, out: str, tasks: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """Run the unit on each task of a partition.
 
     Yields the task's number with its receipt as JSON.
     """
-    choose_named(rules)
     _settle()
     for number, text in tasks:
         yield number, json.dumps(unit(text, out))

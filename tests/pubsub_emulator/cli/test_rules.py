@@ -1,6 +1,4 @@
-"""Rules of one's own on the command line; in processes of their own, for what is chosen stays
-chosen.
-"""
+"""Rules of one's own on the command line."""
 
 import json
 import signal

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +12,9 @@ from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.client.errors import NodeRefused
 from pubsub_emulator.emulator.scenario.file import load_bundled, parse_document
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.node.chain import lines
 from pubsub_emulator.node.rpc.pubsub_lab import MOST_COLUMNS, MOST_TRIED
 from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.runtime.rules import Rules
 
 KEY = "0x" + "ab" * 32
 BEFORE = (
@@ -194,11 +193,11 @@ def test_columns_follow_a_branch_back_to_its_first_block() -> None:
     assert all(each["candidates"] for each in there[:3])
 
 
-def test_a_session_names_the_rules_that_it_was_made_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_names_the_rules_that_it_was_made_with() -> None:
     assert "rules" not in node().ask("pubsub_session")
-    monkeypatch.setattr(lines, "chosen", lambda: SimpleNamespace(digest=b"\1" * 32))
-    assert node().ask("pubsub_session")["rules"] == "0x" + "01" * 32
-    _, said = node().ask("pubsub_sessionScenario")
+    made = InProcess(load_bundled("node"), accounts=True, rules=Rules(b"\1" * 32))
+    assert made.ask("pubsub_session")["rules"] == "0x" + "01" * 32
+    _, said = made.ask("pubsub_sessionScenario")
     assert "has no field for" in said[0]
     assert said[1:] == [f'rules: "0x{"01" * 32}"']
 

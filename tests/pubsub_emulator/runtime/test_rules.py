@@ -28,10 +28,8 @@ from pubsub_emulator.runtime.rules import (
     RuleFailed,
     Rules,
     RulesError,
-    chosen,
     make_rules,
     rule,
-    using,
 )
 
 PLAIN = RuntimeSpec(ParaId(2000), {})
@@ -59,13 +57,6 @@ def test_any_other_bytes_after_a_runtime_are_refused(tail: bytes) -> None:
 def test_a_runtime_whose_rules_are_not_loaded_is_refused_by_their_digest() -> None:
     with pytest.raises(ImpossibleConfig, match=f"the rules 0x{DIGEST[::-1].hex()} are not loaded"):
         genesis(replace(PLAIN, rules=DIGEST[::-1]), (bytes(32),))
-
-
-def test_networks_made_in_the_block_have_the_rules_and_those_made_after_it_have_not() -> None:
-    rules = Rules(DIGEST)
-    with using(rules):
-        assert (RuntimeSpec(ParaId(1), {}).rules, Config().rules) == (DIGEST, rules)
-    assert (RuntimeSpec(ParaId(1), {}).rules, Config().rules, chosen()) == (b"", SHIPPED, SHIPPED)
 
 
 def test_every_seam_is_a_field_and_every_field_a_seam() -> None:
@@ -130,24 +121,21 @@ def test_entries_of_another_encoding_or_place_are_counted_expired_and_delivered_
     group = {"paras": [1000, 1001], "keys": 30, "value_size": {"min": 0, "max": 300}, "ttl": [0, 3]}
     seen = []
     for rules in (SHIPPED, other):
-        with using(rules):
-            simulation = _simulation(
-                {**group, "update_rate": 0.1, "delete_rate": 0.1}, {"cache": cache}
+        simulation = _simulation(
+            {**group, "update_rate": 0.1, "delete_rate": 0.1}, {"cache": cache}, rules=rules
+        )
+        deliveries = [
+            sorted(
+                (each.publisher, each.key, each.value or b"", str(each.ttl_state)) for each in made
             )
-            deliveries = [
-                sorted(
-                    (each.publisher, each.key, each.value or b"", str(each.ttl_state))
-                    for each in made
-                )
-                for made in (simulation.step().deliveries(2000) for _ in range(25))
-            ]
-            relay = simulation.network.relay
-            relay.runtime.executive.try_state(relay.storage())
-            counters = [
-                item.get(relay.storage(), ParaId(1001))
-                for item in (PublishedKeys, TotalStorageSize)
-            ]
-            seen.append((deliveries, counters, relay.state.root()))
+            for made in (simulation.step().deliveries(2000) for _ in range(25))
+        ]
+        relay = simulation.network.relay
+        relay.runtime.executive.try_state(relay.storage())
+        counters = [
+            item.get(relay.storage(), ParaId(1001)) for item in (PublishedKeys, TotalStorageSize)
+        ]
+        seen.append((deliveries, counters, relay.state.root()))
     assert any(value == b"" for made in seen[0][0] for _, _, value, _ in made)
     assert seen[0][:2] == seen[1][:2]
     assert seen[0][2] != seen[1][2]
@@ -155,44 +143,45 @@ def test_entries_of_another_encoding_or_place_are_counted_expired_and_delivered_
 
 @pytest.mark.parametrize("other", [BACKWARDS, SHARED], ids=["encoding", "place"])
 def test_an_experiment_stores_entries_as_the_rules_do(other: Rules) -> None:
-    with using(other):
-        found = measure(Workload(publishers=2, keys=3, update_rate=MILLION, spread=2))
+    found = measure(Workload(publishers=2, keys=3, update_rate=MILLION, spread=2), other)
     assert (found.latency_max, found.undelivered) == (1, 0)
 
 
 def test_one_trie_for_all_loses_the_entries_of_a_publisher_that_leaves_and_no_others() -> None:
-    with using(SHARED):
-        other = {"paras": [2102], "keys": 5}
-        simulation = _simulation(
-            {"paras": [2100, 2101], "keys": 5, "offboard_at": 8}, {}, other, session_length=10
-        )
-        for _ in range(25):
-            simulation.step()
-        relay = simulation.network.relay
-        relay.runtime.executive.try_state(relay.storage())
-        assert {key[:4] for key, _ in relay.state.child_entries(b"all")} == {
-            (2102).to_bytes(4, "little")
-        }
+    other = {"paras": [2102], "keys": 5}
+    leaving = {"paras": [2100, 2101], "keys": 5, "offboard_at": 8}
+    simulation = _simulation(leaving, {}, other, rules=SHARED, session_length=10)
+    for _ in range(25):
+        simulation.step()
+    relay = simulation.network.relay
+    relay.runtime.executive.try_state(relay.storage())
+    assert {key[:4] for key, _ in relay.state.child_entries(b"all")} == {
+        (2102).to_bytes(4, "little")
+    }
 
 
 def test_lifetimes_count_slots_for_relay_chain_and_subscriber_if_the_clock_does() -> None:
     child, seen = derive_child_key(ParaId(1000)), []
     for rules in (SHIPPED, make_rules("mine.py", DIGEST, {"clock": lambda _number, slot: slot})):
-        with using(rules):
-            simulation = _simulation({"paras": [1000], "keys": 1, "ttl": 8}, {}, missed_slots=1)
-            summary = Summary()
-            simulation.network.observe(summary)
-            told = [each.ttl_state for _ in range(4) for each in simulation.step().deliveries(2000)]
-            while simulation.network.relay.state.child_root(child) is not None:
-                simulation.step()
-            late = summary.chains[ParaId(2000)].latest
-            seen.append((told, simulation.network.number, dict(summary.lags), late))
+        group = {"paras": [1000], "keys": 1, "ttl": 8}
+        simulation = _simulation(group, {}, rules=rules, missed_slots=1)
+        summary = Summary()
+        simulation.network.observe(summary)
+        told = [each.ttl_state for _ in range(4) for each in simulation.step().deliveries(2000)]
+        while simulation.network.relay.state.child_root(child) is not None:
+            simulation.step()
+        late = summary.chains[ParaId(2000)].latest
+        seen.append((told, simulation.network.number, dict(summary.lags), late))
     # published in block 2, delivered on block 2: two slots pass with each block
     assert seen == [([ValidFor(8)], 10, {0: 1}, 1), ([ValidFor(8)], 6, {0: 1}, 1)]
 
 
 def _simulation(
-    group: object, subscriber: dict[str, object], *others: object, **relay: object
+    group: object,
+    subscriber: dict[str, object],
+    *others: object,
+    rules: Rules = SHIPPED,
+    **relay: object,
 ) -> Simulation:
     scenario = {
         "name": "n",
@@ -202,18 +191,17 @@ def _simulation(
         "publishers": [group, *others],
         "subscribers": [{"para": 2000, "subscribe": [{"publishers": "all"}], **subscriber}],
     }
-    return Simulation(Scenario.model_validate(scenario))
+    return Simulation(Scenario.model_validate(scenario), rules=rules)
 
 
 def test_constants_and_a_runtime_of_another_kind_are_refused() -> None:
     rules = make_rules(
         "mine.py", DIGEST, {"constants": lambda _config: 1, "runtime": lambda _spec: 1}
     )
-    with using(rules):
-        with pytest.raises(RuleFailed, match="not the configuration"):
-            Config().ruled()
-        with pytest.raises(RuleFailed, match="not the runtime"):
-            RuntimeSpec(ParaId(1), {}).ruled()
+    with pytest.raises(RuleFailed, match="not the configuration"):
+        Config(rules=rules).ruled()
+    with pytest.raises(RuleFailed, match="not the runtime"):
+        RuntimeSpec(ParaId(1), {}).ruled(rules)
 
 
 def test_a_function_of_no_seam_or_of_other_arguments_is_no_rule() -> None:

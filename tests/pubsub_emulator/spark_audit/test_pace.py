@@ -93,12 +93,7 @@ def test_nothing_is_told_where_nobody_listens() -> None:
 
 def test_a_worker_whose_driver_is_killed_ends_and_notes_nothing(tmp_path: Path) -> None:
     noted = tmp_path / "noted"
-    request = {
-        "unit": "support.pool_units:note_every_error",
-        "task": str(noted),
-        "out": "",
-        "rules": ["", ""],
-    }
+    request = {"unit": "support.pool_units:note_every_error", "task": str(noted), "out": ""}
     path = os.pathsep.join(
         [str(Path(pool_units.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     )

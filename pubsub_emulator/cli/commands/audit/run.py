@@ -18,6 +18,7 @@ from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.report import make_report
 from pubsub_emulator.cli.commands.run.run import show_digest
 from pubsub_emulator.cli.screen import Advance, bar, files, say, stage, table
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.spark_audit.audit.follow import follow
 from pubsub_emulator.spark_audit.audit.rounds import Progress
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
@@ -50,6 +51,7 @@ class AuditOptions:
     head: str | None = None
     retain: float = 24.0
     """Hours for which replaced files of tables stay."""
+    rules: Rules = SHIPPED
     name: str | Path | None = None
     """The history's name in messages, by default its place."""
 
@@ -63,6 +65,7 @@ def _keywords(request: AuditOptions) -> dict[str, Any]:
         "trusted": trusted,
         "head": request.head,
         "retain": timedelta(hours=request.retain),
+        "rules": request.rules,
     }
 
 

@@ -35,7 +35,7 @@ from pubsub_emulator.emulator.scenario.file import BUNDLE
 from pubsub_emulator.emulator.user_file import read_rules
 from pubsub_emulator.files.shown import marked, safe
 from pubsub_emulator.files.untrusted import read_json
-from pubsub_emulator.runtime.rules import SHIPPED, Rules, chosen, using
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 SHIPPED_NAME: Final = "shipped"
 REVISION: Final = "git:"
@@ -57,6 +57,7 @@ def run_compare(
     tolerance: float | None,
     plot: Path | None,
     *,
+    rules: Rules,
     every: bool,
     as_markdown: bool,
 ) -> Result:
@@ -68,7 +69,7 @@ def run_compare(
         raise click.UsageError("two or more are compared, not one")
     with TemporaryDirectory(prefix="pubsub-compare-") as folder:
         sides = [
-            _open_side(text, scenario, chosen(), Path(folder) / str(at))
+            _open_side(text, scenario, rules, Path(folder) / str(at))
             for at, text in enumerate(places)
         ]
         lines = lines_of([side.figures for side in sides])
@@ -199,8 +200,7 @@ def _open_side(text: str, scenario: str, rules: Rules, folder: Path) -> Side:
 def _run(label: str, scenario: str, rules: Rules, folder: Path) -> Side:
     history = find_spec("pyarrow") is not None
     folder.mkdir()
-    with using(rules):
-        run = simulate(find_scenario(scenario), folder, history=history)
+    run = simulate(find_scenario(scenario, rules), folder, history=history, rules=rules)
     return Side(label, of_run(run.document()), folder / HISTORY if history else None)
 
 

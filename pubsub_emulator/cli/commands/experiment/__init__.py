@@ -1,6 +1,7 @@
 """`pubsub experiment`: its arguments and help."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,6 +9,9 @@ from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option, repeatable
 from pubsub_emulator.cli.base.result import Result, with_json_option
+
+if TYPE_CHECKING:
+    from pubsub_emulator.runtime.rules import Rules
 
 
 @click.command(
@@ -43,6 +47,7 @@ def command(  # noqa: PLR0917  # click passes each option by name
     policies: str,
     y: str,
     preset: str | None,
+    rules: "Rules",
     out: Path,
 ) -> Result:
     """Measure what blocks cost and how long deliveries take; write tables and plots.
@@ -55,5 +60,5 @@ def command(  # noqa: PLR0917  # click passes each option by name
     if (swept is None) == (preset is None):
         raise click.UsageError("give either --sweep or --preset")
     if preset is not None:
-        return run_question(preset, out)
-    return run_sweep(swept or "", settings, parse_policies(policies), y, out)
+        return run_question(preset, out, rules)
+    return run_sweep(swept or "", settings, parse_policies(policies), y, out, rules)

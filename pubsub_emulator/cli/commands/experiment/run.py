@@ -22,18 +22,24 @@ from pubsub_emulator.laboratory.experiments.experiment import (
 )
 from pubsub_emulator.laboratory.experiments.presets import QUESTIONS, Figure, sweep_figure
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
+from pubsub_emulator.runtime.rules import Rules
 
 
-def run_question(name: str, out: Path) -> Result:
+def run_question(name: str, out: Path, rules: Rules) -> Result:
     """Run a preset."""
     with stage(f"measuring {name}") as advance:
         number = count(1)
-        figures = QUESTIONS[name](lambda what: advance(next(number), None, what))
+        figures = QUESTIONS[name](lambda what: advance(next(number), None, what), rules)
     return write(figures, out)
 
 
-def run_sweep(
-    swept: str, settings: Sequence[str], policies: Sequence[CachePolicy], y: str, out: Path
+def run_sweep(  # noqa: PLR0917  # the order of the options
+    swept: str,
+    settings: Sequence[str],
+    policies: Sequence[CachePolicy],
+    y: str,
+    out: Path,
+    rules: Rules,
 ) -> Result:
     """Vary one field of a workload. Raises `UnknownParameter`."""
     known = [field.name for field in fields(Measurement) if field.name != "workload"]
@@ -65,7 +71,7 @@ def run_sweep(
                 next(number), total, f"{parameter} {load.value_of(parameter)}, {load.cache.value}"
             )
 
-        found = list(sweep(parameter, values, policies, base, watch))
+        found = list(sweep(parameter, values, policies, base, watch, rules))
     return write((sweep_figure(parameter, y, found),), out, lambda: _compare(parameter, found))
 
 

@@ -101,6 +101,8 @@ def command(
             run_targets,
         )
 
+        if request.rules.digest:
+            raise click.UsageError("--target reads files by the shipped rules and takes no --rules")
         if again is not None:
             return replay_targets(targets, again)
         if request.corpus is not None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pubsub_emulator.runtime.rules import Rules
+
 CASES: Final = 5000
 """The number of cases without --cases and --minutes."""
 
@@ -20,6 +22,7 @@ class Campaign:
     minutes: float | None
     corpus: Path | None
     verifier: str | None
+    rules: Rules
 
     @property
     def most(self) -> int | None:

@@ -40,6 +40,7 @@ def run_fuzz(request: Campaign) -> Result:
             minutes=request.minutes,
             kept=kept,
             stop=lambda: interrupts.noted,
+            rules=request.rules,
         )
     show_campaign(result, len(first), monotonic() - began)
     if result.files:
@@ -48,12 +49,13 @@ def run_fuzz(request: Campaign) -> Result:
             ((path, "") for path in result.files),
         )
     if kept is not None:
+        shown = len(read_corpus(kept, request.rules))
         files(
             "corpus:",
             (
                 (
                     kept,
-                    f"{len(read_corpus(kept)):,} cases that showed something new; --corpus goes on",
+                    f"{shown:,} cases that showed something new; --corpus goes on",
                 ),
             ),
         )
@@ -151,7 +153,7 @@ def run_verifier(command: str, request: Campaign) -> Result:
     """
     cases, minutes = request.counted, request.minutes
     until = inf if minutes is None else monotonic() + 60 * minutes
-    first = [] if request.corpus is None else read_corpus(request.corpus)
+    first = [] if request.corpus is None else read_corpus(request.corpus, request.rules)
     wanted = f"{cases:,} cases" if minutes is None else f"cases for {minutes:g} minutes"
     total = cases if minutes is None else None
     with VerifierProcess(command) as verifier, stage(f"judging {wanted} twice", total) as advance:
@@ -163,6 +165,7 @@ def run_verifier(command: str, request: Campaign) -> Result:
             lambda done, _most: advance(done, total),
             first=first,
             stop=lambda: monotonic() >= until,
+            rules=request.rules,
         )
     table("cases by our first verdict", ("verdict", "cases"), found.by_verdict.most_common())
     groups = {group: len(each) for group, each in sorted(found.differences.items())}

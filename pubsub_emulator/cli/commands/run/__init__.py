@@ -1,6 +1,7 @@
 """`pubsub run`: its arguments and help."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,6 +9,9 @@ from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option
 from pubsub_emulator.cli.base.result import Result, with_json_option
+
+if TYPE_CHECKING:
+    from pubsub_emulator.runtime.rules import Rules
 
 
 @click.command(
@@ -52,7 +56,14 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 )
 @with_json_option
 def command(
-    scenario: str, out: Path, history: str | None, *, explorer: bool, keep: bool, watch: bool
+    scenario: str,
+    out: Path,
+    history: str | None,
+    *,
+    rules: "Rules",
+    explorer: bool,
+    keep: bool,
+    watch: bool,
 ) -> Result:
     """Run a network from SCENARIO, a TOML file or a bundled name, and write its history.
 
@@ -65,6 +76,8 @@ def command(
 
     if watch:
         return run_again_and_again(
-            scenario, lambda: run_scenario(scenario, out, history, explorer=explorer)
+            scenario,
+            rules,
+            lambda now: run_scenario(scenario, out, history, explorer=explorer, rules=now),
         )
-    return run_scenario(scenario, out, history, explorer=explorer, keep=keep)
+    return run_scenario(scenario, out, history, explorer=explorer, keep=keep, rules=rules)

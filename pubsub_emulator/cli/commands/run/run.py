@@ -33,7 +33,7 @@ from pubsub_emulator.files.untrusted import Unreadable, read_json
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.runtime.rules import choose, chosen
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.spark_audit.report.words import percent, size
 
 HISTORY: Final = "history"
@@ -66,11 +66,14 @@ class Run:
         return {**named, **self.summary.json(), "deposits": self.deposits}
 
 
-def find_scenario(name: str) -> Scenario:
-    """The scenario in a file, or the bundled one of that name. Raises `SettingsError`."""
+def find_scenario(name: str, rules: Rules = SHIPPED) -> Scenario:
+    """The scenario in a file, or the bundled one of that name, to be run under `rules`.
+
+    Raises `SettingsError`.
+    """
     if not name.endswith(".toml") and (name in BUNDLE.names() or not Path(name).exists()):
-        return load_bundled(name)
-    return load_scenario(Path(name))
+        return load_bundled(name, rules)
+    return load_scenario(Path(name), rules)
 
 
 def simulate(
@@ -81,6 +84,7 @@ def simulate(
     history: bool = True,
     history_out: str | Path | None = None,
     session: Path | None = None,
+    rules: Rules = SHIPPED,
 ) -> Run:
     """Run a scenario and write its summary, and optionally its history and page, into `folder`.
 
@@ -120,15 +124,15 @@ def simulate(
                 recorders.append(record(simulation))
 
         if session is None:
-            simulation = Simulation(scenario)
+            simulation = Simulation(scenario, rules=rules)
             begun(simulation)
             simulation.run(advance)
         else:
-            simulation = saved.play(session, begun, advance).simulation
+            simulation = saved.play(session, begun, advance, rules).simulation
             simulation.network.finish()
     for recorder in recorders:
         (folder / EXPLORER).write_text(page_of(recorder, scenario), encoding="utf-8")
-    run = Run(scenario, summary, digest.value, simulation.network.relay.deposits(), chosen().digest)
+    run = Run(scenario, summary, digest.value, simulation.network.relay.deposits(), rules.digest)
     (folder / MARKER).write_text(json.dumps(run.document(), indent=2) + "\n", encoding="utf-8")
     return run
 
@@ -150,6 +154,7 @@ def run_scenario(
     *,
     explorer: bool = False,
     keep: bool = False,
+    rules: Rules = SHIPPED,
 ) -> Result:
     """Run the command; `out` may be the folder of an earlier run, unless `keep` is set.
 
@@ -157,11 +162,11 @@ def run_scenario(
     """
     session = Path(name) if name.endswith(".json") else None
     if session is None:
-        scenario = find_scenario(name)
+        scenario = find_scenario(name, rules)
     else:
         from pubsub_emulator.cli.session.saved import read_document
 
-        scenario = parse_document(read_document(session)["scenario"], name)
+        scenario = parse_document(read_document(session)["scenario"], name, rules)
     history = history_out is not None or find_spec(ARROW) is not None
     with new_folder(out, replace=not keep and _is_a_run(out)) as folder:
         run = simulate(
@@ -171,6 +176,7 @@ def run_scenario(
             history=history,
             history_out=history_out,
             session=session,
+            rules=rules,
         )
     show_run(run)
     place: str | Path = history_out or out / HISTORY
@@ -190,18 +196,18 @@ def run_scenario(
     )
 
 
-def run_again_and_again(scenario: str, run: Callable[[], Result]) -> Result:
+def run_again_and_again(scenario: str, rules: Rules, run: Callable[[Rules], Result]) -> Result:
     """Run again after each change of the scenario or the rules, and compare with the last run.
 
     An interrupt ends it and returns the last result. Errors are printed, and the next change is
     awaited.
     """
-    rules = Path(chosen().path) if chosen().path else None
-    watched = [path for path in (Path(scenario), rules) if path is not None and path.is_file()]
+    file = Path(rules.path) if rules.path else None
+    watched = [path for path in (Path(scenario), file) if path is not None and path.is_file()]
     if not watched:
         raise PubsubError(f"{scenario}: there is no file to watch")
     seen = _states(watched)
-    last = run()
+    last = run(rules)
     try:
         while True:
             say(f"watching {', '.join(map(str, watched))}; interrupt to end")
@@ -209,9 +215,9 @@ def run_again_and_again(scenario: str, run: Callable[[], Result]) -> Result:
                 sleep(_POLL_SECONDS)
             seen = _states(watched)
             try:
-                if rules is not None:
-                    choose(read_rules(rules))
-                result = run()
+                if file is not None:
+                    rules = read_rules(file)
+                result = run(rules)
             except (PubsubError, OSError) as error:
                 say(f"pubsub: {error}")
                 continue

@@ -28,6 +28,7 @@ from pubsub_emulator.node.chain.live import LiveNetwork, Observers
 from pubsub_emulator.node.server.options import BadOption, Options
 from pubsub_emulator.node.server.server import Server
 from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 _SLOT: Final = 6000
 PHRASE: Final = "bottom drive obey lake curtain smoke basket hold race lonely fit walk"
@@ -47,6 +48,7 @@ class Serve:
     out: Path | None = None
     fork: str | None = None
     fork_para: tuple[str, ...] = ()
+    rules: Rules = SHIPPED
 
 
 class JournalFile:
@@ -96,7 +98,8 @@ def serve(
         if replayed.cut:
             say(f"{given.replay}: the last line was cut and is left out")
     if replayed is None:
-        scenario, slot = find_scenario(name or "node"), _genesis_slot(given.genesis_time)
+        scenario = find_scenario(name or "node", given.rules)
+        slot = _genesis_slot(given.genesis_time)
     elif name is None:
         scenario, slot = replayed.head.scenario, replayed.head.genesis_slot
     else:
@@ -111,6 +114,7 @@ def serve(
             accounts=True,
             added=tuple(given.pallets.values()),
             forks=forks,
+            rules=given.rules,
         )
         for line in forks_told(forks):
             say(line)

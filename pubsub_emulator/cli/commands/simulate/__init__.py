@@ -1,11 +1,16 @@
 """`pubsub simulate`: its arguments and help."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.extras import ON_SPARK, Command, Need
 from pubsub_emulator.cli.base.options import option
 from pubsub_emulator.cli.base.result import Result, with_json_option
+
+if TYPE_CHECKING:
+    from pubsub_emulator.runtime.rules import Rules
 
 
 @click.command(
@@ -68,6 +73,7 @@ def command(  # noqa: PLR0917  # click passes each option by name
     unjudged: bool,
     master: str | None,
     engine: str,
+    rules: "Rules",
 ) -> Result:
     """Simulate large histories: many networks, one per task, with cheats of every strategy.
 
@@ -80,5 +86,5 @@ def command(  # noqa: PLR0917  # click passes each option by name
     from pubsub_emulator.primitives.draws import MILLION
     from pubsub_emulator.spark_audit.simulate.run import Simulation
 
-    wanted = Simulation(networks, blocks, seed, round(cheat_rate * MILLION), unjudged)
+    wanted = Simulation(networks, blocks, seed, round(cheat_rate * MILLION), unjudged, rules)
     return run_simulate(wanted, out, master=master, engine=engine)
