@@ -39,6 +39,7 @@ GROUPS = {
     "mutation": ("test", "mutation"),
     "lint": ("lint", "test"),
     "docs": ("docs",),
+    "release": ("test",),
     "ci": ("test", "browser", "docs", "lint"),
     "setup": ("test", "browser", "docs", "lint"),
 }

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from development import jobs
 from development.environment import GROUPS, VENV, set_up
+from development.release import release
 from development.report import SetupError, say
 
 DESCRIPTION = """
@@ -35,6 +36,9 @@ jobs:
           the dependencies; with names, only those lanes: docs/versions.md
   mutation  changes of the rules, one at a time, and whether a test notices (hours); with names,
           only those
+  release  everything of a release but the upload: both source distributions and wheels of the last
+          commit, built, checked and installed in fresh environments, in dist/; with --final, the
+          changelog must be that of the version
   ci      lint, then test
   pubsub  any `pubsub` command, in the folder you are in:
           python3 dev.py pubsub run my.toml --out out/my
@@ -72,6 +76,8 @@ def run(job: str, args: list[str]) -> int:
             return jobs.tool("python", "tests/versions/lanes.py", *args)
         case "lint":
             return jobs.lint()
+        case "release":
+            return release(args)
         case "test":
             return jobs.test(args)
         case _:  # ci
