@@ -14,6 +14,9 @@ from .core.process import Status as Status
 from .local import LocalPrism as LocalPrism
 from .make import Secret as Secret
 from .make import create_did as create_did
+from .make import create_storage_entry as create_storage_entry
+from .make import deactivate_storage_entry as deactivate_storage_entry
 from .make import issue_batch as issue_batch
 from .make import revoke as revoke
 from .make import update_did as update_did
+from .make import update_storage_entry as update_storage_entry

@@ -23,9 +23,10 @@ from interchain_events.events.rows import ChainBlock, assemble
 from interchain_events.events.subscriptions.cursor import Cursor
 from interchain_events.pallets.prism import PALLET, Prism
 from interchain_events.prism.core.filters import Filter, normal_form
-from interchain_events.prism.core.state import Batch, Did
+from interchain_events.prism.core.identifiers import suffix_of
+from interchain_events.prism.core.state import Batch, Did, StorageEntry
 from interchain_events.prism.make import IssuedBatch, Signed, atala_object
-from interchain_events.prism.tables.ledger import load_batch, load_did
+from interchain_events.prism.tables.ledger import load_batch, load_did, load_entry
 from interchain_events.prism.tables.operations import Event, OperationLog, OperationRow, log_filter
 from interchain_events.prism.tables.processor import Processor
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -130,15 +131,30 @@ class LocalPrism:
     def follow(self, *filters: Filter, everything: bool = False) -> Followed:
         """Return a subscription to the operations from now on.
 
-        With `everything`, it begins with the first operation.
+        With `everything`, it begins with the first operation. Filters may name a DID by its suffix
+        or as a whole.
         """
         head = self.operations.head()
+        filters = tuple(
+            each
+            if each.did_suffix is None
+            else each._replace(did_suffix=suffix_of(each.did_suffix))
+            for each in filters
+        )
         return Followed(self.operations, filters, Cursor(head.epoch, 0 if everything else head.seq))
 
-    def did(self, suffix: str) -> Did | None:
-        """Return the present state of a DID, `None` if there is none."""
+    def did(self, did: str) -> Did | None:
+        """Return the present state of a DID or suffix, `None` if there is none."""
         with self.log.database.transaction() as session:
-            return load_did(session, suffix)
+            return load_did(session, suffix_of(did))
+
+    def storage_entry(self, entry_id: str) -> StorageEntry | None:
+        """Return the present state of a storage entry, `None` if there is none.
+
+        An entry has also ended if its DID has.
+        """
+        with self.log.database.transaction() as session:
+            return load_entry(session, entry_id)
 
     def batch(self, batch_id: str) -> Batch | None:
         """Return the present state of a credential batch, `None` if there is none."""

@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 from interchain_events.prism.core import messages as m
 from interchain_events.prism.core import signatures
 from interchain_events.prism.core.errors import PrismError
-from interchain_events.prism.core.identifiers import long_form, sha256
+from interchain_events.prism.core.identifiers import METHOD, long_form, sha256
 from interchain_events.prism.core.well_formed import SECP256K1
 from interchain_events.prism.core.wire import bytes_field
 
@@ -123,13 +123,15 @@ def update_did(
     `previous` is the hash of the last operation that was applied to the DID.
     """
     return sign(
-        m.UpdateDID(previous, did, tuple(map(m.UpdateDIDAction, actions))), signed_with, secret
+        m.UpdateDID(previous, _suffix(did), tuple(map(m.UpdateDIDAction, actions))),
+        signed_with,
+        secret,
     )
 
 
 def deactivate_did(did: str, previous: bytes, signed_with: str, secret: Secret) -> Signed:
     """Return a DEACTIVATE_DID of the DID with a suffix. `previous` is as in `update_did`."""
-    return sign(m.DeactivateDID(previous, did), signed_with, secret)
+    return sign(m.DeactivateDID(previous, _suffix(did)), signed_with, secret)
 
 
 def issue_batch(did: str, merkle_root: bytes, signed_with: str, secret: Secret) -> IssuedBatch:
@@ -137,7 +139,7 @@ def issue_batch(did: str, merkle_root: bytes, signed_with: str, secret: Secret) 
 
     `identifiers.merkle_tree` makes the root.
     """
-    data = m.CredentialBatchData(issuer_did=did, merkle_root=merkle_root)
+    data = m.CredentialBatchData(issuer_did=_suffix(did), merkle_root=merkle_root)
     return IssuedBatch(
         sign(m.IssueCredentialBatch(data), signed_with, secret), sha256(m.encode(data)).hex()
     )
@@ -151,6 +153,39 @@ def revoke(
     `issued` is the hash of the operation that issued the batch.
     """
     return sign(m.RevokeCredentials(issued, batch_id, tuple(hashes)), signed_with, secret)
+
+
+def create_storage_entry(
+    did: str, data: m.StorageData, signed_with: str, secret: Secret, *, nonce: bytes | None = None
+) -> Signed:
+    """Return a CREATE_STORAGE_ENTRY of the DID with a suffix. The entry's id is its hash in hex.
+
+    `signed_with` names a key with usage VDR. Without a nonce, 16 random bytes are one.
+    """
+    made = m.CreateStorageEntry(
+        bytes.fromhex(_suffix(did)), secrets.token_bytes(16) if nonce is None else nonce, data
+    )
+    return sign(made, signed_with, secret)
+
+
+def update_storage_entry(
+    previous: bytes, data: m.StorageData, signed_with: str, secret: Secret
+) -> Signed:
+    """Return an UPDATE_STORAGE_ENTRY.
+
+    `previous` is the hash of the last operation that was applied to the entry.
+    """
+    return sign(m.UpdateStorageEntry(previous, data), signed_with, secret)
+
+
+def deactivate_storage_entry(previous: bytes, signed_with: str, secret: Secret) -> Signed:
+    """Return a DEACTIVATE_STORAGE_ENTRY. `previous` is as in `update_storage_entry`."""
+    return sign(m.DeactivateStorageEntry(previous), signed_with, secret)
+
+
+def _suffix(did: str) -> str:
+    """Return the suffix of a DID, which may be the suffix itself, without a check."""
+    return did.removeprefix(METHOD).partition(":")[0]
 
 
 def sign(operation: m.Operation, signed_with: str, secret: Secret) -> Signed:

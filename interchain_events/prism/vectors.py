@@ -21,7 +21,7 @@ from interchain_events.prism.core.identifiers import (
 from interchain_events.prism.core.ledger import MemoryLedger
 from interchain_events.prism.core.metadata import object_of
 from interchain_events.prism.core.process import Outcome, Status, examine, process, read_object
-from interchain_events.prism.core.state import Batch, Did
+from interchain_events.prism.core.state import Batch, Did, StorageEntry, is_deactivated
 from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch, same
 
 
@@ -132,6 +132,8 @@ def _history(case: Document) -> None:
     )
     batches = {name: _batch_of(batch) for name, batch in ledger.batches.items()}
     same("the batches", batches, case["state"]["batches"])
+    entries = {name: _entry_of(ledger, entry) for name, entry in ledger.entries.items()}
+    same("the storage entries", entries, case["state"].get("storage_entries", {}))
     for each in case["matches"]:
         for filter_ in _filters(each["filter"]):
             found_nos = [number for number, row in enumerate(rows, 1) if matches(filter_, row)]
@@ -141,7 +143,9 @@ def _history(case: Document) -> None:
 def _row(outcome: Outcome, raw: bytes) -> dict[str, object]:
     """Return a row in the form of the vectors."""
     revokes = outcome.type.name == "REVOKE_CREDENTIALS"
+    entry_id = outcome.storage_entry_id
     return {
+        **({} if entry_id is None else {"storage_entry_id": entry_id}),
         "operation_id": outcome.operation_id.hex(),
         "operation_hash": None if outcome.operation_hash is None else outcome.operation_hash.hex(),
         "atala_object_id": sha256(raw).hex(),
@@ -166,6 +170,24 @@ def _state_of(did: Did) -> dict[str, object]:
             name: {"usage": key.usage.name, "active": key.active} for name, key in did.keys.items()
         },
         "services": {name: service._asdict() for name, service in did.services.items()},
+    }
+
+
+def _entry_of(ledger: MemoryLedger, entry: StorageEntry) -> dict[str, object]:
+    """Return the state of a storage entry in the form of the vectors."""
+    data = entry.data
+    if isinstance(data, bytes):
+        shown: dict[str, object] = {"bytes": data.hex()}
+    elif isinstance(data, str):
+        shown = {"ipfs": data}
+    else:
+        shown = {"status_list_entry": data._asdict()}
+    did = ledger.dids[entry.owner]
+    return {
+        "did_suffix": entry.owner,
+        "last_operation_hash": entry.last_hash.hex(),
+        "active": entry.active and not is_deactivated(did),
+        **shown,
     }
 
 

@@ -15,11 +15,21 @@ from interchain_events.prism.core.messages import (
     AddService,
     Service,
     SignedAtalaOperation,
+    StorageData,
     Usage,
     decode,
 )
 from interchain_events.prism.core.process import Outcome, process
-from interchain_events.prism.make import IssuedBatch, Secret, Signed, deactivate_did, public_key
+from interchain_events.prism.make import (
+    IssuedBatch,
+    Secret,
+    Signed,
+    create_storage_entry,
+    deactivate_did,
+    deactivate_storage_entry,
+    public_key,
+    update_storage_entry,
+)
 
 DOCUMENT: dict[str, Any] = json.loads(
     (Path(__file__).resolve().parents[1] / "vectors" / "prism" / "vectors.json").read_text(
@@ -46,12 +56,14 @@ def new_key(name: str, usage: Usage = Usage.AUTHENTICATION_KEY) -> AddKey:
 
 
 class Wallet:
-    """One DID with keys `master`, `issuing` and `revocation`, and the operations that follow one
-    another.
+    """One DID with keys `master`, `issuing`, `revocation` and, if asked for, `vdr`, and the
+    operations that follow one another.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, stores: bool = False) -> None:
         self.name = name
+        self.vdr = secret(f"{name} v")
+        keys_of_storage = {"vdr": (Usage.VDR_KEY, self.vdr)} if stores else {}
         self.master, self.issuing, self.revocation = (
             secret(f"{name} {each}") for each in ("m", "i", "r")
         )
@@ -60,6 +72,7 @@ class Wallet:
                 "master": (Usage.MASTER_KEY, self.master),
                 "issuing": (Usage.ISSUING_KEY, self.issuing),
                 "revocation": (Usage.REVOCATION_KEY, self.revocation),
+                **keys_of_storage,
             }
         )
         self.suffix = self.created.suffix
@@ -85,6 +98,18 @@ class Wallet:
     def issue(self, *hashes: bytes) -> IssuedBatch:
         """A batch of credentials."""
         return issue_batch(self.suffix, merkle_tree(hashes)[0], "issuing", self.issuing)
+
+    def store(self, data: StorageData, nonce: bytes = b"") -> Signed:
+        """A new storage entry."""
+        return create_storage_entry(self.suffix, data, "vdr", self.vdr, nonce=nonce)
+
+    def change(self, previous: Signed, data: StorageData) -> Signed:
+        """Other data of the storage entry that an operation made or changed."""
+        return update_storage_entry(previous.hash, data, "vdr", self.vdr)
+
+    def end(self, previous: Signed) -> Signed:
+        """The end of the storage entry that an operation made or changed."""
+        return deactivate_storage_entry(previous.hash, "vdr", self.vdr)
 
     def revoke(self, batch: IssuedBatch, *hashes: bytes) -> Signed:
         """A revocation of some, or of all, credentials of a batch."""

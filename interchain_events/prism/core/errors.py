@@ -31,6 +31,8 @@ class Reason(IntEnum):
     TOO_MANY_SERVICES = 18
     BATCH_EXISTS = 19
     BATCH_ALREADY_REVOKED = 20
+    UNKNOWN_STORAGE_ENTRY = 21
+    STORAGE_ENTRY_NOT_ACTIVE = 22
 
 
 class PrismError(EventsError):

@@ -17,6 +17,7 @@ class FilterType(IntEnum):
     ANONYMOUS_ANY_FILTER = 5
     CREATE_DID_FILTER = 6
     REVOKE_CREDENTIAL_FILTER = 7
+    STORAGE_ENTRIES_FILTER = 8
 
 
 OWNERS: Final = frozenset(
@@ -25,6 +26,7 @@ OWNERS: Final = frozenset(
         FilterType.UPDATE_DID_FILTER,
         FilterType.CREDENTIALS_ISSUANCE_FILTER,
         FilterType.CREDENTIALS_REVOCATION_FILTER,
+        FilterType.STORAGE_ENTRIES_FILTER,
     }
 )
 """The kinds of filters that name a DID."""
@@ -35,6 +37,11 @@ TYPES: Final = {
     FilterType.CREDENTIALS_REVOCATION_FILTER: (OperationType.REVOKE_CREDENTIALS,),
     FilterType.CREATE_DID_FILTER: (OperationType.CREATE_DID,),
     FilterType.REVOKE_CREDENTIAL_FILTER: (OperationType.REVOKE_CREDENTIALS,),
+    FilterType.STORAGE_ENTRIES_FILTER: (
+        OperationType.CREATE_STORAGE_ENTRY,
+        OperationType.UPDATE_STORAGE_ENTRY,
+        OperationType.DEACTIVATE_STORAGE_ENTRY,
+    ),
 }
 """The types of operations that a kind of filter matches. Other kinds match all types."""
 

@@ -12,6 +12,8 @@ from interchain_events.prism.core.messages import AtalaOperation, CreateDID, dec
 
 METHOD: Final = "did:prism:"
 """The beginning of every DID of PRISM."""
+HASH_BYTES: Final = 32
+"""The size of a hash, in bytes."""
 _HEX: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -54,6 +56,21 @@ def read_long_form(did: str) -> tuple[str, AtalaOperation]:
     if not isinstance(found.operation, CreateDID):
         raise Undecodable("the state of a long-form DID creates none")
     return suffix, found
+
+
+def suffix_of(did: str) -> str:
+    """Return the suffix of a DID, which may be the suffix itself, the short or the long form.
+
+    Raises `Undecodable`.
+    """
+    named = did.removeprefix(METHOD)
+    if is_hex_hash(named):
+        return named
+    if did.startswith(METHOD) and ":" in named:
+        return read_long_form(did)[0]
+    raise Undecodable(
+        f"64 hex digits in lower case are needed, maybe after {METHOD}, not {did[:80]!r}"
+    )
 
 
 def credential_hash(content: bytes, signature: bytes) -> bytes:

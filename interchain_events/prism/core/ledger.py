@@ -5,7 +5,7 @@
 
 from dataclasses import dataclass, field
 
-from interchain_events.prism.core.state import Batch, Did
+from interchain_events.prism.core.state import Batch, Did, StorageEntry
 
 
 @dataclass(slots=True)
@@ -16,6 +16,10 @@ class MemoryLedger:
     """The DIDs by suffix."""
     batches: dict[str, Batch] = field(default_factory=dict)
     """The credential batches by id."""
+    entries: dict[str, StorageEntry] = field(default_factory=dict)
+    """The storage entries by id."""
+    entry_ids: dict[bytes, str] = field(default_factory=dict)
+    """The entry of each applied storage operation, by the operation's hash."""
     applied_hashes: set[bytes] = field(default_factory=set)
     """The hashes of the AtalaOperations that were applied."""
     applied: set[bytes] = field(default_factory=set)
@@ -30,6 +34,17 @@ class MemoryLedger:
     def batch(self, batch_id: str) -> Batch | None:
         """Return a batch by its id, `None` if there is none."""
         return self.batches.get(batch_id)
+
+    def entry_id(self, operation_hash: bytes) -> str | None:
+        """Return the id of the storage entry that an applied operation created or changed.
+
+        Returns `None` if there is no such operation.
+        """
+        return self.entry_ids.get(operation_hash)
+
+    def entry(self, entry_id: str) -> StorageEntry | None:
+        """Return a storage entry by its id, `None` if there is none."""
+        return self.entries.get(entry_id)
 
     def is_rejected(self, operation_id: bytes) -> bool:
         """Return whether an operation was rejected before."""

@@ -172,8 +172,81 @@ class DeactivateDID(NamedTuple):
     """The DID's suffix."""
 
 
+class ProtocolVersion(NamedTuple):
+    """A version of the protocol. Numbers are whole varints, as they were received."""
+
+    major_version: int = 0
+    minor_version: int = 0
+
+
+class ProtocolVersionInfo(NamedTuple):
+    """A version of the protocol and the block from which it holds."""
+
+    version_name: str = ""
+    effective_since: int = 0
+    """The number of a block, as a whole varint."""
+    protocol_version: ProtocolVersion | None = None
+
+
+class ProtocolVersionUpdate(NamedTuple):
+    """The operation PROTOCOL_VERSION_UPDATE, which announces a version of the protocol."""
+
+    proposer_did: str = ""
+    """The suffix of the DID that announces it."""
+    version: ProtocolVersionInfo | None = None
+
+
+class StatusListEntry(NamedTuple):
+    """Data of a storage entry: a status with a name and details."""
+
+    state: int = 0
+    """An int64, as the whole varint that was received."""
+    name: str = ""
+    details: str = ""
+
+
+StorageData: TypeAlias = bytes | str | StatusListEntry
+"""The data of a storage entry: bytes, the content identifier of a file in IPFS, or a status."""
+
+
+class CreateStorageEntry(NamedTuple):
+    """The operation CREATE_STORAGE_ENTRY, which stores data in a DID's name.
+
+    The entry's id is the operation's hash.
+    """
+
+    did_prism_hash: bytes = b""
+    """The 32 bytes of the DID's suffix."""
+    nonce: bytes = b""
+    """Any bytes. They give entries with the same data different ids."""
+    data: StorageData | None = None
+
+
+class UpdateStorageEntry(NamedTuple):
+    """The operation UPDATE_STORAGE_ENTRY, which replaces the data of an entry."""
+
+    previous_event_hash: bytes = b""
+    """The hash of the last operation that was applied to the entry."""
+    data: StorageData | None = None
+
+
+class DeactivateStorageEntry(NamedTuple):
+    """The operation DEACTIVATE_STORAGE_ENTRY, which ends an entry."""
+
+    previous_event_hash: bytes = b""
+    """The hash of the last operation that was applied to the entry."""
+
+
+StorageOperation: TypeAlias = CreateStorageEntry | UpdateStorageEntry | DeactivateStorageEntry
+"""An operation on a storage entry."""
 Operation: TypeAlias = (
-    CreateDID | UpdateDID | IssueCredentialBatch | RevokeCredentials | DeactivateDID
+    CreateDID
+    | UpdateDID
+    | IssueCredentialBatch
+    | RevokeCredentials
+    | ProtocolVersionUpdate
+    | DeactivateDID
+    | StorageOperation
 )
 """An operation of a kind that is processed."""
 
@@ -214,10 +287,18 @@ class _Field(NamedTuple):
 
     name: str
     kind: type[tuple[object, ...]] | str
-    """The class of a message, or `text`, `bytes` or `enum`."""
+    """The class of a message, or `text`, `bytes` or `number`."""
     repeated: bool = False
+    is_member: bool = False
+    """Whether it is text or bytes in a oneof. Then an empty value is a value, too."""
 
 
+_STORAGE_DATA: Final = {
+    100: _Field("data", "bytes", is_member=True),
+    101: _Field("data", "text", is_member=True),
+    102: _Field("data", StatusListEntry),
+}
+"""The members of the oneof `data` of a storage entry."""
 _SCHEMA: Final[dict[type, dict[int, _Field]]] = {
     AtalaObject: {4: _Field("block_content", AtalaBlock)},
     AtalaBlock: {2: _Field("operations", SignedAtalaOperation, repeated=True)},
@@ -231,7 +312,11 @@ _SCHEMA: Final[dict[type, dict[int, _Field]]] = {
         2: _Field("operation", UpdateDID),
         3: _Field("operation", IssueCredentialBatch),
         4: _Field("operation", RevokeCredentials),
+        5: _Field("operation", ProtocolVersionUpdate),
         6: _Field("operation", DeactivateDID),
+        7: _Field("operation", CreateStorageEntry),
+        8: _Field("operation", UpdateStorageEntry),
+        9: _Field("operation", DeactivateStorageEntry),
     },
     CreateDID: {1: _Field("did_data", DIDCreationData)},
     DIDCreationData: {
@@ -270,9 +355,34 @@ _SCHEMA: Final[dict[type, dict[int, _Field]]] = {
         3: _Field("credentials_to_revoke", "bytes", repeated=True),
     },
     DeactivateDID: {1: _Field("previous_operation_hash", "bytes"), 2: _Field("id", "text")},
+    ProtocolVersionUpdate: {
+        1: _Field("proposer_did", "text"),
+        2: _Field("version", ProtocolVersionInfo),
+    },
+    ProtocolVersionInfo: {
+        1: _Field("version_name", "text"),
+        4: _Field("effective_since", "number"),
+        5: _Field("protocol_version", ProtocolVersion),
+    },
+    ProtocolVersion: {
+        1: _Field("major_version", "number"),
+        2: _Field("minor_version", "number"),
+    },
+    CreateStorageEntry: {
+        1: _Field("did_prism_hash", "bytes"),
+        50: _Field("nonce", "bytes"),
+        **_STORAGE_DATA,
+    },
+    UpdateStorageEntry: {2: _Field("previous_event_hash", "bytes"), **_STORAGE_DATA},
+    DeactivateStorageEntry: {2: _Field("previous_event_hash", "bytes")},
+    StatusListEntry: {
+        1: _Field("state", "number"),
+        2: _Field("name", "text"),
+        3: _Field("details", "text"),
+    },
     PublicKey: {
         1: _Field("id", "text"),
-        2: _Field("usage", "enum"),
+        2: _Field("usage", "number"),
         8: _Field("data", ECKeyData),
         9: _Field("data", CompressedECKeyData),
     },
@@ -328,8 +438,11 @@ def _encoded_field(number: int, field: _Field, value: Any) -> bytes:
     """Return the bytes of a field, empty for an empty value."""
     if field.repeated:
         return b"".join(bytes_field(number, _encoded(each)) for each in value)
-    if field.kind == "enum":
+    if field.kind == "number":
         return varint_field(number, value) if value else b""
+    if field.is_member:
+        is_set = isinstance(value, str if field.kind == "text" else bytes)
+        return bytes_field(number, _encoded(value)) if is_set else b""
     if not isinstance(field.kind, str):
         return bytes_field(number, encode(value)) if type(value) is field.kind else b""
     return bytes_field(number, _encoded(value)) if value else b""
@@ -345,7 +458,7 @@ def _encoded(value: Any) -> bytes:
 _CONVERTERS: Final[dict[str, Callable[[bytes], Any] | None]] = {
     "text": bytes.decode,
     "bytes": None,
-    "enum": None,
+    "number": None,
 }
 """The function that makes a value from bytes, for fields that are not messages."""
 _READERS: Final[dict[Any, Callable[[bytes], Any]]] = {}
@@ -359,7 +472,7 @@ def _reader(message: Any) -> Callable[[bytes], Any]:
     """
     if message not in _READERS:
         steps = {
-            number << 3 | (VARINT if field.kind == "enum" else BYTES): (
+            number << 3 | (VARINT if field.kind == "number" else BYTES): (
                 message._fields.index(field.name),
                 field.repeated,
                 _CONVERTERS[field.kind] if isinstance(field.kind, str) else _reader(field.kind),

@@ -13,16 +13,18 @@ from typing import Final, NamedTuple
 from interchain_events.prism.core import messages as m
 from interchain_events.prism.core import signatures
 from interchain_events.prism.core.errors import Reason, Rejected, Undecodable
-from interchain_events.prism.core.identifiers import is_hex_hash, sha256
+from interchain_events.prism.core.identifiers import HASH_BYTES, is_hex_hash, sha256
 from interchain_events.prism.core.ledger import MemoryLedger
 from interchain_events.prism.core.state import (
     USAGES,
     Batch,
     Did,
     Key,
+    StorageEntry,
     created,
     deactivated,
     revoked,
+    stored,
     updated,
 )
 from interchain_events.prism.core.well_formed import SECP256K1, check, key_point
@@ -39,7 +41,11 @@ class OperationType(IntEnum):
     UPDATE_DID = 2
     ISSUE_CREDENTIAL_BATCH = 3
     REVOKE_CREDENTIALS = 4
+    PROTOCOL_VERSION_UPDATE = 5
     DEACTIVATE_DID = 6
+    CREATE_STORAGE_ENTRY = 7
+    UPDATE_STORAGE_ENTRY = 8
+    DEACTIVATE_STORAGE_ENTRY = 9
 
 
 class Status(StrEnum):
@@ -66,7 +72,11 @@ _TYPES: Final[dict[type, OperationType]] = {
     m.UpdateDID: OperationType.UPDATE_DID,
     m.IssueCredentialBatch: OperationType.ISSUE_CREDENTIAL_BATCH,
     m.RevokeCredentials: OperationType.REVOKE_CREDENTIALS,
+    m.ProtocolVersionUpdate: OperationType.PROTOCOL_VERSION_UPDATE,
     m.DeactivateDID: OperationType.DEACTIVATE_DID,
+    m.CreateStorageEntry: OperationType.CREATE_STORAGE_ENTRY,
+    m.UpdateStorageEntry: OperationType.UPDATE_STORAGE_ENTRY,
+    m.DeactivateStorageEntry: OperationType.DEACTIVATE_STORAGE_ENTRY,
 }
 """The type of each message."""
 _USAGES: Final = {
@@ -75,6 +85,10 @@ _USAGES: Final = {
     OperationType.DEACTIVATE_DID: m.Usage.MASTER_KEY,
     OperationType.ISSUE_CREDENTIAL_BATCH: m.Usage.ISSUING_KEY,
     OperationType.REVOKE_CREDENTIALS: m.Usage.REVOCATION_KEY,
+    OperationType.PROTOCOL_VERSION_UPDATE: m.Usage.MASTER_KEY,
+    OperationType.CREATE_STORAGE_ENTRY: m.Usage.VDR_KEY,
+    OperationType.UPDATE_STORAGE_ENTRY: m.Usage.VDR_KEY,
+    OperationType.DEACTIVATE_STORAGE_ENTRY: m.Usage.VDR_KEY,
 }
 """The usage that the signing key of each type must have."""
 
@@ -107,6 +121,8 @@ class Outcome(NamedTuple):
     revoked_hashes: tuple[bytes, ...]
     content: bytes
     """The bytes of the SignedAtalaOperation."""
+    storage_entry_id: str | None = None
+    """The id of the storage entry that it creates, or to which the hash that it names leads."""
 
     @property
     def status(self) -> Status:
@@ -197,6 +213,12 @@ def _is_shaped(operation: m.Operation) -> bool:
             return data is not None and is_hex_hash(data.issuer_did)
         case m.RevokeCredentials(_, batch_id, _):
             return is_hex_hash(batch_id)
+        case m.ProtocolVersionUpdate(proposer, _):
+            return is_hex_hash(proposer)
+        case m.CreateStorageEntry(named, _, _) | m.UpdateStorageEntry(named, _):
+            return len(named) == HASH_BYTES
+        case m.DeactivateStorageEntry(named):
+            return len(named) == HASH_BYTES
 
 
 def _named_batch(operation: m.Operation) -> str | None:
@@ -224,6 +246,19 @@ def effect(did: Did | None, operation: m.Operation, operation_hash: bytes) -> Di
     raise Rejected(Reason.UNKNOWN_DID)
 
 
+class _Subject(NamedTuple):
+    """The state that an operation is about."""
+
+    owner: str = ""
+    """The suffix of the DID whose key must have signed, empty for a CREATE_DID."""
+    did: Did | None = None
+    """That DID, `None` for a CREATE_DID."""
+    batch: Batch | None = None
+    """The batch to revoke."""
+    entry: StorageEntry | None = None
+    """The storage entry to change."""
+
+
 class _Judged:
     """An operation on its way through the checks."""
 
@@ -231,6 +266,10 @@ class _Judged:
         self._examined = examined
         self._attributed: str | None = None
         """The DID whose key has signed, once check 6 has passed."""
+        self._entry_id: str | None = None
+        """The storage entry that it is about, if there is one."""
+        if examined.type is OperationType.CREATE_STORAGE_ENTRY and examined.hash is not None:
+            self._entry_id = examined.hash.hex()
         self.reason: Reason | None = None
 
     def outcome(self) -> Outcome:
@@ -247,6 +286,7 @@ class _Judged:
             batch_id,
             revoked_hashes(signed) if kind is _REVOKE else (),
             signed.raw,
+            self._entry_id,
         )
 
     def apply(self, ledger: MemoryLedger) -> None:
@@ -258,12 +298,15 @@ class _Judged:
         operation = check_shape(self._examined)  # 1 to 3
         if signed.operation is None or operation_hash is None:
             raise Rejected(Reason.UNSUPPORTED_OPERATION)
-        owner, did, batch = self._subject(ledger, operation)  # 4
-        key = self._key(operation, did)  # 5
+        subject = self._subject(ledger, operation)  # 4
+        key = self._key(operation, subject.did)  # 5
         if not signatures.verify(key.point, operation_hash, signed.signature):
             raise Rejected(Reason.INVALID_SIGNATURE)  # 6
         # Only now is the operation attributed to a DID, even if a later check fails (PR-22).
-        self._attributed = operation_hash.hex() if isinstance(operation, m.CreateDID) else owner
+        if isinstance(operation, m.CreateDID):
+            self._attributed = operation_hash.hex()
+        else:
+            self._attributed = subject.owner
         if operation_hash in ledger.applied_hashes:
             raise Rejected(Reason.DUPLICATE_OPERATION)  # 7
         check(operation)  # 8
@@ -271,21 +314,20 @@ class _Judged:
             raise Rejected(Reason.WRONG_KEY_USAGE)  # 9
         if not key.active:
             raise Rejected(Reason.KEY_REVOKED)  # 10
-        _check_previous(operation, did, batch)  # 11
-        self._effect(ledger, operation, did, batch, operation_hash)  # 12
+        _check_previous(operation, subject)  # 11
+        self._effect(ledger, operation, subject, operation_hash)  # 12
 
-    def _subject(
-        self, ledger: MemoryLedger, operation: m.Operation
-    ) -> tuple[str, Did | None, Batch | None]:
-        """Return the DID whose key must have signed: its suffix and state, and the batch to revoke.
-
-        A CREATE_DID has neither.
-        """
-        suffix, batch = "", None
+    def _subject(self, ledger: MemoryLedger, operation: m.Operation) -> _Subject:
+        """Return the state that an operation is about. Raises `Rejected` if it does not exist."""
+        suffix = ""
+        batch: Batch | None = None
+        entry: StorageEntry | None = None
         match operation:
             case m.CreateDID():
-                return "", None, None
+                return _Subject()
             case m.UpdateDID(_, given, _) | m.DeactivateDID(_, given):
+                suffix = given
+            case m.ProtocolVersionUpdate(given, _):
                 suffix = given
             case m.IssueCredentialBatch(data):
                 suffix = "" if data is None else data.issuer_did
@@ -294,10 +336,18 @@ class _Judged:
                 if batch is None:
                     raise Rejected(Reason.UNKNOWN_BATCH)
                 suffix = batch.issuer
+            case m.CreateStorageEntry(did_hash, _, _):
+                suffix = did_hash.hex()
+            case m.UpdateStorageEntry(previous, _) | m.DeactivateStorageEntry(previous):
+                self._entry_id = ledger.entry_id(previous)
+                entry = None if self._entry_id is None else ledger.entry(self._entry_id)
+                if entry is None:
+                    raise Rejected(Reason.UNKNOWN_STORAGE_ENTRY)
+                suffix = entry.owner
         did = ledger.did(suffix)
         if did is None:
             raise Rejected(Reason.UNKNOWN_DID)
-        return suffix, did, batch
+        return _Subject(suffix, did, batch, entry)
 
     def _key(self, operation: m.Operation, did: Did | None) -> Key:
         """Return the key that is named as signer. Raises `Rejected` if it cannot have signed.
@@ -322,13 +372,23 @@ class _Judged:
         self,
         ledger: MemoryLedger,
         operation: m.Operation,
-        did: Did | None,
-        batch: Batch | None,
+        subject: _Subject,
         operation_hash: bytes,
     ) -> None:
         """Change the ledger. Raises `Rejected` if the state does not allow the operation."""
-        if isinstance(operation, m.RevokeCredentials) and batch is not None:
-            ledger.batches[operation.credential_batch_id] = revoked(batch, operation)
+        if isinstance(operation, m.ProtocolVersionUpdate):
+            # The announcement has no effect: this node knows one version of the protocol.
+            return
+        if isinstance(
+            operation, (m.CreateStorageEntry, m.UpdateStorageEntry, m.DeactivateStorageEntry)
+        ):
+            entry_id = self._entry_id or ""
+            ledger.entries[entry_id] = stored(
+                subject.entry, subject.owner, operation, operation_hash
+            )
+            ledger.entry_ids[operation_hash] = entry_id
+        elif isinstance(operation, m.RevokeCredentials) and subject.batch is not None:
+            ledger.batches[operation.credential_batch_id] = revoked(subject.batch, operation)
         elif (
             isinstance(operation, m.IssueCredentialBatch)
             and operation.credential_batch_data is not None
@@ -338,7 +398,7 @@ class _Judged:
                 raise Rejected(Reason.BATCH_EXISTS)
             ledger.batches[batch_id] = Batch(data.issuer_did, data.merkle_root, operation_hash)
         else:
-            ledger.dids[self._attributed or ""] = effect(did, operation, operation_hash)
+            ledger.dids[self._attributed or ""] = effect(subject.did, operation, operation_hash)
 
 
 def revoked_hashes(signed: m.SignedAtalaOperation) -> tuple[bytes, ...]:
@@ -351,17 +411,19 @@ def revoked_hashes(signed: m.SignedAtalaOperation) -> tuple[bytes, ...]:
     )
 
 
-def _check_previous(operation: m.Operation, did: Did | None, batch: Batch | None) -> None:
+def _check_previous(operation: m.Operation, subject: _Subject) -> None:
     """Check the hash of the previous operation, which an operation must name.
 
-    It is the last operation that was applied to the DID or, for a revocation, the one that issued
-    the batch.
+    It is the last operation that was applied to the DID or to the storage entry or, for a
+    revocation, the one that issued the batch.
     """
     match operation:
         case m.UpdateDID(previous) | m.DeactivateDID(previous):
-            last = None if did is None else did.last_hash
+            last = None if subject.did is None else subject.did.last_hash
         case m.RevokeCredentials(previous):
-            last = None if batch is None else batch.issue_hash
+            last = None if subject.batch is None else subject.batch.issue_hash
+        case m.UpdateStorageEntry(previous) | m.DeactivateStorageEntry(previous):
+            last = None if subject.entry is None else subject.entry.last_hash
         case _:
             return
     if previous != last:

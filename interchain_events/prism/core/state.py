@@ -58,6 +58,24 @@ class Batch(NamedTuple):
     """The credentials that were revoked by their hashes."""
 
 
+class StorageEntry(NamedTuple):
+    """The state of a storage entry."""
+
+    owner: str
+    """The suffix of the DID in whose name it is."""
+    last_hash: bytes
+    """The hash of the last operation that was applied to it."""
+    data: m.StorageData
+    """The last data, also of an entry that has ended."""
+    active: bool = True
+    """Whether no operation on the entry has ended it. The end of its DID ends it, too."""
+
+
+def is_deactivated(did: Did) -> bool:
+    """Return whether a DID has ended. An update always leaves an active master key."""
+    return not any(each.active for each in did.keys.values())
+
+
 # Effects of well-formed operations
 
 
@@ -108,6 +126,31 @@ def revoked(batch: Batch, operation: m.RevokeCredentials) -> Batch:
     if not operation.credentials_to_revoke:
         return batch._replace(revoked=True)
     return batch._replace(revoked_hashes=batch.revoked_hashes | {*operation.credentials_to_revoke})
+
+
+def stored(
+    entry: StorageEntry | None, owner: str, operation: m.StorageOperation, operation_hash: bytes
+) -> StorageEntry:
+    """Return a storage entry after an operation on it. `owner` is the suffix of the DID.
+
+    Raises `Rejected`.
+    """
+    if isinstance(operation, m.CreateStorageEntry):
+        return StorageEntry(owner, operation_hash, _data(operation))
+    if entry is None:
+        raise Rejected(Reason.UNKNOWN_STORAGE_ENTRY)
+    if not entry.active:
+        raise Rejected(Reason.STORAGE_ENTRY_NOT_ACTIVE)
+    if isinstance(operation, m.UpdateStorageEntry):
+        return entry._replace(last_hash=operation_hash, data=_data(operation))
+    return entry._replace(last_hash=operation_hash, active=False)
+
+
+def _data(operation: m.CreateStorageEntry | m.UpdateStorageEntry) -> m.StorageData:
+    """Return the data of an operation. Raises `Rejected` if it has none."""
+    if operation.data is None:
+        raise Rejected(Reason.MALFORMED_OPERATION)
+    return operation.data
 
 
 @dataclass(slots=True)

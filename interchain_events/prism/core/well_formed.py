@@ -61,6 +61,14 @@ def check(operation: m.Operation) -> None:
                 _hash(each_hash, "credentials_to_revoke")
         case m.DeactivateDID(previous, _):
             _hash(previous, "previous_operation_hash")
+        case m.CreateStorageEntry(data=None) | m.UpdateStorageEntry(data=None):
+            _malformed("no data")
+        # The hashes of storage operations were checked with their shape, because they name the DID
+        # or the entry. Announcements of a version are taken with any content.
+        case m.CreateStorageEntry() | m.UpdateStorageEntry() | m.DeactivateStorageEntry():
+            pass
+        case m.ProtocolVersionUpdate():
+            pass
 
 
 def key_point(key: m.PublicKey) -> tuple[str, bytes] | None:

@@ -24,23 +24,23 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,interchain_events/prism/protocol/prism.proto\x12\x13\x65ventplane.prism.v1\"\xc6\x01\n\x12SubscriptionFilter\x12-\n\x04type\x18\x01 \x01(\x0e\x32\x1f.eventplane.prism.v1.FilterType\x12\x12\n\ndid_suffix\x18\x02 \x01(\t\x12\x17\n\x0f\x63redential_hash\x18\x03 \x01(\x0c\x12\x1b\n\x13\x63redential_batch_id\x18\x04 \x01(\t\x12\x37\n\x08statuses\x18\x05 \x03(\x0e\x32%.eventplane.prism.v1.OperationOutcome\"t\n\x16NewSubscriptionRequest\x12\x38\n\x07\x66ilters\x18\x01 \x03(\x0b\x32\'.eventplane.prism.v1.SubscriptionFilter\x12 \n\x18\x61llow_operations_batches\x18\x02 \x01(\x08\"[\n\x17NewSubscriptionResponse\x12\x1a\n\x12subscription_token\x18\x01 \x01(\t\x12\x14\n\x0c\x65vents_after\x18\x02 \x01(\x0c\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\"\x91\x01\n\"GetSubscriptionEventsStreamRequest\x12\x1a\n\x12subscription_token\x18\x01 \x01(\t\x12\x16\n\x0c\x65vents_after\x18\x02 \x01(\x0cH\x00\x12\x10\n\x06\x63ursor\x18\x03 \x01(\tH\x00\x12\x1c\n\x12since_subscription\x18\x04 \x01(\x08H\x00\x42\x07\n\x05start\"j\n\x12SubscriptionEvents\x12\x36\n\x06\x65vents\x18\x01 \x03(\x0b\x32&.eventplane.prism.v1.SubscriptionEvent\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\t\x12\x0c\n\x04live\x18\x03 \x01(\x08\"\xd6\x02\n\x11SubscriptionEvent\x12\x14\n\x0coperation_id\x18\x01 \x01(\x0c\x12\x0e\n\x06seq_no\x18\x02 \x01(\x04\x12\x30\n\x04type\x18\x03 \x01(\x0e\x32\".eventplane.prism.v1.OperationType\x12\x35\n\x06status\x18\x04 \x01(\x0e\x32%.eventplane.prism.v1.OperationOutcome\x12\x31\n\x06reason\x18\x05 \x01(\x0e\x32!.eventplane.prism.v1.RejectReason\x12\x12\n\ndid_suffix\x18\x06 \x01(\t\x12\x1b\n\x13\x63redential_batch_id\x18\x07 \x01(\t\x12\x18\n\x10signed_operation\x18\x08 \x01(\x0c\x12\x34\n\x08position\x18\t \x01(\x0b\x32\".eventplane.prism.v1.BlockPosition\"j\n\rBlockPosition\x12\x0e\n\x06number\x18\x01 \x01(\r\x12\x0c\n\x04hash\x18\x02 \x01(\x0c\x12\x14\n\x0cobject_index\x18\x03 \x01(\r\x12\x17\n\x0foperation_index\x18\x04 \x01(\r\x12\x0c\n\x04time\x18\x05 \x01(\x04\"7\n\x19\x43\x61ncelSubscriptionRequest\x12\x1a\n\x12subscription_token\x18\x01 \x01(\t\"\x1c\n\x1a\x43\x61ncelSubscriptionResponse\"6\n\x19ScheduleOperationsRequest\x12\x19\n\x11signed_operations\x18\x01 \x03(\x0c\"I\n\x1aScheduleOperationsResponse\x12\x15\n\roperation_ids\x18\x01 \x03(\x0c\x12\x14\n\x0c\x63\x61ncel_token\x18\x02 \x01(\t\"D\n\x16\x43\x61ncelOperationRequest\x12\x14\n\x0coperation_id\x18\x01 \x01(\x0c\x12\x14\n\x0c\x63\x61ncel_token\x18\x02 \x01(\t\"\x19\n\x17\x43\x61ncelOperationResponse\"7\n\x1fGetOperationStatusStreamRequest\x12\x14\n\x0coperation_id\x18\x01 \x01(\x0c\"\xd2\x01\n\x15OperationStatusUpdate\x12\x34\n\x06status\x18\x01 \x01(\x0e\x32$.eventplane.prism.v1.OperationStatus\x12\x1a\n\x12\x63onfirmation_level\x18\x02 \x01(\r\x12\x31\n\x06reason\x18\x03 \x01(\x0e\x32!.eventplane.prism.v1.RejectReason\x12\x34\n\x08position\x18\x04 \x01(\x0b\x32\".eventplane.prism.v1.BlockPosition*\xed\x01\n\nFilterType\x12\x1b\n\x17\x46ILTER_TYPE_UNSPECIFIED\x10\x00\x12\x18\n\x14\x44ID_OWNER_ANY_FILTER\x10\x01\x12\x15\n\x11UPDATE_DID_FILTER\x10\x02\x12\x1f\n\x1b\x43REDENTIALS_ISSUANCE_FILTER\x10\x03\x12!\n\x1d\x43REDENTIALS_REVOCATION_FILTER\x10\x04\x12\x18\n\x14\x41NONYMOUS_ANY_FILTER\x10\x05\x12\x15\n\x11\x43REATE_DID_FILTER\x10\x06\x12\x1c\n\x18REVOKE_CREDENTIAL_FILTER\x10\x07*`\n\x10OperationOutcome\x12!\n\x1dOPERATION_OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n\x0fOUTCOME_APPLIED\x10\x01\x12\x14\n\x10OUTCOME_REJECTED\x10\x02*\x84\x01\n\rOperationType\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0e\n\nCREATE_DID\x10\x01\x12\x0e\n\nUPDATE_DID\x10\x02\x12\x1a\n\x16ISSUE_CREDENTIAL_BATCH\x10\x03\x12\x16\n\x12REVOKE_CREDENTIALS\x10\x04\x12\x12\n\x0e\x44\x45\x41\x43TIVATE_DID\x10\x06*\xbf\x03\n\x0cRejectReason\x12\x08\n\x04NONE\x10\x00\x12\x19\n\x15UNSUPPORTED_OPERATION\x10\x01\x12\x17\n\x13MALFORMED_OPERATION\x10\x02\x12\x0f\n\x0bUNKNOWN_DID\x10\x03\x12\x11\n\rUNKNOWN_BATCH\x10\x04\x12\x0f\n\x0bUNKNOWN_KEY\x10\x05\x12\x15\n\x11INVALID_SIGNATURE\x10\x06\x12\x17\n\x13\x44UPLICATE_OPERATION\x10\x07\x12\x13\n\x0fWRONG_KEY_USAGE\x10\x08\x12\x0f\n\x0bKEY_REVOKED\x10\t\x12\x17\n\x13WRONG_PREVIOUS_HASH\x10\n\x12\x0e\n\nKEY_EXISTS\x10\x0b\x12\x12\n\x0eKEY_NOT_ACTIVE\x10\x0c\x12\x12\n\x0eSERVICE_EXISTS\x10\r\x12\x16\n\x12SERVICE_NOT_ACTIVE\x10\x0e\x12\x11\n\rCONTEXT_EMPTY\x10\x0f\x12\x13\n\x0fLAST_MASTER_KEY\x10\x10\x12\x11\n\rTOO_MANY_KEYS\x10\x11\x12\x15\n\x11TOO_MANY_SERVICES\x10\x12\x12\x10\n\x0c\x42\x41TCH_EXISTS\x10\x13\x12\x19\n\x15\x42\x41TCH_ALREADY_REVOKED\x10\x14*\x91\x01\n\x0fOperationStatus\x12 \n\x1cOPERATION_STATUS_UNSPECIFIED\x10\x00\x12\x0b\n\x07PENDING\x10\x01\x12\r\n\tCANCELLED\x10\x02\x12\x0c\n\x08IN_BLOCK\x10\x03\x12\x16\n\x12\x43ONFIRMATION_LEVEL\x10\x04\x12\x0c\n\x08\x41PPROVED\x10\x05\x12\x0c\n\x08REJECTED\x10\x06\x32\xd9\x05\n\tPrismNode\x12l\n\x0fNewSubscription\x12+.eventplane.prism.v1.NewSubscriptionRequest\x1a,.eventplane.prism.v1.NewSubscriptionResponse\x12\x81\x01\n\x1bGetSubscriptionEventsStream\x12\x37.eventplane.prism.v1.GetSubscriptionEventsStreamRequest\x1a\'.eventplane.prism.v1.SubscriptionEvents0\x01\x12u\n\x12\x43\x61ncelSubscription\x12..eventplane.prism.v1.CancelSubscriptionRequest\x1a/.eventplane.prism.v1.CancelSubscriptionResponse\x12u\n\x12ScheduleOperations\x12..eventplane.prism.v1.ScheduleOperationsRequest\x1a/.eventplane.prism.v1.ScheduleOperationsResponse\x12l\n\x0f\x43\x61ncelOperation\x12+.eventplane.prism.v1.CancelOperationRequest\x1a,.eventplane.prism.v1.CancelOperationResponse\x12~\n\x18GetOperationStatusStream\x12\x34.eventplane.prism.v1.GetOperationStatusStreamRequest\x1a*.eventplane.prism.v1.OperationStatusUpdate0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,interchain_events/prism/protocol/prism.proto\x12\x13\x65ventplane.prism.v1\"\xc6\x01\n\x12SubscriptionFilter\x12-\n\x04type\x18\x01 \x01(\x0e\x32\x1f.eventplane.prism.v1.FilterType\x12\x12\n\ndid_suffix\x18\x02 \x01(\t\x12\x17\n\x0f\x63redential_hash\x18\x03 \x01(\x0c\x12\x1b\n\x13\x63redential_batch_id\x18\x04 \x01(\t\x12\x37\n\x08statuses\x18\x05 \x03(\x0e\x32%.eventplane.prism.v1.OperationOutcome\"t\n\x16NewSubscriptionRequest\x12\x38\n\x07\x66ilters\x18\x01 \x03(\x0b\x32\'.eventplane.prism.v1.SubscriptionFilter\x12 \n\x18\x61llow_operations_batches\x18\x02 \x01(\x08\"[\n\x17NewSubscriptionResponse\x12\x1a\n\x12subscription_token\x18\x01 \x01(\t\x12\x14\n\x0c\x65vents_after\x18\x02 \x01(\x0c\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\"\x91\x01\n\"GetSubscriptionEventsStreamRequest\x12\x1a\n\x12subscription_token\x18\x01 \x01(\t\x12\x16\n\x0c\x65vents_after\x18\x02 \x01(\x0cH\x00\x12\x10\n\x06\x63ursor\x18\x03 \x01(\tH\x00\x12\x1c\n\x12since_subscription\x18\x04 \x01(\x08H\x00\x42\x07\n\x05start\"j\n\x12SubscriptionEvents\x12\x36\n\x06\x65vents\x18\x01 \x03(\x0b\x32&.eventplane.prism.v1.SubscriptionEvent\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\t\x12\x0c\n\x04live\x18\x03 \x01(\x08\"\x8d\x03\n\x11SubscriptionEvent\x12\x14\n\x0coperation_id\x18\x01 \x01(\x0c\x12\x0e\n\x06seq_no\x18\x02 \x01(\x04\x12\x30\n\x04type\x18\x03 \x01(\x0e\x32\".eventplane.prism.v1.OperationType\x12\x35\n\x06status\x18\x04 \x01(\x0e\x32%.eventplane.prism.v1.OperationOutcome\x12\x31\n\x06reason\x18\x05 \x01(\x0e\x32!.eventplane.prism.v1.RejectReason\x12\x12\n\ndid_suffix\x18\x06 \x01(\t\x12\x1b\n\x13\x63redential_batch_id\x18\x07 \x01(\t\x12\x18\n\x10signed_operation\x18\x08 \x01(\x0c\x12\x34\n\x08position\x18\t \x01(\x0b\x32\".eventplane.prism.v1.BlockPosition\x12\x18\n\x10storage_entry_id\x18\n \x01(\t\x12\x1b\n\x13revokes_whole_batch\x18\x0b \x01(\x08\"j\n\rBlockPosition\x12\x0e\n\x06number\x18\x01 \x01(\r\x12\x0c\n\x04hash\x18\x02 \x01(\x0c\x12\x14\n\x0cobject_index\x18\x03 \x01(\r\x12\x17\n\x0foperation_index\x18\x04 \x01(\r\x12\x0c\n\x04time\x18\x05 \x01(\x04\"7\n\x19\x43\x61ncelSubscriptionRequest\x12\x1a\n\x12subscription_token\x18\x01 \x01(\t\"\x1c\n\x1a\x43\x61ncelSubscriptionResponse\"6\n\x19ScheduleOperationsRequest\x12\x19\n\x11signed_operations\x18\x01 \x03(\x0c\"I\n\x1aScheduleOperationsResponse\x12\x15\n\roperation_ids\x18\x01 \x03(\x0c\x12\x14\n\x0c\x63\x61ncel_token\x18\x02 \x01(\t\"D\n\x16\x43\x61ncelOperationRequest\x12\x14\n\x0coperation_id\x18\x01 \x01(\x0c\x12\x14\n\x0c\x63\x61ncel_token\x18\x02 \x01(\t\"\x19\n\x17\x43\x61ncelOperationResponse\"7\n\x1fGetOperationStatusStreamRequest\x12\x14\n\x0coperation_id\x18\x01 \x01(\x0c\"\xd2\x01\n\x15OperationStatusUpdate\x12\x34\n\x06status\x18\x01 \x01(\x0e\x32$.eventplane.prism.v1.OperationStatus\x12\x1a\n\x12\x63onfirmation_level\x18\x02 \x01(\r\x12\x31\n\x06reason\x18\x03 \x01(\x0e\x32!.eventplane.prism.v1.RejectReason\x12\x34\n\x08position\x18\x04 \x01(\x0b\x32\".eventplane.prism.v1.BlockPosition*\x89\x02\n\nFilterType\x12\x1b\n\x17\x46ILTER_TYPE_UNSPECIFIED\x10\x00\x12\x18\n\x14\x44ID_OWNER_ANY_FILTER\x10\x01\x12\x15\n\x11UPDATE_DID_FILTER\x10\x02\x12\x1f\n\x1b\x43REDENTIALS_ISSUANCE_FILTER\x10\x03\x12!\n\x1d\x43REDENTIALS_REVOCATION_FILTER\x10\x04\x12\x18\n\x14\x41NONYMOUS_ANY_FILTER\x10\x05\x12\x15\n\x11\x43REATE_DID_FILTER\x10\x06\x12\x1c\n\x18REVOKE_CREDENTIAL_FILTER\x10\x07\x12\x1a\n\x16STORAGE_ENTRIES_FILTER\x10\x08*`\n\x10OperationOutcome\x12!\n\x1dOPERATION_OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n\x0fOUTCOME_APPLIED\x10\x01\x12\x14\n\x10OUTCOME_REJECTED\x10\x02*\xf3\x01\n\rOperationType\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0e\n\nCREATE_DID\x10\x01\x12\x0e\n\nUPDATE_DID\x10\x02\x12\x1a\n\x16ISSUE_CREDENTIAL_BATCH\x10\x03\x12\x16\n\x12REVOKE_CREDENTIALS\x10\x04\x12\x1b\n\x17PROTOCOL_VERSION_UPDATE\x10\x05\x12\x12\n\x0e\x44\x45\x41\x43TIVATE_DID\x10\x06\x12\x18\n\x14\x43REATE_STORAGE_ENTRY\x10\x07\x12\x18\n\x14UPDATE_STORAGE_ENTRY\x10\x08\x12\x1c\n\x18\x44\x45\x41\x43TIVATE_STORAGE_ENTRY\x10\t*\xf8\x03\n\x0cRejectReason\x12\x08\n\x04NONE\x10\x00\x12\x19\n\x15UNSUPPORTED_OPERATION\x10\x01\x12\x17\n\x13MALFORMED_OPERATION\x10\x02\x12\x0f\n\x0bUNKNOWN_DID\x10\x03\x12\x11\n\rUNKNOWN_BATCH\x10\x04\x12\x0f\n\x0bUNKNOWN_KEY\x10\x05\x12\x15\n\x11INVALID_SIGNATURE\x10\x06\x12\x17\n\x13\x44UPLICATE_OPERATION\x10\x07\x12\x13\n\x0fWRONG_KEY_USAGE\x10\x08\x12\x0f\n\x0bKEY_REVOKED\x10\t\x12\x17\n\x13WRONG_PREVIOUS_HASH\x10\n\x12\x0e\n\nKEY_EXISTS\x10\x0b\x12\x12\n\x0eKEY_NOT_ACTIVE\x10\x0c\x12\x12\n\x0eSERVICE_EXISTS\x10\r\x12\x16\n\x12SERVICE_NOT_ACTIVE\x10\x0e\x12\x11\n\rCONTEXT_EMPTY\x10\x0f\x12\x13\n\x0fLAST_MASTER_KEY\x10\x10\x12\x11\n\rTOO_MANY_KEYS\x10\x11\x12\x15\n\x11TOO_MANY_SERVICES\x10\x12\x12\x10\n\x0c\x42\x41TCH_EXISTS\x10\x13\x12\x19\n\x15\x42\x41TCH_ALREADY_REVOKED\x10\x14\x12\x19\n\x15UNKNOWN_STORAGE_ENTRY\x10\x15\x12\x1c\n\x18STORAGE_ENTRY_NOT_ACTIVE\x10\x16*\x91\x01\n\x0fOperationStatus\x12 \n\x1cOPERATION_STATUS_UNSPECIFIED\x10\x00\x12\x0b\n\x07PENDING\x10\x01\x12\r\n\tCANCELLED\x10\x02\x12\x0c\n\x08IN_BLOCK\x10\x03\x12\x16\n\x12\x43ONFIRMATION_LEVEL\x10\x04\x12\x0c\n\x08\x41PPROVED\x10\x05\x12\x0c\n\x08REJECTED\x10\x06\x32\xd9\x05\n\tPrismNode\x12l\n\x0fNewSubscription\x12+.eventplane.prism.v1.NewSubscriptionRequest\x1a,.eventplane.prism.v1.NewSubscriptionResponse\x12\x81\x01\n\x1bGetSubscriptionEventsStream\x12\x37.eventplane.prism.v1.GetSubscriptionEventsStreamRequest\x1a\'.eventplane.prism.v1.SubscriptionEvents0\x01\x12u\n\x12\x43\x61ncelSubscription\x12..eventplane.prism.v1.CancelSubscriptionRequest\x1a/.eventplane.prism.v1.CancelSubscriptionResponse\x12u\n\x12ScheduleOperations\x12..eventplane.prism.v1.ScheduleOperationsRequest\x1a/.eventplane.prism.v1.ScheduleOperationsResponse\x12l\n\x0f\x43\x61ncelOperation\x12+.eventplane.prism.v1.CancelOperationRequest\x1a,.eventplane.prism.v1.CancelOperationResponse\x12~\n\x18GetOperationStatusStream\x12\x34.eventplane.prism.v1.GetOperationStatusStreamRequest\x1a*.eventplane.prism.v1.OperationStatusUpdate0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'interchain_events.prism.protocol.prism_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_FILTERTYPE']._serialized_start=1776
-  _globals['_FILTERTYPE']._serialized_end=2013
-  _globals['_OPERATIONOUTCOME']._serialized_start=2015
-  _globals['_OPERATIONOUTCOME']._serialized_end=2111
-  _globals['_OPERATIONTYPE']._serialized_start=2114
-  _globals['_OPERATIONTYPE']._serialized_end=2246
-  _globals['_REJECTREASON']._serialized_start=2249
-  _globals['_REJECTREASON']._serialized_end=2696
-  _globals['_OPERATIONSTATUS']._serialized_start=2699
-  _globals['_OPERATIONSTATUS']._serialized_end=2844
+  _globals['_FILTERTYPE']._serialized_start=1831
+  _globals['_FILTERTYPE']._serialized_end=2096
+  _globals['_OPERATIONOUTCOME']._serialized_start=2098
+  _globals['_OPERATIONOUTCOME']._serialized_end=2194
+  _globals['_OPERATIONTYPE']._serialized_start=2197
+  _globals['_OPERATIONTYPE']._serialized_end=2440
+  _globals['_REJECTREASON']._serialized_start=2443
+  _globals['_REJECTREASON']._serialized_end=2947
+  _globals['_OPERATIONSTATUS']._serialized_start=2950
+  _globals['_OPERATIONSTATUS']._serialized_end=3095
   _globals['_SUBSCRIPTIONFILTER']._serialized_start=70
   _globals['_SUBSCRIPTIONFILTER']._serialized_end=268
   _globals['_NEWSUBSCRIPTIONREQUEST']._serialized_start=270
@@ -52,25 +52,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SUBSCRIPTIONEVENTS']._serialized_start=629
   _globals['_SUBSCRIPTIONEVENTS']._serialized_end=735
   _globals['_SUBSCRIPTIONEVENT']._serialized_start=738
-  _globals['_SUBSCRIPTIONEVENT']._serialized_end=1080
-  _globals['_BLOCKPOSITION']._serialized_start=1082
-  _globals['_BLOCKPOSITION']._serialized_end=1188
-  _globals['_CANCELSUBSCRIPTIONREQUEST']._serialized_start=1190
-  _globals['_CANCELSUBSCRIPTIONREQUEST']._serialized_end=1245
-  _globals['_CANCELSUBSCRIPTIONRESPONSE']._serialized_start=1247
-  _globals['_CANCELSUBSCRIPTIONRESPONSE']._serialized_end=1275
-  _globals['_SCHEDULEOPERATIONSREQUEST']._serialized_start=1277
-  _globals['_SCHEDULEOPERATIONSREQUEST']._serialized_end=1331
-  _globals['_SCHEDULEOPERATIONSRESPONSE']._serialized_start=1333
-  _globals['_SCHEDULEOPERATIONSRESPONSE']._serialized_end=1406
-  _globals['_CANCELOPERATIONREQUEST']._serialized_start=1408
-  _globals['_CANCELOPERATIONREQUEST']._serialized_end=1476
-  _globals['_CANCELOPERATIONRESPONSE']._serialized_start=1478
-  _globals['_CANCELOPERATIONRESPONSE']._serialized_end=1503
-  _globals['_GETOPERATIONSTATUSSTREAMREQUEST']._serialized_start=1505
-  _globals['_GETOPERATIONSTATUSSTREAMREQUEST']._serialized_end=1560
-  _globals['_OPERATIONSTATUSUPDATE']._serialized_start=1563
-  _globals['_OPERATIONSTATUSUPDATE']._serialized_end=1773
-  _globals['_PRISMNODE']._serialized_start=2847
-  _globals['_PRISMNODE']._serialized_end=3576
+  _globals['_SUBSCRIPTIONEVENT']._serialized_end=1135
+  _globals['_BLOCKPOSITION']._serialized_start=1137
+  _globals['_BLOCKPOSITION']._serialized_end=1243
+  _globals['_CANCELSUBSCRIPTIONREQUEST']._serialized_start=1245
+  _globals['_CANCELSUBSCRIPTIONREQUEST']._serialized_end=1300
+  _globals['_CANCELSUBSCRIPTIONRESPONSE']._serialized_start=1302
+  _globals['_CANCELSUBSCRIPTIONRESPONSE']._serialized_end=1330
+  _globals['_SCHEDULEOPERATIONSREQUEST']._serialized_start=1332
+  _globals['_SCHEDULEOPERATIONSREQUEST']._serialized_end=1386
+  _globals['_SCHEDULEOPERATIONSRESPONSE']._serialized_start=1388
+  _globals['_SCHEDULEOPERATIONSRESPONSE']._serialized_end=1461
+  _globals['_CANCELOPERATIONREQUEST']._serialized_start=1463
+  _globals['_CANCELOPERATIONREQUEST']._serialized_end=1531
+  _globals['_CANCELOPERATIONRESPONSE']._serialized_start=1533
+  _globals['_CANCELOPERATIONRESPONSE']._serialized_end=1558
+  _globals['_GETOPERATIONSTATUSSTREAMREQUEST']._serialized_start=1560
+  _globals['_GETOPERATIONSTATUSSTREAMREQUEST']._serialized_end=1615
+  _globals['_OPERATIONSTATUSUPDATE']._serialized_start=1618
+  _globals['_OPERATIONSTATUSUPDATE']._serialized_end=1828
+  _globals['_PRISMNODE']._serialized_start=3098
+  _globals['_PRISMNODE']._serialized_end=3827
 # @@protoc_insertion_point(module_scope)

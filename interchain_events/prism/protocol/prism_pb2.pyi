@@ -17,6 +17,7 @@ class FilterType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ANONYMOUS_ANY_FILTER: _ClassVar[FilterType]
     CREATE_DID_FILTER: _ClassVar[FilterType]
     REVOKE_CREDENTIAL_FILTER: _ClassVar[FilterType]
+    STORAGE_ENTRIES_FILTER: _ClassVar[FilterType]
 
 class OperationOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -31,7 +32,11 @@ class OperationType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     UPDATE_DID: _ClassVar[OperationType]
     ISSUE_CREDENTIAL_BATCH: _ClassVar[OperationType]
     REVOKE_CREDENTIALS: _ClassVar[OperationType]
+    PROTOCOL_VERSION_UPDATE: _ClassVar[OperationType]
     DEACTIVATE_DID: _ClassVar[OperationType]
+    CREATE_STORAGE_ENTRY: _ClassVar[OperationType]
+    UPDATE_STORAGE_ENTRY: _ClassVar[OperationType]
+    DEACTIVATE_STORAGE_ENTRY: _ClassVar[OperationType]
 
 class RejectReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -56,6 +61,8 @@ class RejectReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TOO_MANY_SERVICES: _ClassVar[RejectReason]
     BATCH_EXISTS: _ClassVar[RejectReason]
     BATCH_ALREADY_REVOKED: _ClassVar[RejectReason]
+    UNKNOWN_STORAGE_ENTRY: _ClassVar[RejectReason]
+    STORAGE_ENTRY_NOT_ACTIVE: _ClassVar[RejectReason]
 
 class OperationStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -74,6 +81,7 @@ CREDENTIALS_REVOCATION_FILTER: FilterType
 ANONYMOUS_ANY_FILTER: FilterType
 CREATE_DID_FILTER: FilterType
 REVOKE_CREDENTIAL_FILTER: FilterType
+STORAGE_ENTRIES_FILTER: FilterType
 OPERATION_OUTCOME_UNSPECIFIED: OperationOutcome
 OUTCOME_APPLIED: OperationOutcome
 OUTCOME_REJECTED: OperationOutcome
@@ -82,7 +90,11 @@ CREATE_DID: OperationType
 UPDATE_DID: OperationType
 ISSUE_CREDENTIAL_BATCH: OperationType
 REVOKE_CREDENTIALS: OperationType
+PROTOCOL_VERSION_UPDATE: OperationType
 DEACTIVATE_DID: OperationType
+CREATE_STORAGE_ENTRY: OperationType
+UPDATE_STORAGE_ENTRY: OperationType
+DEACTIVATE_STORAGE_ENTRY: OperationType
 NONE: RejectReason
 UNSUPPORTED_OPERATION: RejectReason
 MALFORMED_OPERATION: RejectReason
@@ -104,6 +116,8 @@ TOO_MANY_KEYS: RejectReason
 TOO_MANY_SERVICES: RejectReason
 BATCH_EXISTS: RejectReason
 BATCH_ALREADY_REVOKED: RejectReason
+UNKNOWN_STORAGE_ENTRY: RejectReason
+STORAGE_ENTRY_NOT_ACTIVE: RejectReason
 OPERATION_STATUS_UNSPECIFIED: OperationStatus
 PENDING: OperationStatus
 CANCELLED: OperationStatus
@@ -167,7 +181,7 @@ class SubscriptionEvents(_message.Message):
     def __init__(self, events: _Optional[_Iterable[_Union[SubscriptionEvent, _Mapping]]] = ..., cursor: _Optional[str] = ..., live: _Optional[bool] = ...) -> None: ...
 
 class SubscriptionEvent(_message.Message):
-    __slots__ = ("operation_id", "seq_no", "type", "status", "reason", "did_suffix", "credential_batch_id", "signed_operation", "position")
+    __slots__ = ("operation_id", "seq_no", "type", "status", "reason", "did_suffix", "credential_batch_id", "signed_operation", "position", "storage_entry_id", "revokes_whole_batch")
     OPERATION_ID_FIELD_NUMBER: _ClassVar[int]
     SEQ_NO_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -177,6 +191,8 @@ class SubscriptionEvent(_message.Message):
     CREDENTIAL_BATCH_ID_FIELD_NUMBER: _ClassVar[int]
     SIGNED_OPERATION_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
+    STORAGE_ENTRY_ID_FIELD_NUMBER: _ClassVar[int]
+    REVOKES_WHOLE_BATCH_FIELD_NUMBER: _ClassVar[int]
     operation_id: bytes
     seq_no: int
     type: OperationType
@@ -186,7 +202,9 @@ class SubscriptionEvent(_message.Message):
     credential_batch_id: str
     signed_operation: bytes
     position: BlockPosition
-    def __init__(self, operation_id: _Optional[bytes] = ..., seq_no: _Optional[int] = ..., type: _Optional[_Union[OperationType, str]] = ..., status: _Optional[_Union[OperationOutcome, str]] = ..., reason: _Optional[_Union[RejectReason, str]] = ..., did_suffix: _Optional[str] = ..., credential_batch_id: _Optional[str] = ..., signed_operation: _Optional[bytes] = ..., position: _Optional[_Union[BlockPosition, _Mapping]] = ...) -> None: ...
+    storage_entry_id: str
+    revokes_whole_batch: bool
+    def __init__(self, operation_id: _Optional[bytes] = ..., seq_no: _Optional[int] = ..., type: _Optional[_Union[OperationType, str]] = ..., status: _Optional[_Union[OperationOutcome, str]] = ..., reason: _Optional[_Union[RejectReason, str]] = ..., did_suffix: _Optional[str] = ..., credential_batch_id: _Optional[str] = ..., signed_operation: _Optional[bytes] = ..., position: _Optional[_Union[BlockPosition, _Mapping]] = ..., storage_entry_id: _Optional[str] = ..., revokes_whole_batch: _Optional[bool] = ...) -> None: ...
 
 class BlockPosition(_message.Message):
     __slots__ = ("number", "hash", "object_index", "operation_index", "time")

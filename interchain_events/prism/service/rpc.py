@@ -21,10 +21,11 @@ from interchain_events.prism.core.errors import (
     BadRequest,
     NotCancellable,
     NothingAnchors,
+    Undecodable,
     UnknownOperation,
 )
 from interchain_events.prism.core.filters import OWNERS, Filter, FilterType
-from interchain_events.prism.core.identifiers import is_hex_hash
+from interchain_events.prism.core.identifiers import is_hex_hash, suffix_of
 from interchain_events.prism.core.process import Status
 from interchain_events.prism.core.status import Place, Update
 from interchain_events.prism.protocol import prism_pb2 as pb
@@ -221,11 +222,12 @@ def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
         raise BadRequest(f"{where}.did_suffix: {kind.name} needs the suffix of a DID")
     if kind not in OWNERS and given.did_suffix:
         raise BadRequest(f"{where}.did_suffix: {kind.name} does not take the suffix of a DID")
-    if given.did_suffix and not is_hex_hash(given.did_suffix):
-        raise BadRequest(
-            f"{where}.did_suffix: 64 hex digits in lower case are needed, not"
-            f" {given.did_suffix[:80]!r}"
-        )
+    suffix: str | None = None
+    if given.did_suffix:
+        try:
+            suffix = suffix_of(given.did_suffix)
+        except Undecodable as error:
+            raise BadRequest(f"{where}.did_suffix: {error}") from None
     if kind is FilterType.REVOKE_CREDENTIAL_FILTER:
         _check_hash(given.credential_hash, f"{where}.credential_hash")
     elif given.credential_hash or given.credential_batch_id:
@@ -239,7 +241,7 @@ def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
         )
     one = Filter(
         kind,
-        given.did_suffix or None,
+        suffix,
         given.credential_hash or None,
         given.credential_batch_id or None,
     )
@@ -269,6 +271,8 @@ def encode_row(row: Row) -> pb.SubscriptionEvent:
         credential_batch_id=event.credential_batch_id or "",
         signed_operation=event.content,
         position=_position(event.place),
+        storage_entry_id=event.storage_entry_id or "",
+        revokes_whole_batch=row.revokes_whole_batch,
     )
 
 

@@ -15,7 +15,7 @@ from interchain_events.prism.core import messages as m
 from interchain_events.prism.core.identifiers import sha256
 from interchain_events.prism.core.ledger import MemoryLedger
 from interchain_events.prism.core.process import Examined, effect
-from interchain_events.prism.core.state import Batch, Did, revoked
+from interchain_events.prism.core.state import Batch, Did, StorageEntry, revoked
 
 T = TypeVar("T")
 
@@ -103,6 +103,18 @@ class SqlLedger(MemoryLedger):
             else self._load(self._kept.batches, load_batch, batch_id)
         )
 
+    def entry_id(self, operation_hash: bytes) -> str | None:
+        if operation_hash in self.entry_ids:
+            return self.entry_ids[operation_hash]
+        found = self._session.run(
+            f"SELECT storage_entry_id FROM {_APPLIED} operation_hash = ?", (operation_hash,)
+        )
+        entry_id: str | None = found[0][0] if found else None
+        return entry_id
+
+    def entry(self, entry_id: str) -> StorageEntry | None:
+        return self.entries.get(entry_id) or load_entry(self._session, entry_id)
+
     def _load(
         self, kept: OrderedDict[str, T], load: Callable[[Session, str], T | None], name: str
     ) -> T | None:
@@ -167,6 +179,31 @@ def load_batch(session: Session, batch_id: str) -> Batch | None:
         elif isinstance(operation.operation, m.RevokeCredentials) and batch is not None:
             batch = revoked(batch, operation.operation)
     return batch
+
+
+def load_entry(session: Session, entry_id: str) -> StorageEntry | None:
+    """Return a storage entry from its last applied operations, `None` if it was never created.
+
+    Each update replaces the data. So the last operation tells the state, and after an end the one
+    before it tells the data.
+    """
+    rows = session.run(
+        "SELECT atala_operation_did_suffix, atala_operation_content "
+        f"FROM {_APPLIED} storage_entry_id = ? ORDER BY atala_operation_seq_no DESC LIMIT 2",
+        (entry_id,),
+    )
+    entry: StorageEntry | None = None
+    for owner, content in reversed(rows):
+        operation = _operation(bytes(content))
+        operation_hash = sha256(operation.raw)
+        match operation.operation:
+            case m.CreateStorageEntry(_, _, data) | m.UpdateStorageEntry(_, data):
+                entry = StorageEntry(owner, operation_hash, b"" if data is None else data)
+            case m.DeactivateStorageEntry() if entry is not None:
+                entry = entry._replace(last_hash=operation_hash, active=False)
+            case _:
+                pass
+    return entry
 
 
 def _operation(content: bytes) -> m.AtalaOperation:

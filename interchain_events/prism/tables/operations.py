@@ -5,8 +5,9 @@ The columns of a row are:
 - seq is the operation's seq_no.
 - kind is TYPE.STATUS, for example CREATE_DID.APPLIED.
 - id is the operation id.
-- body has did, batch, reason, signed (the SHA-256 hash of the content), whole (for a revocation,
-  whether it concerns the whole batch), and `c<hex>`: true for each credential hash that is listed.
+- body has did, batch, reason, signed (the SHA-256 hash of the content), entry (for an operation on
+  a storage entry, its id), whole (for a revocation, whether it concerns the whole batch), and
+  `c<hex>`: true for each credential hash that is listed.
 
 No row is stored twice: `atala_operations` is the table of this log, and filters on fields become
 conditions on its columns.
@@ -38,7 +39,8 @@ from interchain_events.prism.core.identifiers import sha256
 from interchain_events.prism.core.messages import SignedAtalaOperation, decode
 from interchain_events.prism.core.process import OperationType, Status, revoked_hashes
 from interchain_events.prism.core.status import Place
-from interchain_events.prism.tables.processor import CHANNEL, position
+from interchain_events.prism.tables.position import position
+from interchain_events.prism.tables.processor import CHANNEL
 
 NETWORK: Final = "prism"
 """The name of the log in cursors and in the tables of deliveries."""
@@ -47,7 +49,7 @@ _COLUMNS: Final = (
     "atala_operation_seq_no, signed_atala_operation_id, atala_operation_type,"
     " atala_operation_status, status_details, coalesce(atala_operation_did_suffix,"
     " created_did_suffix), credential_batch_id, atala_operation_content, block_number, block_hash,"
-    " object_index, operation_index, block_time"
+    " object_index, operation_index, block_time, storage_entry_id"
 )
 _REVOKED: Final = (
     "EXISTS (SELECT 1 FROM revoked_credentials AS r WHERE r.seq_no = o.atala_operation_seq_no"
@@ -74,6 +76,8 @@ class Event(NamedTuple):
     content: bytes
     """The bytes of the SignedAtalaOperation."""
     place: Place
+    storage_entry_id: str | None = None
+    """The storage entry that it creates, changes or ends."""
 
 
 class OperationRow(Row):
@@ -81,6 +85,8 @@ class OperationRow(Row):
 
     event: Event
     """The operation with all that clients get."""
+    revokes_whole_batch: bool = False
+    """Whether it is a revocation without hashes, which concerns every credential of its batch."""
 
     @property
     def weight(self) -> int:
@@ -218,8 +224,12 @@ def row_of(event: Event) -> OperationRow:
     # The JSON is written directly, as all values are names or hexadecimal digits.
     body = f'"did":{_text(event.did_suffix)},"batch":{_text(event.credential_batch_id)}'
     body += f',"reason":{_text(reason)},"signed":"{sha256(event.content).hex()}"'
+    if event.storage_entry_id is not None:
+        body += f',"entry":{_text(event.storage_entry_id)}'
+    revokes_whole_batch = False
     if event.type is OperationType.REVOKE_CREDENTIALS:
         listed = revoked_hashes(decode(SignedAtalaOperation, event.content))
+        revokes_whole_batch = not listed
         body += "".join(
             (
                 f',"whole":{"false" if listed else "true"}',
@@ -239,6 +249,7 @@ def row_of(event: Event) -> OperationRow:
         f"{{{body}}}",
     )
     row.event = event
+    row.revokes_whole_batch = revokes_whole_batch
     return row
 
 
@@ -286,6 +297,7 @@ def _event(row: Sequence[Any]) -> Event:
         at,
         place,
         time,
+        entry_id,
     ) = row
     return Event(
         number,
@@ -297,6 +309,7 @@ def _event(row: Sequence[Any]) -> Event:
         batch,
         bytes(content),
         Place(block, bytes(block_hash or b""), at, place, time),
+        entry_id,
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from interchain_events.database.database import Database, Dialect, Session
+from interchain_events.database.database import Database, Session
 from interchain_events.events.errors import AnotherChain
 from interchain_events.events.filters.algebra import All, Chain, Filter, Kind
 from interchain_events.events.log.store import SPAN, Page, Store
@@ -30,6 +30,7 @@ from interchain_events.prism.core.process import (
     read_object,
 )
 from interchain_events.prism.tables.ledger import Kept, SqlLedger
+from interchain_events.prism.tables.position import Position, position, rewind
 from interchain_events.prism.tables.schema import prepare
 
 DEPTH: Final = 2
@@ -84,21 +85,6 @@ class Source:
         It is stored, and tables that were made from another source are refused.
         """
         return f"{self.kind} {'.'.join(map(str, self.path))}"
-
-
-class Position(NamedTuple):
-    """The position of the tables."""
-
-    epoch: int
-    """The epoch of the tables."""
-    seq_no: int
-    """The number of the last row."""
-    log_epoch: int
-    """The epoch of the log in which `log_seq` is meant."""
-    log_seq: int
-    """The last `seq` of the log that was processed."""
-    block_number: int | None
-    """The last block with objects that was processed."""
 
 
 class _Object(NamedTuple):
@@ -307,43 +293,6 @@ def _inner(value: Value, step: str | int) -> Value:
     return None
 
 
-def position(session: Session, lock: Dialect | None = None) -> Position:
-    """Return the position of the tables. With a dialect, lock it until the transaction ends."""
-    locking = " FOR UPDATE" if lock is Dialect.POSTGRESQL else ""
-    found = session.run(
-        f"SELECT epoch, seq_no, log_epoch, log_seq, block_number FROM prism_meta{locking}"
-    )
-    return Position(*found[0])
-
-
-def rewind(session: Session, at: Position, log_epoch: int, common: int) -> int:
-    """Remove the rows that came from the log after `common`, and raise the epoch (PR-5).
-
-    Returns the last remaining block with objects, -1 if none remains.
-    """
-    last_kept = "processed_blocks WHERE log_seq <= ? ORDER BY log_seq DESC LIMIT 1"
-    kept = session.run(f"SELECT block_number, log_seq FROM {last_kept}", (common,))
-    number, log_seq = kept[0] if kept else (None, 0)
-    beyond = (-1 if number is None else number,)
-    session.run("DELETE FROM atala_operations WHERE block_number > ?", beyond)
-    last = session.run("SELECT max(atala_operation_seq_no) FROM atala_operations")[0][0] or 0
-    session.run("DELETE FROM revoked_credentials WHERE seq_no > ?", (last,))
-    session.run("DELETE FROM processed_blocks WHERE block_number > ?", beyond)
-    names_it = (
-        "EXISTS (SELECT 1 FROM atala_operations AS o WHERE o.atala_object_id ="
-        " atala_objects.atala_object_id)"
-    )
-    session.run(f"DELETE FROM atala_objects WHERE block_number > ? AND NOT {names_it}", beyond)
-    pending = "atala_object_status = 'PENDING', block_number = NULL"
-    session.run(f"UPDATE atala_objects SET {pending} WHERE block_number > ?", beyond)
-    session.run("INSERT INTO epochs VALUES (?, ?)", (at.epoch + 1, last))
-    session.run(
-        "UPDATE prism_meta SET epoch = ?, seq_no = ?, log_epoch = ?, log_seq = ?, block_number = ?",
-        (at.epoch + 1, last, log_epoch, log_seq, number),
-    )
-    return int(beyond[0])
-
-
 def _note_objects(session: Session, objects: Sequence[_Object], number: int) -> None:
     """Store the objects of a block.
 
@@ -376,18 +325,19 @@ def _insert(  # noqa: PLR0917  # the parts of the rows' position
     shared = {anchored.place: bytearray(anchored.id) for anchored, _, _ in outcomes}
     block = None if block_hash is None else bytearray(block_hash)
     for seq_no, (anchored, place, outcome) in enumerate(outcomes, after + 1):
-        operation_id, operation_hash, kind, reason, did_suffix, created, batch_id, _, content = (
-            outcome
-        )
+        (
+            operation_id, operation_hash, kind, reason, did_suffix, created, batch_id, _, content,
+            entry_id,
+        ) = outcome  # fmt: skip
         status, details = (_APPLIED, None) if reason is None else (_REJECTED, reason.name)
         # sqlite3 looks for an adapter of each `bytes`, which costs more than binding a `bytearray`.
         rows.append((
             bytearray(operation_id), status, shared[anchored.place], details, did_suffix,
             _TYPES[kind], bytearray(content), seq_no, created,
             None if operation_hash is None else bytearray(operation_hash),
-            batch_id, number, block, time, anchored.place, place,
+            batch_id, number, block, time, anchored.place, place, entry_id,
         ))  # fmt: skip
-    session.run_many(f"INSERT INTO atala_operations VALUES ({'?, ' * 16} NULL, NULL)", rows)
+    session.run_many(f"INSERT INTO atala_operations VALUES ({'?, ' * 16} NULL, NULL, ?)", rows)
     numbered = enumerate((outcome.revoked_hashes for _, _, outcome in outcomes), after + 1)
     revoked = [(each, seq_no) for seq_no, hashes in numbered for each in hashes]
     session.run_many("INSERT INTO revoked_credentials VALUES (?, ?)", revoked)

@@ -18,7 +18,7 @@ from interchain_events.events.subscriptions.registry import (
 from interchain_events.prism.core.filters import Filter, FilterType, normal_form
 from interchain_events.prism.core.process import Status
 from interchain_events.prism.tables.operations import id_at, log_filter
-from interchain_events.prism.tables.processor import position
+from interchain_events.prism.tables.position import position
 from pubsub_emulator.primitives.hashing import token_hash
 
 PER_CLIENT: Final = 100

@@ -9,11 +9,15 @@ from typing import Final
 
 from interchain_events.database.database import Database, Dialect, Session, migrate
 from interchain_events.database.errors import StoreError
+from interchain_events.prism.core.errors import Undecodable
 from interchain_events.prism.core.filters import FilterType
 from interchain_events.prism.core.identifiers import sha256
 from interchain_events.prism.core.messages import SignedAtalaOperation, decode
 from interchain_events.prism.core.process import OperationType, Status, examine, read_object
+from interchain_events.prism.tables.position import position, rewind
 
+_PAGE: Final = 500
+"""The number of rows that a migration reads at once."""
 COMPONENT: Final = "prism"
 """The name of the tables in `migrations`."""
 
@@ -37,6 +41,19 @@ BLOB, BOOL, INT, TEXT = "{BLOB}", "{BOOL}", "{INT}", "{TEXT}"
 _IS_STATUS: Final = _is_one_of("atala_operation_status", *Status)
 _IS_PROCESSED: Final = _is_one_of("atala_operation_status", Status.APPLIED, Status.REJECTED)
 _IS_SCHEDULED: Final = _is_one_of("o.atala_operation_status", Status.RECEIVED, Status.CANCELLED)
+_FIRST_TYPES: Final = (
+    "UNKNOWN",
+    "CREATE_DID",
+    "UPDATE_DID",
+    "ISSUE_CREDENTIAL_BATCH",
+    "REVOKE_CREDENTIALS",
+    "DEACTIVATE_DID",
+)
+"""The types of operations before migration 5."""
+_FIRST_FILTERS: Final = tuple(each.name for each in FilterType if each <= 7)
+"""The types of filters before migration 5."""
+_IS_FIRST_TYPE: Final = _is_one_of("atala_operation_type", *_FIRST_TYPES)
+_IS_FIRST_FILTER: Final = _is_one_of("filter_type", *_FIRST_FILTERS)
 _IS_TYPE: Final = _is_one_of("atala_operation_type", *OperationType.__members__)
 _IS_FILTER: Final = _is_one_of("filter_type", *FilterType.__members__)
 _IS_OUTCOME: Final = _is_one_of("statuses", Status.APPLIED, Status.REJECTED)
@@ -64,7 +81,7 @@ SECOND: Final = _statements(f"""
         atala_object_id {BLOB} NOT NULL CHECK (length(atala_object_id) = 32),
         status_details {TEXT},
         atala_operation_did_suffix {TEXT},
-        atala_operation_type {TEXT} NOT NULL CHECK {_IS_TYPE},
+        atala_operation_type {TEXT} NOT NULL CHECK {_IS_FIRST_TYPE},
         atala_operation_content {BLOB} NOT NULL,
         atala_operation_seq_no {INT} UNIQUE,
         created_did_suffix {TEXT},
@@ -100,7 +117,7 @@ SECOND: Final = _statements(f"""
     CREATE TABLE subscription_filters
         (subscription_token {BLOB} NOT NULL REFERENCES subscriptions ON DELETE CASCADE,
         filter_no {INT} NOT NULL,
-        filter_type {TEXT} NOT NULL CHECK {_IS_FILTER},
+        filter_type {TEXT} NOT NULL CHECK {_IS_FIRST_FILTER},
         did_suffix {TEXT}, statuses {TEXT} CHECK {_IS_OUTCOME},
         revoked_credential_hash {BLOB} CHECK (length(revoked_credential_hash) = 32),
         credential_batch_id {TEXT},
@@ -135,6 +152,63 @@ FOURTH: Final = (
 """The statement of migration 4. Operations that wait to be anchored are looked for at each block,
 and an index finds them."""
 
+FIFTH: Final = _statements(f"""
+    ALTER TABLE atala_operations RENAME TO old_operations;
+    CREATE TABLE atala_operations
+        (signed_atala_operation_id {BLOB} NOT NULL CHECK (length(signed_atala_operation_id) = 32),
+        atala_operation_status {TEXT} NOT NULL CHECK {_IS_STATUS},
+        atala_object_id {BLOB} NOT NULL CHECK (length(atala_object_id) = 32),
+        status_details {TEXT},
+        atala_operation_did_suffix {TEXT},
+        atala_operation_type {TEXT} NOT NULL CHECK {_IS_TYPE},
+        atala_operation_content {BLOB} NOT NULL,
+        atala_operation_seq_no {INT} UNIQUE,
+        created_did_suffix {TEXT},
+        operation_hash {BLOB} CHECK (length(operation_hash) = 32),
+        credential_batch_id {TEXT},
+        block_number {INT}, block_hash {BLOB}, block_time {INT},
+        object_index {INT}, operation_index {INT},
+        cancel_token {BLOB}, pending_since {INT},
+        storage_entry_id {TEXT},
+        PRIMARY KEY (signed_atala_operation_id, atala_operation_status),
+        CHECK ({_IS_PROCESSED} = (atala_operation_seq_no IS NOT NULL)),
+        CHECK ((atala_operation_status = 'REJECTED') = (status_details IS NOT NULL)));
+    INSERT INTO atala_operations SELECT o.*, NULL FROM old_operations AS o;
+    DROP TABLE old_operations;
+    CREATE INDEX operations_object ON atala_operations (atala_object_id);
+    CREATE INDEX operations_did
+        ON atala_operations (atala_operation_did_suffix, atala_operation_seq_no)
+        WHERE atala_operation_did_suffix IS NOT NULL;
+    CREATE INDEX operations_type ON atala_operations (atala_operation_type, atala_operation_seq_no);
+    CREATE INDEX operations_created ON atala_operations (created_did_suffix, atala_operation_seq_no)
+        WHERE created_did_suffix IS NOT NULL;
+    CREATE INDEX operations_batch ON atala_operations (credential_batch_id, atala_operation_seq_no)
+        WHERE credential_batch_id IS NOT NULL;
+    CREATE INDEX operations_hash ON atala_operations (operation_hash)
+        WHERE atala_operation_status <> 'APPLIED';
+    CREATE UNIQUE INDEX operations_effect ON atala_operations (operation_hash)
+        WHERE atala_operation_status = 'APPLIED';
+    CREATE INDEX operations_received ON atala_operations (atala_object_id)
+        WHERE atala_operation_status = 'RECEIVED';
+    CREATE INDEX operations_entry ON atala_operations (storage_entry_id, atala_operation_seq_no)
+        WHERE storage_entry_id IS NOT NULL;
+    ALTER TABLE subscription_filters RENAME TO old_filters;
+    CREATE TABLE subscription_filters
+        (subscription_token {BLOB} NOT NULL REFERENCES subscriptions ON DELETE CASCADE,
+        filter_no {INT} NOT NULL,
+        filter_type {TEXT} NOT NULL CHECK {_IS_FILTER},
+        did_suffix {TEXT}, statuses {TEXT} CHECK {_IS_OUTCOME},
+        revoked_credential_hash {BLOB} CHECK (length(revoked_credential_hash) = 32),
+        credential_batch_id {TEXT},
+        PRIMARY KEY (subscription_token, filter_no));
+    INSERT INTO subscription_filters SELECT * FROM old_filters;
+    DROP TABLE old_filters;
+    CREATE INDEX filters_did ON subscription_filters (filter_type, did_suffix);
+    CREATE INDEX filters_credential ON subscription_filters (revoked_credential_hash)
+""")
+"""The statements of migration 5: storage entries, with the types of operations and filters that
+belong to them. A check of a column can only be changed with a new table."""
+
 _CARRIED: Final = _statements(f"""
     DELETE FROM atala_objects WHERE NOT EXISTS
         (SELECT 1 FROM old_operations AS o WHERE o.atala_object_id = atala_objects.atala_object_id
@@ -156,7 +230,42 @@ def prepare(database: Database) -> None:
             " place"
         )
     second: list[str | Callable[[Session], None]] = [*SECOND, _carry_over, *_CARRIED]
-    migrate(database, COMPONENT, [FIRST, second, THIRD, FOURTH])
+    migrate(database, COMPONENT, [FIRST, second, THIRD, FOURTH, [*FIFTH, _process_again]])
+
+
+def _process_again(session: Session) -> None:
+    """Take back the rows from the first operation on that older code read differently.
+
+    Older code skipped the types 5, 7, 8 and 9. The log has these operations, and they are processed
+    from it again. The epoch tells clients which of their rows still hold.
+    """
+    after = 0
+    while True:
+        rows = session.run(
+            "SELECT atala_operation_seq_no, block_number, atala_operation_type,"
+            " atala_operation_content FROM atala_operations WHERE atala_operation_seq_no > ? ORDER"
+            " BY atala_operation_seq_no LIMIT ?",
+            (after, _PAGE),
+        )
+        for seq_no, block, kind, content in rows:
+            after = seq_no
+            if _kind_of(bytes(content)) != kind:
+                first = session.run(
+                    "SELECT log_seq FROM processed_blocks WHERE block_number = ?", (block,)
+                )
+                at = position(session)
+                rewind(session, at, at.log_epoch, first[0][0] - 1)
+                return
+        if len(rows) < _PAGE:
+            return
+
+
+def _kind_of(content: bytes) -> str | None:
+    """Return the type of an operation, `None` if its object would now be ignored."""
+    try:
+        return examine(decode(SignedAtalaOperation, content)).type.name
+    except Undecodable:
+        return None
 
 
 def _has_foreign_tables(database: Database) -> bool:

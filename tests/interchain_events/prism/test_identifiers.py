@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from interchain_events.prism.core import messages as m
 from interchain_events.prism.core.errors import Undecodable
-from interchain_events.prism.core.identifiers import METHOD, long_form, read_long_form, sha256
+from interchain_events.prism.core.identifiers import (
+    METHOD,
+    long_form,
+    read_long_form,
+    sha256,
+    suffix_of,
+)
 from interchain_events.prism.core.messages import encode
 
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -31,6 +37,34 @@ def test_a_long_form_did_comes_back(operation: bytes) -> None:
     suffix, found = read_long_form(long_form(operation))
     assert suffix == sha256(operation).hex()
     assert encode(found) == operation
+
+
+@given(OPERATIONS)
+def test_a_suffix_a_did_and_a_long_form_name_the_same(operation: bytes) -> None:
+    suffix = sha256(operation).hex()
+    for name in (suffix, METHOD + suffix, long_form(operation)):
+        assert suffix_of(name) == suffix
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        METHOD,
+        "a" * 63,
+        "A" * 64,
+        METHOD + "a" * 65,
+        METHOD + METHOD + "a" * 64,
+        "did:example:" + "a" * 64,
+        "a" * 64 + ":",
+        METHOD + "a" * 64 + ":",
+        METHOD + "a" * 64 + ":AAAA",
+        " " + "a" * 64,
+    ],
+)
+def test_nothing_else_names_a_did(name: str) -> None:
+    with pytest.raises(Undecodable):
+        suffix_of(name)
 
 
 def spellings(operation: bytes) -> list[str]:

@@ -47,9 +47,12 @@ def ledger(wallet: Wallet) -> MemoryLedger:
     [
         (b"", Reason.UNSUPPORTED_OPERATION),
         (bytes_field(3, b""), Reason.UNSUPPORTED_OPERATION),
-        (bytes_field(3, bytes_field(5, b"")), Reason.UNSUPPORTED_OPERATION),
-        (bytes_field(3, bytes_field(7, b"")), Reason.UNSUPPORTED_OPERATION),
-        (Wallet("a").created.raw + bytes_field(9, b""), Reason.MALFORMED_OPERATION),
+        (bytes_field(3, bytes_field(10, b"")), Reason.UNSUPPORTED_OPERATION),
+        (bytes_field(3, bytes_field(5, b"")), Reason.MALFORMED_OPERATION),
+        (bytes_field(3, bytes_field(7, b"")), Reason.MALFORMED_OPERATION),
+        (bytes_field(3, bytes_field(8, b"")), Reason.MALFORMED_OPERATION),
+        (bytes_field(3, bytes_field(9, b"")), Reason.MALFORMED_OPERATION),
+        (Wallet("a").created.raw + bytes_field(12, b""), Reason.MALFORMED_OPERATION),
         (sign(m.CreateDID(), "m", secret("m")).raw, Reason.MALFORMED_OPERATION),
         (sign(m.IssueCredentialBatch(), "m", secret("m")).raw, Reason.MALFORMED_OPERATION),
         (update_did(A.upper(), HASH, (), "m", secret("m")).raw, Reason.MALFORMED_OPERATION),
@@ -63,11 +66,11 @@ def ledger(wallet: Wallet) -> MemoryLedger:
     ],
 )
 def test_pr_21_checks_1_to_4_and_nobody_is_accused(raw: bytes, wanted: Reason) -> None:
-    """Members 5 and 7 are not processed, either (PR-10)."""
+    """Members after 9 are not processed, either (PR-10)."""
     found = judged(MemoryLedger(), raw)
     assert (found.reason, found.did_suffix, found.created_did_suffix) == (wanted, None, None)
     assert (found.type is OperationType.UNKNOWN) == (
-        wanted is Reason.UNSUPPORTED_OPERATION or b"\x4a\x00" in raw[-2:]
+        wanted is Reason.UNSUPPORTED_OPERATION or b"\x62\x00" in raw[-2:]
     )
 
 
@@ -289,7 +292,7 @@ def test_pr_25_revocations(wallet: Wallet, ledger: MemoryLedger) -> None:
 def test_pr_25_the_same_batch_is_issued_once(wallet: Wallet, ledger: MemoryLedger) -> None:
     batch = wallet.issue(HASH)
     assert reason(ledger, batch.signed) is None
-    again = sign_raw(batch.signed.operation + bytes_field(9, b""), "issuing", wallet.issuing)
+    again = sign_raw(batch.signed.operation + bytes_field(10, b""), "issuing", wallet.issuing)
     assert reason(ledger, again) is Reason.BATCH_EXISTS
 
 

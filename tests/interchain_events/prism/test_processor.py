@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.mortal import Crash, Mortal
-from support.prism import DOCUMENT, Wallet, add
+from support.prism import ANY, DOCUMENT, Wallet, add
 from support.prism_log import Chain, dump
 
 from interchain_events.database.database import Database, Dialect, migrate
@@ -19,13 +19,22 @@ from interchain_events.database.opening import open_database
 from interchain_events.events.errors import AnotherChain
 from interchain_events.events.log.memory import MemoryStore
 from interchain_events.events.rows import Row
+from interchain_events.events.subscriptions.cursor import Cursor
 from interchain_events.prism.core.identifiers import sha256
 from interchain_events.prism.core.messages import RemoveKey
 from interchain_events.prism.core.process import Status
-from interchain_events.prism.make import atala_object
+from interchain_events.prism.core.wire import bytes_field
+from interchain_events.prism.make import atala_object, sign_raw
 from interchain_events.prism.tables import processor as module
-from interchain_events.prism.tables.ledger import Kept, SqlLedger, load_batch, load_did
+from interchain_events.prism.tables.ledger import (
+    Kept,
+    SqlLedger,
+    load_batch,
+    load_did,
+    load_entry,
+)
 from interchain_events.prism.tables.processor import Processor, Source
+from interchain_events.prism.tables.registry import PrismRegistry
 from interchain_events.prism.tables.schema import FIRST, prepare
 
 
@@ -73,6 +82,7 @@ def test_pr_4_tables_hold_what_the_vectors_state(
         "created_did_suffix",
     )
     names += ("credential_batch_id", "block_number", "object_index", "operation_index")
+    names += ("storage_entry_id",)
     with database.transaction() as session:
         columns = ", ".join(names)
         listed = session.run(
@@ -80,11 +90,13 @@ def test_pr_4_tables_hold_what_the_vectors_state(
         )
         dids = {name: load_did(session, name) for name in history["state"]["dids"]}
         batches = {name: load_batch(session, name) for name in history["state"]["batches"]}
+        entries = history["state"].get("storage_entries", {})
+        found_entries = {name: load_entry(session, name) for name in entries}
     wanted = [
-        tuple(None if each[name] in {None, "NONE"} else each[name] for name in (
+        tuple(None if each.get(name) in {None, "NONE"} else each[name] for name in (
             "operation_id", "operation_hash", "atala_object_id", "type", "status", "reason",
             "did_suffix", "created_did_suffix", "credential_batch_id", "block", "object_index",
-            "operation_index",
+            "operation_index", "storage_entry_id",
         ))
         for each in history["operations"]
     ]  # fmt: skip
@@ -108,6 +120,13 @@ def test_pr_4_tables_hold_what_the_vectors_state(
             sorted(each.hex() for each in batch.revoked_hashes)
             == state["revoked_credential_hashes"]
         )
+    for name, state in entries.items():
+        entry = found_entries[name]
+        assert entry is not None
+        assert (entry.owner, entry.active) == (state["did_suffix"], state["active"])
+        assert entry.last_hash.hex() == state["last_operation_hash"]
+        assert isinstance(entry.data, bytes)
+        assert entry.data.hex() == state["bytes"]
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3])
@@ -232,7 +251,7 @@ def story(seed: int, database: Database) -> None:
     """Blocks, rewinds and crashes; the tables are those of a fresh run over what the log has."""
     draw = random.Random(seed)
     chain = Chain(MemoryStore("net"))
-    wallets = [Wallet(name) for name in "abc"]
+    wallets = [Wallet(name, stores=True) for name in "abc"]
     pool = [each.created for each in wallets]
     for wallet in wallets:
         batch = wallet.issue(wallet.created.hash)
@@ -242,6 +261,9 @@ def story(seed: int, database: Database) -> None:
             batch.signed,
             wallet.revoke(batch),
         ]
+        entry = wallet.store(b"1")
+        changed = wallet.change(entry, "ipfs")
+        pool += [entry, changed, wallet.change(changed, b""), wallet.end(changed)]
         pool += [wallet.revoke(batch, bytes(32)), wallet.deactivate()]
     mortal = Mortal(database, lambda: draw.random() < 0.03)
     depth = draw.randrange(3)
@@ -311,7 +333,7 @@ def test_pr_32_a_hash_that_is_listed_twice_or_is_short_is_held_once(
         ("atala_operations", "atala_object_id", b"x" * 33),
         ("atala_operations", "operation_hash", b"x"),
         ("atala_operations", "atala_operation_status", "DONE"),
-        ("atala_operations", "atala_operation_type", "PROTOCOL_VERSION_UPDATE"),
+        ("atala_operations", "atala_operation_type", "SOMETHING_ELSE"),
         ("atala_operations", "atala_operation_seq_no", None),
         ("atala_operations", "status_details", "WRONG_KEY_USAGE"),
         ("atala_operations", "atala_operation_seq_no", 2),
@@ -411,6 +433,8 @@ def test_pr_35_the_third_and_fourth_migration_keep_rows_and_index_a_hash_once_an
     before = dump(database)
     with database.transaction(write=True) as session:
         session.run("DROP INDEX operations_received")
+        session.run("DROP INDEX operations_entry")
+        session.run("ALTER TABLE atala_operations DROP COLUMN storage_entry_id")
         if version == 2:
             session.run("DROP INDEX operations_hash")
             session.run("CREATE INDEX operations_hash ON atala_operations (operation_hash)")
@@ -419,6 +443,55 @@ def test_pr_35_the_third_and_fourth_migration_keep_rows_and_index_a_hash_once_an
     ((made,),) = database.select(INDEX_OF[database.dialect].replace("operations_hash", index))
     assert condition in made
     assert dump(database) == before
+
+
+@pytest.mark.parametrize("old_type", ["UNKNOWN", "CREATE_DID"])
+def test_pr_35_the_fifth_migration_processes_again_what_older_code_read_differently(
+    old_type: str, database: Database, chain: Chain
+) -> None:
+    a, b = Wallet("a", stores=True), Wallet("b")
+    entry = a.store(b"1")
+    chain.anchor(a.created, b.created)
+    chain.anchor(b.update(add("1")), entry)
+    chain.anchor(a.update(add("2")), a.change(entry, b"2"))
+    Processor(database, chain.log, depth=0).run()
+    token, cursor = PrismRegistry(database).add([ANY], Cursor(0, 0), "client")
+    with database.transaction(write=True) as session:
+        session.run("DROP INDEX operations_entry")
+        session.run("ALTER TABLE atala_operations DROP COLUMN storage_entry_id")
+        session.run(
+            "UPDATE atala_operations SET atala_operation_type = ?, atala_operation_status ="
+            " 'REJECTED', status_details = 'UNSUPPORTED_OPERATION', atala_operation_did_suffix ="
+            " NULL WHERE atala_operation_type IN ('CREATE_STORAGE_ENTRY', 'UPDATE_STORAGE_ENTRY')",
+            (old_type,),
+        )
+        session.run("UPDATE migrations SET version = 4 WHERE component = 'prism'")
+    processor = Processor(database, chain.log, depth=0)
+    assert database.select("SELECT epoch, last_seq_no FROM epochs") == [(1, 2)]
+    assert processor.run() == 4
+    _compare(database, chain, 0)
+    with database.transaction() as session:
+        found = load_entry(session, entry.hash.hex())
+    assert found is not None
+    assert found.data == b"2"
+    assert PrismRegistry(database).get(token).after == cursor
+
+
+def test_pr_35_the_fifth_migration_takes_nothing_back_without_such_operations(
+    database: Database, chain: Chain
+) -> None:
+    a = Wallet("a")
+    chain.anchor(a.created, sign_raw(bytes_field(10, b""), "master", a.master))
+    chain.anchor(a.update(add("1")))
+    Processor(database, chain.log, depth=0).run()
+    before = dump(database)
+    with database.transaction(write=True) as session:
+        session.run("DROP INDEX operations_entry")
+        session.run("ALTER TABLE atala_operations DROP COLUMN storage_entry_id")
+        session.run("UPDATE migrations SET version = 4 WHERE component = 'prism'")
+    prepare(database)
+    assert dump(database) == before
+    assert not database.select("SELECT epoch FROM epochs")
 
 
 def test_tables_of_something_else_are_left_alone(database: Database) -> None:

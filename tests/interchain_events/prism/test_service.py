@@ -21,7 +21,7 @@ from interchain_events.events.subscriptions.cursor import Cursor, encode_cursor,
 from interchain_events.events.subscriptions.streams import Streams
 from interchain_events.prism.client import Message, NodeError, TakenBack
 from interchain_events.prism.core.filters import Filter, FilterType, matches
-from interchain_events.prism.core.identifiers import sha256
+from interchain_events.prism.core.identifiers import METHOD, sha256
 from interchain_events.prism.core.ledger import MemoryLedger
 from interchain_events.prism.core.messages import RemoveKey, Usage
 from interchain_events.prism.core.process import Outcome, Status, process, read_object
@@ -102,6 +102,58 @@ async def test_pr_50_every_field_of_a_filter_is_checked(node: Running) -> None:
         request = pb.NewSubscriptionRequest(filters=filters)
         answer = call(node, "NewSubscription", request, pb.NewSubscriptionResponse)
         await refused(answer, grpc.StatusCode.INVALID_ARGUMENT, words)
+
+
+@played(on="any_log")
+async def test_pr_50_a_filter_may_name_its_did_as_a_whole(node: Running, any_log: SqlStore) -> None:
+    wallet = Wallet("a")
+    names = (wallet.suffix, METHOD + wallet.suffix, wallet.created.did)
+    await node.client.subscribe([Filter(FilterType.UPDATE_DID_FILTER, each) for each in names])
+    filters = any_log.database.select("SELECT did_suffix FROM subscription_filters")
+    assert filters == [(wallet.suffix,)]
+    bad = [Filter(FilterType.UPDATE_DID_FILTER, f"{METHOD}{A}:AAAA")]
+    await refused(
+        node.client.subscribe(bad),
+        grpc.StatusCode.INVALID_ARGUMENT,
+        r"filters\[0\].did_suffix: the",
+    )
+
+
+@played(on="any_log")
+async def test_pr_40_owners_are_told_of_their_storage_entries(node: Running) -> None:
+    owner, other = Wallet("a", stores=True), Wallet("b", stores=True)
+    entry = owner.store(b"1")
+    late = owner.change(entry, b"3")
+    subscribed = [
+        await node.client.subscribe([Filter(kind, METHOD + owner.suffix)])
+        for kind in (FilterType.STORAGE_ENTRIES_FILTER, FilterType.DID_OWNER_ANY_FILTER)
+    ]
+    changed = owner.change(entry, b"2")
+    signed = (owner.created, other.created, other.store(b"x"), entry, changed, late)
+    await node.processed(node.chain.anchor_now(*signed))
+    stored, _ = await node.seen(subscribed[0])
+    assert [(each.seq_no, each.type, each.reason) for each in stored] == [
+        (4, pb.CREATE_STORAGE_ENTRY, pb.NONE),
+        (5, pb.UPDATE_STORAGE_ENTRY, pb.NONE),
+        (6, pb.UPDATE_STORAGE_ENTRY, pb.WRONG_PREVIOUS_HASH),
+    ]
+    assert {each.storage_entry_id for each in stored} == {entry.hash.hex()}
+    assert {each.did_suffix for each in stored} == {owner.suffix}
+    everything, _ = await node.seen(subscribed[1])
+    assert [each.seq_no for each in everything] == [1, 4, 5, 6]
+    assert everything[0].storage_entry_id == ""
+
+
+@played(on="any_log")
+async def test_pr_41_an_event_says_that_the_whole_batch_was_revoked(node: Running) -> None:
+    wallet = Wallet("a")
+    batch = wallet.issue(HASH, b"x" * 32)
+    watched = Filter(FilterType.REVOKE_CREDENTIAL_FILTER, None, HASH)
+    where = await node.client.subscribe([watched])
+    signed = (wallet.created, batch.signed, wallet.revoke(batch, HASH), wallet.revoke(batch))
+    await node.processed(node.chain.anchor_now(*signed))
+    found, _ = await node.seen(where)
+    assert [(each.seq_no, each.revokes_whole_batch) for each in found] == [(3, False), (4, True)]
 
 
 @played(on="any_log")
