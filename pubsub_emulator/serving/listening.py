@@ -1,6 +1,7 @@
 """A web application that listens inside of a context, and the log of all HTTP servers."""
 
 import logging
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -21,19 +22,26 @@ http_log.addFilter(
 
 @asynccontextmanager
 async def listening(
-    app: web.Application, host: str, port: int, grace: float, *, cancels: bool = False
+    app: web.Application,
+    host: str,
+    port: int,
+    grace: float,
+    *,
+    cancels: bool = False,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[tuple[str, int]]:
     """Serve an application at a port inside of the context, and yield its address.
 
     Port 0 takes any free port. At the end, open requests have `grace` seconds to finish. With
-    `cancels`, a request is cancelled at once if its client disconnects.
+    `cancels`, a request is cancelled at once if its client disconnects. `tls` has the certificate
+    to serve with.
     """
     runner = web.AppRunner(
         app, access_log=None, logger=http_log, handler_cancellation=cancels, shutdown_timeout=grace
     )
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port).start()
+        await web.TCPSite(runner, host, port, ssl_context=tls).start()
         address: tuple[str, int] = runner.addresses[0][:2]
         yield address
     finally:

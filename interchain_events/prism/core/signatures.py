@@ -51,6 +51,15 @@ def compressed(x: bytes, y: bytes) -> bytes | None:
     return None if key is None else key.format()
 
 
+def coordinates(point: bytes) -> tuple[bytes, bytes]:
+    """Return the coordinates of a compressed point on the curve, 32 bytes each.
+
+    Raises `ValueError` for anything else.
+    """
+    whole = PublicKey(point).format(compressed=False)
+    return whole[1 : 1 + _COORDINATE], whole[1 + _COORDINATE :]
+
+
 def on_curve(point: bytes) -> bytes | None:
     """Return a compressed point unchanged, `None` if it is not on the curve."""
     return (

@@ -71,6 +71,11 @@ def command() -> None:
 )
 @option("--port", type=options.PORT, default=50052, help="For gRPC; 0 selects a free one.")
 @option(
+    "--resolver-port",
+    type=options.PORT,
+    help="Resolve DIDs over HTTP at this port, as a driver of the Universal Resolver.",
+)
+@option(
     "--depth",
     type=click.IntRange(0),
     show_default="2, with --db-sync 112",
@@ -145,7 +150,8 @@ def submit(files: tuple[Path, ...], node: str, token_env: str | None, tls_ca: Pa
     needs=(Need("prism"),),
     epilog=(
         "\b\nFilters:\n  any, create-did\n  did=SUFFIX, update-did=SUFFIX, issuance=SUFFIX,"
-        " revocation=SUFFIX\n  credential=HASH, credential=HASH@BATCH\n\n\b\nExamples:\n  pubsub"
+        " revocation=SUFFIX, storage=SUFFIX\n  credential=HASH, credential=HASH@BATCH\n  SUFFIX may"
+        " also be a DID: did:prism:…\n\n\b\nExamples:\n  pubsub"
         " prism subscribe --filter create-did --state wallet.json\n  pubsub prism subscribe"
         " --filter did=9b51… --status APPLIED --everything --until-live\n"
     ),

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import ssl
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, aclosing, closing
@@ -18,18 +19,21 @@ from interchain_events.events.subscriptions.callers import Callers, check_reach,
 from interchain_events.events.subscriptions.grpc_server import Tls
 from interchain_events.events.subscriptions.service import Recorder
 from interchain_events.prism.client import ClientSubscription, PrismClient, TakenBack
+from interchain_events.prism.core.errors import Undecodable
 from interchain_events.prism.core.filters import OWNERS, Filter, FilterType
-from interchain_events.prism.core.identifiers import is_hex_hash
+from interchain_events.prism.core.identifiers import is_hex_hash, suffix_of
 from interchain_events.prism.core.process import Status
 from interchain_events.prism.protocol import prism_pb2 as pb
 from interchain_events.prism.service.chain import AnchoringChain, NodeChain
 from interchain_events.prism.service.db_sync import DEPTH as CARDANO_DEPTH
 from interchain_events.prism.service.db_sync import SOURCE, DbSyncChain, is_db_sync, is_url
 from interchain_events.prism.service.node import PrismNode
+from interchain_events.prism.service.resolver import serve_resolver
 from interchain_events.prism.service.rpc import serve_prism
 from interchain_events.prism.service.service import PrismLimits, PrismService, StatusRecorder
 from interchain_events.prism.tables.operations import NETWORK
 from interchain_events.prism.tables.processor import DEPTH, Processor, Source
+from interchain_events.prism.tables.resolver import Resolver
 from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.ending import asked_to_end
 from pubsub_emulator.cli.exits import INTERRUPTED
@@ -46,6 +50,7 @@ _NAMES: Final = {
     "issuance": FilterType.CREDENTIALS_ISSUANCE_FILTER,
     "revocation": FilterType.CREDENTIALS_REVOCATION_FILTER,
     "credential": FilterType.REVOKE_CREDENTIAL_FILTER,
+    "storage": FilterType.STORAGE_ENTRIES_FILTER,
 }
 
 
@@ -63,6 +68,7 @@ class Serve:
     tokens: Path | None
     is_open: bool
     port: int
+    resolver_port: int | None
     depth: int | None
     first: int
     event: str
@@ -164,11 +170,20 @@ async def _serve(
         port = await stack.enter_async_context(
             serve_prism(service, given.host, given.port, callers, tls)
         )
+        resolver = ""
+        if given.resolver_port is not None:
+            resolver = await stack.enter_async_context(
+                serve_resolver(
+                    Resolver(log.database), given.host, given.resolver_port, callers, _context(tls)
+                )
+            )
         node = await stack.enter_async_context(PrismNode(service, log, chain))
         say(
             f"grpc://{given.host}:{port}: PRISM on {given.url or 'db-sync'}, depth {depth}; Ctrl-C"
             " ends it"
         )
+        if resolver:
+            say(f"{resolver}: DID documents")
         sys.stdout.flush()
         waits = [asyncio.create_task(ended.wait()), asyncio.create_task(node.ended())]
         done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -176,6 +191,15 @@ async def _serve(
             task.cancel()
         for task in done:
             task.result()
+
+
+def _context(tls: Tls | None) -> ssl.SSLContext | None:
+    """The certificate of the gRPC server, for HTTP."""
+    if tls is None:
+        return None
+    made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    made.load_cert_chain(tls.certificate, tls.key)
+    return made
 
 
 def _source(given: Serve) -> Source:
@@ -293,8 +317,11 @@ def read_filter(text: str, status: str | None) -> Filter:
     if kind is None:
         raise click.UsageError(f"--filter {text}: not one of {', '.join(_NAMES)}")
     outcome = None if status is None else Status(status)
-    if kind in OWNERS and is_hex_hash(value):
-        return Filter(kind, value, status=outcome)
+    if kind in OWNERS:
+        try:
+            return Filter(kind, suffix_of(value), status=outcome)
+        except Undecodable as error:
+            raise click.UsageError(f"--filter {text[:100]}: {error}") from None
     credential, _, batch = value.partition("@")
     if (
         kind is FilterType.REVOKE_CREDENTIAL_FILTER
@@ -302,10 +329,12 @@ def read_filter(text: str, status: str | None) -> Filter:
         and (not batch or is_hex_hash(batch))
     ):
         return Filter(kind, None, bytes.fromhex(credential), batch or None, outcome)
-    if kind in OWNERS or kind is FilterType.REVOKE_CREDENTIAL_FILTER or value:
+    if kind is FilterType.REVOKE_CREDENTIAL_FILTER:
         raise click.UsageError(
-            f"--filter {text}: suffix, hash and batch must have 64 lower-case hex digits each"
+            f"--filter {text[:100]}: hash and batch must have 64 lower-case hex digits each"
         )
+    if value:
+        raise click.UsageError(f"--filter {text[:100]}: {name} takes no value")
     return Filter(kind, status=outcome)
 
 
@@ -323,12 +352,16 @@ def _event(event: pb.SubscriptionEvent) -> dict[str, object]:
         "did_suffix": event.did_suffix or None,
         "credential_batch_id": event.credential_batch_id or None,
     }
+    if event.storage_entry_id:
+        owner["storage_entry_id"] = event.storage_entry_id
+    about = {"revokes_whole_batch": True} if event.revokes_whole_batch else {}
     place = {"block": event.position.number, "time": event.position.time}
     return {
         "seq_no": event.seq_no,
         **operation,
         **outcome,
         **owner,
+        **about,
         **place,
         "signed_operation": signed,
     }

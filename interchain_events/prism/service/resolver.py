@@ -1,0 +1,166 @@
+"""The HTTP front of DID resolution, as DIF's Universal Resolver asks drivers (PR-71).
+
+    GET /1.0/identifiers/DID
+
+`Accept` selects the form: the document alone as `application/did` (the default),
+`application/did+ld+json`, `application/did+json` or `application/json`, or the whole result as
+`application/did-resolution` or `application/ld+json;profile="https://w3id.org/did-resolution"`. A
+result without a document is always whole. The status is 200, 400 for what is not a DID, 404, 406,
+410 for a DID that has ended, or 501 for another method.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import hdrs, web
+
+from interchain_events.database.errors import StoreError
+from interchain_events.events.subscriptions.callers import EVERYBODY, Callers, UnknownCaller
+from interchain_events.prism.core.document import DID_TYPE, Resolution, failed
+from interchain_events.prism.tables.resolver import Resolver
+from pubsub_emulator.serving.guard import Names, guard
+from pubsub_emulator.serving.listening import listening
+
+PATH: Final = "/1.0/identifiers/"
+"""The path of the Universal Resolver, before the DID."""
+RESOLUTION_TYPE: Final = "application/did-resolution"
+"""The media type of a whole result."""
+_OLD_TYPE: Final = 'application/ld+json;profile="https://w3id.org/did-resolution"'
+"""The media type of a whole result before 2025."""
+_DOCUMENTS: Final = (
+    DID_TYPE,
+    "application/did+ld+json",
+    "application/did+json",
+    "application/json",
+)
+"""The media types of a document. The first is that of callers who accept anything."""
+_WHOLE: Final = (RESOLUTION_TYPE, _OLD_TYPE)
+_MOST_RANGES: Final = 32
+"""The greatest number of media types of a caller that are looked at."""
+_GRACE_SECONDS: Final = 2.0
+_OPTIONS: Final = ("versionId", "versionTime")
+"""Options that are refused: another version than the one asked for would be the wrong answer."""
+_STATUS: Final = {
+    "INVALID_DID": HTTPStatus.BAD_REQUEST,
+    "INVALID_OPTIONS": HTTPStatus.BAD_REQUEST,
+    "NOT_FOUND": HTTPStatus.NOT_FOUND,
+    "REPRESENTATION_NOT_SUPPORTED": HTTPStatus.NOT_ACCEPTABLE,
+    "METHOD_NOT_SUPPORTED": HTTPStatus.NOT_IMPLEMENTED,
+    "INTERNAL_ERROR": HTTPStatus.SERVICE_UNAVAILABLE,
+}
+"""The HTTP status of each error."""
+
+
+class _Front:
+    """The route of one resolver."""
+
+    def __init__(self, resolver: Resolver, names: Names, callers: Callers) -> None:
+        self._resolver = resolver
+        self._names = names
+        self._callers = callers
+
+    def application(self) -> web.Application:
+        """Return the aiohttp application."""
+        app = web.Application(middlewares=[guard(self._names)])
+        app.router.add_get(PATH + "{did:.*}", self.resolve)
+        return app
+
+    async def resolve(self, request: web.Request) -> web.Response:
+        """Resolve the DID in the path."""
+        try:
+            self._callers.name(request.headers.get(hdrs.AUTHORIZATION, ""), request.remote or "")
+        except UnknownCaller as error:
+            raise web.HTTPUnauthorized(
+                text=f"{error}\n", headers={hdrs.WWW_AUTHENTICATE: "Bearer"}
+            ) from None
+        wanted = media_type(",".join(request.headers.getall(hdrs.ACCEPT, ["*/*"])))
+        if wanted is None:
+            result = failed(
+                "REPRESENTATION_NOT_SUPPORTED",
+                "Representation not supported",
+                f"a DID is represented as {', '.join((*_DOCUMENTS, *_WHOLE))}",
+            )
+        elif refused := [each for each in _OPTIONS if each in request.query]:
+            result = failed("INVALID_OPTIONS", "Invalid options", f"{refused[0]} is not supported")
+        else:
+            try:
+                result = await asyncio.to_thread(self._resolver.resolve, request.match_info["did"])
+            except StoreError as error:
+                result = failed("INTERNAL_ERROR", "The database does not answer", str(error))
+        return _answer(result, wanted or RESOLUTION_TYPE)
+
+
+def _answer(result: Resolution, wanted: str) -> web.Response:
+    """Return the answer with a result, in a form that the caller accepts if it has a document."""
+    status = HTTPStatus.OK
+    if result.error is not None:
+        status = _STATUS[result.error.name]
+    elif result.is_deactivated:
+        status = HTTPStatus.GONE
+    if result.document is not None and wanted in _DOCUMENTS:
+        return web.json_response(result.document, status=status, content_type=wanted)
+    response = web.json_response(result.whole(), status=status)
+    response.headers[hdrs.CONTENT_TYPE] = wanted if wanted in _WHOLE else RESOLUTION_TYPE
+    return response
+
+
+def media_type(accept: str) -> str | None:
+    """Return the media type that a caller prefers among those that are served, `None` for none.
+
+    `accept` is the header of that name. Of equal weights, the first range counts.
+    """
+    best: tuple[float, str] | None = None
+    for given in accept.split(",")[:_MOST_RANGES]:
+        name, *parameters = (each.strip() for each in given.lower().split(";"))
+        weight = 1.0
+        profile = ""
+        for parameter in parameters:
+            key, _, value = parameter.partition("=")
+            if key.strip() == "q":
+                weight = _weight(value)
+            elif key.strip() == "profile":
+                profile = value.strip().strip('"')
+        found: str | None = None
+        if name in {"*/*", "application/*", ""}:
+            found = DID_TYPE
+        elif name in {*_DOCUMENTS, RESOLUTION_TYPE}:
+            found = name
+        elif name == "application/ld+json":
+            is_whole = profile == "https://w3id.org/did-resolution"
+            found = _OLD_TYPE if is_whole else "application/did+ld+json"
+        if found is not None and weight > (0.0 if best is None else best[0]):
+            best = (weight, found)
+    return None if best is None else best[1]
+
+
+def _weight(text: str) -> float:
+    """Return the weight in a range, 0 if it is not a number from 0 to 1."""
+    try:
+        weight = float(text)
+    except ValueError:
+        return 0.0
+    return weight if 0.0 <= weight <= 1.0 else 0.0
+
+
+@asynccontextmanager
+async def serve_resolver(
+    resolver: Resolver,
+    host: str,
+    port: int,
+    callers: Callers = EVERYBODY,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[str]:
+    """Serve the resolver at a port, 0 for any free one. The context yields the URL before the DID.
+
+    Raises `OSError` if the port is not available.
+    """
+    # Callers with tokens may use any name: pages of other sites do not have their tokens.
+    names = Names(host, any_host=callers.names is not None)
+    app = _Front(resolver, names, callers).application()
+    async with listening(app, host, port, _GRACE_SECONDS, tls=tls) as (name, bound):
+        scheme = "http" if tls is None else "https"
+        yield f"{scheme}://{f'[{name}]' if ':' in name else name}:{bound}{PATH}"
