@@ -33,6 +33,7 @@ GROUPS = {
     "compiled": ("test",),
     "clients": ("test", "browser"),
     "worlds": ("test", "browser"),
+    "prometheus": ("test",),
     "canisters": ("test", "browser"),
     "versions": ("test",),
     "interop": (),

@@ -136,6 +136,8 @@ def missing_tool(job: str) -> str | None:
     """Return the reason why this machine cannot do a job, or `None` if it can."""
     if job == "compiled" and not any(shutil.which(compiler) for compiler in COMPILERS):
         return "no C compiler here: the compiled build is not tested"
+    if job == "prometheus" and shutil.which("apt-get") is None:
+        return "no apt-get here: Prometheus does not scrape the distributor"
     if job == "interop" and shutil.which("cargo") is None:
         return "no cargo here: the Rust programs do not read our bytes"
     return None
@@ -273,4 +275,11 @@ def worlds(args: list[str]) -> int:
     """Fetch chains of other makers and test the distributor on them."""
     return tool("python", "tests/worlds/install.py") or tool(
         "pytest", "tests/worlds", "--worlds", *args
+    )
+
+
+def prometheus(args: list[str]) -> int:
+    """Fetch Prometheus from Debian and let it scrape a distributor and evaluate the rules."""
+    return tool("python", "tests/prometheus/install.py") or tool(
+        "pytest", "tests/prometheus", "--prometheus", *args
     )

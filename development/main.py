@@ -26,6 +26,8 @@ jobs:
   clients the field's own clients against a node; the first time they are fetched from their package
           indexes, and --newest fetches the newest versions to see whether they still can be had
   worlds  the distributor on chains of other makers; the first time npm fetches those
+  prometheus  Prometheus scrapes a distributor and evaluates the alert rules; the first time it is
+          fetched from Debian's package index
   canisters the example canisters, built from source, run, and called by agents of npm and PyPI; the
           first time Motoko's compiler and the agents are fetched
   compiled  the compiled build, made and tested in build/; needs a C compiler
@@ -72,6 +74,8 @@ def run(job: str, args: list[str]) -> int:
             return jobs.clients(args)
         case "worlds":
             return jobs.worlds(args)
+        case "prometheus":
+            return jobs.prometheus(args)
         case "versions":
             return jobs.tool("python", "tests/versions/lanes.py", *args)
         case "lint":

@@ -76,7 +76,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("prometheus").addoption(
         "--prometheus",
         action="store_true",
-        help="let Prometheus scrape a distributor, too; Debian's package `prometheus` has it",
+        help="let the Prometheus that `dev.py prometheus` has fetched scrape a distributor, too",
     )
     group.addoption(
         "--chromium",

@@ -1,6 +1,6 @@
-"""Prometheus scrapes a distributor and evaluates the rules: `pytest tests/prometheus --prometheus`.
+"""Prometheus scrapes a distributor and evaluates the rules: `dev.py prometheus`.
 
-Debian's package `prometheus` has the programs.
+The programs are those that `install.py` has fetched, or those of the machine.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from support.distributor import Stage, free_port, stage, until
 
+PROGRAMS = Path(__file__).parents[2] / ".venv" / "prometheus" / "usr" / "bin"
 MONITORING = Path(__file__).parents[2] / "examples" / "distributor" / "monitoring"
 
 
@@ -20,10 +21,18 @@ async def _busy(made: Stage) -> None:
     await until(lambda: bool(made.inbox.got))
 
 
-async def _run(*command: str) -> str:
+def _program(name: str) -> str:
+    """Return the path of a program. Fails if it is missing: this job exists to run it."""
+    fetched = PROGRAMS / name
+    found = str(fetched) if fetched.exists() else shutil.which(name)
+    assert found, f"{name} is missing; run python3 dev.py prometheus"
+    return found
+
+
+async def _run(name: str, *arguments: str) -> str:
     """Run a program to its end and return what it printed."""
     process = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        _program(name), *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
     out, _ = await process.communicate()
     assert process.returncode == 0, out.decode()
@@ -41,7 +50,7 @@ def test_promtool_takes_the_metrics(tmp_path: Path) -> None:
             await _busy(made)
             text = (await made.ask("GET", "/metrics"))[1]
             process = await asyncio.create_subprocess_exec(
-                "promtool",
+                _program("promtool"),
                 "check",
                 "metrics",
                 stdin=asyncio.subprocess.PIPE,
@@ -64,7 +73,7 @@ def test_prometheus_scrapes_a_distributor_and_evaluates_the_rules(tmp_path: Path
             (tmp_path / "prometheus.yml").write_text(config.replace("15s", "1s"))
             shutil.copy(MONITORING / "rules.yml", tmp_path)
             process = await asyncio.create_subprocess_exec(
-                "prometheus",
+                _program("prometheus"),
                 f"--config.file={tmp_path / 'prometheus.yml'}",
                 f"--storage.tsdb.path={tmp_path / 'data'}",
                 f"--web.listen-address=127.0.0.1:{port}",
