@@ -35,6 +35,7 @@ from interchain_events.distributor.service.standing import Party
 from interchain_events.distributor.service.status_page import (
     MOST_ROWS,
     POLICY,
+    REFRESH,
     Check,
     NetworkLine,
     Status,
@@ -470,13 +471,13 @@ class DistributorHttp(Interface):
         if request.path != "/" or "text/html" not in request.headers.get("Accept", ""):
             return await super().page(request)
         return web.Response(
-            text=status_page(await self._status()),
+            text=status_page(await self._status(is_refreshed=REFRESH in request.query)),
             content_type="text/html",
             charset="utf-8",
             headers={"Content-Security-Policy": POLICY, "Cache-Control": "no-store"},
         )
 
-    async def _status(self) -> Status:
+    async def _status(self, *, is_refreshed: bool) -> Status:
         """Return what the status page shows. It needs no token, so it shows no endpoints then."""
         engine = self._engine
         checks = await self._checks()
@@ -501,7 +502,15 @@ class DistributorHttp(Interface):
             )
             for name in engine.rules.networks
         ]
-        return Status(engine.rules.public_url, _worst(checks), checks, networks, lines, total)
+        return Status(
+            engine.rules.public_url,
+            _worst(checks),
+            checks,
+            networks,
+            subscriptions=lines,
+            total=total,
+            is_refreshed=is_refreshed,
+        )
 
     def _line(self, name: str, text: str, figures: Figures) -> SubscriptionLine:
         """Return a subscription for the status page."""

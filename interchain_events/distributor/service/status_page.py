@@ -1,6 +1,7 @@
 """The status page at `/`, for people with a browser.
 
-It is one HTML document without scripts, which the browser loads again every few seconds.
+It is one HTML document without scripts. The browser loads it again every few seconds if the reader
+asks for that: a page that changes by itself loses the place of people with a screen reader.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +11,9 @@ from typing import Final, NamedTuple
 from pubsub_emulator.files.shown import safe
 
 REFRESH_SECONDS: Final = 5
-"""How often the browser loads the page again."""
+"""How often the browser loads the page again, if it is asked to."""
+REFRESH: Final = "refresh"
+"""The parameter of the request that asks for that."""
 MOST_ROWS: Final = 200
 """The greatest number of subscriptions that are shown."""
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
@@ -21,11 +24,24 @@ _STYLE: Final = """
 body { max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; width: 100%; margin: .5rem 0 2rem; }
 th, td { text-align: left; padding: .35rem .75rem; border-bottom: 1px solid #8886; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
+th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; }
 td.long { overflow-wrap: anywhere; }
-.up::before { content: "\\2713\\00a0"; } .down::before { content: "\\2715\\00a0"; }
+.up::before, .down::before {
+  content: ""; display: inline-block; width: .6em; height: .6em; margin-right: .4em;
+  background: currentColor;
+}
+.up::before { border-radius: 50%; }
 .up { color: #176b2c; } .down { color: #b3261e; font-weight: 600; }
-@media (prefers-color-scheme: dark) { .up { color: #7ddb94; } .down { color: #ffb4ab; } }
+@media (max-width: 40rem) {
+  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  table, tbody, tr, td, td.number { display: block; text-align: left; }
+  tr { border-bottom: 1px solid #8886; padding: .5rem 0; }
+  td { border: 0; padding: .1rem 0; }
+  td::before { content: attr(data-label) ": "; }
+  td:empty { display: none; }
+}
+@media (prefers-color-scheme: dark) { html { background: #121212; color: #eee; }
+  a { color: #9ecbff; } .up { color: #7ddb94; } .down { color: #ffb4ab; } }
 """
 
 
@@ -74,6 +90,16 @@ class Status(NamedTuple):
     """`None` if callers need a token to see them."""
     total: int
     """The number of all subscriptions."""
+    is_refreshed: bool = False
+    """Whether the browser loads the page again by itself."""
+
+
+class _Cell(NamedTuple):
+    """A cell of a table."""
+
+    kind: str
+    """The class of its element: `long`, `number` or `state`."""
+    html: str
 
 
 def status_page(status: Status) -> str:
@@ -96,7 +122,7 @@ def status_page(status: Status) -> str:
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">',
+        f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">' if status.is_refreshed else "",
         f"<title>{escape(status.status)}: distributor</title><style>{_STYLE}</style></head><body>",
         "<h1>Distributor</h1>",
         _introduction(status),
@@ -118,7 +144,10 @@ def _introduction(status: Status) -> str:
     """Return the line with the state of the whole distributor."""
     state = _span(status.status, is_up=status.status == "UP")
     links = 'Calls: <a href="/docs">/docs</a>. Figures: <a href="/metrics">/metrics</a>.'
-    return f"<p>{escape(safe(status.name))} is {state}. {links}</p>"
+    again = f'<a href="/?{REFRESH}">Load this page every {REFRESH_SECONDS} seconds</a>.'
+    if status.is_refreshed:
+        again = f'This page is loaded every {REFRESH_SECONDS} seconds: <a href="/">stop</a>.'
+    return f"<p>{escape(safe(status.name))} is {state}. {links} {again}</p>"
 
 
 def _subscriptions(status: Status) -> str:
@@ -149,24 +178,37 @@ def _subscriber(line: SubscriptionLine) -> str:
     return line.cause or "answers"
 
 
-def _table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a table of cells that are HTML already."""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
-    body = "".join(f"<tr>{''.join(line)}</tr>" for line in lines)
+def _table(header: Sequence[str], lines: Iterable[Sequence[_Cell]]) -> str:
+    """Return a table. On narrow screens each row is a list, in which cells name their column."""
+    rows = list(lines)
+    kinds = [cell.kind for cell in rows[0]] if rows else [""] * len(header)
+    head = "".join(
+        f'<th scope="col" class="{kind}">{escape(name)}</th>'
+        for name, kind in zip(header, kinds, strict=True)
+    )
+    body = "".join(f"<tr>{_row(header, row)}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _text(text: str) -> str:
+def _row(header: Sequence[str], row: Sequence[_Cell]) -> str:
+    """Return the cells of a row."""
+    return "".join(
+        f'<td class="{cell.kind}" data-label="{escape(name)}">{cell.html}</td>'
+        for name, cell in zip(header, row, strict=True)
+    )
+
+
+def _text(text: str) -> _Cell:
     """Return a cell with a text, which a stranger may have chosen."""
-    return f'<td class="long">{escape(safe(text))}</td>'
+    return _Cell("long", escape(safe(text)))
 
 
-def _number(value: int) -> str:
-    return f'<td class="number">{value:,}</td>'
+def _number(value: int) -> _Cell:
+    return _Cell("number", f"{value:,}")
 
 
-def _mark(text: str, *, is_up: bool) -> str:
-    return f"<td>{_span(text, is_up=is_up)}</td>"
+def _mark(text: str, *, is_up: bool) -> _Cell:
+    return _Cell("state", _span(text, is_up=is_up))
 
 
 def _span(text: str, *, is_up: bool) -> str:

@@ -151,6 +151,9 @@ async def test_the_status_page_is_for_browsers_and_the_list_of_calls_for_others(
     assert "<script" not in page
     for words in ("<h2>Networks</h2>", ">a</td>", ">b</td>", "&lt;script&gt;", ">answers</span>"):
         assert words in page
+    assert 'http-equiv="refresh"' not in page
+    again = (await made.ask("GET", "/?refresh", headers=HTML))[1]
+    assert '<meta http-equiv="refresh" content="5">' in again
     for path, how in (("/", {}), ("/docs", {"headers": HTML})):
         assert "POST   /api/v2/publishEvent " in (await made.ask("GET", path, **how))[1]
 

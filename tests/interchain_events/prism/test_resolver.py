@@ -32,9 +32,9 @@ from interchain_events.prism.core import messages as m
 from interchain_events.prism.core.identifiers import METHOD
 from interchain_events.prism.core.messages import Usage
 from interchain_events.prism.make import Signed, sign
-from interchain_events.prism.service.resolver import PATH, media_type, serve_resolver
+from interchain_events.prism.service.resolver import _MOST_RANGES, PATH, media_type, serve_resolver
 from interchain_events.prism.tables.processor import Processor
-from interchain_events.prism.tables.resolver import Resolver
+from interchain_events.prism.tables.resolver import KEPT, Resolver
 from pubsub_emulator.primitives.hashing import token_hash
 
 MAINNET = {each["name"]: each for each in DOCUMENT["histories"]}["mainnet-mixed"]
@@ -254,6 +254,7 @@ def test_pr_70_the_cache_is_bounded_and_never_stale(database: Database) -> None:
     wallets = [Wallet(name) for name in "abcd"]
     chain.anchor(*(each.created for each in wallets))
     processor.run()
+    assert Resolver(database)._size == KEPT
     resolver = Resolver(database, kept=2)
     for wallet in wallets:
         assert resolver.resolve(METHOD + wallet.suffix).document is not None
@@ -408,7 +409,8 @@ def test_pr_71_the_weights_of_accept_decide() -> None:
         ("application/json;q=x, */*;q=0.1", "application/did"),
         ("application/json;q=2", None),
         ("application/ld+json", "application/did+ld+json"),
-        ("text/html," * 40 + "application/json", None),
+        ("text/html," * (_MOST_RANGES - 1) + "application/json", "application/json"),
+        ("text/html," * _MOST_RANGES + "application/json", None),
     ):
         assert media_type(accept) == wanted
 
