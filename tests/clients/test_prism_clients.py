@@ -75,7 +75,8 @@ async def _saw(command: list[str], folder: Path) -> dict[str, Any]:
 
 
 async def _play(program: list[str], tls: Tls, folder: Path) -> None:
-    wallet, other, later = map(Wallet, "abc")
+    wallet = Wallet("a", stores=True)
+    other, later = map(Wallet, "bc")
     batch = wallet.issue(HASH)
     update = wallet.update(AddService(Service("s", "T", "a:b")))
     stale = wallet.update(AddService(Service("t", "T", "a:b")), previous=HASH)
@@ -90,7 +91,7 @@ async def _play(program: list[str], tls: Tls, folder: Path) -> None:
     async with running(log, Branches(), callers=callers, tls=tls, **given) as node:
         node.chain.anchor_now(wallet.created, other.created, update, stale)
         number = node.chain.anchor_now(
-            batch.signed, wallet.revoke(batch, HASH), wallet.revoke(batch)
+            batch.signed, wallet.revoke(batch, HASH), wallet.revoke(batch), wallet.store(b"x")
         )
         await node.processed(number)
         due: dict[str, Any] = {
@@ -98,7 +99,7 @@ async def _play(program: list[str], tls: Tls, folder: Path) -> None:
         }
         whole = await _ids(node, filters)
         assert all(due.values())
-        assert len(whole) == 7
+        assert len(whole) == 8
         saw = await _saw(
             [*program, node.address, str(tls.certificate), TOKEN, str(requests)], folder
         )
