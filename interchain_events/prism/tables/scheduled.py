@@ -23,7 +23,7 @@ from interchain_events.prism.core.messages import AtalaObject, SignedAtalaOperat
 from interchain_events.prism.core.process import Status, check_shape, examine
 from interchain_events.prism.core.status import Known, Place
 from interchain_events.prism.make import atala_object
-from interchain_events.prism.tables.processor import position
+from interchain_events.prism.tables.position import position
 from interchain_events.prism.tables.schema import insert_scheduled
 from pubsub_emulator.primitives.hashing import token_hash
 
