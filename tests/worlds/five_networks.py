@@ -13,11 +13,15 @@ nothing lost or doubled.
 Somebody publishes at each network, and a client at the distributor. Each event must come to every
 network once, and to a subscriber of everything. `python tests/worlds/install.py` brings the EVM
 chains from npm.
+
+With `--losses` the distributor's store is emptied while it runs, and later becomes the copy of an
+earlier time. The subscription is lost with it then, so the subscriber is not waited for.
 """
 
 import argparse
 import asyncio
 import contextlib
+import sqlite3
 import sys
 import tempfile
 import time
@@ -60,12 +64,13 @@ class Seen:
     told: Counter[str] = field(default_factory=Counter)
     published: list[str] = field(default_factory=list)
     killed: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    """What happened to the distributor's store."""
 
     def is_whole(self) -> bool:
         """Whether every event is everywhere, at least once."""
-        return bool(self.on) and all(
-            set(self.published) <= set(counts) for counts in (*self.on.values(), self.told)
-        )
+        waited_for = [*self.on.values(), *([] if self.lost else [self.told])]
+        return bool(self.on) and all(set(self.published) <= set(counts) for counts in waited_for)
 
     def missing(self) -> list[str]:
         """Return the events that are not everywhere, each behind the name of the place."""
@@ -93,7 +98,10 @@ class Seen:
             found.append(f"{name:<10}{KINDS[name]:<20}{len(counts):>7}{twice:>7}")
         repeated = sum(count > 1 for count in self.told.values())
         found.append(f"{'':<10}{'a subscriber':<20}{len(self.told):>7}{repeated:>7}")
-        return [*found, f"killed meanwhile: {', '.join(self.killed)}"]
+        found.append(f"killed meanwhile: {', '.join(self.killed)}")
+        if self.lost:
+            found.append(f"the store was {', '.join(self.lost)}")
+        return found
 
 
 def _event(name: str, number: int, run: str) -> Event:
@@ -129,7 +137,24 @@ async def _networks(
             await each.kill()
 
 
-async def demonstrate(folder: Path, public_url: str | None = None, chain_id: str = "2020") -> Seen:
+def _empty(store: Path) -> None:
+    """Remove a store under the program that has it open."""
+    for each in (store, *store.parent.glob(f"{store.name}-*")):
+        each.unlink(missing_ok=True)
+
+
+def _copy(store: Path, copy: Path) -> None:
+    """Copy a store while a program writes to it."""
+    with (
+        contextlib.closing(sqlite3.connect(store)) as there,
+        contextlib.closing(sqlite3.connect(copy)) as here,
+    ):
+        there.backup(here)
+
+
+async def demonstrate(
+    folder: Path, public_url: str | None = None, chain_id: str = "2020", *, losses: bool = False
+) -> Seen:
     """Play the story and return the counts.
 
     Raises `TimeoutError` if an event is not everywhere in time. Its text has the events that are
@@ -137,7 +162,7 @@ async def demonstrate(folder: Path, public_url: str | None = None, chain_id: str
     """
     seen = Seen()
     try:
-        await _play(folder, seen, public_url, chain_id)
+        await _play(folder, seen, public_url, chain_id, losses=losses)
     except TimeoutError:
         report = [f"killed: {', '.join(seen.killed)}", *seen.missing(), *_ends_of_logs(folder)]
         raise TimeoutError("\n".join(report)) from None
@@ -153,7 +178,9 @@ def _ends_of_logs(folder: Path) -> list[str]:
     return found
 
 
-async def _play(folder: Path, seen: Seen, public_url: str | None, chain_id: str) -> None:
+async def _play(
+    folder: Path, seen: Seen, public_url: str | None, chain_id: str, *, losses: bool
+) -> None:
     """Play the story, and count in `seen`. Raises `TimeoutError`."""
     model = PublicAdapter("alastria", chain_id)
 
@@ -189,6 +216,8 @@ async def _play(folder: Path, seen: Seen, public_url: str | None, chain_id: str)
         wish = {"eventTypes": ["*"], "notificationEndpoint": inbox_url}
         await _ok(http, f"{url}/api/v2/subscribe", wish)
         run = f"{time.time_ns() // 1_000_000:x}"
+        store = folder / "d.db"
+        others = [place for name, place in urls.items() if name != "alastria"]
         for number in range(EACH):
             for name, place in (*urls.items(), ("client", url)):
                 event = _event(name, number, run)
@@ -198,6 +227,10 @@ async def _play(folder: Path, seen: Seen, public_url: str | None, chain_id: str)
             await victim.kill()
             await victim.start()
             seen.killed.append(victim.log.stem)
+            if losses:
+                # An event that no network has would be lost with the store.
+                await _somewhere(http, others, seen.published[-1])
+                await asyncio.to_thread(_lose, number, store, seen)
         while not seen.is_whole():
             await asyncio.sleep(1)
             for name, place in urls.items():
@@ -214,8 +247,34 @@ async def _ok(http: aiohttp.ClientSession, url: str, body: dict[str, Any]) -> No
         await asyncio.sleep(0.5)
 
 
+async def _somewhere(http: aiohttp.ClientSession, places: list[str], event: str) -> None:
+    """Wait until one of the networks has an event."""
+    while True:
+        for place in places:
+            if await _on(http, place, [event]):
+                return
+        await asyncio.sleep(0.5)
+
+
+def _lose(number: int, store: Path, seen: Seen) -> None:
+    """Do to the store what belongs to a round."""
+    copy = store.with_name("copy.db")
+    match number:
+        case 0:
+            _copy(store, copy)
+        case 1:
+            _empty(store)
+            seen.lost.append("emptied")
+        case 2:
+            _empty(store)
+            copy.rename(store)
+            seen.lost.append("restored from a copy of the first round")
+        case _:
+            pass
+
+
 async def _on(
-    http: aiohttp.ClientSession, url: str, wanted: list[str], *, is_public: bool
+    http: aiohttp.ClientSession, url: str, wanted: list[str], *, is_public: bool = False
 ) -> Counter[str]:
     """How often a network has each of the ids, by its adapter; a public one wants dates."""
     now = int(time.time())
@@ -238,9 +297,11 @@ def main() -> int:
         "--public", metavar="URL", help="a real public adapter, instead of its model"
     )
     parser.add_argument("--chain-id", default="2020", help="of the public adapter's chain")
+    parser.add_argument("--losses", action="store_true", help="lose the distributor's store, too")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="five-") as folder:
-        seen = asyncio.run(demonstrate(Path(folder), given.public, given.chain_id))
+        place = Path(folder)
+        seen = asyncio.run(demonstrate(place, given.public, given.chain_id, losses=given.losses))
     sys.stdout.write("\n".join(seen.lines()) + "\n")
     return 1 if seen.doubled() else 0
 

@@ -2,6 +2,7 @@
 pins them.
 
 ganache  an EVM chain in one process
+anvil    another one, of Foundry, in Rust
 solc     the compiler of the contract in `distributor/adapter/evm`
 
 `python tests/worlds/install.py` brings them; what is there already is left. With `--compile` it

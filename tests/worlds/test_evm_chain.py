@@ -14,7 +14,7 @@ from eth_abi.abi import encode
 from hypothesis import given
 from hypothesis import strategies as st
 from support.evm import ACCOUNT, ids, ledger_on, opened, publishing
-from support.ganache import Ganache, ganache
+from support.ganache import Ganache, anvil, ganache
 from support.told import alone
 from worlds import install
 
@@ -57,17 +57,21 @@ _PIECES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def chain() -> Iterator[Ganache]:
+@pytest.fixture(scope="module", params=[ganache, anvil])
+def chain(request: pytest.FixtureRequest) -> Iterator[Ganache]:
     """A block for each transaction."""
-    with ganache() as made:
+    with request.param() as made:
         yield made
 
 
-@pytest.fixture(scope="module")
-def slow() -> Iterator[Ganache]:
+HOURLY = [(ganache, "--miner.blockTime"), (anvil, "--block-time")]
+
+
+@pytest.fixture(scope="module", params=HOURLY, ids=lambda each: each[0].__name__)
+def slow(request: pytest.FixtureRequest) -> Iterator[Ganache]:
     """A block is mined when a test says so, in practice."""
-    with ganache("--miner.blockTime", "3600") as made:
+    make, option = request.param
+    with make(option, "3600") as made:
         yield made
 
 

@@ -149,6 +149,13 @@ def test_five_networks_of_each_kind_have_every_event_once(tmp_path: Path) -> Non
     assert seen.told.keys() == set(seen.published)
 
 
+def test_five_networks_have_every_event_once_though_the_store_is_lost(tmp_path: Path) -> None:
+    seen = asyncio.run(demonstrate(tmp_path, losses=True))
+    assert len(seen.lost) == 2
+    assert {name: len(counts) for name, counts in seen.on.items()} == dict.fromkeys(KINDS, 6 * EACH)
+    assert not seen.doubled()
+
+
 def test_a_thousand_events_are_once_in_order_on_three_networks(
     slow: Ganache, quick: Ganache, tmp_path: Path
 ) -> None:
