@@ -379,6 +379,15 @@ class MemberAlert:
         """Replays that have ended for a subscriber."""
         self.errors = list(_errors(data))
 
+    def of_subscriber(self) -> "MemberAlert | None":
+        """Return an alert that has only a subscriber's replays, or `None` if it has none."""
+        if not self.announced and not self.finished:
+            return None
+        found = MemberAlert(v.map_(()))
+        found.announced = self.announced
+        found.finished = self.finished
+        return found
+
 
 def _errors(data: v.Value) -> Iterator[Trouble]:
     """Yield the errors of an alert. Missing parts are 0, 0, an empty text and `None`."""

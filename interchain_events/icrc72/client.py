@@ -32,6 +32,7 @@ from interchain_events.icrc72.inbox import Inbox
 from interchain_events.icrc72.keys import FILTER, REPLAY, SKIP
 from interchain_events.icrc72.messages import Event, EventNotification
 from interchain_events.icrc72.publisher.core import Publisher
+from interchain_events.icrc72.publisher.foreign import ForeignArchive
 from interchain_events.icrc72.role import ROLE_METHODS, Core, RoleCanister
 from interchain_events.icrc72.settings import DEFAULTS, Settings
 from interchain_events.icrc72.subscriber.core import RUN, Subscriber
@@ -62,13 +63,17 @@ class App(RoleCanister):
         subscriptions: Mapping[str, Config] | None = None,
         extra: tuple[Core, ...] = (),
         archive: Principal | None = None,
+        foreign_archive: Principal | None = None,
         keep: int = 1000,
     ) -> None:
         """Make an app; `publications` and `subscriptions` replace those of the class.
 
         `extra` are additional cores. With an `archive`, old events of the log go there, except the
-        newest `keep`. Raises `ConfigError` if a configuration is malformed.
+        newest `keep`. A `foreign_archive` is written by others and only read, by the methods of
+        ICRC-3. Raises `ConfigError` if a configuration is malformed.
         """
+        if archive is not None and foreign_archive is not None:
+            raise ConfigError("an app has one archive")
         # Any: the author chooses its type.
         self.data: Any = self.start()
         self._emitted: list[_Emitted] = []
@@ -85,6 +90,8 @@ class App(RoleCanister):
             )
             self.publisher.on_refused = self.on_refused
             cores.append(self.publisher)
+            if foreign_archive is not None:
+                cores.append(ForeignArchive(self.publisher, foreign_archive, keep))
         if subscribed:
             self.subscriber = Subscriber(self.inbox, self, _pairs(subscribed, new_subscription))
             cores.append(self.subscriber)

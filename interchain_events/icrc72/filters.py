@@ -54,6 +54,12 @@ _ADDED: Final = BROADCASTER_HEADERS | {REPLAYED, REPLAY_ID, REPLAY_END}
 """The headers that are not there when an event is first published."""
 
 
+_FIELDS: Final = frozenset(
+    ("eventId", "prevEventId", "timestamp", "namespace", "source", "headers", "data")
+)
+"""The fields of an event to which `$event` leads."""
+
+
 @dataclass(frozen=True, slots=True)
 class Name:
     """A step to the entries of this name, or to the item of an array at this index."""
@@ -274,10 +280,17 @@ class _Parser:
     def _path(self, depth: int) -> Path:
         """Read a path: from the data (`$`), the event (`$event`), or the current item (`@`).
 
-        `@.` is implied.
+        `@.` is implied. An event has a fixed set of fields, so a path into another one could never
+        match and is refused.
         """
         if self._skip("$event"):
-            return Path(False, self._steps(depth), whole=True)
+            start = self._at
+            steps = self._steps(depth)
+            field = steps[0] if steps else None
+            if isinstance(field, Name) and field.name not in _FIELDS:
+                self._at = start
+                raise self._wrong("a field of an event")
+            return Path(False, steps, whole=True)
         if self._skip("$"):
             return Path(True, self._steps(depth))
         if self._skip("@"):

@@ -8,7 +8,7 @@ confirms those that they take.
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from itertools import islice, zip_longest
-from typing import Literal, Protocol, TypeVar
+from typing import Final, Literal, Protocol, TypeVar
 
 from interchain_events.icrc72 import keys, methods
 from interchain_events.icrc72.alerts import MemberAlert
@@ -30,6 +30,10 @@ from interchain_events.icrc72.values import Pairs, Value, nat
 
 Told = Callable[[Context, Principal, MemberAlert], None]
 """Applies a system event: gets the context, its sender and its content."""
+
+
+_ROLES: Final = ("publisher", "subscriber")
+"""The roles whose system namespaces are read."""
 
 
 class _Taker(Protocol):
@@ -246,7 +250,7 @@ class Inbox(Core):
         the canister.
         """
         caller = ctx.caller
-        own = {system_namespace(role, ctx.me): role for role in self.on_alert}
+        own = {system_namespace(role, ctx.me): role for role in _ROLES}
         mine = [
             each for each in notifications if not each.namespace.startswith("icrc72:broadcaster:")
         ]
@@ -282,7 +286,8 @@ class Inbox(Core):
         """Apply a system event, and return whether it has to be confirmed.
 
         A malformed one is not applied at all and not confirmed. Known events, and events whose
-        source is neither the orchestrator nor the caller, are confirmed and ignored.
+        source is neither the orchestrator nor the caller, are confirmed and ignored. ICRC-77 names
+        the publishers' namespace for the replays of subscribers, so these are read there, too.
         """
         key = (notification.namespace, notification.source)
         known = notification.source not in {self.orchestrator, ctx.caller}
@@ -294,7 +299,11 @@ class Inbox(Core):
             self.count("unreadable")
             return False
         self.state.handled[key] = notification.eventId
-        self.on_alert[role](ctx, ctx.caller, alert)
+        if role in self.on_alert:
+            self.on_alert[role](ctx, ctx.caller, alert)
+        replays = alert.of_subscriber()
+        if role == "publisher" and replays is not None and "subscriber" in self.on_alert:
+            self.on_alert["subscriber"](ctx, ctx.caller, replays)
         return True
 
     def _confirm(self, ctx: Context) -> None:

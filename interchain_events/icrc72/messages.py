@@ -298,6 +298,27 @@ class ArchivePart(NamedTuple):
     events: tuple[Event, ...]
 
 
+class Blocks(NamedTuple):
+    """An answer of `icrc3_get_blocks`."""
+
+    length: int
+    """How many blocks the log has."""
+    blocks: tuple[tuple[int, Value], ...]
+    """Indices and blocks."""
+    archived: tuple[object, ...]
+    """What is in further archives. Only whether there is something is read."""
+
+
+class FurtherArchive(NamedTuple):
+    """A further archive of an ICRC-3 log."""
+
+    canister: Principal
+    start: int
+    """The index of its first block."""
+    end: int
+    """The index of its last block."""
+
+
 class Account(NamedTuple):
     """An account on a ledger."""
 

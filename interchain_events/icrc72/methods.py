@@ -90,6 +90,10 @@ REPLAY_STATUS: Final = _Batch[m.ReplayStatusUpdate, int]("icrc77_replay_status")
 GET_REPLAYS: Final = Method[m.ByNat, tuple[m.ReplayStatus | None, ...]]("icrc77_get_replays")
 ARCHIVE_APPEND: Final = Method[m.ArchivePart, tuple[int, int]]("archive_append")
 ARCHIVE_PAGE: Final = Method[tuple[str, int, int, int], tuple[m.Event, ...]]("archive_page")
+GET_BLOCKS: Final = Method[tuple[tuple[int, int], ...], m.Blocks]("icrc3_get_blocks")
+GET_ARCHIVES: Final = Method[tuple[Principal | None], tuple[m.FurtherArchive, ...]](
+    "icrc3_get_archives"
+)
 IS_MEMBER: Final = Method[tuple[Member, ...], tuple[bool, ...]]("icrc75_is_member")
 LEDGER_FEE: Final = Method[None, int]("icrc1_fee")
 TRANSFER: Final = Method[m.TransferArg, Transferred]("icrc1_transfer")

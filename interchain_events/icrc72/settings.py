@@ -61,6 +61,8 @@ class Settings:
     """Whether segments of namespaces have only letters, digits, `_` and `-` (IC-24)."""
     open_publications: bool = False
     """Whether anybody may publish where a publication has no list of allowed publishers (IC-33)."""
+    other_subnets: bool = False
+    """Whether broadcasters of other subnets serve members whose subnet has none (IC-37)."""
     store_bytes: int = 256 << 20
     """The bytes of a broadcaster's store for events of publishers, and again for relayed ones."""
     queue_notifications: int = 10_000

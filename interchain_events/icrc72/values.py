@@ -279,6 +279,12 @@ def value_hash(value: Value) -> bytes:
     return value_hash(map_({f"icrc16:{value.tag}": _stand_in(value)}))
 
 
+_FORM: Final = "icrc16:"
+"""The beginning of the only key of a Map that stands for a variant which ICRC-3 lacks (IC-21)."""
+_FLOAT: Final = 8
+"""The bytes of a float."""
+
+
 def icrc3_value(value: Value) -> Value:
     """Return a value that has only the six tags of ICRC-3, and the same hash."""
     match value:
@@ -289,7 +295,86 @@ def icrc3_value(value: Value) -> Value:
         case ("Map", pairs):
             return map_((name, icrc3_value(each)) for name, each in pairs)
         case _:
-            return map_({f"icrc16:{value.tag}": icrc3_value(_stand_in(value))})
+            return map_({f"{_FORM}{value.tag}": icrc3_value(_stand_in(value))})
+
+
+def from_icrc3(value: Value) -> Value:
+    """Return the ICRC16 value whose ICRC-3 form is given: the reverse of `icrc3_value`.
+
+    Items of a Set and entries of a ValueMap are in the order of their hashes. A Map that is spelt
+    like the form of another variant is read as that variant, which has the same hash. Raises
+    `ConfigError` if a Map only begins like such a form.
+    """
+    match value:
+        case ("Array", items):
+            return array(from_icrc3(each) for each in items)
+        case ("Map", ((name, inside),)) if name.startswith(_FORM):
+            return _from_stand_in(name.removeprefix(_FORM), inside)
+        case ("Map", pairs):
+            return map_((name, from_icrc3(each)) for name, each in pairs)
+        case _:
+            return value
+
+
+def _from_stand_in(tag: str, value: Value) -> Value:
+    """Return the value of a tag for whose payload `_stand_in` made a value.
+
+    Raises `ConfigError` if that value does not fit the tag.
+    """
+    items = value.value if value.tag == "Array" else ()
+    match tag, value:
+        case ("Bool", ("Nat", number)) if number < 2:
+            return boolean(number == 1)
+        case ("Nat8" | "Nat16" | "Nat32" | "Nat64", ("Nat", number)) if number < 1 << _bits(tag):
+            return Variant(cast("Integer", tag), number)
+        case ("Int8" | "Int16" | "Int32" | "Int64", ("Int", number)) if (
+            -1 <= number >> _bits(tag) - 1 <= 0
+        ):
+            return Variant(cast("Integer", tag), number)
+        case ("Bytes", ("Blob", raw)):
+            return Variant("Bytes", raw)
+        case ("Principal", ("Blob", raw)) if len(raw) <= LONGEST:
+            return principal(Principal(raw))
+        case ("Float", ("Blob", raw)) if len(raw) == _FLOAT:
+            return Variant("Float", raw)
+        case ("Floats", ("Blob", raw)) if len(raw) % _FLOAT == 0:
+            parts = (raw[at : at + _FLOAT] for at in range(0, len(raw), _FLOAT))
+            return Variant("Floats", tuple(parts))
+        case ("Nats", ("Array", _)) if all(each.tag == "Nat" for each in items):
+            return Variant("Nats", tuple(cast("int", each.value) for each in items))
+        case ("Option", ("Array", _)) if len(items) < 2:
+            return option(from_icrc3(items[0]) if items else None)
+        case ("Set", ("Array", _)):
+            return Variant("Set", tuple(from_icrc3(each) for each in items))
+        case ("ValueMap", ("Array", _)):
+            return Variant("ValueMap", tuple(_entry_of(each) for each in items))
+        case ("Class", ("Map", fields)):
+            return Variant("Class", tuple(_property_of(*each) for each in fields))
+        case _:
+            raise ConfigError(f"the ICRC-3 form of a {tag[:20]} does not hold a {value.tag}")
+
+
+def _bits(tag: str) -> int:
+    """Return how many bits a number with this tag has."""
+    return int(tag.removeprefix("Nat").removeprefix("Int"))
+
+
+def _entry_of(value: Value) -> tuple[Value, Value]:
+    """Return key and value of an entry in the ICRC-3 form of a ValueMap."""
+    match value:
+        case ("Array", (key, inside)):
+            return from_icrc3(key), from_icrc3(inside)
+        case _:
+            raise ConfigError("the ICRC-3 form of a ValueMap has entries of two values")
+
+
+def _property_of(name: str, value: Value) -> Property:
+    """Return a property from the ICRC-3 form of a Class."""
+    match value:
+        case ("Array", (inside, ("Nat", fixed))) if fixed < 2:
+            return Property(name, from_icrc3(inside), fixed == 1)
+        case _:
+            raise ConfigError("the ICRC-3 form of a Class has a value and a truth value each")
 
 
 def _stand_in(value: Value) -> Value:

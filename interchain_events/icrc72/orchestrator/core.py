@@ -70,7 +70,9 @@ class Orchestrator(Core):
         """Make the parts, which all work on the current state. `resume` replaces the state."""
         part = self.state, self.settings, self.role
         self.lookups = Queries(self.state, self.settings)
-        self.planner = Planner(self.state, everywhere=self._everywhere)
+        self.planner = Planner(
+            self.state, everywhere=self._everywhere, elsewhere=self.settings.other_subnets
+        )
         self.access = Access(*part)
         self.messenger = Messenger(*part, self.planner)
         self.moves = Moves(*part, self.planner, self.lookups)
@@ -227,9 +229,9 @@ class Orchestrator(Core):
             alive = [
                 each for each in self.state.brokers.values() if each.registered and not each.dead
             ]
-            found = tuple(
-                sorted(each.id for each in alive if self._everywhere or each.subnet == subnet)
-            )
+            # The setting lets any of them serve the caller, also after its subnet has got its own.
+            anywhere = self._everywhere or self.settings.other_subnets
+            found = tuple(sorted(each.id for each in alive if anywhere or each.subnet == subnet))
             valid: Variant[Literal["list"], tuple[Principal, ...]] = Variant("list", found)
             method.reply(ctx, valid)
 

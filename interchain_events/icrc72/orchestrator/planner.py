@@ -41,24 +41,27 @@ class Planner:
     _: KW_ONLY
     everywhere: bool
     """Whether broadcasters serve members of all subnets."""
+    elsewhere: bool
+    """Whether they serve members of other subnets that have no usable broadcaster."""
 
     def choose(self, subnet: int | None, avoid: Iterable[Principal] = ()) -> Principal | None:
         """Return the broadcaster of a subnet with the least load, then the smallest id (IC-37).
 
-        The load is the number of pairs of a namespace and a subscriber or publisher. Returns
-        `None` if the subnet has no usable broadcaster outside of `avoid`.
+        The load is the number of pairs of a namespace and a subscriber or publisher. Those in
+        `avoid` are left out, and the result is `None` if no other is usable. If the whole subnet
+        has no usable one, those of other subnets are taken where the settings say so.
         """
         avoided = set(avoid)
-        near = [
-            each for each in self.state.brokers.values() if self.everywhere or each.subnet == subnet
-        ]
-        sound = [
+        usable = [
             each
-            for each in near
+            for each in self.state.brokers.values()
             if each.registered and not (each.dead or each.sick or each.retiring)
         ]
+        near = [each for each in usable if self.everywhere or each.subnet == subnet]
+        if not near and self.elsewhere:
+            near = usable
         return min(
-            ((each.load, each.id) for each in sound if each.id not in avoided), default=(0, None)
+            ((each.load, each.id) for each in near if each.id not in avoided), default=(0, None)
         )[1]
 
     def assign_exit(self, who: Principal) -> None:

@@ -5,6 +5,7 @@ and only events in blocks are published. Events of each publication and partitio
 in order, with one batch under way.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import Final
@@ -38,11 +39,15 @@ from interchain_events.icrc72.publisher.state import (
 from interchain_events.icrc72.role import Core, restored
 from interchain_events.icrc72.services import type_codec
 from interchain_events.icrc72.settings import fitting
-from interchain_events.icrc72.values import Pairs, Value, array, blob, nat, value_hash
+from interchain_events.icrc72.values import Pairs, Value, array, blob, boolean, nat, value_hash
 from pubsub_emulator.primitives.hashing import blake2_256
 
 _PATIENCE: Final = 2
 """How often an event may be refused for good and sent again before its publisher gives it up."""
+
+
+_NOTHING: Final = boolean(False)
+"""The data of a logged event that is in the archive."""
 
 
 class TooLarge(Icrc72Error):
@@ -143,6 +148,41 @@ class Publisher(Core):
         """Return how many events of a namespace were accepted by their entries."""
         mine = self.state.mine.get(namespace)
         return 0 if mine is None else sum(sender.next for sender in mine.senders.values())
+
+    def row_of(self, namespace: str, identifier: int) -> int | None:
+        """Return the row of the log that has an event, or `None`."""
+        mine = self.state.mine.get(namespace)
+        for sender in () if mine is None else mine.senders.values():
+            events = sender.events
+            at = bisect_left(events, identifier, key=lambda row: self.state.log[row].event.eventId)
+            if at < len(events) and self.state.log[events[at]].event.eventId == identifier:
+                return events[at]
+        return None
+
+    def may_archive(self, keep: int) -> bool:
+        """Return whether the next block may leave the log.
+
+        Its events must be published, and not be among the newest `keep` ones.
+        """
+        state = self.state
+        if state.archived >= len(state.blocks):
+            return False
+        block = state.blocks[state.archived]
+        end = block.first + block.count
+        senders = [sender for mine in state.mine.values() for sender in mine.senders.values()]
+        unsent = [
+            sender.events[sender.next] for sender in senders if sender.next < len(sender.events)
+        ]
+        return end + keep <= state.appended() and end <= min(unsent, default=end)
+
+    def forget_block(self) -> None:
+        """Forget data and headers of the next block, which is in the archive."""
+        state = self.state
+        block = state.blocks[state.archived]
+        for row in state.log[block.first : block.first + block.count]:
+            row.archived = True
+            row.event = row.event._replace(data=_NOTHING, headers=None)
+        state.archived += 1
 
     def _log(
         self, mine: Mine, me: Principal, made: tuple[Value, Pairs, int | None, int, int]

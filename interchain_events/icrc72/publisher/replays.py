@@ -9,6 +9,7 @@ least `keep` newer events follow it, in parts that fit into a call. The archive 
 has got, so after a lost answer the publisher only has to ask again.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,6 +39,12 @@ class _Log(Protocol):
     archive: Principal | None
 
     def wake(self, ctx: Context) -> None: ...
+    def may_archive(self, keep: int) -> bool: ...
+    def forget_block(self) -> None: ...
+
+
+Pages = Callable[[Context, list[int], Callable[[Context, list[Event] | None], None]], None]
+"""Fetches the events of rows of the log from an archive, `None` if it does not answer."""
 
 
 @dataclass
@@ -47,6 +54,8 @@ class Replays:
     orchestrator: Principal
     settings: Settings
     publisher: _Log
+    pages: Pages | None = None
+    """Fetches pages of a foreign archive; `None` for an archive of this project."""
 
     def due(self, now: int) -> int | None:
         """Return the next round in which there is work to do."""
@@ -157,7 +166,7 @@ class Replays:
                 break
             batch.append(self.marked(event, number, each))
         if not batch and each.state == "running" and rows:
-            self._fetch(ctx, number, each, self.publisher.state.log[rows[0]].event.eventId)
+            self._fetch(ctx, number, each, rows)
             return
         if not batch:
             self._report(ctx, number, each)
@@ -191,10 +200,11 @@ class Replays:
             None if found is None else logged.event._replace(data=found.data, headers=found.headers)
         )
 
-    def _fetch(self, ctx: Context, number: int, each: Replaying, start: int) -> None:
-        """Ask the archive for the page of events from `start`."""
+    def _fetch(self, ctx: Context, number: int, each: Replaying, rows: list[int]) -> None:
+        """Ask the archive for the page of events that begins with the first of these rows."""
         archive = self.publisher.archive
-        if archive is None or each.last is None:
+        start = self.publisher.state.log[rows[0]].event.eventId
+        if (archive is None and self.pages is None) or each.last is None:
             each.state, each.text = (
                 "errored",
                 f"event {shown(start)} is in an archive that is not known",
@@ -203,18 +213,24 @@ class Replays:
             return
         each.busy = True
 
-        def got(ctx: Context, events: tuple[Event, ...] | None) -> None:
+        def got(ctx: Context, events: Sequence[Event] | None) -> None:
             each.busy = False
             if events is None:
                 each.wait = ctx.now + min(1 << min(each.tries, 20), self.settings.publisher_wait)
                 each.tries += 1
                 return
-            each.page, each.wait = {event.eventId: event for event in events}, ctx.now
+            each.page = {
+                event.eventId: event for event in events if event.namespace == each.namespace
+            }
+            each.wait = ctx.now
             if start not in each.page:
                 each.state, each.text = "errored", f"the archive lacks event {shown(start)}"
 
-        page = (each.namespace, start, each.last + 1, self.settings.replay_events)
-        self.publisher.role.ask(ctx, archive, ARCHIVE_PAGE, page, got)
+        if self.pages is not None:
+            self.pages(ctx, rows, got)
+        elif archive is not None:
+            page = (each.namespace, start, each.last + 1, self.settings.replay_events)
+            self.publisher.role.ask(ctx, archive, ARCHIVE_PAGE, page, got)
 
     @staticmethod
     def marked(event: Event, number: int, each: Replaying) -> Event:
@@ -230,10 +246,6 @@ class Replays:
         if each.last is not None:
             marks.append((keys.REPLAY_END, nat(each.last)))
         return event._replace(headers=(*(event.headers or ()), *marks))
-
-
-_NOTHING = boolean(False)
-"""The data of a logged event that is in the archive."""
 
 
 @dataclass(slots=True)
@@ -252,7 +264,7 @@ class Archiving:
 
     def due(self, now: int) -> int | None:
         """Return the next round in which there is work to do."""
-        if self._busy or not self._ready():
+        if self._busy or not self.publisher.may_archive(self.keep):
             return None
         return max(self.publisher.state.archive_wait, now + 1)
 
@@ -262,7 +274,9 @@ class Archiving:
         The answer is how many blocks, and how many events of the next one, the archive has.
         """
         state = self.publisher.state
-        if self._busy or ctx.now < state.archive_wait or not self._ready():
+        if self._busy or ctx.now < state.archive_wait:
+            return
+        if not self.publisher.may_archive(self.keep):
             return
         block = state.blocks[state.archived]
         parent = state.blocks[state.archived - 1].hash if state.archived else bytes(32)
@@ -281,27 +295,6 @@ class Archiving:
                 return
             blocks, state.archived_events = place
             while state.archived < min(blocks, len(state.blocks)):
-                self._forget(state.archived)
-                state.archived += 1
+                self.publisher.forget_block()
 
         self.publisher.role.ask(ctx, self.archive, ARCHIVE_APPEND, part, got)
-
-    def _ready(self) -> bool:
-        """Return whether the next block may be handed over: published, and not among the newest."""
-        state = self.publisher.state
-        if state.archived >= len(state.blocks):
-            return False
-        block = state.blocks[state.archived]
-        end = block.first + block.count
-        senders = [sender for mine in state.mine.values() for sender in mine.senders.values()]
-        unsent = [
-            sender.events[sender.next] for sender in senders if sender.next < len(sender.events)
-        ]
-        return end + self.keep <= state.appended() and end <= min(unsent, default=end)
-
-    def _forget(self, number: int) -> None:
-        """Forget the data and headers of a block that is in the archive."""
-        block = self.publisher.state.blocks[number]
-        for row in self.publisher.state.log[block.first : block.first + block.count]:
-            row.archived = True
-            row.event = row.event._replace(data=_NOTHING, headers=None)

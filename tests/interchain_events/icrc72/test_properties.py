@@ -27,7 +27,16 @@ from interchain_events.icrc72.orchestrator.state import Publication, Registry, S
 from interchain_events.icrc72.services import interface, type_codec
 from interchain_events.icrc72.settings import DEFAULTS
 from interchain_events.icrc72.subscriber.state import Ranges
-from interchain_events.icrc72.values import Property, array, map_, nat, text, value_hash
+from interchain_events.icrc72.values import (
+    Property,
+    array,
+    from_icrc3,
+    icrc3_value,
+    map_,
+    nat,
+    text,
+    value_hash,
+)
 
 PRINCIPALS = st.binary(max_size=29).map(Principal)
 FLOATS = st.floats(allow_nan=False).map(lambda number: struct.pack("<d", number))
@@ -108,6 +117,14 @@ def _shuffled(value: Any, order: int) -> Any:
             parts = parts[order % (len(parts) + 1) :] + parts[: order % (len(parts) + 1)]
         return Variant(tag, tuple(parts))
     return value
+
+
+@given(VALUES)
+def test_ic_21_an_icrc_3_form_is_read_back(value: Variant) -> None:
+    form = icrc3_value(value)
+    back = from_icrc3(form)
+    assert value_hash(back) == value_hash(value)
+    assert icrc3_value(back) == form
 
 
 @given(VALUES, st.integers(0, 5))

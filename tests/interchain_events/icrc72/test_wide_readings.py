@@ -8,11 +8,17 @@ from hypothesis import strategies as st
 from support.canister_apps import NAME, Lab, Sink, Source, err
 
 from interchain_events.icrc72 import filters, keys
+from interchain_events.icrc72.alerts import one_entry
 from interchain_events.icrc72.client import FILTER
 from interchain_events.icrc72.errors import FilterError, NamespaceError
 from interchain_events.icrc72.ic.principal import Principal
-from interchain_events.icrc72.messages import Event
-from interchain_events.icrc72.namespaces import check_namespace, check_pattern, matches
+from interchain_events.icrc72.messages import Event, EventNotification
+from interchain_events.icrc72.namespaces import (
+    check_namespace,
+    check_pattern,
+    matches,
+    system_namespace,
+)
 from interchain_events.icrc72.settings import DEFAULTS
 from interchain_events.icrc72.values import Skip, array, map_, nat, skip_of, text
 
@@ -187,13 +193,62 @@ def test_a_notification_is_filtered_as_its_event_was() -> None:
     assert filters.whole(later) == filters.whole(EVENT)
 
 
-@pytest.mark.parametrize("words", ['"" == a', '"a == b', "$events.a", "$event a"])
+@pytest.mark.parametrize("words", ['"" == a', '"a == b', "$events.a", "$event a", "$event.id == 1"])
 def test_such_a_filter_is_refused(words: str) -> None:
     with pytest.raises(FilterError):
         filters.parse(words)
+
+
+def test_the_fields_of_an_event_are_those_to_which_filters_lead() -> None:
+    value = filters.whole(EVENT)
+    assert value.tag == "Map"
+    for name, _ in value.value:
+        filters.parse(f"$event.{name}")
+        filters.parse(f'$event."{name}"')
 
 
 def test_a_subscriber_on_another_subnet_gets_what_its_filter_lets_pass(lab: Lab) -> None:
     source, sink = lab.source_and_sink(**{FILTER: "$event.eventId > 2 & $event.data.n > 1"})
     lab.emit(source, *range(1, 6), then=60)
     assert lab.app(sink).data == [3, 4, 5]
+
+
+# Places
+
+
+def test_ic_37_who_serves_a_subnet_without_broadcasters_is_a_setting() -> None:
+    for elsewhere in (False, True):
+        settings = replace(DEFAULTS, other_subnets=elsewhere)
+        lab = Lab(subnets=3, broadcasters=(0, 1), settings=settings)
+        source = lab.install(Source, 2, publications={NAME: {}})
+        sink = lab.install(Sink, 2, subscriptions={NAME: {}})
+        lab.step(80)
+        lab.emit(source, 1, 2, then=60)
+        assert lab.app(sink).data == ([1, 2] if elsewhere else [])
+        assert bool(lab.app(source).publisher.state.errors) != elsewhere
+        nobody = Lab(subnets=1, broadcasters=(), settings=settings)
+        assert nobody.system.registry.planner.choose(0) is None
+
+
+def test_ic_37_partitions_stay_on_a_subnet_that_has_a_broadcaster() -> None:
+    settings = replace(DEFAULTS, other_subnets=True)
+    lab = Lab(subnets=2, broadcasters=(0, 1), settings=settings)
+    source = lab.install(Source, 0, publications={NAME: {keys.PARTITIONS: 2}})
+    lab.step(80)
+    near = lab.broadcasters[0]
+    assert lab.app(source).publisher.state.mine[NAME].entries == (near, near)
+
+
+@pytest.mark.parametrize("role", ["publisher", "subscriber"])
+def test_s001_050_a_subscriber_reads_of_its_replays_in_either_namespace(role: str) -> None:
+    """ICRC-77 names the publishers' namespace, ICRC-72 that of subscribers."""
+    lab = Lab(subnets=1, broadcasters=(0,))
+    sink = lab.install(Sink, 0, subscriptions={NAME: {}})
+    lab.step(60)
+    app, broadcaster = lab.app(sink), lab.probe()
+    app.inbox.state.valid[broadcaster] = None
+    data = one_entry(keys.SUBSCRIBER_REPLAY_ADD, 7, broadcaster)
+    namespace = system_namespace(role, sink)
+    note = EventNotification(1, 99, None, 1, namespace, data, None, lab.orchestrator, None)
+    lab.answer(broadcaster, sink, "icrc72_handle_notification", (note,))
+    assert list(app.subscriber.state.announced) == [7]
