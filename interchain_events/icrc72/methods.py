@@ -20,30 +20,35 @@ T = TypeVar("T")
 
 
 class Method(Generic[A, R]):
-    """A method with the types of its only argument and result, which are `None` if it has none."""
+    """A method with the types of its only argument and result, which are `None` if it has none.
 
-    def __init__(self, name: str) -> None:
+    `proven` says that its arguments have only values that were read from messages before, apart
+    from a few that are not nested (see `Codec.message`).
+    """
+
+    def __init__(self, name: str, *, proven: bool = False) -> None:
         self.name = name
+        self._proven = proven
 
     def argument(self, value: A) -> bytes:
         """Encode the argument of a call."""
         args = codec(self.name).args
-        return args.encode(value) if args.types else args.encode()
+        return args.message(value, proven=self._proven) if args.types else args.message()
 
     def value(self, data: bytes) -> A:
         """Decode the argument of a call. Raises `CandidError`."""
-        values = codec(self.name).args.decode(data)
+        values = codec(self.name).args.values(data)
         return cast("A", values[0] if values else None)
 
     def result(self, data: bytes) -> R:
         """Decode the result in an answer. Raises `CandidError`."""
-        values = codec(self.name).rets.decode(data)
+        values = codec(self.name).rets.values(data)
         return cast("R", values[0] if values else None)
 
     def reply(self, ctx: Context, result: R) -> None:
         """Answer the call that is being served with a result."""
         rets = codec(self.name).rets
-        ctx.reply(rets.encode(result) if rets.types else rets.encode())
+        ctx.reply(rets.message(result) if rets.types else rets.message())
 
 
 _Batch = Method[tuple[A, ...], m.Results[R]]
@@ -80,9 +85,11 @@ GET_BROADCASTERS: Final = Method[m.ByPrincipal, tuple[m.BroadcasterInfo, ...]](
 GET_BROADCASTER_STATS: Final = Method[None, Pairs]("icrc72_get_broadcaster_stats")
 PUBLISH: Final = _Batch[m.Event, tuple[int, ...]]("icrc72_publish")
 CONFIRM: Final = Method[tuple[int, ...], m.ConfirmResult]("icrc72_confirm_notifications")
-HANDLE: Final = Method[tuple[m.EventNotification, ...], None]("icrc72_handle_notification")
+HANDLE: Final = Method[tuple[m.EventNotification, ...], None](
+    "icrc72_handle_notification", proven=True
+)
 HANDLE_TRUSTED: Final = Method[tuple[m.EventNotification, ...], Trusted](
-    "icrc72_handle_notification_trusted"
+    "icrc72_handle_notification_trusted", proven=True
 )
 REGISTER_REPLAY: Final = _Batch[m.ReplayRegistration, int]("icrc77_register_replay")
 CANCEL_REPLAY: Final = _Batch[int, int]("icrc77_cancel_replay")

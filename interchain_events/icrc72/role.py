@@ -176,7 +176,7 @@ class RoleCanister(Canister):
                     break
             else:
                 if codec(method).method.mode == "oneway":
-                    ctx.reply(codec(method).rets.encode())
+                    ctx.reply(codec(method).rets.message())
         elif method in self._private:
             if ctx.caller != self.me:
                 raise Trap(f"{method} is for the canister itself")
@@ -192,7 +192,7 @@ class RoleCanister(Canister):
         query = self._queries.get(method)
         if query is None:
             raise Trap(f"IC0536: there is no query {method}")
-        return codec(method).rets.encode(query(caller, time, *_arguments(method, arg)))
+        return codec(method).rets.message(query(caller, time, *_arguments(method, arg)))
 
     def on_timer(self, ctx: Context) -> None:
         """Wake the cores."""
@@ -309,6 +309,6 @@ def restored(state: object, kind: type[S]) -> S:
 def _arguments(method: str, arg: bytes) -> tuple[object, ...]:
     """Decode the arguments of a method. Raises `Trap` if they are unreadable."""
     try:
-        return codec(method).args.decode(arg)
+        return codec(method).args.values(arg)
     except CandidError as error:
         raise Trap(f"the argument of {method} is unreadable: {error}") from error

@@ -10,6 +10,7 @@ from functools import cache, cached_property, partial
 from importlib.resources import files
 from typing import Final, cast
 
+from interchain_events.icrc72.ic.candid.carried import Message
 from interchain_events.icrc72.ic.candid.decode import Decoder
 from interchain_events.icrc72.ic.candid.did import Interface, Method, parse
 from interchain_events.icrc72.ic.candid.encode import Encoder
@@ -29,6 +30,10 @@ SERVICES: Final = (
 )
 
 
+_SMALL: Final = 200
+"""The bytes of values that cannot be nested too deep: a level takes a byte at least (IC-11b)."""
+
+
 class Codec:
     """An encoder and decoder for a list of types.
 
@@ -45,8 +50,30 @@ class Codec:
         self._encoder = Encoder(types)
         self._decoders = [Decoder(each) for each in (types, *others)]
         self.encode = self._encoder.encode
+        self._small = len(self._encoder.header) + _SMALL
         self.decode = self._read if others else self._decoders[0].decode
         self.size = self._encoder.size
+
+    def message(self, *values: object, proven: bool = False) -> bytes:
+        """Return the message with these values, which carries them to another emulated role.
+
+        Reading refuses values that are nested too deep, and so must this way: the values of a long
+        message are only carried if they are `proven`, that is, were read from messages before.
+        Raises `CandidError` like `encode`.
+        """
+        data = self.encode(*values)
+        if not proven and len(data) > self._small:
+            return data
+        made = Message(data)
+        made.made_by = self
+        made.values = values
+        return made
+
+    def values(self, data: bytes) -> tuple[object, ...]:
+        """Return the values that a message carries, or decode it. Raises `CandidError`."""
+        if isinstance(data, Message) and data.made_by is self:
+            return data.values
+        return self.decode(data)
 
     def _read(self, data: bytes) -> tuple[object, ...]:
         """Decode a message with the first decoder that can.

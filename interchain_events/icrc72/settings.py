@@ -57,6 +57,13 @@ class Settings:
     """The longest wait between repetitions."""
     sends: int = 500
     """How many notifications a broadcaster sends in a round (IC-43c)."""
+    new_batches: int = 50
+    """How many new batches a broadcaster sends in a round.
+
+    Each is confirmed by a call, and a canister executes only 100 messages in a round. If more were
+    sent, confirmations would wait in the inbox until their batches are sent again, which makes the
+    inbox longer still.
+    """
     narrow_namespaces: bool = False
     """Whether segments of namespaces have only letters, digits, `_` and `-` (IC-24)."""
     open_publications: bool = False

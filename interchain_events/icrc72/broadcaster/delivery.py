@@ -41,6 +41,10 @@ class Delivery(Part):
     """
     _repeats: list[tuple[int, Principal, int]] = field(default_factory=list)
     """A heap of windows with a batch under way, by the round in which it is sent again."""
+    _round: int = 0
+    """The last round in which new batches were sent."""
+    _batches: int = 0
+    """How many new batches were sent in that round."""
 
     def __post_init__(self) -> None:
         # The heaps are not saved, so they are filled again after an upgrade.
@@ -199,7 +203,11 @@ class Delivery(Part):
             sent = self._repeat(ctx, spot)
             share -= sent
             left -= sent
-        while left > 0 and self._ready:
+        if self._round != ctx.now:
+            self._round = ctx.now
+            self._batches = 0
+        while left > 0 and self._ready and self._batches < self.settings.new_batches:
+            self._batches += 1
             _, who, number = heapq.heappop(self._ready)
             left -= self._send_new(ctx, (who, number), left)
             self._check_ready()

@@ -8,6 +8,7 @@ import heapq
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
+from interchain_events.icrc72.ic.candid.carried import plain
 from interchain_events.icrc72.ic.canister import (
     GUARANTEED,
     SYS_TRANSIENT,
@@ -206,7 +207,7 @@ class Messaging:
             answer.code,
         )
         if call.ticket is not None:
-            call.ticket.answer = answer
+            call.ticket.answer = answer._replace(data=plain(answer.data))
             return
         caller, callee = self._hosts[call.sender], self._hosts.get(call.receiver)
         if callee is not None:
@@ -277,6 +278,8 @@ class Messaging:
     ) -> None:
         """Give an entry of the trace to the observers."""
         if self.observers:
-            happening = Happening(self.round, kind, number, sender, receiver, method, data, code)
+            happening = Happening(
+                self.round, kind, number, sender, receiver, method, plain(data), code
+            )
             for observer in self.observers:
                 observer.happened(happening)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from interchain_events.icrc72.ic import canister as c
+from interchain_events.icrc72.ic.candid.carried import plain
 from interchain_events.icrc72.ic.canister import (
     SECOND,
     Answer,
@@ -184,7 +185,7 @@ class CanisterNetwork(Messaging):
         if host.status != c.RUNNING:
             return _NOT_RUNNING
         try:
-            data = host.code.query(caller, self.time(host.subnet), method, arg)
+            data = plain(host.code.query(caller, self.time(host.subnet), method, arg))
             Context(host, canister, caller, 0).bound(len(data))
         except (Trap, CandidError) as error:
             return Answer(b"", c.CANISTER_ERROR, f"IC0503: {error}")

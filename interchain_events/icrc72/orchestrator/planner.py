@@ -353,8 +353,8 @@ class Planner:
         Subscribers that were found served leave `unserved`, so they are not checked again before
         their plan changes.
         """
-        while publication.unserved:
-            who = next(iter(publication.unserved))
+        # A list: the first key of a dict is found by passing all that were deleted before it.
+        for who in list(publication.unserved):
             if who in publication.subscribers and not self._served(publication, who):
                 return False
             del publication.unserved[who]

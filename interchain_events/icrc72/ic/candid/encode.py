@@ -37,7 +37,7 @@ def sleb128(number: int, out: bytearray) -> None:
 class Encoder:
     """A writer for the arguments or the results of one method."""
 
-    __slots__ = ("_count", "_header", "_sized", "_writers")
+    __slots__ = ("_count", "_sized", "_writers", "header")
 
     def __init__(self, types: Sequence[t.Type]) -> None:
         table = _Table()
@@ -49,7 +49,8 @@ class Encoder:
         leb128(len(places), header)
         for place in places:
             sleb128(place, header)
-        self._header = bytes(header)
+        self.header = bytes(header)
+        """The bytes before the values of each message."""
         self._writers = [_writer(each, {}) for each in types]
         self._count = len(types)
         self._sized: tuple[object, int] | None = None
@@ -61,7 +62,7 @@ class Encoder:
         """
         if len(values) != self._count:
             raise CandidError(f"{self._count} values are encoded, not {len(values)}")
-        out = bytearray(self._header)
+        out = bytearray(self.header)
         try:
             for write, value in zip(self._writers, values, strict=True):
                 write(value, out)
@@ -76,7 +77,7 @@ class Encoder:
         """
         # By identity: the values are immutable, and comparing them would take as long as encoding.
         if self._sized is None or self._sized[0] is not value:
-            self._sized = value, len(self.encode(value)) - len(self._header)
+            self._sized = value, len(self.encode(value)) - len(self.header)
         return self._sized[1]
 
 

@@ -1,0 +1,38 @@
+"""Compares the values that messages carry between emulated roles with their bytes."""
+
+from dataclasses import fields, is_dataclass
+
+import pytest
+
+from interchain_events.icrc72.ic.candid.carried import Message, plain
+from interchain_events.icrc72.services import Codec
+
+
+def identical(one: object, other: object) -> bool:
+    """Whether two values are equal, with equal types all the way down."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(identical, one, other))
+    if is_dataclass(one):
+        return all(
+            identical(getattr(one, each.name), getattr(other, each.name)) for each in fields(one)
+        )
+    return one == other
+
+
+def compare_carried(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let every message that carries values be decoded, too. Returns how many there were."""
+    seen = [0]
+    values = Codec.values
+
+    def compared(self: Codec, data: bytes) -> tuple[object, ...]:
+        taken = values(self, data)
+        if isinstance(data, Message) and data.made_by is self:
+            seen[0] += 1
+            decoded = self.decode(plain(data))
+            assert identical(taken, decoded), f"carried: {taken}, decoded: {decoded}"
+        return taken
+
+    monkeypatch.setattr(Codec, "values", compared)
+    return seen
