@@ -1,0 +1,103 @@
+"""What a round and a message cost: pacing, and values that messages carry. IC-43c, IC-11b."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from support.canister_apps import NAME, Lab, Sink, Source
+
+from interchain_events.icrc72.ic.candid.carried import Message, plain
+from interchain_events.icrc72.ic.errors import CandidError
+from interchain_events.icrc72.ic.messaging import Recorder
+from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.ic.stable import encode
+from interchain_events.icrc72.messages import Event
+from interchain_events.icrc72.methods import CONFIRM, HANDLE, PUBLISH
+from interchain_events.icrc72.services import Codec, codec
+from interchain_events.icrc72.settings import DEFAULTS
+from interchain_events.icrc72.values import Value, nat, option
+
+
+@pytest.mark.parametrize(("batches", "copies"), [(4, False), (500, True)])
+def test_ic_43_new_batches_are_as_many_as_can_be_confirmed(batches: int, copies: bool) -> None:
+    settings = replace(DEFAULTS, new_batches=batches)
+    lab = Lab(subnets=1, broadcasters=(0,), settings=settings)
+    source = lab.install(Source, 0, publications={NAME: {}})
+    sinks = [lab.install(Sink, 0, subscriptions={NAME: {}}) for _ in range(60)]
+    lab.step(80)
+    lab.network.limits = replace(lab.network.limits, messages_a_round=8)
+    recorder = Recorder()
+    lab.network.observers.append(recorder)
+    lab.emit(source, 1, then=150)
+    assert all(lab.app(each).data == [1] for each in sinks)
+    sent = [each for each in recorder.happenings if each.kind == "send"]
+    notified = [each for each in sent if each.method == HANDLE.name and each.receiver in sinks]
+    assert (len(notified) > len(sinks)) == copies
+    in_rounds = Counter(each.round for each in notified)
+    assert copies or max(in_rounds.values()) <= batches
+
+
+def nested(depth: int) -> Value:
+    """A number inside of so many options."""
+    value: Value = nat(1)
+    for _ in range(depth):
+        value = option(value)
+    return value
+
+
+def reads(codec_: Codec, data: bytes) -> tuple[object, ...] | None:
+    try:
+        return codec_.values(data)
+    except CandidError:
+        return None
+
+
+def test_ic_11_a_carried_value_is_never_deeper_than_one_that_is_read() -> None:
+    args = codec(PUBLISH.name).args
+    verdicts = set()
+    for depth in range(80, 150):
+        event = Event(1, None, 1, NAME, nested(depth), Principal(b"a"), None)
+        data = args.message((event,))
+        verdict = reads(args, data)
+        assert verdict == reads(args, plain(data))
+        verdicts.add((verdict is None, isinstance(data, Message)))
+    assert verdicts >= {(True, False), (False, False)}
+    short = args.message((Event(1, None, 1, NAME, nested(3), Principal(b"a"), None),))
+    assert isinstance(short, Message)
+
+
+def test_only_the_codec_that_made_a_message_takes_its_values() -> None:
+    data = CONFIRM.argument((1, 2))
+    assert isinstance(data, Message)
+    assert CONFIRM.value(data) == (1, 2)
+    assert CONFIRM.value(plain(data)) == (1, 2)
+    with pytest.raises(CandidError):
+        HANDLE.value(data)
+
+
+def test_an_upgrade_and_observers_see_only_the_bytes() -> None:
+    data = CONFIRM.argument((1, 2))
+    assert encode({"message": data}) == encode({"message": plain(data)})
+    lab = Lab(subnets=1, broadcasters=(0,))
+    recorder = Recorder()
+    lab.network.observers.append(recorder)
+    lab.install(Sink, 0, subscriptions={NAME: {}})
+    lab.step(30)
+    assert {type(each.data) for each in recorder.happenings} == {bytes}
+
+
+def test_values_are_carried_and_compared_in_this_room(carried: list[int]) -> None:
+    lab = Lab()
+    source, sink = lab.source_and_sink()
+    lab.emit(source, 1, 2, then=40)
+    assert lab.app(sink).data == [1, 2]
+    assert carried[0] > 20
+
+
+def test_a_carried_value_that_differs_from_its_bytes_is_noticed(carried: list[int]) -> None:
+    data = CONFIRM.argument((1, 2))
+    assert isinstance(data, Message)
+    data.values = ([1, 2],)
+    with pytest.raises(AssertionError, match="carried"):
+        CONFIRM.value(data)
+    assert carried[0] == 1
