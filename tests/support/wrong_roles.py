@@ -3,6 +3,7 @@ conformance kit.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from interchain_events.icrc72 import CHEATS, RoleCanister
@@ -16,7 +17,7 @@ from interchain_events.icrc72.ic.errors import Trap
 from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
 from interchain_events.icrc72.keys import HASH, REPLAY, REPLAY_END, REPLAY_ID
 from interchain_events.icrc72.messages import Event, EventNotification, state_of
-from interchain_events.icrc72.methods import PUBLISH, ok
+from interchain_events.icrc72.methods import PUBLISH, err, ok
 from interchain_events.icrc72.orchestrator.core import Orchestrator
 from interchain_events.icrc72.services import codec
 from interchain_events.icrc72.values import blob, map_, nat
@@ -288,6 +289,60 @@ def once() -> Callable[[Any], Any]:
     return answer
 
 
+def hearing(method: str, change: Callable[[Any], Any]) -> Wrong:
+    """Understand the argument of one method otherwise."""
+
+    def update(_app: App, honest: Any, ctx: Context, called: str, arg: bytes) -> None:
+        if called == method and arg.startswith(b"DIDL"):
+            args = codec(method).args
+            arg = args.encode(change(args.decode(arg)[0]))
+        honest(ctx, called, arg)
+
+    return around("update", update)
+
+
+def viewing(**fields: Any) -> Wrong:
+    """See publications otherwise as a broadcaster: each field is made from what it was."""
+
+    def notify(_app: App, honest: Any, *given: Any, **named: Any) -> Any:
+        view = given[3]
+        changed = {name: make(getattr(view, name)) for name, make in fields.items()}
+        return honest(*given[:3], replace(view, **changed), **named)
+
+    return lambda app: around("acceptance._notify", notify)(app.cores[0])
+
+
+def assigning(skips: Callable[[App, Any], bool], name: str = "_add") -> Wrong:
+    """Ignore some additions (`_add`) or removals (`_remove`) as a broadcaster.
+
+    `skips` gets the state and the fact.
+    """
+
+    def assign(core: App, honest: Any, ctx: Context, fact: Any, *rest: Any) -> None:
+        if not skips(core.state, fact):
+            honest(ctx, fact, *rest)
+
+    return lambda app: around(f"assignments.{name}", assign)(app.cores[0])
+
+
+def _served_before() -> Callable[[App, Any], bool]:
+    """Return a function that tells whether a subscriber was served and then removed."""
+    seen: set[Any] = set()
+
+    def before(_state: App, fact: Any) -> bool:
+        known = fact in seen
+        seen.add(fact)
+        return fact[0] == "sub" and known
+
+    return before
+
+
+def _first_entry(_app: App, honest: Any, mine: Any, entries: Any) -> None:
+    """Stay with the first broadcaster."""
+    if not mine.entries:
+        honest(mine, entries)
+
+
 FOUND_BY = {
     **dict.fromkeys(("Drops", "AcceptsAndForgets"), "IC-43"),
     **dict.fromkeys(("Invents", "AltersData", "Repeats"), "IC-51"),
@@ -450,7 +505,23 @@ PUBLISHERS: dict[str, tuple[Any, ...]] = {
     "reports too many": (retold(99), "RP-5"),
     "reports a replay as canceled": (retold(4, "canceled"), "RP-5"),
     "traps in an upgrade": (upgrade_traps, "IC-8"),
+    "takes ids of the namespace's creator": (
+        events(lambda _, e: e._replace(eventId=e.eventId % 2**64, prevEventId=None)),
+        "IC-25 unique",
+    ),
+    "stays with a broadcaster that died": (
+        around("publisher._assign", _first_entry),
+        "IC-39 moved",
+    ),
 }
+_UNAUTHORIZED = err("Unauthorized")
+
+
+def nothing_of(_items: Any) -> tuple[Any, ...]:
+    """Takes no item."""
+    return ()
+
+
 ORCHESTRATORS: dict[str, tuple[Any, ...]] = {
     "takes any publication": (
         lying("icrc72_register_publication", all_ok),
@@ -483,6 +554,36 @@ ORCHESTRATORS: dict[str, tuple[Any, ...]] = {
     "cancels what is over": (lying("icrc77_cancel_replay", all_ok), "RP-11"),
     "traps in an upgrade": (upgrade_traps, "IC-8"),
     "traps now and then": (trapping("icrc72_register_publication"), "IC-4"),
+    "lets nobody join": (
+        hearing(
+            "icrc72_register_publication",
+            lambda items: tuple(
+                each._replace(config=tuple(p for p in each.config if "allowed" not in p[0]))
+                for each in items
+            ),
+        ),
+        "IC-33",
+    ),
+    "lets nobody change anything": (
+        lying("icrc72_update_publication", lambda found: tuple(_UNAUTHORIZED for _ in found)),
+        "IC-34 own",
+    ),
+    "forgets changes of publications": (
+        hearing(
+            "icrc72_update_publication",
+            lambda items: tuple(each._replace(config=("other:key", nat(1))) for each in items),
+        ),
+        "IC-34 listed",
+    ),
+    "forgets changes of subscriptions": (
+        hearing(
+            "icrc72_update_subscription",
+            lambda items: tuple(each._replace(config=("other:key", nat(1))) for each in items),
+        ),
+        "IC-34 update",
+    ),
+    "deletes no subscription": (hearing("icrc72_delete_subscription", nothing_of), "IC-34 delete"),
+    "deletes no publication": (hearing("icrc72_delete_publication", nothing_of), "IC-34 gone"),
 }
 BROADCASTERS: dict[str, tuple[Any, ...]] = {
     "answers Ok to anybody": (lying("icrc72_publish", every(())), "IC-41", "IC-41 source"),
@@ -492,6 +593,45 @@ BROADCASTERS: dict[str, tuple[Any, ...]] = {
     "loses what is replayed": (dropping(lambda each: not is_replayed(each)), "RP-8"),
     "traps in an upgrade": (upgrade_traps, "IC-8"),
     "traps now and then": (trapping("icrc72_publish"), "IC-4"),
+    "loses a partition": (
+        dropping(lambda each: each.namespace != "trial.parts" or each.eventId % 3 != 1),
+        "IC-37 partitions",
+    ),
+    "loses events without order": (
+        dropping(lambda each: each.namespace != "trial.loose" or each.eventId % 3 != 1),
+        "IC-43 modes",
+    ),
+    "reverses priorities": (
+        viewing(priorities=lambda ranks: {who: -rank for who, rank in ranks.items()}),
+        "IC-43 priority",
+    ),
+    "has no trusted endpoint": (viewing(trusted=lambda _: False), "IC-46 endpoint"),
+    "loses trusted events": (
+        argument(
+            "icrc72_handle_notification_trusted",
+            lambda _, notes: tuple(each for each in notes if each.eventId % 3 != 1),
+        ),
+        "IC-46",
+    ),
+    "hears only the creator of a namespace": (
+        dropping(lambda each: each.eventId < 2**64),
+        "IC-41 two",
+    ),
+    "keeps the first filter": (
+        assigning(lambda state, fact: fact[0] == "sub" and fact in state.facts),
+        "IC-34 update",
+    ),
+    "never stops": (
+        assigning(lambda _, fact: fact[0] == "sub", "_remove"),
+        "IC-34 stopped",
+        "IC-34 delete",
+    ),
+    "never goes on": (assigning(_served_before()), "IC-34 resumed"),
+    "loses isolated replays": (dropping(lambda each: not is_replayed(each)), "RP-9"),
+    "loses live events beside a replay": (
+        dropping(lambda each: each.namespace != "trial.shared" or not 9 < each.eventId < 14),
+        "RP-9 live",
+    ),
 }
 WRONG = {
     f"{name}: {what}": (role(name, wrong), *rules)

@@ -8,6 +8,7 @@ from typing import Final
 from interchain_events.icrc72 import keys, methods
 from interchain_events.icrc72.alerts import MemberAlert
 from interchain_events.icrc72.cheats.stage import SAY, Actor
+from interchain_events.icrc72.conformance.further import try_company
 from interchain_events.icrc72.conformance.probes import Book, Probes, fake, fake_alert
 from interchain_events.icrc72.conformance.stand import Stand, odd_notifications
 from interchain_events.icrc72.conformance.trial import ActorLine, Candidate, Seen, Trial
@@ -340,13 +341,19 @@ def _answer_text(answer: Seen[Trusted | None]) -> str:
 
 
 def try_publisher(
-    candidate: Candidate, seed: bytes = b"", refuse: int = 20, *, with_: tuple[str, ...] = ()
+    candidate: Candidate,
+    seed: bytes = b"",
+    refuse: int = 20,
+    *,
+    with_: tuple[str, ...] = (),
+    further: bool = True,
 ) -> Trial:
     """Try a publisher.
 
     It meets refused and late messages, a stranger's system event, an upgrade and a replay. `with_`
-    are the extensions that it claims to support. Raises `Icrc72Error` if the candidate has no
-    `publish`.
+    are the extensions that it claims to support. With `further`, it is not alone in its namespace
+    in another network, and its broadcaster dies there (`try_company`). Raises `Icrc72Error` if the
+    candidate has no `publish`.
     """
     if candidate.publish is None:
         raise Icrc72Error("the trial needs a way to let the publisher make an event")
@@ -391,6 +398,8 @@ def try_publisher(
     _judge_taken(trial, listener, live)
     if len(made) > 6:
         _judge_replay(trial, names[0], made[2:6], live)
+    if further:
+        try_company(candidate, trial.book, names[0], seed, refuse)
     return trial
 
 

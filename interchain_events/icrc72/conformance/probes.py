@@ -58,10 +58,16 @@ class Book:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """Return the verdicts. A breach that follows from another one names that rule."""
-        broken = {each.rule for each in self._judged if each.broken and each.level == REQUIRED}
-        found: list[Verdict] = []
+        """Return one verdict for each rule. If it follows from another one, it names that rule."""
+        merged: dict[str, Verdict] = {}
         for each in self._judged:
+            before = merged.get(each.rule, each._replace(shown=0, broken=()))
+            merged[each.rule] = each._replace(
+                shown=before.shown + each.shown, broken=before.broken + each.broken
+            )
+        broken = {each.rule for each in merged.values() if each.broken and each.level == REQUIRED}
+        found: list[Verdict] = []
+        for each in merged.values():
             causes = CAUSES.get(each.rule, ()) if each.broken else ()
             cause = next((cause for cause in causes if cause in broken), "")
             found.append(each._replace(cause=cause))

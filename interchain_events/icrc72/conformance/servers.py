@@ -9,6 +9,7 @@ from interchain_events.icrc72 import methods
 from interchain_events.icrc72.audit.core import Audit
 from interchain_events.icrc72.broadcaster.core import Broadcaster
 from interchain_events.icrc72.cheats.stage import Actor
+from interchain_events.icrc72.conformance.further import try_changes, try_kinds
 from interchain_events.icrc72.conformance.probes import Book, Probes
 from interchain_events.icrc72.conformance.trial import ActorLine, Candidate, Trial
 from interchain_events.icrc72.conformance.wording import ranges
@@ -34,13 +35,19 @@ def _data(trial: Trial, who: Principal) -> list[int]:
 
 
 def try_broadcaster(
-    candidate: Candidate, seed: bytes = b"", refuse: int = 10, *, with_: tuple[str, ...] = ()
+    candidate: Candidate,
+    seed: bytes = b"",
+    refuse: int = 10,
+    *,
+    with_: tuple[str, ...] = (),
+    further: bool = True,
 ) -> Trial:
     """Try a broadcaster.
 
     It is entry and exit for members of its subnet, relays to and from another broadcaster, and has
     subscribers with a filter, a skip, and one that is stopped for a while. It meets strangers, an
-    upgrade and a replay. The audit watches, too (IC-51).
+    upgrade and a replay. The audit watches, too (IC-51). With `further`, another network has other
+    kinds of publications (`try_kinds`).
     """
     network = CanisterNetwork(2, seed=seed, schedule=Schedule(seed, 1, refuse))
     system = deploy(network, broadcasters=(1,))
@@ -93,6 +100,8 @@ def try_broadcaster(
     ]
     words = [f"round {each.round}: {each.cheat}: {each.evidence}" for each in found]
     trial.book.judge("IC-51", len(trial.recorder.happenings), words)
+    if further:
+        try_kinds(candidate, trial.book, seed, refuse)
     return trial
 
 
@@ -111,11 +120,17 @@ def _judge_replay(trial: Trial, near: Principal) -> None:
 
 
 def try_orchestrator(
-    candidate: Candidate, seed: bytes = b"", refuse: int = 10, *, with_: tuple[str, ...] = ()
+    candidate: Candidate,
+    seed: bytes = b"",
+    refuse: int = 10,
+    *,
+    with_: tuple[str, ...] = (),
+    further: bool = True,
 ) -> Trial:
     """Try an orchestrator: registrations, assignments, queries, an upgrade and a replay.
 
-    Unlike other candidates, it is made with the principal of the only broadcaster.
+    Unlike other candidates, it is made with the principal of the only broadcaster. With `further`,
+    another network has changes and deletions (`try_changes`).
     """
     network = CanisterNetwork(1, seed=seed, schedule=Schedule(seed, 1, refuse))
     me = network.next_id(0)
@@ -143,4 +158,6 @@ def try_orchestrator(
     probes.replaying(NAME, "trial", 4)
     trial.judge_messages()
     trial.judge_traps()
+    if further:
+        try_changes(candidate, trial.book, seed, refuse)
     return trial

@@ -1,0 +1,353 @@
+"""Further trials, each in a network of its own: kinds of publications, changes, and company.
+
+The first trial of a role has one publication of the plainest kind. These have partitions, modes and
+trust, two publishers in one namespace, subscriptions that are changed and deleted, a replay with a
+stream of its own, and a publisher whose broadcaster dies.
+"""
+
+from typing import Final
+
+from interchain_events.icrc72 import keys, methods
+from interchain_events.icrc72 import messages as m
+from interchain_events.icrc72.broadcaster.core import Broadcaster
+from interchain_events.icrc72.cheats.stage import Actor
+from interchain_events.icrc72.conformance.probes import Book, Probes, identified
+from interchain_events.icrc72.conformance.trial import ActorLine, Candidate, Trial
+from interchain_events.icrc72.conformance.wording import difference, ranges
+from interchain_events.icrc72.deployment import PubSub, deploy
+from interchain_events.icrc72.headers import read
+from interchain_events.icrc72.ic.messaging import Schedule
+from interchain_events.icrc72.ic.network import CanisterNetwork
+from interchain_events.icrc72.ic.principal import Principal, canister_id
+from interchain_events.icrc72.messages import Event, EventNotification, ReplayRegistration
+from interchain_events.icrc72.methods import HANDLE, HANDLE_TRUSTED, PUBLISH
+from interchain_events.icrc72.namespaces import OWN
+from interchain_events.icrc72.role import RoleCanister
+from interchain_events.icrc72.settings import DEFAULTS
+from interchain_events.icrc72.values import boolean, of
+
+_PARTS: Final = "trial.parts"
+_RANKED: Final = "trial.ranked"
+_LOOSE: Final = "trial.loose"
+_TRUSTED: Final = "trial.trusted"
+_SHARED: Final = "trial.shared"
+_CHANGED: Final = "trial.changed"
+_ALLOWED: Final = keys.list_key("publishers:allowed")
+_SETTLED: Final = 150
+"""The rounds in which registrations take effect."""
+_DELIVERED: Final = 120
+"""The rounds in which events are delivered."""
+
+
+class Diary(Actor):
+    """An actor that remembers the events as (namespace, source, id)."""
+
+    def on_event(self, _ctx: object, event: EventNotification) -> None:
+        """Remember an event."""
+        self.data.append((event.namespace, event.source, event.eventId))
+
+
+def _diary(trial: Trial, who: Principal, namespace: str) -> list[tuple[Principal, int]]:
+    """Return the sources and ids of a namespace's events, as an actor has handled them."""
+    app = trial.network.canister(who)
+    events = app.data if isinstance(app, Diary) else []
+    return [each[1:] for each in events if each[0] == namespace]
+
+
+def _published(trial: Trial, namespace: str) -> dict[Principal, list[int]]:
+    """Return the ids in the logs of the emulated publishers of a namespace."""
+    logs = trial.system.logs().items()
+    return {
+        who: ids
+        for who, log in logs
+        if (ids := [number for name, number in log if name == namespace])
+    }
+
+
+def _complete(
+    trial: Trial, rule: str, who: Principal, namespace: str, *, chains: int = 1, sources: int = 1
+) -> None:
+    """Judge that an actor got every event of a namespace once, those of each chain in order.
+
+    `chains` is how many partitions each source has, or 0 if its events need no order. `sources` is
+    how many publishers the namespace has.
+    """
+    got = _diary(trial, who, namespace)
+    published = _published(trial, namespace)
+    broken: list[str] = []
+    if len(published) < sources:
+        broken.append(f"{namespace}: {len(published)} of {sources} publishers could publish")
+    for source, due in published.items():
+        ids = [number for by, number in got if by == source]
+        if not chains:
+            ids.sort()
+        for part in range(chains or 1):
+            mine = [number for number in ids if number % OWN % (chains or 1) == part]
+            wanted = [number for number in due if number % OWN % (chains or 1) == part]
+            if mine != wanted:
+                broken.append(f"{namespace}, from {source.text}: {difference(mine, wanted)}")
+    trial.book.judge(rule, sum(map(len, published.values())), broken)
+
+
+def try_kinds(candidate: Candidate, book: Book, seed: bytes, refuse: int) -> Trial:
+    """Try a broadcaster with publications of every kind, changes, and a replay of its own stream.
+
+    It is the only broadcaster. Verdicts go to `book`.
+    """
+    network = CanisterNetwork(1, seed=seed, schedule=Schedule(seed, 1, refuse))
+    system = deploy(network, broadcasters=())
+    trial = Trial(system, candidate, book)
+    system.registry.add_broadcaster(network.next_id(0))
+    trial.install(0)
+    system.broadcasters.append(trial.who)
+    network.step(40)
+    names = (_PARTS, _RANKED, _LOOSE, _TRUSTED, _SHARED, _CHANGED)
+    first = trial.actor(0, None, {name: {} for name in names}, Diary)
+    second = trial.actor(0, None, {name: {} for name in names}, Diary)
+    guest = canister_id(0, 5)
+    kinds: dict[str, dict[str, object]] = {
+        _PARTS: {keys.PARTITIONS: 3},
+        _RANKED: {keys.MODE: "priority", keys.PRIORITIES: [[bytes(second), 9], [bytes(first), 1]]},
+        _LOOSE: {keys.MODE: "unordered"},
+        _TRUSTED: {keys.TRUSTED: True},
+        _SHARED: {_ALLOWED: [bytes(guest)], keys.REPLAY: True},
+        _CHANGED: {},
+    }
+    teller = trial.actor(0, kinds)
+    network.step(_SETTLED)
+    trial.actor(0, {_SHARED: {}})
+    network.step(_SETTLED)
+    for name in names:
+        if name != _RANKED:
+            trial.tell(teller, name, range(9))
+    trial.tell(guest, _SHARED, range(9))
+    network.schedule = Schedule(seed)
+    network.step(_DELIVERED)
+    # One at a time: whoever has not confirmed an event yet gets the next one later.
+    trial.tell(teller, _RANKED, range(9), 20)
+    for who in (first, second):
+        _complete(trial, "IC-37 partitions", who, _PARTS, chains=3)
+        _complete(trial, "IC-43 modes", who, _RANKED)
+        _complete(trial, "IC-43 modes", who, _LOOSE, chains=0)
+        _complete(trial, "IC-46", who, _TRUSTED)
+        _complete(trial, "IC-41 two", who, _SHARED, sources=2)
+    _judge_priority(trial, first, second)
+    _judge_trusted(trial)
+    _judge_changes(trial, first, teller)
+    _judge_isolated(trial, second, teller)
+    return trial
+
+
+def _judge_priority(trial: Trial, first: Principal, second: Principal) -> None:
+    """Judge that in mode `priority` whoever has the higher priority is notified first."""
+    rounds: dict[tuple[Principal, int], int] = {}
+    for place, (at, each) in enumerate(trial.items(HANDLE, "send", by=trial.who)):
+        if each.namespace == _RANKED:
+            rounds.setdefault((at.receiver, each.eventId), place)
+    events = sorted({number for who, number in rounds if (first, number) in rounds})
+    late = [
+        number
+        for number in events
+        if (second, number) in rounds and rounds[second, number] > rounds[first, number]
+    ]
+    words = [f"{ranges(late)} went to the lower priority first"] if late else []
+    trial.book.judge("IC-43 priority", len(events), words)
+
+
+def _judge_trusted(trial: Trial) -> None:
+    """Judge that events of a trusted publication go to the endpoint for these."""
+    trusted = trial.items(HANDLE_TRUSTED, "send", by=trial.who)
+    plain = trial.items(HANDLE, "send", by=trial.who)
+    there = {each.eventId for _, each in trusted if each.namespace == _TRUSTED}
+    here = {each.eventId for _, each in plain if each.namespace == _TRUSTED}
+    words = [f"{ranges(here)} were not sent there"] if here else []
+    trial.book.judge("IC-46 endpoint", len(there | here), words)
+
+
+def _judge_changes(trial: Trial, who: Principal, teller: Principal) -> None:
+    """Judge that a subscription's changes and its deletion take effect."""
+    network, there = trial.network, trial.system.orchestrator
+    target = identified(_CHANGED)
+
+    def change(key: str, value: object) -> None:
+        update = m.SubscriptionUpdate(target, (key, of(value)))
+        trial.say(who, there, methods.UPDATE_SUBSCRIPTION, (update,))
+        network.step(_SETTLED)
+
+    def told(numbers: range) -> list[int]:
+        """Return which of the numbers reach the subscriber."""
+        before = len(_diary(trial, who, _CHANGED))
+        trial.tell(teller, _CHANGED, numbers)
+        network.step(_DELIVERED)
+        return [number for _, number in _diary(trial, who, _CHANGED)[before:]]
+
+    change(keys.FILTER, "n > 95")
+    trial.book.same("IC-34 update", told(range(91, 100)), [15, 16, 17, 18])
+    change(keys.STOPPED, value=True)
+    _nothing(trial, "IC-34 stopped", told(range(96, 98)))
+    change(keys.STOPPED, value=False)
+    trial.book.same("IC-34 resumed", told(range(96, 98)), [21, 22])
+    deletion = m.SubscriptionDelete(target)
+    trial.say(who, there, methods.DELETE_SUBSCRIPTION, (deletion,))
+    network.step(_SETTLED)
+    _nothing(trial, "IC-34 delete", told(range(96, 98)))
+
+
+def _nothing(trial: Trial, rule: str, got: list[int]) -> None:
+    """Judge that none of two events has come."""
+    trial.book.must(rule, not got, f"{ranges(got)} came nevertheless", 2)
+
+
+def _judge_isolated(trial: Trial, who: Principal, teller: Principal) -> None:
+    """Judge a replay with a stream of its own, and the live events beside it."""
+    network = trial.network
+    subscriber = trial.system.app(who).subscriber
+    if subscriber is not None:
+        subscriber.state.ever_asked = True
+    begun = len(trial.recorder.happenings)
+    request = ReplayRegistration(_SHARED, (2, 7), ((keys.REPLAY_ISOLATED, boolean(True)),))
+    trial.say(who, trial.system.orchestrator, methods.REGISTER_REPLAY, (request,))
+    trial.tell(teller, _SHARED, range(4))
+    network.step(2 * _SETTLED)
+    replayed: list[int] = []
+    live: list[int] = []
+    for at in trial.recorder.happenings[begun:]:
+        if (at.kind, at.method, at.sender, at.receiver) != ("send", HANDLE.name, trial.who, who):
+            continue
+        for each in HANDLE.value(at.data):
+            if each.namespace == _SHARED and each.source == teller:
+                (live if read(each.headers).replay is None else replayed).append(each.eventId)
+    trial.book.same("RP-9", list(dict.fromkeys(replayed)), [2, 3, 4, 5, 6])
+    trial.book.same("RP-9 live", list(dict.fromkeys(live)), [10, 11, 12, 13])
+
+
+def try_changes(candidate: Candidate, book: Book, seed: bytes, refuse: int) -> Trial:
+    """Try an orchestrator with changes, deletions, kinds of publications and two publishers.
+
+    Like in its first trial, the candidate is made with the principal of the only broadcaster.
+    """
+    network = CanisterNetwork(1, seed=seed, schedule=Schedule(seed, 1, refuse))
+    me = network.next_id(0)
+    system = PubSub(network, "orchestrator", me, DEFAULTS)
+    broadcaster = canister_id(0, 1)
+    trial = Trial(system, Candidate(lambda _me: candidate.make(broadcaster)), book)
+    trial.install(0)
+    network.create(0, RoleCanister([Broadcaster(me, system.settings)]))
+    network.step(40)
+    first = trial.actor(0, None, {_SHARED: {}, _CHANGED: {}}, Diary)
+    guest = canister_id(0, 4)
+    teller = trial.actor(0, {_SHARED: {_ALLOWED: [bytes(guest)]}, _CHANGED: {}})
+    network.step(_SETTLED)
+    trial.actor(0, {_SHARED: {}})
+    network.step(_SETTLED)
+    network.schedule = Schedule(seed)
+    for name in (_SHARED, _CHANGED):
+        trial.tell(teller, name, range(6))
+    trial.tell(guest, _SHARED, range(6))
+    network.step(_DELIVERED)
+    _complete(trial, "IC-33", first, _SHARED, sources=2)
+    _judge_updates(trial, first, teller)
+    _judge_deletions(trial, first, teller)
+    return trial
+
+
+def _judge_updates(trial: Trial, who: Principal, teller: Principal) -> None:
+    """Judge that whoever has registered something may change it, and that this takes effect."""
+    owner, subscriber = (Probes(trial.book, ActorLine(trial, each)) for each in (teller, who))
+    change = m.PublicationUpdate(identified(_CHANGED), (keys.MODE, of("unordered")))
+    owner.expect("IC-34 own", owner.update(methods.UPDATE_PUBLICATION, (change,)), "Ok")
+    page = m.ByText(None, 100)
+    listed = {each.namespace: each for each in owner.query(methods.GET_PUBLICATIONS, page) or ()}
+    found = listed.get(_CHANGED)
+    mode = None if found is None else dict(found.config).get(keys.MODE)
+    trial.book.must(
+        "IC-34 listed", mode == of("unordered"), f"{_CHANGED} is listed with the mode {mode}"
+    )
+    narrow = m.SubscriptionUpdate(identified(_CHANGED), (keys.FILTER, of("n > 95")))
+    subscriber.expect("IC-34 own", subscriber.update(methods.UPDATE_SUBSCRIPTION, (narrow,)), "Ok")
+    trial.network.step(_SETTLED)
+    before = len(_diary(trial, who, _CHANGED))
+    trial.tell(teller, _CHANGED, range(94, 98))
+    trial.network.step(_DELIVERED)
+    got = [number for _, number in _diary(trial, who, _CHANGED)[before:]]
+    trial.book.same("IC-34 update", got, [9, 10])
+
+
+def _judge_deletions(trial: Trial, who: Principal, teller: Principal) -> None:
+    """Judge that a subscription and a publication can be deleted, and that this takes effect."""
+    owner, subscriber = (Probes(trial.book, ActorLine(trial, each)) for each in (teller, who))
+    gone = m.SubscriptionDelete(identified(_SHARED))
+    subscriber.expect("IC-34 own", subscriber.update(methods.DELETE_SUBSCRIPTION, (gone,)), "Ok")
+    trial.network.step(_SETTLED)
+    before = len(_diary(trial, who, _SHARED))
+    trial.tell(teller, _SHARED, range(2))
+    trial.network.step(_DELIVERED)
+    got = [number for _, number in _diary(trial, who, _SHARED)[before:]]
+    _nothing(trial, "IC-34 delete", got)
+    removed = m.PublicationDelete(identified(_CHANGED))
+    owner.expect("IC-34 own", owner.update(methods.DELETE_PUBLICATION, (removed,)), "Ok")
+    names = owner.names()
+    trial.book.must("IC-34 gone", _CHANGED not in names, f"{_CHANGED} is still listed")
+
+
+def try_company(
+    candidate: Candidate, book: Book, name: str, seed: bytes, refuse: int
+) -> Trial | None:
+    """Try a publisher beside another one in its namespace, and with a broadcaster that dies.
+
+    `name` is the namespace in which it publishes. Another publisher creates it and lets the
+    candidate join. Returns `None` if the candidate cannot be told to publish.
+    """
+    publish = candidate.publish
+    if publish is None:
+        return None
+    network = CanisterNetwork(1, seed=seed, schedule=Schedule(seed, 1, refuse))
+    system = deploy(network, broadcasters=(0, 0))
+    trial = Trial(system, candidate, book)
+    network.step(40)
+    guest = canister_id(0, 4)
+    teller = trial.actor(0, {name: {_ALLOWED: [bytes(guest)]}})
+    network.step(_SETTLED)
+    trial.install(0)
+    if candidate.register is not None:
+        network.step(5)
+        candidate.register(network, trial.who)
+    listener = trial.actor(0, None, {name: {}}, Diary)
+    network.step(300)
+    if trial.who not in next(iter(system.registry.state.publications.values())).publishers:
+        # It registers something else, or says more of the publication than a guest may.
+        return trial
+    for number in range(6):
+        publish(network, trial.who, number)
+        trial.tell(teller, name, [number])
+    network.step(_DELIVERED)
+    entries = system.registry.state.publications[1].entries.get(trial.who, ())
+    if entries:
+        network.uninstall(entries[0])
+        network.step(2 * _SETTLED)
+    for number in range(6, 12):
+        publish(network, trial.who, number)
+        network.step()
+    network.step(300)
+    _judge_company(trial, name, teller, listener)
+    return trial
+
+
+def _judge_company(trial: Trial, name: str, teller: Principal, listener: Principal) -> None:
+    """Judge the ids of a publisher that has joined, and that its events find their way."""
+    mine: dict[int, Event] = {}
+    for _, each in trial.items(PUBLISH, "send", by=trial.who):
+        if each.namespace == name:
+            mine.setdefault(each.eventId, each)
+    others = set(_published(trial, name).get(teller, []))
+    both = sorted(others & set(mine))
+    words = [f"{ranges(both)} are ids of another publisher"] if both else []
+    trial.book.judge("IC-25 unique", len(mine), words)
+    app = trial.network.canister(listener)
+    events = app.data if isinstance(app, Diary) else []
+    got = {number for space, by, number in events if (space, by) == (name, trial.who)}
+    lost = sorted(set(mine) - got)
+    words = [f"{ranges(lost)} were lost with their broadcaster"] if lost else []
+    if len(mine) < 12:
+        words.append(f"12 events were made, {len(mine)} were published")
+    trial.book.judge("IC-39 moved", len(mine), words)
