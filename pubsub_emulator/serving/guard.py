@@ -30,6 +30,9 @@ class Names:
     any_host: bool = False
     """Accept every host name. This is for callers with keys, which pages of other sites do not
     have."""
+    own_pages_only: bool = False
+    """Refuse pages of this machine that other servers serve, unless `origins` names them. This is
+    for servers whose callers need no key and may change everything."""
 
     @property
     def external(self) -> bool:
@@ -50,10 +53,18 @@ class Names:
             or (self.external and _address(name) is not None)
         )
 
-    def has_origin(self, origin: str | None) -> bool:
-        """Return whether a page of an origin may call. Programs send no origin and may call."""
+    def has_origin(self, origin: str | None, host: str | None = None) -> bool:
+        """Return whether a page of an origin may call. Programs send no origin and may call.
+
+        `host` is the `Host` of the request, which `has_host` accepted. A page whose origin has the
+        same name and port is the server's own.
+        """
         if origin is None or origin in self.origins or "*" in self.origins:
             return True
+        if host is not None and _is_of(origin, host):
+            return True
+        if self.own_pages_only:
+            return False
         name = _host_of(origin)
         return name is not None and is_loopback(name)
 
@@ -79,9 +90,10 @@ def guard(names: Names, *types: str) -> Middleware:
     async def let_in(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        if not names.has_host(request.headers.get(hdrs.HOST)):
+        host = request.headers.get(hdrs.HOST)
+        if not names.has_host(host):
             raise _refused(web.HTTPForbidden, "this server does not go by that name")
-        if not names.has_origin(request.headers.get(hdrs.ORIGIN)):
+        if not names.has_origin(request.headers.get(hdrs.ORIGIN), host):
             raise _refused(web.HTTPForbidden, "pages of that origin may not call this server")
         if request.can_read_body:
             if request.content_type not in allowed:
@@ -99,6 +111,15 @@ def guard(names: Names, *types: str) -> Middleware:
 def _refused(kind: Callable[..., web.HTTPException], why: str) -> web.HTTPException:
     """Return an error with its reason as text."""
     return kind(reason=why, text=f"{why}\n")
+
+
+def _is_of(origin: str, host: str) -> bool:
+    """Return whether an origin is that of the server with the `Host` of a request, port included.
+
+    A proxy that ends TLS passes on the name under which it was called, so both schemes may be.
+    """
+    scheme, _, authority = origin.partition("://")
+    return scheme in {"http", "https"} and authority.lower() == host.lower()
 
 
 def _host_of(url: str) -> str | None:

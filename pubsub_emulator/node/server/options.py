@@ -99,8 +99,12 @@ class Options:
 
     @property
     def names(self) -> Names:
-        """Return the host names and page origins that requests may have."""
-        return Names(self.host, origins=(APPS, *self.origins))
+        """Return the host names and page origins that requests may have.
+
+        With `dev`, callers may change everything and need no key, so that a page which another
+        server of this machine serves must be named.
+        """
+        return Names(self.host, origins=(APPS, *self.origins), own_pages_only=self.dev)
 
     def check(self) -> None:
         """Check the combination of options. Raises `BadOption`."""

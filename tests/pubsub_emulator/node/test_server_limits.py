@@ -451,6 +451,33 @@ async def test_requests_are_let_in_by_host_origin_type_and_path(node: Running) -
         await node.connect(headers={"Origin": "https://evil.example"})
 
 
+@served()
+async def test_a_page_of_another_port_of_this_machine_cannot_change_the_network(
+    node: Running,
+) -> None:
+    """Such a page is whatever a user runs on localhost: a site under development, a notebook."""
+    url = node.http_url()
+    change = {"jsonrpc": "2.0", "id": 1, "method": "dev_newBlock", "params": [{"count": 1}]}
+    own = node.http_url().rstrip("/")
+    other = f"http://127.0.0.1:{node.port + 1}"
+    before = (await (await node.connect()).call("chain_getHeader"))["number"]
+
+    async def status(method: str, headers: dict[str, str], **more: Any) -> int:
+        async with node.http.request(method, url, headers=headers, **more) as response:
+            return response.status
+
+    for origin in (other, "http://localhost:3000", f"http://localhost.:{node.port}", "null"):
+        assert await status("POST", {"Origin": origin}, json=change) == 403
+        asks = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+        assert await status("OPTIONS", asks) == 403
+        with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
+            await node.connect(headers={"Origin": origin})
+    assert (await (await node.connect()).call("chain_getHeader"))["number"] == before
+    assert await status("POST", {"Origin": own}, json=change) == 200
+    page = await node.connect(headers={"Origin": own})
+    assert (await page.call("chain_getHeader"))["number"] != before
+
+
 @served(port_per_chain=True)
 async def test_each_parachain_may_have_a_port_of_its_own(node: Running) -> None:
     by_port = [

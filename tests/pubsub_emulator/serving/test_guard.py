@@ -38,6 +38,30 @@ def test_pages_of_this_machine_and_named_ones_may_call(origin: str | None, allow
 
 
 @pytest.mark.parametrize(
+    ("origin", "host", "allowed"),
+    [
+        (None, "127.0.0.1:9944", True),
+        ("http://127.0.0.1:9944", "127.0.0.1:9944", True),
+        ("http://LocalHost:9944", "localhost:9944", True),
+        ("https://lab.example", "lab.example", True),
+        ("http://127.0.0.1:9945", "127.0.0.1:9944", False),
+        ("http://127.0.0.1", "127.0.0.1:9944", False),
+        ("http://localhost:9944", "127.0.0.1:9944", False),
+        ("ftp://127.0.0.1:9944", "127.0.0.1:9944", False),
+        ("http://127.0.0.1:9944.evil.example", "127.0.0.1:9944", False),
+        ("http://localhost:3000", "127.0.0.1:9944", True),
+        ("https://polkadot.js.org", "127.0.0.1:9944", True),
+        ("null", "null", False),
+    ],
+)
+def test_with_dev_only_the_own_page_and_named_ones_may_call(
+    origin: str | None, host: str, allowed: bool
+) -> None:
+    names = Options(dev=True, origins=("http://localhost:3000",)).names
+    assert names.has_origin(origin, host) is allowed
+
+
+@pytest.mark.parametrize(
     ("host", "listening", "allowed"),
     [
         ("localhost:9944", "127.0.0.1", True),
