@@ -67,8 +67,10 @@ def described(table: Table) -> str:
         else ""
     )
     shared = [column for column in table.columns if (column.name, column.doc) in common()]
+    key = ", ".join(f"`{name}`" for name in table.primary_key)
     lines = [f"### `{table.name}`, version {table.version}", ""]
-    lines += [f"{table.doc} Unique by {', '.join(table.key)}{where}.", ""]
+    lines += [f"{table.doc} Primary key: {key}{where}.", ""]
+    lines += ["```sql", table.example.strip(), "```", ""]
     for where_else, columns in {"Common columns": shared, **described_before(table)}.items():
         source = where_else if columns is shared else f"As in `{where_else}`"
         if columns:

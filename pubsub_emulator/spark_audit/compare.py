@@ -93,7 +93,7 @@ class Judged:
             "slot": header.aura_slot(),
             "relay parent": inherent.relay_parent_number,
             "relay storage root, claimed": inherent.relay_parent_storage_root,
-            "relay storage root, vouched for": self.relay.storage_root,
+            "relay storage root, by the relay chain": self.relay.storage_root,
             "newest slot allowed": self.relay.slot_now,
             "downward messages": messages.queues()[0][1],
             "horizontal messages": messages.queues()[1:],

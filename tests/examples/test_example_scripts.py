@@ -92,7 +92,7 @@ def test_a_rule_runs_under_audit_and_fuzz_without_a_wrong_verdict(
     )
     audited = program(*asked, "--json", folder=tmp_path)
     assert audited.returncode == 0, audited.stdout + audited.stderr
-    assert json.loads(audited.stdout)["quarantined"] == 0
+    assert json.loads(audited.stdout)["read_errors"] == 0
     fuzzed = program("fuzz", "--cases", 60, "--rules", rules, "--out", "surprises", folder=tmp_path)
     assert fuzzed.returncode == 0, fuzzed.stdout + fuzzed.stderr
 

@@ -59,7 +59,7 @@ def forge(out: Path, tables: dict[schema.Table, list[Row]], **report: Any) -> Pa
         "head": "ab" * 32,
         "complete_up_to": "head 0xab, as the history itself says",
         "history": "history",
-        "quarantined": len(tables.get(schema.QUARANTINE, ())),
+        "read_errors": len(tables.get(schema.READ_ERRORS, ())),
         "tables": named,
     }
     write_report(place, {**plain, **report})
@@ -89,7 +89,7 @@ def block(position: int, **fields: Any) -> Row:
         "position": position,
         "number": position,
         "judged": True,
-        "vouched": True,
+        "relay_root_checked": True,
     }
     figures = {
         "status": "included",
@@ -121,5 +121,5 @@ def finding(**fields: Any) -> Row:
 
 
 def unread(**fields: Any) -> Row:
-    """A row of `quarantine`."""
-    return {**empty_row(schema.QUARANTINE), "path": "blocks/x.parquet", "error": "", **fields}
+    """A row of `read_errors`."""
+    return {**empty_row(schema.READ_ERRORS), "path": "blocks/x.parquet", "error": "", **fields}

@@ -153,7 +153,7 @@ def _verdict(result: AuditResult) -> tuple[Any, ...]:
     return (
         result.exit_code,
         result.codes,
-        result.quarantined,
+        result.read_errors,
         [(row["chain"], row["status"]) for row in result.chains],
     )
 

@@ -223,7 +223,7 @@ def _audited(folder: Path, name: str) -> Found:
     equivocation has the id of its slot and author, whichever two blocks show it.
     """
     result = audit(folder / name, folder / f"{name}-audit", engine="python", thresholds=LIMITS)
-    assert result.quarantined == 0, f"{name}: {result.quarantined} faults"
+    assert result.read_errors == 0, f"{name}: {result.read_errors} faults"
     found: Found = Counter()
     for row in result.results.rows(schema.FINDINGS):
         subject = (row["id"],) if row["code"] == EQUIVOCATION else (row["number"], row["block"])

@@ -68,7 +68,7 @@ def of_run(summary: Mapping[str, object]) -> Figures:
 def of_audit(run_report: Mapping[str, object]) -> Figures:
     """The figures in an audit's `run_report.json`."""
     report: Any = run_report
-    out: Figures = {name: report[name] for name in ("candidates", "judged", "quarantined")}
+    out: Figures = {name: report[name] for name in ("candidates", "judged", "read_errors")}
     out["proof bytes"] = report["proof_bytes"]
     out |= {f"findings: {name}": count for name, count in report["findings"].items()}
     return out | {f"finding: {name}": count for name, count in report["codes"].items()}

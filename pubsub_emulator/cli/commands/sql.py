@@ -35,14 +35,14 @@ def _decoded(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     ),
 )
 @click.argument("place", metavar="AUDIT|HISTORY", type=options.HISTORY)
-@click.argument("question", metavar="SQL", callback=_decoded)
+@click.argument("sql", metavar="SQL", callback=_decoded)
 @option(
     "--unsafe",
     is_flag=True,
     help="Let the query read and write other files, and load extensions of DuckDB.",
 )
 @with_json_option
-def command(*, place: str, question: str, unsafe: bool) -> Result:
+def command(*, place: str, sql: str, unsafe: bool) -> Result:
     """Run a statement in SQL on the tables of an AUDIT or a HISTORY, and print the result.
 
     AUDIT is the output of `pubsub audit`. A HISTORY has the tables of what was recorded; each file
@@ -53,7 +53,7 @@ def command(*, place: str, question: str, unsafe: bool) -> Result:
     from pubsub_emulator.cli.screen import say, table
     from pubsub_emulator.spark_audit.tables.ask import ask
 
-    answer = ask(place, question, unsafe=unsafe)
+    answer = ask(place, sql, unsafe=unsafe)
     rows = [[_plain(cell) for cell in row] for row in answer.rows]
     # numbers without separators, so that ids can be copied into the next query
     table(

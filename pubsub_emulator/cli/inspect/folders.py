@@ -183,7 +183,7 @@ def audit(path: Path) -> View:
     report = results.report
     chains = list(results.rows(schema.CHAINS))
     codes = Counter(row["code"] for row in results.rows(schema.FINDINGS))
-    quarantined = list(results.rows(schema.QUARANTINE))
+    read_errors = list(results.rows(schema.READ_ERRORS))
     figures = {
         **{
             name: value
@@ -192,20 +192,20 @@ def audit(path: Path) -> View:
         },
         "chains": len(chains),
         "findings": sum(codes.values()),
-        "quarantined": len(quarantined),
+        "read_errors": len(read_errors),
         "codes": dict(sorted(codes.items())),
         "by_chain": [
             {name: row.get(name) for name in ("network", "chain", "name", "status")}
             for row in chains
         ],
-        "quarantine": [{"path": row["path"], "error": row["error"]} for row in quarantined],
+        "read_error_rows": [{"path": row["path"], "error": row["error"]} for row in read_errors],
     }
     statuses = Counter(row["status"] for row in chains)
     pages: list[Shown] = [counted("chains", ("status", "chains"), statuses)]
     if codes:
         pages.append(counted("findings", ("code", "count"), codes))
-    if quarantined:
-        pages += unreadable((row["path"], row["error"]) for row in quarantined)
+    if read_errors:
+        pages += unreadable((row["path"], row["error"]) for row in read_errors)
     return view("audit", path, figures, pages)
 
 

@@ -32,8 +32,9 @@ PAGES: Final = "ledger"
 PAGE: Final = 64
 """Receipts in a page. The last page of a network is rewritten with each new segment, so a page must
 stay small."""
-_FORMAT: Final = 4
-"""Raised when the content of the ledger changes. A ledger of another format is ignored."""
+_FORMAT: Final = 5
+"""Raised when the content of the ledger changes. Of a ledger of the format before, only `known` is
+taken, and a ledger of another format is ignored."""
 
 
 @dataclass(slots=True)
@@ -128,8 +129,9 @@ class AuditLedger:
         """
         try:
             body: Kept = unsealed(store.read(LEDGER))
+            known = {name: Known(**each) for name, each in body["known"].items()}
             if body["format"] != _FORMAT:
-                return AuditLedger(basis)
+                return AuditLedger(basis, known=known if body["format"] == _FORMAT - 1 else {})
             networks = {
                 name: NetworkLedger(
                     NetworkAccount.from_json(kept["account"]), kept["listing"], list(kept["pages"])
@@ -139,7 +141,6 @@ class AuditLedger:
             if body["basis"] != basis:
                 for kept in networks.values():
                     kept.listing = ""
-            known = {name: Known(**each) for name, each in body["known"].items()}
             return AuditLedger(basis, networks, body["tables"], body["whole"], known)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return AuditLedger(basis)

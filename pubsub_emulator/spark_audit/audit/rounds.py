@@ -76,9 +76,9 @@ REPLACED: Final = {"open": schema.FINDINGS.name, "summaries": schema.SUMMARIES.n
 They describe a chain up to its last segment, so each run makes them anew.
 """
 
-_GATHERED: Final = tuple(table.name for table in schema.OF_SEGMENT if table != schema.QUARANTINE)
-"""Tables whose rows go from the results of segments into the output's tables. Quarantined rows are
-in the accounts instead."""
+_GATHERED: Final = tuple(table.name for table in schema.OF_SEGMENT if table != schema.READ_ERRORS)
+"""Tables whose rows go from the results of segments into the output's tables. Rows of
+`read_errors` are in the accounts instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,9 +358,9 @@ class Rounds:
             self.opened.close()
             self.opened = None
 
-    def quarantine(self) -> list[Row]:
+    def read_errors(self) -> list[Row]:
         """Return rows about everything that could not be read or judged. Rows may be repeated."""
-        rows = [row for kept in self.networks.values() for row in kept.account.quarantine]
+        rows = [row for kept in self.networks.values() for row in kept.account.read_errors]
         return rows + [fault.row() for fault in (*self.faults, *self.lost)]
 
     def uncommitted(self) -> int:
@@ -726,7 +726,7 @@ class Rounds:
             )
             left = [entry for entry in commit.files if entry.path not in judged.claimed]
             faults = [fault for entry in left for fault in check_file(self.history, entry)]
-            kept.account.quarantine += [fault.row() for fault in faults]
+            kept.account.read_errors += [fault.row() for fault in faults]
             # A manifest may name files in another segment's folder. A change of such a file would
             # not show in this segment's part of the listing.
             usual = all(
@@ -743,14 +743,14 @@ class Rounds:
         kept.close_page(self.out, page)
 
     def _gather(self, receipt: results.Written, names: Sequence[str]) -> None:
-        """Add the rows of a result to these tables, and read its quarantined rows.
+        """Add the rows of a result to these tables, and read its read errors.
 
         Stale rows of the same result are dropped first.
         """
         folder, files = receipt["folder"], receipt["files"]
-        named = files.get(schema.QUARANTINE.name)
+        named = files.get(schema.READ_ERRORS.name)
         receipt["unread"] = (
-            [] if named is None else list(results.read_rows(self.out, named[0], schema.QUARANTINE))
+            [] if named is None else list(results.read_rows(self.out, named[0], schema.READ_ERRORS))
         )
         if folder in self._stale:
             self._stale.remove(folder)

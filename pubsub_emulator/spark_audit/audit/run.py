@@ -104,8 +104,8 @@ class AuditResult:
     """Number of findings by severity."""
     codes: dict[str, int] = field(default_factory=dict)
     """Number of findings by code."""
-    quarantined: int = 0
-    """Rows of the table `quarantine`."""
+    read_errors: int = 0
+    """Rows of the table `read_errors`."""
     uncommitted: int = 0
     """Data files of the history that no manifest names. A writer has not finished, or manifests
     were lost."""
@@ -159,7 +159,7 @@ def audit(
     - `opener`: starts the engine, and is called only if there is work.
 
     The result's exit code (AU-7) is 0 for a clean history, 1 for findings at or above `fail_on`, 3
-    if something was quarantined or a chain is not verified, and 5 for both. Raises `AuditFailed`
+    if something could not be read or a chain is not verified, and 5 for both. Raises `AuditFailed`
     with the code 2, 3 or 4.
     """
     started = time.monotonic()
@@ -270,7 +270,7 @@ class _Summary:
 
     chains: list[Row]
     findings: list[Row]
-    quarantine: list[Row]
+    read_errors: list[Row]
     incomplete: int
     """Number of chains of which data is missing."""
 
@@ -283,7 +283,7 @@ class _Summary:
         return {
             schema.CHAINS: nameless,
             schema.FINDINGS: self.findings,
-            schema.QUARANTINE: self.quarantine,
+            schema.READ_ERRORS: self.read_errors,
         }
 
     def digests(self) -> dict[str, str]:
@@ -299,13 +299,13 @@ class _Summary:
         )
         yield schema.CHAINS, named, self.chains
         yield schema.FINDINGS, f"summary/{digests[schema.FINDINGS.name]}", self.findings
-        yield schema.QUARANTINE, f"summary/{digests[schema.QUARANTINE.name]}", self.quarantine
+        yield schema.READ_ERRORS, f"summary/{digests[schema.READ_ERRORS.name]}", self.read_errors
 
 
 def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
     """Judge each chain as a whole and collect everything that could not be read.
 
-    A quarantined row may be reported more than once, by several chains or rounds. It is counted
+    A read error may be reported more than once, by several chains or rounds. It is counted
     once.
     """
     rounds.watch(Progress("summary", 0, 1))
@@ -322,10 +322,10 @@ def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
             chains.append({**row, "name": names.get(number)})
             notes += noted
             incomplete += misses
-    unread = [*rounds.quarantine(), *(fault.row() for fault in unnamed)]
-    quarantined = {encode_row(schema.QUARANTINE, row): row for row in unread}
+    unread = [*rounds.read_errors(), *(fault.row() for fault in unnamed)]
+    read_errors = {encode_row(schema.READ_ERRORS, row): row for row in unread}
     rounds.watch(Progress("summary", 1, 1))
-    return _Summary(chains, notes, list(quarantined.values()), incomplete)
+    return _Summary(chains, notes, list(read_errors.values()), incomplete)
 
 
 def _finish(
@@ -351,12 +351,12 @@ def _finish(
         if fail_on is not None and each.at_least(fail_on)
     )
     uncommitted = rounds.uncommitted()
-    whole = not summary.quarantine and all(
+    whole = not summary.read_errors and all(
         row["status"] != "not verified" for row in summary.chains
     )
     # Something was recorded, and not even one manifest is left.
     whole = whole and not (uncommitted and not rounds.networks)
-    lost = summary.quarantine or summary.incomplete
+    lost = summary.read_errors or summary.incomplete
     heads = {name: kept.account.head or "" for name, kept in rounds.networks.items()}
     head = None if rounds.faults or rounds.lost or not heads else head_of(heads)
     figures = {
@@ -364,7 +364,7 @@ def _finish(
             name: sum(row[name] for row in summary.chains)
             for name in ("candidates", "judged", "proof_bytes")
         },
-        "quarantined": len(summary.quarantine),
+        "read_errors": len(summary.read_errors),
         "exit_code": (BOTH if lost else FINDINGS) if bad else CLEAN if whole else INCOMPLETE,
         "digest": _digest(rounds.networks, digests),
         "engine": rounds.engine,

@@ -102,7 +102,7 @@ class ChunkSource:
             self._held = next(self._lines, None)
         if len(proofs) != last - first + 1:
             raise WrongBlock(f"{self._store}: block {first + len(proofs)} is in no chunk")
-        return await self._relay.vouched(proofs)
+        return await self._relay.with_headers(proofs)
 
     def _list(self) -> tuple[list[_Chunk], dict[str, str]]:
         """Return all chunks in order, and the paths of metadata by runtime."""

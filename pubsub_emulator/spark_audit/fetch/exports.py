@@ -121,7 +121,7 @@ class ExportSource:
                 )
             proofs.append(self._proof(number, *heads[number], *calls[number]))
             advance(len(proofs))
-        return await self._relay.vouched(proofs)
+        return await self._relay.with_headers(proofs)
 
     def _rows(self, table: str, first: int, last: int) -> Iterator[tuple[int, str, Row]]:
         """Yield number, place and content of a table's rows in a range of blocks."""

@@ -100,7 +100,7 @@ class NodeSource:
                     place, self._metadata[name], block, self.network, self.chain, name, source
                 )
             )
-        return await self._relay.vouched(proofs)
+        return await self._relay.with_headers(proofs)
 
     # Blocks
 

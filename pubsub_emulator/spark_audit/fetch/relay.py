@@ -28,7 +28,7 @@ class RelayHeaders:
         self._nodes = nodes
         self._known: dict[int, RelayHeader] = {}
 
-    async def vouched(self, proofs: Sequence[RelayProof]) -> list[RelayProof]:
+    async def with_headers(self, proofs: Sequence[RelayProof]) -> list[RelayProof]:
         """Return the proofs with the headers of their relay parents.
 
         Raises `SourceLost`, `WrongBlock`.

@@ -49,7 +49,7 @@ kilobytes."""
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that could not be read or judged: a row of `quarantine`."""
+    """Something that could not be read or judged: a row of `read_errors`."""
 
     path: str
     """The file, relative to the history."""
@@ -64,8 +64,8 @@ class Fault:
     """Whether the same read may succeed another time."""
 
     def row(self) -> Row:
-        """Return the row of `quarantine`."""
-        return fields_of(self, (column.name for column in schema.QUARANTINE.columns))
+        """Return the row of `read_errors`."""
+        return fields_of(self, (column.name for column in schema.READ_ERRORS.columns))
 
 
 @dataclass(frozen=True, slots=True)

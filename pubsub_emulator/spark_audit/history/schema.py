@@ -6,7 +6,7 @@ Sizes are in bytes, heights are block numbers.
     history   relay_headers authorities subscriptions checkpoints blocks deliveries events nodes
               truth
     audit     block_measures publisher_measures waste proof_parts findings summaries chains
-              quarantine
+              read_errors
 
 The texts about tables and columns are data: they are written into files, table comments and the
 documentation.
@@ -99,9 +99,10 @@ class Table:
     version: int
     """The first version with the present types. Versions with added columns follow it."""
     doc: str
+    """The first sentence states the grain: one row per …"""
     columns: tuple[Column, ...]
     key: tuple[str, ...]
-    """Columns by which rows are unique and sorted."""
+    """Columns by which rows are unique and sorted, in each partition."""
     partitions: tuple[str, ...] = ()
     """Columns by whose values the rows of a history are divided, so that they can be read
     separately."""
@@ -109,6 +110,8 @@ class Table:
     """Columns that later versions add, a tuple for each version."""
     former: "Table | None" = None
     """The table in the version before, with unsigned integers of 64 bits."""
+    example: str = ""
+    """A query in DuckDB's SQL, for the documentation."""
 
     def signed(self, *unsigned: pa.DataType) -> "Table":
         """Return the table with `INT` in place of these types, or of all unsigned types."""
@@ -123,6 +126,11 @@ class Table:
         # Versions from `version` on added their columns to signed integers only.
         former = replace(self, added=self.added[: version - self.version - 1])
         return replace(self.signed(U64), version=version, former=former)
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """The columns by which rows are unique in the whole table."""
+        return tuple(dict.fromkeys((*self.partitions, *self.key)))
 
     @cached_property
     def stages(self) -> tuple["Table", ...]:
@@ -327,6 +335,12 @@ RELAY_HEADERS: Final = Table(
     ),
     ("number", "storage_root"),
     ("network",),
+    example="""
+SELECT network, MIN(number) AS min, MAX(number) AS max, COUNT(*) AS headers
+FROM relay_headers
+GROUP BY network
+ORDER BY network
+""",
 ).since(2)
 
 AUTHORITIES: Final = Table(
@@ -340,6 +354,11 @@ AUTHORITIES: Final = Table(
     ),
     ("chain", "from_block"),
     ("network",),
+    example="""
+SELECT network, chain, from_block, LEN(keys) AS collators
+FROM authorities
+ORDER BY network, chain, from_block
+""",
 )
 
 SUBSCRIPTIONS: Final = Table(
@@ -358,6 +377,11 @@ SUBSCRIPTIONS: Final = Table(
     ),
     ("chain", "from_block"),
     ("network",),
+    example="""
+SELECT network, chain, from_block, item.publisher, LEN(item.keys) AS keys
+FROM (SELECT network, chain, from_block, UNNEST(items) AS item FROM subscriptions)
+ORDER BY network, chain, from_block, item.publisher
+""",
 )
 
 CHECKPOINTS: Final = Table(
@@ -379,6 +403,11 @@ CHECKPOINTS: Final = Table(
     ),
     ("chain", "segment"),
     ("network", "chain"),
+    example="""
+SELECT network, chain, segment, number, LEN(entries) AS entries
+FROM checkpoints
+ORDER BY network, chain, segment
+""",
 ).since(2)
 
 BLOCKS: Final = Table(
@@ -461,6 +490,12 @@ BLOCKS: Final = Table(
             ),
         ),
     ),
+    example="""
+SELECT network, chain, status, verdict, COUNT(*) AS blocks
+FROM blocks
+GROUP BY network, chain, status, verdict
+ORDER BY network, chain, status, verdict
+""",
 ).since(5)
 
 DELIVERIES: Final = Table(
@@ -481,6 +516,12 @@ DELIVERIES: Final = Table(
     ),
     ("segment", "position", "sequence"),
     ("network", "chain"),
+    example="""
+SELECT network, chain, publisher, kind, COUNT(*) AS callbacks
+FROM deliveries
+GROUP BY network, chain, publisher, kind
+ORDER BY network, chain, publisher, kind
+""",
 ).since(2)
 
 EVENTS: Final = Table(
@@ -508,6 +549,12 @@ EVENTS: Final = Table(
     ),
     ("anchor", "place"),
     ("network",),
+    example="""
+SELECT network, chain, COUNT(*) AS blocks, SUM(OCTET_LENGTH(events)) AS bytes
+FROM events
+GROUP BY network, chain
+ORDER BY network, chain
+""",
 ).since(2)
 
 NODES: Final = Table(
@@ -527,13 +574,19 @@ NODES: Final = Table(
     ),
     ("number",),
     ("network", "segment"),
+    example="""
+SELECT network, segment, COUNT(*) AS nodes, SUM(OCTET_LENGTH(data)) AS bytes
+FROM nodes
+GROUP BY network, segment
+ORDER BY network, segment
+""",
 )
 
 TRUTH: Final = Table(
     "truth",
     1,
-    "One row per cheat that an author was told to try: what an audit must find and nothing else."
-    " None reads it.",
+    "One row per cheat that an author was told to try: the findings that an audit must make, and no"
+    " others. The audit does not read it.",
     (
         *_OF_BLOCK,
         _optional("slot", U64, _CLAIMED_SLOT),
@@ -548,6 +601,12 @@ TRUTH: Final = Table(
     ),
     ("chain", "segment", "position"),
     ("network",),
+    example="""
+SELECT strategy, verdict, COUNT(*) AS cheats
+FROM truth
+GROUP BY strategy, verdict
+ORDER BY strategy, verdict
+""",
 ).since(2)
 _COSTS: Final = (
     Column(
@@ -566,7 +625,7 @@ LEDGER: Final = tuple(column.name for column in _COSTS)
 
 BLOCK_MEASURES: Final = Table(
     "block_measures",
-    3,
+    7,
     "One row per candidate: where its bytes went (PS-70). What only executing tells is none when"
     " rejected.",
     (
@@ -587,9 +646,9 @@ BLOCK_MEASURES: Final = Table(
         _optional("sealed", pa.bool_(), "whether that key made the seal, whatever else is wrong"),
         Column("relay_parent", INT, "relay block number that the inherent claims"),
         Column(
-            "vouched",
+            "relay_root_checked",
             pa.bool_(),
-            "whether the relay chain's own headers tell the relay parent's root",
+            "whether the relay parent's root was compared with the relay chain's own header",
         ),
         _optional("relay_lag", INT, "relay blocks from the relay parent to the judgement"),
         Column("proof_nodes", INT, "nodes in the proof, repetitions counted"),
@@ -632,7 +691,7 @@ BLOCK_MEASURES: Final = Table(
         _optional("saved_pruned", INT, "of it and the static nodes, all that the proof leaves out"),
         _optional("publishers", INT, "publishers met"),
         _optional("unchanged", INT, "of them, with an unchanged root"),
-        _optional("complete", INT, "of them, resolved to the end under a new root"),
+        _optional("resolved", INT, "of them, resolved to the end under a new root"),
         _optional("deliveries", INT, "callbacks"),
         _optional("timed_out", INT, "of them, of entries already expired"),
         _optional("expired_valid", INT, "of them, delivered as valid and expired when judged"),
@@ -662,17 +721,24 @@ BLOCK_MEASURES: Final = Table(
             _optional("descendants", INT, "relay headers in the inherent"),
         ),
     ),
+    example="""
+SELECT network, chain, number, proof_bytes, 100 * used // budget AS percent
+FROM block_measures
+WHERE budget > 0
+ORDER BY used / budget DESC, network, chain, segment, position
+LIMIT 10
+""",
 ).signed()
 
 PUBLISHER_MEASURES: Final = Table(
     "publisher_measures",
-    3,
+    4,
     "One row per executed block and publisher met in it.",
     (
         *_POSITIONED,
         Column("publisher", U32, "ParaId of the publisher"),
         Column("unchanged", pa.bool_(), "its root was the one processed last"),
-        Column("complete", pa.bool_(), "all its items were resolved under the new root"),
+        Column("resolved", pa.bool_(), "all its items were resolved under the new root"),
         *_COSTS,
         _optional(
             "unpruned_bytes", INT, "full proof of its subscribed keys, as the collator witnessed it"
@@ -686,6 +752,12 @@ PUBLISHER_MEASURES: Final = Table(
     ),
     ("segment", "position", "publisher"),
     ("network", "chain"),
+    example="""
+SELECT network, chain, publisher, COUNT(*) AS blocks, SUM(deliveries) AS deliveries
+FROM publisher_measures
+GROUP BY network, chain, publisher
+ORDER BY network, chain, publisher
+""",
 ).signed()
 
 WASTE: Final = Table(
@@ -707,6 +779,12 @@ WASTE: Final = Table(
         Column("bytes", INT, "the bytes"),
     ),
     ("network", "chain", "segment", "day", "cause"),
+    example="""
+SELECT day, cause, SUM(bytes) AS bytes
+FROM waste
+GROUP BY day, cause
+ORDER BY bytes DESC, day, cause
+""",
 ).signed()
 
 FINDINGS: Final = Table(
@@ -738,6 +816,12 @@ FINDINGS: Final = Table(
         Column("verifier", TEXT, "version of this program that found it"),
     ),
     ("network", "chain", "id"),
+    example="""
+SELECT network, chain, severity, code, COUNT(*) AS findings
+FROM findings
+GROUP BY network, chain, severity, code
+ORDER BY network, chain, severity, code
+""",
 ).signed()
 
 PROOF_PARTS: Final = Table(
@@ -766,11 +850,17 @@ PROOF_PARTS: Final = Table(
     ),
     ("segment", "position", "kind", "name"),
     ("network", "chain"),
+    example="""
+SELECT kind, name, SUM(nodes) AS nodes, SUM(bytes) AS bytes
+FROM proof_parts
+GROUP BY kind, name
+ORDER BY bytes DESC, kind, name
+""",
 ).signed()
 
 SUMMARIES: Final = Table(
     "summaries",
-    2,
+    3,
     "One row per measure of a chain, of a collator, or of a publisher as one chain sees it; exact,"
     " nearest-rank.",
     (
@@ -782,13 +872,19 @@ SUMMARIES: Final = Table(
         ),
         Column("count", INT, "blocks that have it"),
         Column("total", INT, "sum"),
-        Column("least", INT, "smallest"),
+        Column("min", INT, "smallest value"),
         Column("p50", INT, "median"),
         Column("p90", INT, "9 in 10 are not above it"),
         Column("p99", INT, "99 in 100 are not above it"),
-        Column("most", INT, "largest"),
+        Column("max", INT, "largest value"),
     ),
     ("network", "chain", "scope", "subject", "measure"),
+    example="""
+SELECT network, chain, count, min, p50, p99, max
+FROM summaries
+WHERE scope = 'chain' AND measure = 'proof_bytes'
+ORDER BY network, chain
+""",
 ).signed()
 
 CHAINS: Final = Table(
@@ -800,7 +896,7 @@ CHAINS: Final = Table(
         Column("status", TEXT, "`verified`, `not verified`, or `opened` for imported relay proofs"),
         Column("reasons", pa.list_(TEXT), "why it is not verified"),
         Column("segments", INT, "segments in the history"),
-        Column("complete", INT, "of them, judged to the end"),
+        Column("complete", INT, "of them, judged to the end without a read error"),
         Column("candidates", INT, "candidates or imported proofs"),
         Column("judged", INT, "of them, judged"),
         Column("proof_bytes", INT, "cost of all their proofs"),
@@ -809,12 +905,17 @@ CHAINS: Final = Table(
     ),
     ("network", "chain"),
     added=((_optional("name", TEXT, "what its history calls it, a claim; in no digest"),),),
+    example="""
+SELECT network, chain, status, complete, segments, reasons
+FROM chains
+ORDER BY network, chain
+""",
 ).signed()
 
-QUARANTINE: Final = Table(
-    "quarantine",
-    2,
-    "One row per unit that could not be read or judged.",
+READ_ERRORS: Final = Table(
+    "read_errors",
+    3,
+    "One row per file, row group or candidate that could not be read or judged.",
     (
         Column("path", TEXT, "file, relative to the history"),
         _optional("row_group", INT, "row group in it, none for the whole file"),
@@ -824,7 +925,12 @@ QUARANTINE: Final = Table(
         _optional("position", U64, "candidate that cannot be judged for it, where one"),
         Column("error", TEXT, "the reason"),
     ),
-    ("path", "error"),
+    ("path", "row_group", "network", "chain", "segment", "position", "error"),
+    example="""
+SELECT path, row_group, network, chain, error
+FROM read_errors
+ORDER BY path, row_group, error
+""",
 ).signed()
 
 OF_HISTORY: Final = (
@@ -839,7 +945,7 @@ OF_HISTORY: Final = (
     TRUTH,
 )
 """The tables of a history."""
-OF_SEGMENT: Final = (BLOCK_MEASURES, PUBLISHER_MEASURES, WASTE, PROOF_PARTS, FINDINGS, QUARANTINE)
+OF_SEGMENT: Final = (BLOCK_MEASURES, PUBLISHER_MEASURES, WASTE, PROOF_PARTS, FINDINGS, READ_ERRORS)
 """The tables that judging a segment fills."""
 OF_AUDIT: Final = (*OF_SEGMENT, SUMMARIES, CHAINS)
 """The tables of an audit."""

@@ -109,7 +109,7 @@ class NetworkAccount:
     counts: Counts = field(default_factory=list)
     """Severity, code and number of final findings: those of segments, and the settled ones of
     folds."""
-    quarantine: list[Row] = field(default_factory=list)
+    read_errors: list[Row] = field(default_factory=list)
     chains: dict[int, ChainAccount] = field(default_factory=dict)
     folds: list[FoldReceipt] = field(default_factory=list)
     """Receipts of the folds that end with the last segment. Each chain is in exactly one of them.
@@ -135,7 +135,7 @@ class NetworkAccount:
         for each in judged.values():
             self.count(each["findings"])
         for receipt in receipts:
-            self.quarantine += receipt["unread"]
+            self.read_errors += receipt["unread"]
         digests = [[chain, judged[chain]["digests"]] for chain in sorted(judged)]
         self.rows = digest_of(canonical_json([self.rows, commit.segment, digests]))
         self.last, self.manifest, self.head = commit.segment, commit.name, commit.digest
@@ -148,7 +148,7 @@ class NetworkAccount:
             self.count(receipt["settled"])
             if receipt["settled"]:
                 self.settled_in.append(receipt["folder"])
-            self.quarantine += receipt["unread"]
+            self.read_errors += receipt["unread"]
         self.folds = list(receipts)
 
     def count(self, found: Counts) -> None:

@@ -117,8 +117,8 @@ class Figure:
     """
 
     total: int = 0
-    least: int = 0
-    most: int = 0
+    min: int = 0
+    max: int = 0
     coarse: bool = False
     """Whether values are rounded."""
     counts: Counter[int] = field(default_factory=Counter)
@@ -126,9 +126,10 @@ class Figure:
 
     def add(self, values: list[int]) -> None:
         """Add values. There must be at least one."""
-        least, most = min(values), max(values)
-        self.least = min(self.least, least) if self.counts else least
-        self.most = max(self.most, most) if self.counts else most
+        smallest = min(values)
+        largest = max(values)
+        self.min = min(self.min, smallest) if self.counts else smallest
+        self.max = max(self.max, largest) if self.counts else largest
         self.total += sum(values)
         self.counts.update(map(rounded, values) if self.coarse else values)
         if not self.coarse and len(self.counts) > MOST_VALUES:
@@ -138,7 +139,7 @@ class Figure:
                 self.counts[rounded(value)] += count
 
     def row(self) -> Row:
-        """Return the columns of `summaries` from `count` to `most`."""
+        """Return the columns of `summaries` from `count` to `max`."""
         count = self.counts.total()
         ranks = {percent: nearest_rank(count, percent) for percent in PERCENTILES}
         found: dict[str, int] = {}
@@ -147,26 +148,26 @@ class Figure:
             seen += self.counts[value]
             for percent, rank in ranks.items():
                 if seen >= rank:
-                    # A coarse value is rounded down, and `least` is exact: a percentile must not
+                    # A coarse value is rounded down, and `min` is exact: a percentile must not
                     # become smaller than it.
-                    found.setdefault(f"p{percent}", max(value, self.least))
+                    found.setdefault(f"p{percent}", max(value, self.min))
         return {
             "count": count,
             "total": self.total,
-            "least": self.least,
+            "min": self.min,
             **found,
-            "most": self.most,
+            "max": self.max,
         }
 
     def to_json(self) -> list[object]:
         """Return the figure in a form for the state of a fold."""
-        return [self.total, self.least, self.most, self.coarse, sorted(self.counts.items())]
+        return [self.total, self.min, self.max, self.coarse, sorted(self.counts.items())]
 
     @staticmethod
     def from_json(data: list[Any]) -> "Figure":
         """Return the figure that `to_json` wrote."""
-        total, least, most, coarse, counts = data
-        return Figure(total, least, most, coarse, Counter(dict(counts)))
+        total, smallest, largest, coarse, counts = data
+        return Figure(total, smallest, largest, coarse, Counter(dict(counts)))
 
 
 def rounded(value: int) -> int:

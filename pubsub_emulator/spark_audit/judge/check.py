@@ -352,18 +352,18 @@ def _relay_context(
     """
     number, judged_at, position = row["relay_parent"], row["included_at"], row["position"]
     # A relay block after `judged_at` did not exist when the candidate was judged: the collator may
-    # have invented its number, and no header vouches for it. A relay block before `judged_at` did
-    # exist, so if its header is missing, the history has a gap.
+    # have invented its number, and no relay header is there to show it. A relay block before
+    # `judged_at` did exist, so if its header is missing, the history has a gap.
     judged_in = shared.relay(judged_at)
-    vouched = shared.relay(number) if judged_in is not None and number < judged_at else None
-    if judged_in is None or (number < judged_at and vouched is None):
+    known = shared.relay(number) if judged_in is not None and number < judged_at else None
+    if judged_in is None or (number < judged_at and known is None):
         missing = judged_at if judged_in is None else number
         # An unreadable file is noted once, not by each chain.
         lacks = shared.lacks(schema.RELAY_HEADERS)
         return None, (
             [] if lacks else [place.fault(f"relay block {missing} is not readable", position)]
         )
-    root, slot = None if vouched is None else vouched[0], judged_in[1]
+    root, slot = None if known is None else known[0], judged_in[1]
     notes: list[Note] = []
     if slot is None:
         notes.append(place.fault(f"relay block {judged_at} has no slot", position))

@@ -114,13 +114,13 @@ def block_evidence(
     callbacks = None if recorded.callbacks is None else list(recorded.callbacks)
     verdict = None if recorded.verdict is None else recorded.verdict.encode()
     block = encode_bytes(parent.encode()) + encode_bytes(candidate.encode())
-    vouched = _hash.encode(relay.storage_root) + relay.slot_now.to_bytes(8, "little")
+    trusted = _hash.encode(relay.storage_root) + relay.slot_now.to_bytes(8, "little")
     nodes = _nodes.encode(sorted(node for node in reads.values() if node is not None))
     return b"".join(
         (
             _head("block"),
             block,
-            vouched,
+            trusted,
             nodes,
             _bytes.encode(verdict),
             _callbacks.encode(callbacks),
@@ -146,9 +146,9 @@ def callback_bytes(  # noqa: PLR0917  # the columns of a delivery
     return b"".join((*parts, _bytes.encode(ttl_state), bytes((failed,))))
 
 
-def seam_evidence(reached: Header, stated: bytes, stated_root: bytes) -> bytes:
+def seam_evidence(reached: Header, stated: bytes, header_root: bytes) -> bytes:
     """Return evidence of a segment that does not end where the next one starts."""
-    return _head("seam") + encode_bytes(reached.encode()) + encode_bytes(stated) + stated_root
+    return _head("seam") + encode_bytes(reached.encode()) + encode_bytes(stated) + header_root
 
 
 def equivocation_evidence(author: bytes, first: bytes, second: bytes) -> bytes:
@@ -351,11 +351,11 @@ def _unproven(parent: Header, relay: RelayContext, refusal: InvalidBlock | None)
 
     A seal ties a block to its collator, except where the verdict is that the seal is bad.
     """
-    root, vouched = relay.storage_root, f"it has no block {relay.number}"
+    root, stated = relay.storage_root, f"it has no block {relay.number}"
     if root is not None:
-        vouched = f"its block {relay.number} has storage root {root.hex()}"
+        stated = f"its block {relay.number} has storage root {root.hex()}"
     out = [
-        f"the relay chain's word: {vouched}",
+        f"the relay chain's word: {stated}",
         f"the newest slot when the block was judged: {relay.slot_now}",
     ]
     offences = () if refusal is None else {offence.verdict for offence in refusal.evidence}

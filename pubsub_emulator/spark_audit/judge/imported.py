@@ -59,10 +59,10 @@ def judge_imported(
     notes: list[Note] = [*_foreign(place, row), *_other_than_header(place, row)]
     # These columns are noted as faults already and must not reach the measures.
     row = {**row, **dict.fromkeys(_FOREIGN)}
-    vouched = shared.vouched(row["relay_parent"])
+    stated = shared.header_root(row["relay_parent"])
     measures = {
         **row_measures(row, nodes, judged=True),
-        "vouched": vouched is not None,
+        "relay_root_checked": stated is not None,
         "repeated_bytes": repeated,
     }
     if row["relay_root"] is None:
@@ -72,8 +72,8 @@ def judge_imported(
     if not whole and not shared.lacks(schema.RELAY_HEADERS):
         said = f"relay block {row['relay_parent']} with this storage root is not in the history"
         notes.append(place.fault(said, position))
-    if (vouched or row["relay_root"]) != row["relay_parent_root"]:
-        notes.append(_other_root(place, row, vouched))
+    if (stated or row["relay_root"]) != row["relay_parent_root"]:
+        notes.append(_other_root(place, row, stated))
     # The proof is opened from the root that the inherent states, since its author opened it from
     # there.
     root = row["relay_parent_root"]
@@ -183,19 +183,19 @@ def _other_than_header(place: Place, row: Row) -> Iterator[Fault]:
                 yield place.fault(said, row["position"])
 
 
-def _other_root(place: Place, row: Row, vouched: bytes | None) -> Note:
+def _other_root(place: Place, row: Row, stated: bytes | None) -> Note:
     """Note that the inherent states another relay root than the relay chain or the row.
 
     It is a finding if the relay chain's own header says which root is right. Otherwise it is a
     fault.
     """
-    if vouched is None:
+    if stated is None:
         said = (
             "the row states another relay root than its inherent, and no relay header says which is"
             " right"
         )
         return place.fault(said, row["position"])
-    roots = {"inherent": row["relay_parent_root"].hex(), "relay_header": vouched.hex()}
+    roots = {"inherent": row["relay_parent_root"].hex(), "relay_header": stated.hex()}
     evidence = figures_evidence({"relay_parent": row["relay_parent"], **roots})
     detail = "the inherent states another relay storage root than the relay chain's header"
     return place.finding(row, findings.RELAY_ROOT_MISMATCH, Severity.ERROR, evidence, detail)

@@ -50,7 +50,7 @@ def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
     out["judged"] = judged
     out["block_time"] = time = _block_time(row)
     out["day"] = None if time is None else time.date()
-    out["vouched"] = row["status"] != "imported"
+    out["relay_root_checked"] = row["status"] != "imported"
     out["relay_lag"] = (
         None if row["included_at"] is None else row["included_at"] - row["relay_parent"]
     )
@@ -96,10 +96,8 @@ def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
         **fields_of(ledger.weight, ("ref_time", "proof_size")),
         "cache_net": sums["cached_bytes"] - ledger.cache_state_bytes,
         "publishers": len(ledger.publishers),
-        **{
-            name: sum(getattr(each, name) for each in ledger.publishers)
-            for name in ("unchanged", "complete")
-        },
+        "unchanged": sum(each.unchanged for each in ledger.publishers),
+        "resolved": sum(each.complete for each in ledger.publishers),
         "deliveries": len(outcome.deliveries),
         "timed_out": sum(isinstance(state, TimedOut) for state in states),
         "expired_valid": sum(
@@ -133,7 +131,8 @@ def publisher_rows(row: Row, outcome: BlockOutcome) -> list[Row]:
         {
             **place,
             "publisher": ledger.para,
-            **fields_of(ledger, ("unchanged", "complete", *schema.LEDGER)),
+            **fields_of(ledger, ("unchanged", *schema.LEDGER)),
+            "resolved": ledger.complete,
             "unpruned_bytes": full.get(ledger.para),
             "deliveries": delivered[ledger.para],
             "delays": sorted(delays[ledger.para]),

@@ -77,7 +77,7 @@ class ChainResult:
     publisher_measures: list[Row] = field(default_factory=list)
     proof_parts: list[Row] = field(default_factory=list)
     findings: list[Row] = field(default_factory=list)
-    quarantine: list[Row] = field(default_factory=list)
+    read_errors: list[Row] = field(default_factory=list)
     passing: bool = False
     """Whether a read failed that may succeed another time. The result is then not reused."""
     whole: bool = True
@@ -96,7 +96,7 @@ class ChainResult:
         """Add findings and faults. A fault makes the segment incomplete."""
         for note in notes:
             if isinstance(note, Fault):
-                self.quarantine.append(note.row())
+                self.read_errors.append(note.row())
                 self.passing = self.passing or note.passing
                 self.whole = False
             else:
@@ -110,7 +110,7 @@ class ChainResult:
             schema.WASTE: waste_rows(self.block_measures, self.proof_parts),
             schema.PROOF_PARTS: self.proof_parts,
             schema.FINDINGS: self.findings,
-            schema.QUARANTINE: self.quarantine,
+            schema.READ_ERRORS: self.read_errors,
         }
 
 

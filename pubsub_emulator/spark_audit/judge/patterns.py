@@ -40,7 +40,7 @@ HABIT_COLUMNS: Final = (
 )
 """Columns of `block_measures` that patterns need."""
 
-SERVED_COLUMNS: Final = ("publisher", "complete", "unchanged")
+SERVED_COLUMNS: Final = ("publisher", "resolved", "unchanged")
 """Columns of `publisher_measures` that patterns need, beside the block's position."""
 
 SLOT_WINDOW: Final = 1024
@@ -283,7 +283,7 @@ class HabitMemory:
             yield self.finding(
                 _Place.of(row), findings.EXPIRED_AS_VALID, row["block"], evidence, said
             )
-        served = {each["publisher"] for each in publishers if each["complete"] or each["unchanged"]}
+        served = {each["publisher"] for each in publishers if each["resolved"] or each["unchanged"]}
         yield from self.meet(each["publisher"] for each in publishers)
         for publisher in sorted(self.known):
             waits = row["stopped"] and publisher not in served

@@ -42,6 +42,9 @@ FOLDERS: Final = (ITEMS, "chains")
 """The folders with results."""
 OF_BEFORE: Final = ("items/", "chains/", "summary/")
 """Folders in which earlier versions had the files that a report names."""
+FORMER: Final = ("quarantine",)
+"""Tables of earlier versions, which this program does not read."""
+_EARLIER: Final = "an audit of an earlier version; `pubsub audit` brings it up to date"
 RESULT_TABLES: Final[dict[str, Table]] = {table.name: table for table in schema.OF_AUDIT}
 _DIGITS: Final = 32
 """Hex digits of a file's digest that are part of its name."""
@@ -57,8 +60,8 @@ class Written(TypedDict):
 
     network: str
     fingerprint: str
-    quarantined: int
-    """Number of its quarantined rows."""
+    read_errors: int
+    """Number of its read errors."""
     folder: str
     """The result's folder."""
     files: dict[str, Stored]
@@ -66,7 +69,7 @@ class Written(TypedDict):
     kept: bool
     """Whether a later run may use the result, that is, whether the receipt was written."""
     unread: NotRequired[list[Row]]
-    """Its quarantined rows. They are added when the result is accounted for, and so also mean that
+    """Its read errors. They are added when the result is accounted for, and so also mean that
     its rows are in the tables."""
 
 
@@ -306,6 +309,7 @@ class Results:
             raise ResultError(f"{store}/{REPORT}: {error}") from None
         try:
             tables = report["tables"]
+            earlier = any(name in tables for name in FORMER)
             # A report may have been written by a stranger: its paths must not lead out of the
             # output.
             right = all(
@@ -313,7 +317,10 @@ class Results:
                 for name, paths in tables.items()
             )
         except (TypeError, KeyError, AttributeError):
+            earlier = False
             right = False
+        if earlier:
+            raise ResultError(f"{store}: {_EARLIER}")
         if not right:
             raise ResultError(f"{store}/{REPORT}: not a report of this version")
         return Results(store, report)
@@ -331,10 +338,7 @@ class Results:
         found = {name: self.report["tables"].get(name, []) for name in RESULT_TABLES}
         for paths in found.values():
             if not all(path.startswith(f"{TABLES}/") for path in paths):
-                raise ResultError(
-                    f"{self.store}: an audit of an earlier version; `pubsub audit` brings it up to"
-                    " date"
-                )
+                raise ResultError(f"{self.store}: {_EARLIER}")
             for path in paths if checked else ():
                 _check(self.store, path)
         return found

@@ -49,7 +49,7 @@ class Shared:
     """Storage root and slot of relay blocks, by number."""
     _roots: dict[int, set[bytes]] = field(default_factory=dict)
     """All storage roots that rows give a relay block, whether from a header or from an inherent."""
-    _vouched: dict[int, set[bytes]] = field(default_factory=dict)
+    _header_roots: dict[int, set[bytes]] = field(default_factory=dict)
     """The storage roots that a relay block has by rows with its own header's hash."""
     _older: list[str] | None = None
     """Names of the manifests of earlier segments, whose headers the task does not have; `None`
@@ -164,12 +164,12 @@ class Shared:
         """Return every storage root that the rows give a relay block."""
         return self._roots.get(number, set())
 
-    def vouched(self, number: int) -> bytes | None:
+    def header_root(self, number: int) -> bytes | None:
         """Return the storage root of a relay block by its own header.
 
         Returns `None` if only the inherent of a parachain block states it, or if headers differ.
         """
-        roots = self._vouched.get(number, set())
+        roots = self._header_roots.get(number, set())
         return next(iter(roots)) if len(roots) == 1 else None
 
     def changes(self, chain: int) -> list[Row] | None:
@@ -226,7 +226,7 @@ class Shared:
     ) -> dict[int, RelayBlock]:
         """Read relay headers, and return the blocks by number.
 
-        With `roots`, remember every root that the rows state, for `relay_roots` and `vouched`.
+        With `roots`, remember every root that the rows state, for `relay_roots` and `header_root`.
 
         A number for which two rows give different roots or slots is damaged, and neither is
         believed. That holds only if the second row is from a relay header: rows without a hash
@@ -240,7 +240,7 @@ class Shared:
                 if roots:
                     self._roots.setdefault(number, set()).add(row["storage_root"])
                 if roots and row["hash"] is not None:
-                    self._vouched.setdefault(number, set()).add(row["storage_root"])
+                    self._header_roots.setdefault(number, set()).add(row["storage_root"])
                 if blocks.setdefault(number, found) != found and row["hash"] is not None:
                     self._fault(entry, f"relay block {number} has two storage roots or slots")
                     twice.add(number)

@@ -32,7 +32,7 @@ from pubsub_emulator.spark_audit.history.row import Kept
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 
-CHECK_VERSION: Final = 10
+CHECK_VERSION: Final = 11
 """Raised when the same rows would be judged or measured differently. Results of an older version
 are then made again."""
 

@@ -56,14 +56,14 @@ def judge_segment(text: str, out: str) -> Answer:
         for table in schema.OF_SEGMENT
     }
     shared.faults += [fault for entry in task.checked for fault in check_file(shared.store, entry)]
-    unread = tables[schema.QUARANTINE.name][1]
+    unread = tables[schema.READ_ERRORS.name][1]
     unread.extend(fault.row() for fault in shared.faults)
     passing = shared.passing or any(chain.passing for chain in chains)
     judged = [
         {**asdict(chain.receipt), **_account(of)} for chain, of in zip(chains, every, strict=True)
     ]
     place = fields_of(task, ("network", "segment", "fingerprint"))
-    receipt = {**place, "chains": judged, "quarantined": len(unread)}
+    receipt = {**place, "chains": judged, "read_errors": len(unread)}
     return results.write_result(store, task.name, tables, receipt, keep=not passing)
 
 
@@ -79,7 +79,7 @@ def _fitting(chain: ChainResult) -> ChainResult:
         receipt = replace(chain.receipt, complete=False, seam="none", judged=0, proof_bytes=0)
         path = f"{schema.BLOCKS.name}/network={receipt.network}/chain={receipt.chain}"
         fault = Fault(path, str(error), None, receipt.network, receipt.chain, receipt.segment)
-        return ChainResult(receipt, quarantine=[fault.row()])
+        return ChainResult(receipt, read_errors=[fault.row()])
     return chain
 
 
@@ -212,7 +212,7 @@ def fold_chains(text: str, out: str) -> Answer:
         "findings": (schema.FINDINGS, settled),
         "open": (schema.FINDINGS, [row for rows in pending.values() for row in rows]),
         "summaries": (schema.SUMMARIES, [row for rows in sizes.values() for row in rows]),
-        "quarantine": (schema.QUARANTINE, faults),
+        "read_errors": (schema.READ_ERRORS, faults),
     }
     digests: dict[str, list[str]] = {}
     for chain, state in sorted(chains.items()):
@@ -224,7 +224,7 @@ def fold_chains(text: str, out: str) -> Answer:
     counts = {
         "settled": _counts(settled),
         "open": _counts(tables["open"][1]),
-        "quarantined": len(faults),
+        "read_errors": len(faults),
     }
     receipt = {
         **fields_of(fold, ("network", "first", "last", "fingerprint")),

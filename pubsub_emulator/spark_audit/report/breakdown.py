@@ -86,9 +86,9 @@ def where_bytes_go(results: Results, chain: Chain, names: Names) -> ByteShare:
 
 def _publishers(results: Results, chain: Chain, names: Names) -> list[ByteShare]:
     """Return a part for each publisher."""
-    wanted = ("publisher", "unchanged", "complete", *_FIGURES)
+    wanted = ("publisher", "unchanged", "resolved", *_FIGURES)
     rows = columns(results, schema.PUBLISHER_MEASURES, chain, wanted)
-    counts = [("unchanged", "sum"), ("complete", "sum"), ("publisher", "count")]
+    counts = [("unchanged", "sum"), ("resolved", "sum"), ("publisher", "count")]
     by_publisher = grouped(rows(), ["publisher"], [*((name, "sum") for name in _FIGURES), *counts])
     return [_publisher(row, names.get((chain[0], row["publisher"]))) for row in by_publisher]
 
@@ -99,7 +99,7 @@ def _publisher(row: Row, name: str | None) -> ByteShare:
     facts = (
         ("blocks that met it", row["publisher_count"]),
         ("of them, with an unchanged root", row["unchanged_sum"]),
-        ("of them, resolved to the end", row["complete_sum"]),
+        ("of them, resolved to the end", row["resolved_sum"]),
         ("deliveries", row["deliveries_sum"]),
         ("bytes of full proofs, as collators witnessed them", row["unpruned_bytes_sum"]),
         ("bytes that cached nodes spared the proof", row["cached_bytes_sum"]),

@@ -1,4 +1,4 @@
-"""Findings by collator and code, the worst ones in words, and quarantined units."""
+"""Findings by collator and code, the worst ones in words, and units that could not be read."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ MOST_COLLATORS: Final = 200
 MOST_FINDINGS: Final = 200
 """Findings that a page shows in words."""
 MOST_UNREAD: Final = 200
-"""Quarantined units that a page shows."""
+"""Unread units that a page shows."""
 
 _SHOWN: Final = (
     "id",
@@ -66,7 +66,7 @@ class Culprits:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Quarantined units, at most as many as a page can show."""
+    """Units that could not be read or judged, at most as many as a page can show."""
 
     units: tuple[Row, ...]
     left_out: int
@@ -105,12 +105,12 @@ def culprits(results: Results) -> Culprits:
 
 
 def unread(results: Results) -> Unread:
-    """Return the quarantined units of an audit. Raises `ResultError`."""
+    """Return the units that could not be read or judged. Raises `ResultError`."""
 
     def rank(row: Row) -> tuple[object, ...]:
         return row["path"], -1 if row["row_group"] is None else row["row_group"], row["error"]
 
-    units = sorted(results.rows(schema.QUARANTINE), key=rank)
+    units = sorted(results.rows(schema.READ_ERRORS), key=rank)
     return Unread(tuple(units[:MOST_UNREAD]), max(len(units) - MOST_UNREAD, 0))
 
 

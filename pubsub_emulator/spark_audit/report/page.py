@@ -132,7 +132,8 @@ def write_report(
         )
     context = {
         "evidence": _write_evidence(results, caught, folder / EVIDENCE),
-        "report": results.report,
+        # The page has its own word for the read errors.
+        "report": {**results.report, "quarantined": results.report["read_errors"]},
         "chains": chains,
         "drawn": drawn,
         "names": names,

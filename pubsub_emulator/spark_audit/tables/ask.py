@@ -86,10 +86,10 @@ def _history_tables(store: Store) -> dict[str, list[str]]:
     }
 
 
-def ask(place: Address | Store, question: str, *, unsafe: bool = False) -> Answer:
-    """Answer a SQL question about the tables of an audit or of a history.
+def ask(place: Address | Store, sql: str, *, unsafe: bool = False) -> Answer:
+    """Run SQL on the tables of an audit or of a history, and return the result.
 
-    The question is one statement. It reads the files of the tables and no others, writes no files,
+    `sql` is one statement. It reads the files of the tables and no others, writes no files,
     and loads no extensions, unless `unsafe` is set.
 
     Raises `AskError` if DuckDB cannot run it or the answer is too large, and everything that
@@ -113,11 +113,11 @@ def ask(place: Address | Store, question: str, *, unsafe: bool = False) -> Answe
             )
             connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {source}")  # noqa: S608  # names of our own
         try:
-            count = len(connection.extract_statements(question))
+            count = len(connection.extract_statements(sql))
             if count != 1:
                 said = "the SQL is empty" if count == 0 else f"the SQL has {count} statements"
                 raise AskError(f"{said}; one statement is answered")
-            found = connection.execute(question)
+            found = connection.execute(sql)
             names = tuple(column[0] for column in found.description or ())
             return Answer(names, _rows(found))
         except duckdb.Error as error:

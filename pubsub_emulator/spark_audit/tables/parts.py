@@ -24,6 +24,7 @@ from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_
 from pubsub_emulator.spark_audit.history.row import fields_of
 from pubsub_emulator.spark_audit.history.storage import Store
 from pubsub_emulator.spark_audit.judge.results import (
+    FORMER,
     RESULT_TABLES,
     TABLES,
     ResultError,
@@ -247,6 +248,9 @@ class Tables:
                 # The temporary file of a run that was killed.
                 if found.startswith("."):
                     self._remove(f"{TABLES}/{name}/{LOG}/{found}")
+        # The folders of tables that this version does not have.
+        for name in FORMER:
+            self.store.clear(f"{TABLES}/{name}")
         for found in self.store.names(pack.SOURCES):
             if f"{pack.SOURCES}/{found}" not in notes:
                 self._remove(f"{pack.SOURCES}/{found}")

@@ -74,7 +74,7 @@ def test_the_document_for_scripts_says_what_was_done(cheated: Path, tmp_path: Pa
     document: dict[str, Any] = json.loads(run.stdout)
     report = json.loads((tmp_path / "out" / REPORT).read_bytes())
     assert document["digest"] == f"0x{report['digest']}"
-    assert (document["exit_code"], document["quarantined"]) == (run.exit_code, 0) == (1, 0)
+    assert (document["exit_code"], document["read_errors"]) == (run.exit_code, 0) == (1, 0)
     assert document["units"] == {"judged": report["units"]["judged"], "known": 0}
     assert document["codes"] == {"Equivocation": 1, "OmittedBelowBudget": 1}
     assert {row["chain"] for row in document["chains"]} == {1000, SUBSCRIBER, 2100}

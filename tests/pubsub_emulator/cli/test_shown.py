@@ -128,7 +128,7 @@ def test_a_history_whose_texts_are_escape_sequences_is_told_of_in_plain_lines(
         ("inspect", history),
         ("inspect", history, "--block", "2000:1"),
         ("audit", history, "--out", out, "--engine", "python"),
-        ("sql", out, "SELECT * FROM quarantine"),
+        ("sql", out, "SELECT * FROM read_errors"),
         ("sql", history, "SELECT * FROM blocks"),
         ("score", history, out),
         ("diff", history, tmp_path / "honest"),

@@ -146,7 +146,7 @@ def test_the_report_says_what_was_done(tmp_path: Path) -> None:
         "candidates": result.candidates,
         "judged": result.candidates,
         "codes": {"Equivocation": 1, "OmittedBelowBudget": 1},
-        "quarantined": 0,
+        "read_errors": 0,
         "units": {"judged": 2, "skipped": 0},
     }
     assert {name: report[name] for name in expected} == expected
@@ -329,7 +329,7 @@ def test_au11_a_file_of_an_old_segment_is_noticed_when_a_new_segment_comes(
     elif harm == "added":
         path.with_name(f"{path.name[:9]}{'0' * 16}.parquet").write_bytes(b"")
     result = audit(history, out, engine="python")
-    lost = [row["path"] for row in result.results.rows(schema.QUARANTINE)]
+    lost = [row["path"] for row in result.results.rows(schema.READ_ERRORS)]
     assert lost[:1] == ([str(path.relative_to(history))] if harm == "lost" else [])
     assert result.report["uncommitted_files"] == (harm == "added")
     assert result.units_judged == judged
@@ -383,7 +383,7 @@ def test_au6_a_file_that_changed_costs_its_segment_and_leaves_no_row_of_before(
     _same(touched, whole)
     flip(path, entry.row_groups[0].offset + 5)
     damaged = audit(history, tmp_path / "out", engine="python")
-    assert damaged.quarantined == 1
+    assert damaged.read_errors == 1
     assert len(list(damaged.results.rows(schema.BLOCK_MEASURES))) < first.candidates
     path.write_bytes(data)
     mended = audit(history, tmp_path / "out", engine="python")
@@ -408,11 +408,11 @@ def test_a_network_that_is_gone_leaves_nothing(long: Path, tmp_path: Path) -> No
     assert left.units_judged == 0
     fresh = audit(history, tmp_path / "other", engine="python", fail_on=None)
     # The loss of the network is told, beside the rows that the rest of the history gives.
-    (told,) = left.results.rows(schema.QUARANTINE)
+    (told,) = left.results.rows(schema.READ_ERRORS)
     assert (told["network"], told["segment"]) == ("one", SEGMENTS - 1)
     assert (left.exit_code, fresh.exit_code) == (INCOMPLETE, CLEAN)
     rows, others = all_rows(left), all_rows(fresh)
-    assert rows.pop("quarantine") != others.pop("quarantine")
+    assert rows.pop("read_errors") != others.pop("read_errors")
     assert rows == others
 
 
@@ -434,12 +434,12 @@ def test_a_network_that_lost_its_end_is_not_verified(long: Path, tmp_path: Path)
         status = {(row["network"], row["status"]) for row in found.chains}
         assert status == {("one", "verified"), ("two", "not verified")}
         assert found.codes["MissingSegment"] == sum(row["network"] == "two" for row in found.chains)
-        assert any("an earlier audit has read" in row["error"] for row in _quarantined(found))
+        assert any("an earlier audit has read" in row["error"] for row in _read_errors(found))
     assert found.uncommitted > 0
 
 
-def _quarantined(result: AuditResult) -> list[dict[str, Any]]:
-    return list(result.results.rows(schema.QUARANTINE))
+def _read_errors(result: AuditResult) -> list[dict[str, Any]]:
+    return list(result.results.rows(schema.READ_ERRORS))
 
 
 def test_a_demanded_head_accepts_a_history_that_is_shorter(long: Path, tmp_path: Path) -> None:
@@ -448,7 +448,7 @@ def test_a_demanded_head_accepts_a_history_that_is_shorter(long: Path, tmp_path:
     accepted = audit(history, tmp_path / "out", engine="python", head=fresh.head)
     assert (accepted.exit_code, accepted.head) == (fresh.exit_code, fresh.head)
     _same(accepted, fresh)
-    assert audit(history, tmp_path / "out", engine="python").quarantined == 0
+    assert audit(history, tmp_path / "out", engine="python").read_errors == 0
 
 
 def test_the_end_that_comes_back_is_taken(long: Path, whole: AuditResult, tmp_path: Path) -> None:
@@ -463,7 +463,7 @@ def test_another_history_at_the_same_place_has_lost_nothing(long: Path, tmp_path
     audit(history, tmp_path / "out", engine="python")
     shutil.rmtree(history)
     write_history(history, 3, name="two", segment_length=1)
-    assert audit(history, tmp_path / "out", engine="python").quarantined == 0
+    assert audit(history, tmp_path / "out", engine="python").read_errors == 0
 
 
 def test_data_without_any_manifest_is_incomplete(long: Path, tmp_path: Path) -> None:

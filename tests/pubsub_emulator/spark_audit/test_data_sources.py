@@ -98,7 +98,7 @@ def test_filters_leave_files_and_row_groups_out(history: Path) -> None:
     assert read(EqualTo(("number",), 10**6)) == (every, {})
 
 
-def test_a_flipped_byte_is_an_error_or_a_row_of_quarantine(
+def test_a_flipped_byte_is_an_error_or_a_row_of_read_errors(
     session: SparkSession, history: Path, tmp_path: Path
 ) -> None:
     damaged = tmp_path / "damaged"
@@ -108,12 +108,12 @@ def test_a_flipped_byte_is_an_error_or_a_row_of_quarantine(
     name = path.relative_to(damaged).as_posix()
     with pytest.raises(PySparkException, match=r"differs? from what was committed"):
         session.read.format("pubsub_history").load(str(damaged)).count()
-    reader = session.read.format("pubsub_history").option("faults", "quarantine")
+    reader = session.read.format("pubsub_history").option("mode", "DROPMALFORMED")
     whole = session.read.format("pubsub_history").load(str(history)).count()
     assert reader.load(str(damaged)).count() < whole
     (fault,) = (
         session.read.format("pubsub_history")
-        .option("table", "quarantine")
+        .option("table", "read_errors")
         .load(str(damaged))
         .collect()
     )
@@ -127,12 +127,12 @@ def test_a_flipped_byte_is_an_error_or_a_row_of_quarantine(
         (
             {"path": "h", "tabel": "blocks"},
             (
-                "pubsub_history has no option 'tabel'; it has chain, columns, faults, from,"
-                " maxBlocksPerTrigger, maxSegmentsPerTrigger, network, path, table"
+                "pubsub_history has no option 'tabel'; it has chain, columns, from,"
+                " maxBlocksPerTrigger, maxSegmentsPerTrigger, mode, network, path, table"
             ),
         ),
         ({"path": "h", "table": "block"}, "option table is 'block'; it can be relay_headers"),
-        ({"path": "h", "faults": "skip"}, "option faults is 'skip'; it can be fail, quarantine"),
+        ({"path": "h", "mode": "skip"}, "option mode is 'skip'; it can be failfast, dropmalformed"),
         (
             {"path": "h", "columns": "number,none"},
             "pubsub_history has no column 'none'; it has network, chain",

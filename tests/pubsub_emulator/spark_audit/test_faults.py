@@ -99,7 +99,7 @@ def test_a_damaged_row_group_costs_its_chain_and_segment_only(history: Path) -> 
     flip(history / entry.path, entry.row_groups[0].offset + 5)
     result = _audit(history)
     assert result.exit_code == 5
-    rows = list(result.results.rows(schema.QUARANTINE))
+    rows = list(result.results.rows(schema.READ_ERRORS))
     assert {(row["path"], row["chain"], row["segment"]) for row in rows} == {(entry.path, 2000, 1)}
     assert any("the row group differs" in row["error"] for row in rows)
     assert _statuses(result) == {
@@ -197,11 +197,11 @@ def test_a_node_that_no_manifest_lost_is_told_with_its_block(history: Path, tmp_
     segments = load(history)
     key = ("nodes", None)
     segments[2].parts[key] = [row for row in segments[2].parts[key] if row["number"] != 0]
-    rows = list(_audit(store(segments, tmp_path / "forged")).results.rows(schema.QUARANTINE))
+    rows = list(_audit(store(segments, tmp_path / "forged")).results.rows(schema.READ_ERRORS))
     assert any("proof node 0" in row["error"] and row["position"] is not None for row in rows)
 
 
-def test_an_unknown_schema_version_is_quarantined(history: Path) -> None:
+def test_an_unknown_schema_version_is_a_read_error(history: Path) -> None:
     entry = History.open(history).files(schema.BLOCKS)[0]
     later = replace(entry, version=9)
     said = "blocks version 9 is not known, only versions 2 to 8 are"
@@ -236,7 +236,7 @@ def test_a_damaged_manifest_is_named(
     assert any(fault.path == f"{COMMITS}/{path.name}" and reason in fault.error for fault in faults)
 
 
-def test_rows_of_an_unknown_chain_are_quarantined(history: Path, tmp_path: Path) -> None:
+def test_rows_of_an_unknown_chain_are_read_errors(history: Path, tmp_path: Path) -> None:
     """Blocks of a chain that no checkpoint starts cannot be judged, and stop nothing else."""
     segments = load(history)
     segments[0].parts["blocks", 4000] = [
@@ -246,7 +246,7 @@ def test_rows_of_an_unknown_chain_are_quarantined(history: Path, tmp_path: Path)
     assert result.exit_code == 5
     assert _statuses(result)[4000] == "not verified"
     assert _statuses(result)[2000] == "verified"
-    found = {row["error"] for row in result.results.rows(schema.QUARANTINE) if row["segment"] == 0}
+    found = {row["error"] for row in result.results.rows(schema.READ_ERRORS) if row["segment"] == 0}
     assert found == {"the segment's checkpoint is not in the history"}
 
 
@@ -262,7 +262,7 @@ def test_two_nodes_of_one_number_are_neither(
     result = _audit(store(segments, tmp_path / "forged"))
     assert result.exit_code == 5
     assert any(
-        "there are two nodes" in row["error"] for row in result.results.rows(schema.QUARANTINE)
+        "there are two nodes" in row["error"] for row in result.results.rows(schema.READ_ERRORS)
     )
     assert result.codes == whole.codes, "nobody is accused"
 
@@ -290,7 +290,7 @@ def test_a_damaged_file_of_any_table_is_named_and_no_audit_of_it_is_clean(
     assert result.exit_code in {3, 5}
     rows = [
         (row["chain"], row["segment"])
-        for row in result.results.rows(schema.QUARANTINE)
+        for row in result.results.rows(schema.READ_ERRORS)
         if row["path"] == entry.path
     ]
     assert len(rows) == len(set(rows)) > 0, "it is told once of each chain that lost something"
@@ -315,10 +315,10 @@ def test_a_segment_whose_manifest_is_damaged_is_nobodys_cheat(
     flip(path, path.stat().st_size // 2)
     result = _audit(history)
     assert result.exit_code in {3, 5}
-    assert {row["chain"] for row in result.results.rows(schema.QUARANTINE)} == {None}, (
+    assert {row["chain"] for row in result.results.rows(schema.READ_ERRORS)} == {None}, (
         "once for all chains"
     )
-    assert result.quarantined == 3, "the manifest, the segment, and what stands on it"
+    assert result.read_errors == 3, "the manifest, the segment, and what stands on it"
     assert {row["status"] for row in result.chains} == {"not verified"}
     assert set(result.codes) <= {*whole.codes, "UntrustedStart"}
 
@@ -337,7 +337,7 @@ def test_a_relay_parent_in_a_lost_segment_is_nobodys_cheat(tmp_path: Path) -> No
     DAMAGES["truncated"](next((tmp_path / "history" / COMMITS).glob("dev-00000002-*.json")))
     result = _audit(tmp_path / "history")
     assert not {"RelayRootMismatch", "RelayParentMismatch"} & result.codes.keys(), result.codes
-    found = [row["error"] for row in result.results.rows(schema.QUARANTINE)]
+    found = [row["error"] for row in result.results.rows(schema.READ_ERRORS)]
     assert "relay block 3 is not readable" in found
 
 
@@ -358,7 +358,7 @@ def test_a_file_of_a_later_schema_version_is_not_read(history: Path) -> None:
     rewrite_manifests(history, restate)
     result = _audit(history)
     errors = [
-        row["error"] for row in result.results.rows(schema.QUARANTINE) if row["network"] == "other"
+        row["error"] for row in result.results.rows(schema.READ_ERRORS) if row["network"] == "other"
     ]
     assert any(
         f"version '{later.version}' is not version {schema.BLOCKS.version}, the one known here"
@@ -388,7 +388,7 @@ def test_a_row_that_makes_no_candidate_ends_its_segment_only(
     store(segments, tmp_path / "history")
     result = _audit(tmp_path / "history")
     assert result.exit_code == 5, "there are findings, and not everything could be read (AU-7)"
-    rows = list(result.results.rows(schema.QUARANTINE))
+    rows = list(result.results.rows(schema.READ_ERRORS))
     assert any(reason in row["error"] for row in rows)
     assert {(row["chain"], row["segment"]) for row in rows} == {(SUBSCRIBER, 1)}
     assert {row["chain"] for row in result.chains if row["status"] == "verified"} == {
@@ -511,8 +511,8 @@ def test_a_senseless_checkpoint_costs_its_segment_and_nothing_else(
     assert result.exit_code in {3, 5}
     statuses = {row["chain"]: row["status"] for row in result.chains}
     assert statuses == {1000: "verified", 2000: "not verified", 2001: "verified", 2100: "verified"}
-    quarantined = list(result.results.rows(schema.QUARANTINE))
-    assert {(row["chain"], row["segment"]) for row in quarantined} == {(SUBSCRIBER, 1)}
+    read_errors = list(result.results.rows(schema.READ_ERRORS))
+    assert {(row["chain"], row["segment"]) for row in read_errors} == {(SUBSCRIBER, 1)}
     assert set(result.codes) <= {"SeamMismatch"}, "the seam is open, and no collator is accused"
 
 
@@ -659,8 +659,8 @@ def test_a_failure_of_the_machine_while_judging_is_not_kept(
 
     with monkeypatch.context() as patched:
         patched.setattr(check, "judge_block", fail)
-        assert _audit(history).quarantined
-    assert not _audit(history).quarantined
+        assert _audit(history).read_errors
+    assert not _audit(history).read_errors
 
 
 # The pool of processes, AU-14

@@ -125,7 +125,7 @@ async def test_au18_a_range_of_the_projects_own_node_is_fetched_audited_and_not_
     assert [row["segments"] for row in result.chains] == [
         len(History.open(tmp_path / "history").commits)
     ]
-    assert all(row["vouched"] for row in result.results.rows(schema.BLOCK_MEASURES))
+    assert all(row["relay_root_checked"] for row in result.results.rows(schema.BLOCK_MEASURES))
     assert [row["name"] for row in result.chains] == [called]
 
 
@@ -235,7 +235,7 @@ def test_au18_both_layouts_of_the_inherent_are_decoded_by_the_runtime_that_made_
     result = _audited(whole)
     assert (result.exit_code, [row["status"] for row in result.chains]) == (0, ["opened"])
     measures = list(result.results.rows(schema.BLOCK_MEASURES))
-    assert all(row["vouched"] for row in measures)
+    assert all(row["relay_root_checked"] for row in measures)
     assert {str(row["day"]) for row in measures} == {"2023-11-14"}
 
 
@@ -438,7 +438,7 @@ async def test_au18_without_a_relay_chain_roots_are_the_inherents_word(tmp_path:
     await _from_nodes(tmp_path / "out", [(real_chain(), None)])
     result = _audited(tmp_path / "out")
     assert result.exit_code == 0
-    assert not any(row["vouched"] for row in result.results.rows(schema.BLOCK_MEASURES))
+    assert not any(row["relay_root_checked"] for row in result.results.rows(schema.BLOCK_MEASURES))
 
 
 # Chunks

@@ -222,7 +222,7 @@ def test_a_manifest_repeated_under_another_name_is_a_fault_and_counts_once(
     result = _audit(history)
     assert result.exit_code in {3, 5}
     assert result.codes == whole.codes
-    found = [row["error"] for row in result.results.rows(schema.QUARANTINE)]
+    found = [row["error"] for row in result.results.rows(schema.READ_ERRORS)]
     assert found == [f"the manifest is not called what its content is, {path.name}"]
 
 
@@ -382,5 +382,5 @@ def test_a_link_out_of_the_history_is_not_followed(pristine: Path, tmp_path: Pat
     path.rename(outside)
     path.symlink_to(outside)
     result = _audit(history)
-    errors = [row["error"] for row in result.results.rows(schema.QUARANTINE)]
+    errors = [row["error"] for row in result.results.rows(schema.READ_ERRORS)]
     assert any("leads out of" in error for error in errors)

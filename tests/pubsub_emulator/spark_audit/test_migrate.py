@@ -176,7 +176,7 @@ def test_au15_candidates_of_version_0_3_0_are_migrated_and_not_judged(
     assert migrate(path).head == History.open(due).head
     found = audit(path, tmp_path / "audit", engine="python")
     assert found.digest == audit(due, tmp_path / "other", engine="python").digest
-    said = [row["error"] for row in Results.open(found.out).rows(schema.QUARANTINE)]
+    said = [row["error"] for row in Results.open(found.out).rows(schema.READ_ERRORS)]
     assert any("no parent_head: it was written by version 0.3.0 or older" in each for each in said)
 
 
@@ -188,7 +188,7 @@ def test_au15_the_layout_of_a_history_is_in_no_digest(
     _outdate(path, manifest.BY_CHAIN)
     old = audit(path, tmp_path / "old", engine="python")
     assert (old.digest, old.codes, old.exit_code) == (new.digest, new.codes, new.exit_code)
-    assert old.quarantined == 0
+    assert old.read_errors == 0
 
 
 def test_au15_a_history_that_went_on_in_the_present_format_is_migrated_whole(

@@ -83,7 +83,7 @@ def test_au15_a_name_is_in_no_digest(history: Path, tmp_path: Path) -> None:
     assert (SUBSCRIBER, "first") in ask(tmp_path / "audit", QUESTION).rows
 
 
-def test_au5_a_damaged_file_of_names_is_quarantined_and_the_rest_is_audited(
+def test_au5_a_damaged_file_of_names_is_a_read_error_and_the_rest_is_audited(
     history: Path, tmp_path: Path
 ) -> None:
     path = history / names_path("dev")
@@ -92,7 +92,7 @@ def test_au5_a_damaged_file_of_names_is_quarantined_and_the_rest_is_audited(
     result = audit(history, tmp_path / "audit", engine="python")
     assert result.exit_code == 3
     assert {row["status"] for row in result.chains} == {"verified"}
-    assert [row["path"] for row in result.results.rows(schema.QUARANTINE)] == [names_path("dev")]
+    assert [row["path"] for row in result.results.rows(schema.READ_ERRORS)] == [names_path("dev")]
     path.unlink()
     assert audit(history, tmp_path / "audit", engine="python").exit_code == 0
 

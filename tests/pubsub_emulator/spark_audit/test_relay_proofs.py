@@ -241,7 +241,7 @@ def test_a_proof_without_a_key_that_every_parachain_reads_is_reported(tmp_path: 
     )
 
 
-def test_a_node_under_a_wrong_name_is_quarantined(tmp_path: Path) -> None:
+def test_a_node_under_a_wrong_name_is_a_read_error(tmp_path: Path) -> None:
     def rename(_row: dict[str, Any], nodes: list[dict[str, Any]]) -> None:
         nodes[0]["data"] += b"\x00"
 
@@ -249,7 +249,7 @@ def test_a_node_under_a_wrong_name_is_quarantined(tmp_path: Path) -> None:
     result = audit(tmp_path / "history", tmp_path / "out", engine="python")
     assert result.exit_code == 3
     assert any(
-        "does not have that hash" in row["error"] for row in result.results.rows(schema.QUARANTINE)
+        "does not have that hash" in row["error"] for row in result.results.rows(schema.READ_ERRORS)
     )
 
 

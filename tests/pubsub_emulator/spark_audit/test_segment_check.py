@@ -253,7 +253,7 @@ def test_a_checkpoint_without_the_root_of_its_header_starts_nothing(tmp_path: Pa
 
     result = _run(tmp_path, checkpoints=forge)
     assert result.exit_code == 5, "the seam before it is broken too"
-    errors = [row["error"] for row in result.results.rows(schema.QUARANTINE)]
+    errors = [row["error"] for row in result.results.rows(schema.READ_ERRORS)]
     assert errors == ["the checkpoint's state does not have the root that its header commits to"]
 
 
@@ -335,7 +335,7 @@ def test_nd35_a_history_with_extrinsics_is_verified_but_for_those_that_were_forg
     )
 
 
-def test_nd35_without_a_library_a_history_is_quarantined_and_nobody_accused(
+def test_nd35_without_a_library_a_history_is_a_read_error_and_nobody_accused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, _, _ = recorded(tmp_path / "history", 3)
@@ -349,7 +349,7 @@ def test_nd35_without_a_library_a_history_is_quarantined_and_nobody_accused(
     assert result.codes == {}
     assert any(
         "is not here" in row["error"]
-        for row in Results.open(tmp_path / "out").rows(schema.QUARANTINE)
+        for row in Results.open(tmp_path / "out").rows(schema.READ_ERRORS)
     )
 
 

@@ -37,7 +37,7 @@ def _publisher(at: int, publisher: int, size: int) -> Row:
         "publisher": publisher,
         "value_bytes": size,
     }
-    return row | {"unchanged": False, "complete": True}
+    return row | {"unchanged": False, "resolved": True}
 
 
 def _sizes(blocks: list[Row], publishers: list[Row]) -> dict[tuple[str, str, str], Row]:
@@ -96,7 +96,7 @@ def test_sizes_are_what_counting_by_hand_gives(
     for name, values in expected.items():
         row = sizes[name]
         count = len(values)
-        assert (row["count"], row["total"], row["least"], row["most"]) == (
+        assert (row["count"], row["total"], row["min"], row["max"]) == (
             count,
             sum(values),
             values[0],
@@ -117,7 +117,7 @@ def test_the_nearest_rank_is_the_least_that_covers_the_share(count: int, percent
 def test_a_chain_is_known_by_its_percentiles() -> None:
     blocks = [block(at, proof_bytes=10 * at) for at in range(101)]
     row = _sizes(blocks, [])["chain", "", "proof_bytes"]
-    assert [row[name] for name in ("least", "p50", "p90", "p99", "most")] == [
+    assert [row[name] for name in ("min", "p50", "p90", "p99", "max")] == [
         0,
         500,
         900,
@@ -199,8 +199,8 @@ def test_entries_expired_when_judged_are_reported_by_block() -> None:
 
 
 def test_a_publisher_not_served_while_the_budget_runs_out_starves() -> None:
-    served = {"publisher": 1, "complete": True, "unchanged": False}
-    waiting = {"publisher": 2, "complete": False, "unchanged": False}
+    served = {"publisher": 1, "resolved": True, "unchanged": False}
+    waiting = {"publisher": 2, "resolved": False, "unchanged": False}
     rows = [_block(at, stopped=True) for at in range(3)]
     assert _codes(rows, {at: [served, waiting] for at in range(3)})[:1] == ["AlwaysAtBudget"]
     assert "Starvation" in _codes(rows[:2], {0: [served, waiting], 1: [served]})

@@ -65,7 +65,7 @@ def test_every_row_is_the_plain_paths_however_the_work_is_cut(  # noqa: PLR0917 
         plain.chains,
     )
     assert seen[-1].done == seen[-1].total
-    assert plain.quarantined == 1
+    assert plain.read_errors == 1
     assert plain.codes.keys() >= {
         "OmittedBelowBudget",
         "UnusedNodes",

@@ -111,7 +111,7 @@ def test_a_lost_object_is_named_and_one_that_changed_is_judged_again(bucket: str
     place.remove(entry.path)
     lost = audit(address, f"{bucket}/two/audit", engine="python")
     assert lost.exit_code == 3
-    assert entry.path in {row["path"] for row in lost.results.rows(schema.QUARANTINE)}
+    assert entry.path in {row["path"] for row in lost.results.rows(schema.READ_ERRORS)}
     place.put(entry.path, kept)
     assert audit(address, f"{bucket}/two/audit", engine="python").digest == first.digest
 

@@ -242,7 +242,7 @@ def test_a_log_that_cannot_be_continued_is_refused_and_left_alone(
 
 def test_a_table_without_rows_has_a_file_that_every_engine_reads(grown: Path) -> None:
     result = Results.open(grown / "audit")
-    for name in ("proof_parts", "quarantine"):
+    for name in ("proof_parts", "read_errors"):
         (path,) = [str(grown / "audit" / each) for each in result.tables()[name]]
         assert (
             pl.read_parquet(path).height

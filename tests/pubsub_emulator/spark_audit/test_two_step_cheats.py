@@ -145,7 +145,7 @@ def test_runs_and_publishers_stay_bounded(monkeypatch: pytest.MonkeyPatch) -> No
         row = _seal(at, at, at, author=at)
         row |= {"status": "included", "verdict": None, "relay_lag": 5, "stopped": True}
         rows.append(row | {"budget": 10, "used": 1, "expired_valid": 0, "relay_parent": at})
-    met = {"publisher": 0, "complete": False, "unchanged": False}
+    met = {"publisher": 0, "resolved": False, "unchanged": False}
     found = list(memory.add(rows, lambda _s, at: [{**met, "publisher": at}], lambda _s, _p: None))
     assert len(memory.runs) <= 64
     assert len(memory.known) <= 64

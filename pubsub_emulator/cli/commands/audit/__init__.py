@@ -17,8 +17,8 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
         " out/demo/history --out out/audit --engine python\n  pubsub audit s3://bucket/history"
         " --out s3://bucket/audit --master spark://127.0.0.1:7077\n  pubsub audit"
         " out/growing/history --out out/audit --follow --fail-on error\n\n\b\nExit codes:\n  0"
-        " clean, 1 findings, 2 usage, 3 quarantined or incomplete, 4 infrastructure,\n  5 findings,"
-        " and quarantined or incomplete\n"
+        " clean, 1 findings, 2 usage, 3 read errors or incomplete, 4 infrastructure,\n  5 findings,"
+        " and read errors or incomplete\n"
     ),
 )
 @click.argument("history", type=options.HISTORY)

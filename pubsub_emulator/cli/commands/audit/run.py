@@ -118,7 +118,7 @@ def run_audit(request: AuditOptions, *, growing: bool = False, report: bool = Fa
         say(f"pubsub: {failure}", aside=True)
         return Result({"error": str(failure), "exit_code": failure.exit_code}, failure.exit_code)
     show_audit(result)
-    if result.quarantined:
+    if result.read_errors:
         show_faults(result, request)
     if result.uncommitted:
         say("", uncommitted(result.uncommitted))
@@ -169,7 +169,7 @@ def _turn(result: AuditResult) -> str:
     return (
         f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {result.units_judged} units judged, "
         f"{_judged(result.judged, result.candidates)} candidates judged in all, {found} findings, "
-        f"{result.quarantined} quarantined, {result.uncommitted} uncommitted files, digest"
+        f"{result.read_errors} read errors, {result.uncommitted} uncommitted files, digest"
         f" 0x{result.digest[:16]}…"
     )
 
@@ -185,7 +185,7 @@ def document(result: AuditResult, out: str | Path) -> dict[str, object]:
     }
     units = {"judged": result.units_judged, "known": result.units_skipped}
     found = {
-        "quarantined": result.quarantined,
+        "read_errors": result.read_errors,
         "uncommitted_files": result.uncommitted,
         "findings": result.findings,
         "codes": result.codes,
@@ -207,7 +207,7 @@ def written(out: str | Path) -> Iterable[tuple[str, str]]:
     return (
         (
             f"{out}/run_report.json",
-            "what was done, found and quarantined, and which files hold the tables",
+            "what was done, found and not readable, and which files hold the tables",
         ),
         (
             f"{out}/{TABLES}",
@@ -264,7 +264,7 @@ def _judged(judged: int, candidates: int) -> str | int:
 def show_faults(result: AuditResult, request: AuditOptions) -> None:
     """Name what could not be read or judged, damaged files first, and say how to go on."""
     rows = sorted(
-        result.results.rows(schema.QUARANTINE), key=lambda row: row["position"] is not None
+        result.results.rows(schema.READ_ERRORS), key=lambda row: row["position"] is not None
     )
     say("", f"{counted(len(rows), 'place')} of the history could not be read or judged:")
     for row in rows[:MOST_FAULTS]:

@@ -66,7 +66,7 @@ class AuditSource(OfHistory):
     def rows(self, part: Task | Sequence[Fault]) -> Iterator[pa.Table]:
         """Yield the rows of a segment. Raises `OSError`."""
         if not isinstance(part, Task):
-            yield from self._quarantined(part)
+            yield from self._read_errors(part)
             return
         place = {"network": part.network, "segment": part.segment}
         if self.table == SEGMENTS and set(self.columns.names) <= set(_KNOWN.names):
@@ -85,7 +85,7 @@ class AuditSource(OfHistory):
                 )
             else:
                 yield FOUND[self.table].arrow(found.tables()[FOUND[self.table]])
-        yield from self._quarantined(shared.faults)
+        yield from self._read_errors(shared.faults)
 
     def cut(
         self, commits: Sequence[Commit], faults: Sequence[Fault], start: Mapping[str, int]
@@ -105,14 +105,14 @@ class AuditSource(OfHistory):
                 parts.append(replace(task, chains=tuple(chains)))
         return partitions_of(parts)
 
-    def _quarantined(self, faults: Sequence[Fault]) -> Iterator[pa.Table]:
-        """Yield faults as rows of `quarantine`, or of `segments` with incomplete segments."""
+    def _read_errors(self, faults: Sequence[Fault]) -> Iterator[pa.Table]:
+        """Yield faults as rows of `read_errors`, or of `segments` with incomplete segments."""
         rows = [fault.row() for fault in faults]
-        if rows and self.table == schema.QUARANTINE.name:
-            yield schema.QUARANTINE.arrow(rows)
+        if rows and self.table == schema.READ_ERRORS.name:
+            yield schema.READ_ERRORS.arrow(rows)
         for row in rows if self.table == SEGMENTS else ():
             scalars = {name: row.get(name) for name in _SCALARS.names} | {"complete": False}
-            yield _nested(scalars, {schema.QUARANTINE: [row]})
+            yield _nested(scalars, {schema.READ_ERRORS: [row]})
 
 
 def _nested(scalars: Mapping[str, object], tables: Mapping[Table, list[Row]]) -> pa.Table:

@@ -39,8 +39,11 @@ from pubsub_emulator.spark_audit.spark.sources.common import (
     partitions_of,
 )
 
-TABLES: Final = {**HISTORY_TABLES, schema.QUARANTINE.name: schema.QUARANTINE}
+TABLES: Final = {**HISTORY_TABLES, schema.READ_ERRORS.name: schema.READ_ERRORS}
 """The tables that can be read: those of a history, and the faults met while reading."""
+_FAIL: Final = "failfast"
+_DROP: Final = "dropmalformed"
+"""What to do with data that cannot be read: the modes of Spark's own file sources."""
 PARTITION_BYTES: Final = 16 * 1_048_576
 """Bytes of files that are read together as one partition."""
 
@@ -191,46 +194,46 @@ class OfHistory(Source):
 
 
 class HistorySource(OfHistory):
-    """A reader of a history. Options: `path`, `table` (default `blocks`), `faults`, `columns`.
+    """A reader of a history. Options: `path`, `table` (default `blocks`), `mode`, `columns`.
 
-    With `faults` `fail` (the default), data that cannot be read raises an error. With `quarantine`
-    it is left out, and is a row of the table `quarantine` of this source. A stream has every
-    segment once.
+    With `mode` `failfast` (the default), data that cannot be read raises an error. With
+    `dropmalformed` it is left out, and is a row of the table `read_errors` of this source. A stream
+    has every segment once.
 
     Filters on network, chain and segment leave files out. Filters on block numbers and other whole
     numbers leave row groups out. A partition is some files, or the faults of manifests.
     """
 
     format = "pubsub_history"
-    known = (*OfHistory.known, "table", "faults")
+    known = (*OfHistory.known, "table", "mode")
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
         self.table = self.choice("table", TABLES, schema.BLOCKS.name)
-        self.fails = self.choice("faults", ("fail", "quarantine"), "fail") == "fail"
+        self.fails = self.choice("mode", (_FAIL, _DROP), _FAIL) == _FAIL
         self.columns = self.chosen(TABLES[self.table].wider.schema)
 
     def rows(self, part: tuple[list[FileEntry], Sequence[Fault]]) -> Iterator[pa.Table]:
         """Yield the rows of some files.
 
-        Raises `SourceError` for data that cannot be read, unless it is quarantined.
+        Raises `SourceError` for data that cannot be read, unless it is to be left out.
         """
         entries, faults = part[0], list(part[1])
-        filters = () if self.table == schema.QUARANTINE.name else self.filters
+        filters = () if self.table == schema.READ_ERRORS.name else self.filters
         for entry in entries:
             for unit in read_file(
                 self.root, entry, partial(may_match, filters) if filters else None
             ):
                 if isinstance(unit, Fault):
                     faults.append(unit)
-                elif self.table != schema.QUARANTINE.name:
+                elif self.table != schema.READ_ERRORS.name:
                     yield self._of_chains(unit)
-        if self.table == schema.QUARANTINE.name:
-            yield schema.QUARANTINE.arrow([fault.row() for fault in faults])
+        if self.table == schema.READ_ERRORS.name:
+            yield schema.READ_ERRORS.arrow([fault.row() for fault in faults])
         elif faults and self.fails:
             said = f"{self.root}/{faults[0].path}: {faults[0].error}"
             raise SourceError(
-                f"{said} (with faults=quarantine it is left out, and a row of the table quarantine)"
+                f"{said} (with mode={_DROP} it is left out, and a row of the table read_errors)"
             )
 
     def _of_chains(self, rows: pa.Table) -> pa.Table:
@@ -250,7 +253,7 @@ class HistorySource(OfHistory):
         for entry in (entry for commit in commits for entry in commit.files):
             place = {name: (getattr(entry, name),) * 2 for name in ("network", "chain", "segment")}
             if (
-                self.table not in {entry.table, schema.QUARANTINE.name}
+                self.table not in {entry.table, schema.READ_ERRORS.name}
                 or not self.fits({"chain": entry.chain})
                 or not may_match(self.filters, place)
             ):

@@ -199,7 +199,7 @@ def test_hostile_names_stay_text_and_inside_the_window(
     tables = {
         schema.CHAINS: [chain(network=name, status="not verified", reasons=[name])],
         schema.FINDINGS: [finding(network=name, detail=name, code=name, collator=bytes(32))],
-        schema.QUARANTINE: [unread(path=name, error=name, network=name)],
+        schema.READ_ERRORS: [unread(path=name, error=name, network=name)],
     }
     audit = forge(tmp_path / "audit", tables)
     (tmp_path / "out").mkdir()

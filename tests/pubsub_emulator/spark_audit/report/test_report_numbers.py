@@ -130,7 +130,7 @@ def test_small_publishers_are_added_up_and_not_left_out(tmp_path: Path) -> None:
             "publisher": at,
             "value_bytes": at,
         }
-        | {"unchanged": False, "complete": True, "delays": []}
+        | {"unchanged": False, "resolved": True, "delays": []}
         for at in range(1, 101)
     ]
     blocks = [block(1, proof_bytes=5050 + 9)]
@@ -176,7 +176,7 @@ def test_delays_are_exact_whatever_the_bars(tmp_path: Path) -> None:
         "chain": 1,
         "publisher": 7,
         "unchanged": False,
-        "complete": True,
+        "resolved": True,
         "delays": held,
     }
     tables = {
@@ -219,7 +219,7 @@ def test_collators_answer_for_what_the_tables_say(reported: Reported) -> None:
 
 
 def test_what_could_not_be_read_is_told(reported: Reported) -> None:
-    assert list(unread(reported.results).units) == list(reported.results.rows(schema.QUARANTINE))
+    assert list(unread(reported.results).units) == list(reported.results.rows(schema.READ_ERRORS))
     assert len(unread(reported.results).units) == 1
 
 

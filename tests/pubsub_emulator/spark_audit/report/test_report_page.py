@@ -132,7 +132,7 @@ def test_an_audit_that_could_read_nothing_says_so_first(tmp_path: Path) -> None:
         unread(path=f"blocks/{at:03}.parquet", error="a flipped bit", row_group=at)
         for at in range(250)
     ]
-    page = _page(forge(tmp_path / "audit", {schema.QUARANTINE: rows}), tmp_path / "out")
+    page = _page(forge(tmp_path / "audit", {schema.READ_ERRORS: rows}), tmp_path / "out")
     assert "There was no chain to audit." in page
     assert "250 units could not be read or judged and are in quarantine." in page
     assert page.count("a flipped bit") == 200
