@@ -634,8 +634,8 @@ BLOCK_MEASURES: Final = Table(
         _optional(
             "block_time",
             MILLISECONDS,
-            "when it was judged, by the relay chain's slot of 6 seconds; of an imported block its"
-            " own word",
+            "when it was judged: 6 seconds for each relay block since 2026-01-01 00:00 UTC, since"
+            " emulated networks have no clock; of an imported block its own word",
         ),
         _optional("day", DAY, "of `block_time`, UTC"),
         Column("status", TEXT, "as recorded: `included`, `rejected`, `imported`"),
@@ -643,6 +643,7 @@ BLOCK_MEASURES: Final = Table(
         Column("judged", pa.bool_(), "whether this audit executed or opened it"),
         _optional("slot", U64, _CLAIMED_SLOT),
         _optional("collator", HASH, "Ed25519 key whose turn the slot is"),
+        _optional("slot_now", U64, "slot that it might not exceed when it was judged"),
         _optional("sealed", pa.bool_(), "whether that key made the seal, whatever else is wrong"),
         Column("relay_parent", INT, "relay block number that the inherent claims"),
         Column(

@@ -19,10 +19,16 @@ from pubsub_emulator.spark_audit.history.rows import (
     messages_of,
 )
 
-SLOT_DURATION: Final = timedelta(seconds=6)
-"""The duration of a slot of the relay chain."""
-_LAST_SLOT: Final = (datetime(9999, 12, 31, tzinfo=UTC) - EPOCH) // SLOT_DURATION
-"""The last slot whose time Python's `datetime` can express. A claimed slot may be any number."""
+START: Final = datetime(2026, 1, 1, tzinfo=UTC)
+"""The time of relay block 0 of an emulated network.
+
+A history does not have the relay chain's clock, and slots of parachains do not tell the time: their
+number in a relay block depends on the number of collators.
+"""
+RELAY_BLOCK_DURATION: Final = timedelta(seconds=6)
+"""The time between two relay blocks."""
+LAST_SLOT: Final = (datetime(9999, 12, 31, tzinfo=UTC) - EPOCH) // RELAY_BLOCK_DURATION
+"""The last slot that measures state. A claimed slot may be any number."""
 
 _SAME: Final = (*BLOCK_PLACE, "status", "verdict", "slot", "collator", "relay_parent", "max_pov")
 """Columns that `block_measures` takes from `blocks` unchanged."""
@@ -50,6 +56,8 @@ def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
     out["judged"] = judged
     out["block_time"] = time = _block_time(row)
     out["day"] = None if time is None else time.date()
+    slot_now = row["slot_now"]
+    out["slot_now"] = None if slot_now is None or slot_now > LAST_SLOT else slot_now
     out["relay_root_checked"] = row["status"] != "imported"
     out["relay_lag"] = (
         None if row["included_at"] is None else row["included_at"] - row["relay_parent"]
@@ -70,14 +78,14 @@ def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
 def _block_time(row: Row) -> datetime | None:
     """Return when a block was judged, as far as it is known.
 
-    For a candidate, it is the time of the relay block's slot. For an imported block, it is the time
-    that the block itself states.
+    For a candidate, it is the time of the relay block in which it was judged. For an imported
+    block, it is the time that the block itself states.
     """
     if row["status"] == "imported":
         stored: datetime | None = row.get("block_time")
         return stored
-    slot = row["slot_now"]
-    return None if slot is None or slot > _LAST_SLOT else EPOCH + slot * SLOT_DURATION
+    number = row["included_at"]
+    return None if number is None else START + number * RELAY_BLOCK_DURATION
 
 
 def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from pubsub_emulator.spark_audit.history.row import EPOCH, Kept, Row
+from pubsub_emulator.spark_audit.history.row import Kept, Row
 from pubsub_emulator.spark_audit.history.rows import BLOCK_PLACE
 from pubsub_emulator.spark_audit.judge import findings
 from pubsub_emulator.spark_audit.judge.evidence import (
@@ -21,12 +21,11 @@ from pubsub_emulator.spark_audit.judge.evidence import (
     hexed,
 )
 from pubsub_emulator.spark_audit.judge.findings import Severity, Thresholds, finding_row
-from pubsub_emulator.spark_audit.judge.measures import SLOT_DURATION
 
 HABIT_COLUMNS: Final = (
     *(
         *BLOCK_PLACE,
-        "block_time",
+        "slot_now",
         "status",
         "verdict",
         "judged",
@@ -197,8 +196,8 @@ class HabitMemory:
         counts, which is never in the future.
         """
         known = self.slot_now
-        if row["block_time"] is not None:
-            known = max(known, (row["block_time"] - EPOCH) // SLOT_DURATION)
+        if row["slot_now"] is not None:
+            known = max(known, row["slot_now"])
         elif row["slot"] is not None and row["status"] == "included" and row["verdict"] is None:
             known = max(known, row["slot"])
         if known == self.slot_now:

@@ -40,6 +40,11 @@ _CAUSE: Final = re.compile(r"(: )?(Caused by: )?[\w.$]*(Exception|Error): \S")
 """A line of a Java or Python traceback that names an error."""
 _PY4J: Final = ("java_gateway", "clientserver")
 """Modules of py4j that write to the root logger."""
+_YARN_LIMITS: Final = {
+    "spark.hadoop.yarn.resourcemanager.connect.max-wait.ms": "12000",
+    "spark.hadoop.yarn.resourcemanager.connect.retry-interval.ms": "2000",
+}
+"""How long YARN's client looks for a resource manager. Its default is a quarter of an hour."""
 _SHIPPED: Final = ("spark.archives", "spark.submit.pyFiles", "spark.yarn.dist.archives")
 """Settings by which a user of `spark-submit` ships packages; see `ship`."""
 
@@ -84,7 +89,7 @@ def start_context(
             conf = SparkConf()
         conf.setMaster(url)
         conf.setAppName(name)
-        for key, value in _settings(local=local, light=light).items():
+        for key, value in settings(url, light=light).items():
             conf.setIfMissing(key, value)
         context = SparkContext.getOrCreate(conf)
         context.setLogLevel("ERROR")
@@ -147,17 +152,21 @@ def _with_retries(url: str) -> str:
     return url if found is None else f"local[{found.group(1) or '1'},{ATTEMPTS}]"
 
 
-def _settings(*, local: bool, light: bool) -> dict[str, str]:
-    """Return default settings, which a user's configuration overrides."""
-    settings = {"spark.ui.enabled": str(not local).lower(), "spark.ui.showConsoleProgress": "false"}
-    settings |= {"spark.python.worker.reuse": "true", "spark.log.level": "ERROR"}
+def settings(master: str, *, light: bool) -> dict[str, str]:
+    """Return default settings for a master, which a user's configuration overrides."""
+    local = master.startswith("local")
+    found = {
+        "spark.ui.enabled": str(not local).lower(),
+        "spark.ui.showConsoleProgress": "false",
+        "spark.python.worker.reuse": "true",
+        "spark.log.level": "ERROR",
+    }
     if local:
-        return {
-            **settings,
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-        }
-    return {**settings, "spark.executor.extraJavaOptions": LIGHT_JVM} if light else settings
+        found["spark.driver.host"] = "127.0.0.1"
+        found["spark.driver.bindAddress"] = "127.0.0.1"
+    elif light:
+        found["spark.executor.extraJavaOptions"] = LIGHT_JVM
+    return found | _YARN_LIMITS if master == "yarn" else found
 
 
 def _share_sources() -> None:

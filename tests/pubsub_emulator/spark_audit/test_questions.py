@@ -7,6 +7,7 @@ import re
 import shutil
 from datetime import date, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -331,3 +332,14 @@ def test_a_folder_around_a_history_and_a_history_for_an_audit_are_told(history: 
         ResultError, match=r"no run_report\.json; do you mean the folder `history` in it\?$"
     ):
         ask(history.parent, "SELECT 1")
+
+
+def test_simulated_blocks_have_days_of_2026(asked: AuditResult) -> None:
+    sql = (
+        "SELECT number, block_time, day FROM block_measures WHERE status = 'included'"
+        " AND chain = 2000 ORDER BY number"
+    )
+    rows = ask(asked.out, sql).rows
+    times: list[Any] = [time for _, time, _ in rows]
+    assert {day for _, _, day in rows} == {date(2026, 1, 1)}
+    assert min(after - before for before, after in pairwise(times)) >= timedelta(seconds=6)

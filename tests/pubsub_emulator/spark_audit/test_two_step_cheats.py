@@ -4,7 +4,6 @@ bounded, whatever candidates claim.
 
 import json
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from support.forged_report import block
 from support.two_step_cheats import ALL, FAR, SHAPES, campaign
 
-from pubsub_emulator.spark_audit.history.row import EPOCH
 from pubsub_emulator.spark_audit.judge import patterns
 from pubsub_emulator.spark_audit.judge.findings import Thresholds
 from pubsub_emulator.spark_audit.judge.patterns import MOST_SEALS, SLOT_WINDOW, HabitMemory
@@ -48,7 +46,7 @@ Row = dict[str, Any]
 def _seal(at: int, slot_now: int, slot: int, author: int = 1, name: int | None = None) -> Row:
     """A refused candidate that is sealed for a slot."""
     figures = {"slot": slot, "collator": author.to_bytes(32, "big"), "sealed": True}
-    times = {"block_time": EPOCH + timedelta(seconds=6 * slot_now)}
+    times = {"slot_now": slot_now}
     hashed = (at if name is None else name).to_bytes(32, "big")
     return block(
         at, block=hashed, status="rejected", verdict="BadSeal", judged=True, **figures, **times
