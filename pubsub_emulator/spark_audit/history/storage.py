@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, Final, TypeVar
+from typing import IO, Final, TypeVar
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -36,15 +36,11 @@ from pubsub_emulator.spark_audit.history.address import (
     is_remote,
     local_path,
 )
-from pubsub_emulator.spark_audit.history.exclusive import creator
 
-_MOST_HELD: Final = 32 * 1_048_576
+MOST_HELD: Final = 32 * 1_048_576
 """Bytes of files that a store may hold in memory for a task."""
 _REQUESTS: Final = 16
 """Requests to a server that may be under way at the same time."""
-_RETRY_SECONDS: Final = 15
-"""Seconds for which a request to Google's storage is repeated. Arrow's default is a quarter of an
-hour, during which it cannot be interrupted."""
 
 
 T = TypeVar("T")
@@ -61,6 +57,8 @@ class Stamp:
     """The last change, in nanoseconds since 1970."""
 
 
+Held = dict[str, bytes]
+"""Contents of files by path."""
 Seen = tuple[str, int, int]
 """A file in a folder: its name, its size, and its time as in `Stamp`."""
 
@@ -312,14 +310,20 @@ class RefusedFile(OSError):
 
 
 class RemoteStore(Store):
-    """A place in an object store or on Hadoop, by `pyarrow.fs`."""
+    """The base of places that other machines serve."""
 
-    def __init__(self, uri: str, system: fs.FileSystem, base: str) -> None:
+    def __init__(self, uri: str, held: Held | None = None) -> None:
         self.uri = uri
-        self._fs = system
-        self._base = base.rstrip("/")
-        self._held: dict[str, bytes] | None = None
-        self._create = creator(uri)
+        self._held = held
+
+    @property
+    def holds(self) -> bool:
+        """Whether the store keeps small files that were read in memory."""
+        return self._held is not None
+
+    @abstractmethod
+    def fetch(self, path: str) -> IO[bytes]:
+        """Open a file. If it can be held, it is better read with one request. Raises `OSError`."""
 
     def open(self, path: str) -> IO[bytes]:
         """Open a file.
@@ -330,31 +334,48 @@ class RemoteStore(Store):
         held = self._held
         if held is not None and path in held:
             return io.BytesIO(held[path])
-        with _plain_errors(path):
-            file: Any = self._fs.open_input_file(self._full(path))
-            if held is None or file.size() > _MOST_HELD:
-                return file  # type: ignore[no-any-return]  # pyarrow has no types
-            with file:
-                data: bytes = file.read()
-        if sum(map(len, held.values())) + len(data) > _MOST_HELD:
+        file = self.fetch(path)
+        if held is None:
+            return file
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        if size > MOST_HELD:
+            return file
+        with file:
+            data = file.read()
+        if sum(map(len, held.values())) + len(data) > MOST_HELD:
             # The simplest way to stay within the bound.
             held.clear()
         held[path] = data
         return io.BytesIO(data)
-
-    def holding(self, held: Mapping[str, bytes] | None = None) -> Store:
-        """Return the same place with its own memory of files that were read."""
-        out = RemoteStore(self.uri, self._fs, self._base)
-        out._held = dict(held or {})
-        return out
 
     def each(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield the result of `work` for each item, in order, with several requests at a time."""
         with ThreadPoolExecutor(_REQUESTS) as threads:
             yield from threads.map(work, items)
 
+
+class HadoopStore(RemoteStore):
+    """A place on Hadoop, by `pyarrow.fs`."""
+
+    def __init__(
+        self, uri: str, system: fs.FileSystem, base: str, held: Held | None = None
+    ) -> None:
+        super().__init__(uri, held)
+        self._fs = system
+        self._base = base.rstrip("/")
+
+    def holding(self, held: Mapping[str, bytes] | None = None) -> Store:
+        """Return the same place with its own memory of files that were read."""
+        return HadoopStore(self.uri, self._fs, self._base, dict(held or {}))
+
+    def fetch(self, path: str) -> IO[bytes]:
+        """Open a file."""
+        with _plain_errors(path):
+            return self._fs.open_input_file(self._full(path))  # type: ignore[no-any-return]  # pyarrow has no types
+
     def clear(self, folder: str) -> None:
-        """Remove all files below a folder, a thousand with each request."""
+        """Remove all files below a folder."""
         with _plain_errors(folder):
             self._fs.delete_dir_contents(self._full(folder), missing_dir_ok=True)
 
@@ -385,32 +406,24 @@ class RemoteStore(Store):
         return sorted(info.base_name for info in found if info.type == fs.FileType.File)
 
     def put_new(self, path: str, data: bytes) -> bool:
-        """Upload a file on the condition that it does not exist.
+        """Upload a file unless it exists, which is tested before.
 
-        Hadoop knows no such condition: there, another writer between the test and the upload is not
-        noticed.
+        Hadoop knows no such condition. Another writer between test and upload is not noticed.
         """
-        return self.put_same(path, data) if self._create is None else self._create(path, data)
-
-    def put_same(self, path: str, data: bytes) -> bool:
-        """Upload a file unless it exists, which is tested before."""
         with (
             contextlib.suppress(FileNotFoundError),
             _plain_errors(path),
             self._fs.open_input_file(self._full(path)),
         ):
-            # Opening takes one request. Asking for size and time takes more, since it also looks
-            # for a folder of that name.
             return False
         self.put(path, data)
         return True
 
     def put(self, path: str, data: bytes) -> None:
-        """Upload a file. It exists, complete, when the upload ends."""
+        """Upload a file. It exists, whole, when the upload ends."""
         full = self._full(path)
         with _plain_errors(path):
-            if not isinstance(self._fs, fs.S3FileSystem):
-                self._fs.create_dir(full.rsplit("/", 1)[0], recursive=True)
+            self._fs.create_dir(full.rsplit("/", 1)[0], recursive=True)
             with self._fs.open_output_stream(full) as stream:
                 stream.write(data)
 
@@ -445,36 +458,16 @@ def open_store(address: Address | Store) -> Store:
 @lru_cache(maxsize=16)
 def _remote(uri: str) -> RemoteStore:
     """Connect to a remote place, once for each URI in a process."""
-    parts = urlsplit(uri)
+    # obstore is an extra, and takes time to import.
+    objects = import_module("pubsub_emulator.spark_audit.history.object_store")
+    if urlsplit(uri).scheme in objects.SCHEMES:
+        connected: RemoteStore = objects.ObjectStore.connect(uri)
+        return connected
     try:
-        if parts.scheme in {"s3", "s3a"}:
-            return RemoteStore(uri, _s3(), f"{parts.netloc}{parts.path}")
-        limit = f"?retry_limit_seconds={_RETRY_SECONDS}" if parts.scheme in {"gs", "gcs"} else ""
-        system, base = fs.FileSystem.from_uri(uri + limit)
+        system, base = fs.FileSystem.from_uri(uri)
     except (pa.ArrowException, OSError) as error:
         raise StorageError(f"{uri}: {str(error).splitlines()[0]}") from None
-    return RemoteStore(uri, system, base)
-
-
-def _s3() -> fs.S3FileSystem:
-    """Return S3 as the environment configures it.
-
-    Endpoint and region come from the variables that AWS's own tools read.
-    """
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    # With `allow_delayed_open`, a small file is uploaded in one request instead of three.
-    options: dict[str, Any] = {
-        "connect_timeout": 10,
-        "request_timeout": 60,
-        "allow_delayed_open": True,
-    }
-    if endpoint:
-        scheme, _, host = endpoint.rpartition("://")
-        options |= {"endpoint_override": host.rstrip("/"), "scheme": scheme or "https"}
-    if region or endpoint:
-        options["region"] = region or "us-east-1"
-    return fs.S3FileSystem(**options)
+    return HadoopStore(uri, system, base)
 
 
 @contextlib.contextmanager

@@ -7,9 +7,11 @@ that a percentile is at most 1/128 too small. The result does not depend on how 
 divided into segments or folds.
 """
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -113,7 +115,8 @@ class Sizes:
 class Figure:
     """How often each value of a figure occurred.
 
-    The module's docstring says which results are exact.
+    The module's docstring says which results are exact. A network has thousands of figures, so the
+    values are in arrays: a dictionary would take six times as much memory.
     """
 
     total: int = 0
@@ -121,31 +124,37 @@ class Figure:
     max: int = 0
     coarse: bool = False
     """Whether values are rounded."""
-    counts: Counter[int] = field(default_factory=Counter)
-    """Number of occurrences by value."""
+    values: "array[int]" = field(default_factory=partial(array, "q"))
+    """The different values, ascending."""
+    counts: "array[int]" = field(default_factory=partial(array, "q"))
+    """How often each of `values` occurred."""
 
     def add(self, values: list[int]) -> None:
         """Add values. There must be at least one."""
         smallest = min(values)
         largest = max(values)
-        self.min = min(self.min, smallest) if self.counts else smallest
-        self.max = max(self.max, largest) if self.counts else largest
+        self.min = min(self.min, smallest) if self.values else smallest
+        self.max = max(self.max, largest) if self.values else largest
         self.total += sum(values)
-        self.counts.update(map(rounded, values) if self.coarse else values)
-        if not self.coarse and len(self.counts) > MOST_VALUES:
+        counts = Counter(dict(zip(self.values, self.counts, strict=True)))
+        counts.update(map(rounded, values) if self.coarse else values)
+        if not self.coarse and len(counts) > MOST_VALUES:
             self.coarse = True
-            fine, self.counts = self.counts, Counter()
+            fine = counts
+            counts = Counter()
             for value, count in fine.items():
-                self.counts[rounded(value)] += count
+                counts[rounded(value)] += count
+        self.values = array("q", sorted(counts))
+        self.counts = array("q", map(counts.__getitem__, self.values))
 
     def row(self) -> Row:
         """Return the columns of `summaries` from `count` to `max`."""
-        count = self.counts.total()
+        count = sum(self.counts)
         ranks = {percent: nearest_rank(count, percent) for percent in PERCENTILES}
         found: dict[str, int] = {}
         seen = 0
-        for value in sorted(self.counts):
-            seen += self.counts[value]
+        for value, times in zip(self.values, self.counts, strict=True):
+            seen += times
             for percent, rank in ranks.items():
                 if seen >= rank:
                     # A coarse value is rounded down, and `min` is exact: a percentile must not
@@ -161,13 +170,27 @@ class Figure:
 
     def to_json(self) -> list[object]:
         """Return the figure in a form for the state of a fold."""
-        return [self.total, self.min, self.max, self.coarse, sorted(self.counts.items())]
+        return [
+            self.total,
+            self.min,
+            self.max,
+            self.coarse,
+            self.values.tolist(),
+            self.counts.tolist(),
+        ]
 
     @staticmethod
     def from_json(data: list[Any]) -> "Figure":
         """Return the figure that `to_json` wrote."""
-        total, smallest, largest, coarse, counts = data
-        return Figure(total, smallest, largest, coarse, Counter(dict(counts)))
+        total, smallest, largest, coarse, values, counts = data
+        return Figure(
+            total=total,
+            min=smallest,
+            max=largest,
+            coarse=coarse,
+            values=array("q", values),
+            counts=array("q", counts),
+        )
 
 
 def rounded(value: int) -> int:

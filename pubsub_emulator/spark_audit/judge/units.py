@@ -96,6 +96,8 @@ def _counts(rows: Iterable[Row]) -> results.Counts:
     return [[*name, count] for name, count in sorted(found.items())]
 
 
+_PIECE: Final = 65_536
+"""Bytes of a state that are decompressed at a time."""
 BLOCK_WEIGHT: Final = 128
 """Bytes of a history that take as long to judge as one block takes to fold."""
 
@@ -263,12 +265,17 @@ class _ChainState:
 
 
 def _pack(chains: Mapping[int, _ChainState]) -> bytes:
-    """Return the states of chains as the compressed file that the next fold reads."""
-    body = [
-        [chain, s.watch.to_json(), s.sizes.to_json(), s.settled]
-        for chain, s in sorted(chains.items())
-    ]
-    return zlib.compress(canonical_json(body), 1)
+    """Return the states of chains as the compressed file that the next fold reads.
+
+    It has a line for each chain, so that only one of them is in memory as JSON.
+    """
+    packer = zlib.compressobj(1)
+    out = bytearray()
+    for chain, state in sorted(chains.items()):
+        body = [chain, state.watch.to_json(), state.sizes.to_json(), state.settled]
+        out += packer.compress(canonical_json(body))
+    out += packer.flush()
+    return bytes(out)
 
 
 def _read_state(store: Store, fold: Fold) -> dict[int, _ChainState]:
@@ -279,15 +286,34 @@ def _read_state(store: Store, fold: Fold) -> dict[int, _ChainState]:
     found: dict[int, _ChainState] = {}
     for path in fold.befores:
         try:
-            for chain, watch, sizes, settled in json.loads(
-                zlib.decompress(results.read_file(store, path))
-            ):
+            for line in _lines(results.read_file(store, path)):
+                chain, watch, sizes, settled = json.loads(line)
                 if chain in fold.chains:
                     memory = patterns.HabitMemory.from_json(watch, fold.limits)
                     found[chain] = _ChainState(memory, Sizes.from_json(sizes), settled)
         except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise results.ResultError(f"{store}/{path}: {error}") from None
     return found
+
+
+def _lines(packed: bytes) -> Iterator[bytes]:
+    """Yield the lines of a compressed file, one at a time. Raises `zlib.error`."""
+    rest = b""
+    for piece in _pieces(packed):
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+
+
+def _pieces(packed: bytes) -> Iterator[bytes]:
+    """Decompress a file piece by piece. Raises `zlib.error`."""
+    unpacker = zlib.decompressobj()
+    left = packed
+    while left:
+        yield unpacker.decompress(left, _PIECE)
+        left = unpacker.unconsumed_tail
+    yield unpacker.flush()
+    if not unpacker.eof:
+        raise zlib.error("the file is cut off")
 
 
 def _by_chain(

@@ -15,8 +15,8 @@ from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.engine.engine import Answer, PythonMapper, Unit
 from pubsub_emulator.spark_audit.history import storage
 
-READ, WRITTEN = 2, 2
-"""Requests for a small file: its size and its bytes; whether it is there, and its upload."""
+READ, WRITTEN = 1, 1
+"""Requests for a small file: its bytes, and its upload on the condition that it is not there."""
 TASK = READ * (9 + 3) + WRITTEN * 7
 """Of a task: a segment's files, what it needs of the segment before, and what it writes."""
 

@@ -3,18 +3,26 @@ thresholds (AU-2).
 """
 
 import json
+import tracemalloc
+import zlib
+from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.forged_report import block
 
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.manifest import canonical_json
+from pubsub_emulator.spark_audit.judge import units
 from pubsub_emulator.spark_audit.judge.aggregate import (
     BLOCK_FIGURES,
+    MOST_VALUES,
     PUBLISHER_FIGURES,
+    Figure,
     Sizes,
     nearest_rank,
 )
@@ -211,3 +219,40 @@ def test_rejected_and_unjudged_blocks_make_no_habits() -> None:
     rows = [_block(at, relay_lag=9, status="rejected", verdict="BadSeal") for at in range(3)]
     rows += [_block(at, relay_lag=9, judged=False) for at in range(3, 6)]
     assert _codes(rows) == []
+
+
+def test_a_figure_takes_few_bytes_however_many_blocks_there_are() -> None:
+    """A network has thousands of figures, which are in memory together."""
+    figure = Figure()
+    for at in range(40):
+        figure.add([at * 1_000 + 7 * number for number in range(100)])
+        size = figure.values.itemsize * len(figure.values)
+        assert size == figure.counts.itemsize * len(figure.counts) <= 16 * MOST_VALUES
+    assert figure.row()["count"] == 4_000
+    assert Figure.from_json(json.loads(json.dumps(figure.to_json()))) == figure
+
+
+def test_the_states_of_a_fold_are_written_and_read_chain_by_chain() -> None:
+    """Of the text of all states, no more than a chain's is in memory."""
+    rng = Random(5)
+    rows = [
+        block(at, **{name: rng.randrange(1 << 40) for name in BLOCK_FIGURES}) for at in range(400)
+    ]
+    state = units._ChainState(HabitMemory(Thresholds()), Sizes())
+    state.sizes.add(schema.BLOCK_MEASURES.arrow(rows), schema.PUBLISHER_MEASURES.arrow([]))
+    line = len(canonical_json([0, state.watch.to_json(), state.sizes.to_json(), ""]))
+    chains = 40
+    tracemalloc.start()
+    packed = units._pack(dict.fromkeys(range(chains), state))
+    found = [len(each) for each in units._lines(packed)]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found) == chains
+    assert min(found) >= line - 2
+    assert peak - 3 * len(packed) < 10 * line < chains * line / 3
+
+
+def test_a_state_that_is_cut_off_is_an_error() -> None:
+    with pytest.raises(zlib.error, match="cut off"):
+        list(units._lines(zlib.compress(b"a\nb\n" * 100)[:-6]))
+    assert list(units._lines(zlib.compress(b"a\nb\n"))) == [b"a", b"b"]

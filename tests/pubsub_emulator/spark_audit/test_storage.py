@@ -2,15 +2,16 @@
 (AU-12).
 """
 
+import io
 import shutil
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+import obstore.store
 import pytest
 from click.testing import CliRunner
-from pyarrow import fs
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from support.audits import drop_a_node, write_history
@@ -20,7 +21,7 @@ from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.commands.report import make_report
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, audit
-from pubsub_emulator.spark_audit.history import schema, storage
+from pubsub_emulator.spark_audit.history import object_store, schema, storage
 from pubsub_emulator.spark_audit.history.address import StorageError, canonical_uri
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
@@ -174,20 +175,42 @@ def test_an_output_that_names_no_place_is_wrong_usage_and_shows_no_secret(tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["h"]
 
 
-def test_a_google_storage_that_does_not_answer_is_not_asked_for_a_quarter_of_an_hour(
+def test_a_google_storage_that_does_not_answer_is_not_asked_for_minutes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[str] = []
+    asked: list[tuple[str, dict[str, Any]]] = []
 
-    def from_uri(uri: str) -> tuple[fs.FileSystem, str]:
-        asked.append(uri)
-        return fs.LocalFileSystem(), "bucket/history"
+    def connect(name: str, **options: Any) -> object:
+        asked.append((name, options))
+        return object()
 
-    monkeypatch.setattr(storage.fs, "FileSystem", SimpleNamespace(from_uri=from_uri))
+    monkeypatch.setattr(obstore.store, "GCSStore", connect)
     storage._remote.cache_clear()
     assert storage.open_store("gs://bucket/history").uri == "gs://bucket/history"
     storage._remote.cache_clear()
-    assert asked == ["gs://bucket/history?retry_limit_seconds=15"]
+    ((name, options),) = asked
+    assert name == "bucket"
+    assert options["retry_config"]["retry_timeout"] <= timedelta(seconds=15)
+
+
+def test_a_file_that_is_too_large_to_be_held_is_read_in_ranges(
+    bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_store, "MOST_HELD", 4)
+    monkeypatch.setattr(storage, "MOST_HELD", 4)
+    place = open_store(f"{bucket}/ranges")
+    place.put("large", b"0123456789")
+    place.put("small", b"0123")
+    for store in (place, place.holding()):
+        with store.open("large") as file:
+            assert file.read() == b"0123456789"
+            file.seek(-3, io.SEEK_END)
+            assert (file.read(2), file.tell(), file.read(9), file.read(1)) == (b"78", 9, b"9", b"")
+    held = place.holding()
+    with held.open("small") as file:
+        assert file.read() == b"0123"
+    place.remove("small")
+    assert held.read("small") == b"0123"
 
 
 def test_a_file_uri_is_a_folder(tmp_path: Path) -> None:

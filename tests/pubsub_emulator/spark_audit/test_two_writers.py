@@ -13,11 +13,11 @@ from typing import Any, NoReturn
 import pytest
 from support.object_store import s3_server
 
-from pubsub_emulator.spark_audit.history import exclusive, schema, storage
+from pubsub_emulator.spark_audit.history import object_store, schema, storage
 from pubsub_emulator.spark_audit.history.address import StorageError
 from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
-from pubsub_emulator.spark_audit.history.manifest import CommitError
-from pubsub_emulator.spark_audit.history.reader import History
+from pubsub_emulator.spark_audit.history.manifest import COMMITS, CommitError
+from pubsub_emulator.spark_audit.history.reader import read_commits
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.tables.delta import DeltaError
 
@@ -86,7 +86,8 @@ def test_at_most_one_of_two_writers_commits_a_segment(store: Store) -> None:
             lambda: _commit(store, segment, b"b"),  # noqa: B023
         )
         assert sum(each is None for each in said) <= 1
-        kept = [each for each in History.open(store).commits if each.segment == segment]
+        commits, _ = read_commits(store, store.names(COMMITS))
+        kept = [each for each in commits if each.segment == segment]
         assert len(kept) == sum(each is None for each in said)
 
 
@@ -104,11 +105,5 @@ def test_a_profile_needs_boto3(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "obstore.auth.boto3", None)
     monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
     monkeypatch.setenv("AWS_PROFILE", "mine")
-    create = exclusive.creator("s3://other/place")
-    assert create is not None
     with pytest.raises(StorageError, match="need boto3"):
-        create("a", b"")
-
-
-def test_hadoop_knows_no_condition() -> None:
-    assert exclusive.creator("hdfs://host:1/place") is None
+        object_store.ObjectStore.connect("s3://other/place")

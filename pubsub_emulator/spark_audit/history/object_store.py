@@ -1,0 +1,227 @@
+"""Places in object stores (Amazon S3, Google Cloud Storage and the like), by obstore.
+
+obstore knows the variables of the environment and the services of Amazon's machines. For a profile
+of `AWS_PROFILE` it asks boto3.
+"""
+
+import contextlib
+import io
+import os
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from importlib import import_module
+from typing import IO, Any, Final
+from urllib.parse import urlsplit
+
+from pubsub_emulator.spark_audit.history.address import StorageError
+from pubsub_emulator.spark_audit.history.storage import MOST_HELD, Held, RemoteStore, Stamp
+
+SCHEMES: Final = {"s3": "S3Store", "s3a": "S3Store", "gs": "GCSStore", "gcs": "GCSStore"}
+"""The classes of obstore by the scheme of an address."""
+_TIMEOUTS: Final = {"connect_timeout": "10s", "timeout": "60s"}
+_RETRIES: Final = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
+"""obstore itself would repeat a request for three minutes."""
+
+
+class ObjectStore(RemoteStore):
+    """A place in a bucket. Files of one name are created by one writer only."""
+
+    def __init__(self, uri: str, bucket: Any, base: str, held: Held | None = None) -> None:
+        super().__init__(uri, held)
+        self._bucket = bucket
+        self._base = base
+        self._client = import_module("obstore")
+
+    @staticmethod
+    def connect(uri: str) -> "ObjectStore":
+        """Return the place of an address, with a bucket as the environment configures it.
+
+        Nothing is sent yet. Raises `StorageError`.
+        """
+        parts = urlsplit(uri)
+        try:
+            bucket = _bucket(parts.scheme, parts.netloc)
+        except ModuleNotFoundError:
+            raise StorageError(
+                f"{uri} needs obstore: `pip install pubsub-emulator[audit]`"
+            ) from None
+        except (OSError, ValueError, import_module("obstore.exceptions").BaseError) as error:
+            raise StorageError(f"{uri}: {str(error).splitlines()[0]}") from None
+        return ObjectStore(uri, bucket, parts.path.strip("/"))
+
+    def holding(self, held: Mapping[str, bytes] | None = None) -> "ObjectStore":
+        """Return the same place with its own memory of files that were read."""
+        return ObjectStore(self.uri, self._bucket, self._base, dict(held or {}))
+
+    def fetch(self, path: str) -> IO[bytes]:
+        """Open a file. It is read in ranges, unless it is small and this store holds files."""
+        with self._plain_errors(path):
+            if self.holds:
+                found = self._client.get(self._bucket, self._full(path))
+                if found.meta["size"] <= MOST_HELD:
+                    return io.BytesIO(bytes(found.bytes()))
+                return _ObjectFile(self, path, found.meta["size"])
+            return _ObjectFile(self, path, self._head(path)["size"])
+
+    def read(self, path: str, most: int | None = None) -> bytes:
+        """Return the content of a file with one request."""
+        if self.holds:
+            return super().read(path, most)
+        with self._plain_errors(path):
+            found = self._client.get(self._bucket, self._full(path))
+            if most is not None and found.meta["size"] > most:
+                raise OSError(f"{path} has more than {most} bytes")
+            return bytes(found.bytes())
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """Return some bytes of a file, which must have them. Raises `OSError`."""
+        with self._plain_errors(path):
+            found = self._client.get_range(
+                self._bucket, self._full(path), start=start, length=length
+            )
+            return bytes(found)
+
+    def clear(self, folder: str) -> None:
+        """Remove all files below a folder, a thousand with each request."""
+        with self._plain_errors(folder):
+            for metas in self._client.list(self._bucket, self._full(folder)):
+                self._client.delete(self._bucket, [meta["path"] for meta in metas])
+
+    def stamp(self, path: str) -> Stamp | None:
+        """Return size and time of a file as the storage states them."""
+        try:
+            with self._plain_errors(path):
+                return _stamp(self._head(path))
+        except FileNotFoundError:
+            return None
+
+    def walk(self, folder: str = "") -> dict[str, Stamp]:
+        """Return all files below a folder."""
+        cut = len(self._base) + 1 if self._base else 0
+        found: dict[str, Stamp] = {}
+        with self._plain_errors(folder):
+            for metas in self._client.list(self._bucket, self._full(folder) or None):
+                found.update((meta["path"][cut:], _stamp(meta)) for meta in metas)
+        return dict(sorted(found.items()))
+
+    def names(self, folder: str) -> list[str]:
+        """Return the sorted names of the files in a folder."""
+        with self._plain_errors(folder):
+            found = self._client.list_with_delimiter(self._bucket, self._full(folder) or None)
+        return sorted(meta["path"].rpartition("/")[2] for meta in found["objects"])
+
+    def put_new(self, path: str, data: bytes) -> bool:
+        """Upload a file on the condition that it does not exist."""
+        exceptions = import_module("obstore.exceptions")
+        with self._plain_errors(path):
+            try:
+                self._client.put(self._bucket, self._full(path), data, mode="create")
+            except exceptions.AlreadyExistsError:
+                return False
+        return True
+
+    def put(self, path: str, data: bytes) -> None:
+        """Upload a file. It exists, whole, when the upload ends."""
+        with self._plain_errors(path):
+            self._client.put(self._bucket, self._full(path), data)
+
+    def remove(self, path: str) -> None:
+        """Remove a file if it exists."""
+        with self._plain_errors(path), contextlib.suppress(FileNotFoundError):
+            self._client.delete(self._bucket, self._full(path))
+
+    def exists(self, folder: str = "") -> bool:
+        """Return whether there is anything below the folder."""
+        with self._plain_errors(folder):
+            listed = self._client.list(self._bucket, self._full(folder) or None, chunk_size=1)
+            return any(len(metas) for metas in listed)
+
+    def _head(self, path: str) -> Any:
+        return self._client.head(self._bucket, self._full(path))
+
+    def _full(self, path: str) -> str:
+        return "/".join(part for part in (self._base, path) if part)
+
+    @contextlib.contextmanager
+    def _plain_errors(self, path: str) -> Iterator[None]:
+        """Turn errors into `OSError` with one line and without a server's additions."""
+        exceptions = import_module("obstore.exceptions")
+        try:
+            yield
+        except exceptions.AlreadyExistsError:
+            raise
+        except (OSError, exceptions.BaseError) as error:
+            # The first line, without the document with which a server explains itself.
+            said = str(error).splitlines()[0].partition(": <?xml")[0]
+            kind = FileNotFoundError if isinstance(error, FileNotFoundError) else OSError
+            raise kind(said if said.startswith(path) else f"{path}: {said}") from None
+
+
+class _ObjectFile(io.RawIOBase):
+    """A file of a bucket, of which each `read` asks for a range."""
+
+    def __init__(self, store: ObjectStore, path: str, size: int) -> None:
+        super().__init__()
+        self._store = store
+        self._path = path
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to a position."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(base + offset, 0)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, unless the file ends before."""
+        length = min(len(buffer), self._size - self._at)
+        if length <= 0:
+            return 0
+        buffer[:length] = self._store.read_range(self._path, self._at, length)
+        self._at += length
+        return length
+
+    def readall(self) -> bytes:
+        """Return the rest of the file."""
+        return self.read(max(self._size - self._at, 0)) or b""
+
+
+def _stamp(meta: Mapping[str, Any]) -> Stamp:
+    changed: datetime = meta["last_modified"]
+    return Stamp(meta["size"], int(changed.timestamp() * 1_000_000) * 1_000)
+
+
+def _bucket(scheme: str, name: str) -> Any:
+    """Return a bucket as the environment configures it. Raises `StorageError`."""
+    store = getattr(import_module("obstore.store"), SCHEMES[scheme])
+    options: dict[str, Any] = {"client_options": dict(_TIMEOUTS), "retry_config": dict(_RETRIES)}
+    if SCHEMES[scheme] == "S3Store":
+        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+        if endpoint:
+            options["endpoint"] = endpoint if "://" in endpoint else f"https://{endpoint}"
+            options["client_options"]["allow_http"] = endpoint.startswith("http://")
+        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+        options["region"] = region or "us-east-1"
+        if "AWS_ACCESS_KEY_ID" not in os.environ and "AWS_PROFILE" in os.environ:
+            options["credential_provider"] = _of_profile()
+    return store(name, **options)
+
+
+def _of_profile() -> Any:
+    """Return credentials of the profile that `AWS_PROFILE` names. Raises `StorageError`."""
+    try:
+        return import_module("obstore.auth.boto3").Boto3CredentialProvider()
+    except ModuleNotFoundError:
+        raise StorageError(
+            "the credentials of AWS_PROFILE need boto3: `pip install boto3`"
+        ) from None
