@@ -39,7 +39,6 @@ from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
-from pubsub_emulator.runtime.relay.babe import babe_pre_digest
 from pubsub_emulator.spark_audit.simulate.population import Population
 from pubsub_emulator.trie import Trie, read_child_proof
 from pubsub_emulator.xcm import Publish
@@ -125,7 +124,7 @@ def relay_blocks() -> Iterator[Race]:
 def _relay_block(publishers: int) -> Iterator[Race]:
     relay = Relay.make(publishers, KEYS)
     waiting, places = relay.queue(PUBLISHES)
-    digest = (babe_pre_digest(Slot(1)),)
+    digest = (babe.pre_digest(Slot(1)),)
 
     def block() -> Storage:
         storage = Storage(waiting.fork())

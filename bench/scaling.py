@@ -34,7 +34,6 @@ from pubsub_emulator.runtime.pallet_subscriber.meter import NodesByHash
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.block import ChainHead
-from pubsub_emulator.runtime.relay.babe import babe_pre_digest
 from pubsub_emulator.trie import Trie, read_proof, state_root
 
 SEED: Final = bytes(range(32))
@@ -136,7 +135,7 @@ def by_publishers(counts: Iterable[int]) -> Table:
     for count in counts:
         relay = Relay.make(count, 100_000)
         waiting, _ = relay.queue(100)
-        digest = (babe_pre_digest(Slot(1)),)
+        digest = (babe.pre_digest(Slot(1)),)
 
         def block(waiting: State = waiting, relay: Relay = relay) -> None:
             relay.runtime.executive.build_block(

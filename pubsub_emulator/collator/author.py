@@ -39,6 +39,7 @@ from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, Subscrip
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Inherent, extrinsics_root
+from pubsub_emulator.runtime.parachain.descendants import authority_keys, count_fault
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody
@@ -58,6 +59,13 @@ class RelayAccess(Protocol):
     def storage_root(self) -> Hash:
         """The root of its state."""
 
+    @property
+    def headers(self) -> tuple[Header, ...]:
+        """The sealed headers of the block and its descendants, as far as the collator knows them.
+
+        The list is empty if the relay chain does not seal its headers.
+        """
+
     def prove(
         self, top_keys: Iterable[bytes], child_keys: ChildKeys, into: dict[Hash, bytes]
     ) -> None:
@@ -70,6 +78,7 @@ class RelayBlock:
 
     number: RelayBlockNumber
     state: State
+    headers: tuple[Header, ...] = ()
 
     @property
     def storage_root(self) -> Hash:
@@ -119,11 +128,17 @@ class Authored:
     """Signed extrinsics that were offered and cannot be part of the block."""
 
 
-def full_proof(relay: RelayAccess, spec: RuntimeSpec, rules: Rules = SHIPPED) -> FullProof:
+def full_proof(
+    relay: RelayAccess,
+    spec: RuntimeSpec,
+    rules: Rules = SHIPPED,
+    authorities: tuple[bytes, ...] = (),
+) -> FullProof:
     """Prove the static keys and all requested keys, including values and absences.
 
-    `rules` are those that the collator has for the chain. Raises `MissingNode` if the relay chain's
-    node does not prove a key, and `RulesError` if the runtime names other rules.
+    `rules` are those that the collator has for the chain. `authorities` are the keys that a block
+    with relay headers needs. Raises `MissingNode` if the relay chain's node does not prove a key,
+    and `RulesError` if the runtime names other rules.
     """
     nodes: dict[Hash, bytes] = {}
     found: dict[Hash, bytes] = {}
@@ -142,7 +157,7 @@ def full_proof(relay: RelayAccess, spec: RuntimeSpec, rules: Rules = SHIPPED) ->
     extra = RelayProofRequest(spec.extra_keys)
     relay.prove((*fixed_keys(spec.para_id), *extra.top()), extra.children(), found)
     top = Lookups(root, nodes, take)
-    statics = read_static_keys(spec.para_id, partial(static_value, top))
+    statics = read_static_keys(spec.para_id, partial(static_value, top), authorities)
     static_nodes = tuple(nodes)
     static_bytes = _cost(nodes.values())
     read_requested(spec.extra_keys, top, lambda child: Lookups(child, nodes, take), {})
@@ -181,7 +196,9 @@ def author(  # noqa: PLR0917  # a block has this many parts
     """
     storage = Storage(parent.state.fork())
     spec = runtime_spec(storage)
-    proof = full_proof(relay, spec, parent.rules)
+    ensure_descendants(spec, relay)
+    authorities = authority_keys(spec, descendants(spec, relay))
+    proof = full_proof(relay, spec, parent.rules, authorities)
     messages = abridged(messages.tidy(), spec.messages_limit)
     ensure_room(spec, messages)
     storage.start_recording()
@@ -192,6 +209,7 @@ def author(  # noqa: PLR0917  # a block has this many parts
         proof.nodes,
         spec.budget(messages.weight),
         calls,
+        authorities=authorities,
     )
     if walked.missing is not None:
         raise DefensiveFailure(f"the full proof lacks {walked.missing}")
@@ -218,7 +236,30 @@ def make_inherent(
         parent.header.encode(),
         spec.max_pov_size,
         messages,
+        descendants(spec, relay),
     )
+
+
+def descendants(spec: RuntimeSpec, relay: RelayAccess) -> tuple[Header, ...]:
+    """Return the relay headers of a block on `relay` (UP-12).
+
+    There are fewer than the runtime wants if the collator does not know as many.
+    """
+    offset = spec.relay_parent_offset
+    return relay.headers[: offset + 1] if offset else ()
+
+
+def ensure_descendants(spec: RuntimeSpec, relay: RelayAccess) -> None:
+    """Check that the collator knows as many relay headers as a block must have (UP-12).
+
+    Raises `CannotAuthor` otherwise.
+    """
+    known = descendants(spec, relay)
+    if count_fault(spec, known) is not None:
+        raise CannotAuthor(
+            f"relay block {relay.number} has {max(len(known) - 1, 0)} sealed descendants, and"
+            f" relay_parent_offset is {spec.relay_parent_offset}"
+        )
 
 
 def ensure_room(spec: RuntimeSpec, messages: InboundMessages) -> None:

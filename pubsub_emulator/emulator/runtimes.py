@@ -9,19 +9,21 @@ from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.pallet import AnyItem
 from pubsub_emulator.runtime.framework.runtime import Runtime
 from pubsub_emulator.runtime.parachain.pallets import PARACHAIN
+from pubsub_emulator.runtime.relay.babe import Babe, SealedBabe
 
 
 @cache
 def relay_runtime() -> Runtime:
     """Return all pallets that a relay chain can have, also those of other distributions.
 
-    Raises `BadExtension`.
+    `Babe` has all items that it can have. Raises `BadExtension`.
     """
     added: list[type[Hooks]] = []
     for extension in extensions():
         if extension.relay_pallets:
             added += attribute(extension.relay_pallets, "PALLETS", tuple)
-    return Runtime((*RELAY.kinds, *added))
+    own = (SealedBabe if kind is Babe else kind for kind in RELAY.kinds)
+    return Runtime((*own, *added))
 
 
 @cache

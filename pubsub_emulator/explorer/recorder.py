@@ -35,6 +35,7 @@ from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan
 from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
+from pubsub_emulator.runtime.parachain.descendants import authority_keys
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.ledger import BlockLedger, make_ledger, own_state_bytes
 from pubsub_emulator.runtime.parachain.validate import judge_proof
@@ -272,7 +273,12 @@ def walk_again(record: BlockRecord, state: State, rules: Rules = SHIPPED) -> Wal
     view = SubscriberView(storage, spec, rules)
     calls = root_calls(spec, inherent.messages)
     plan, _ = judge_proof(
-        view, record.relay_storage_root, inherent.proof, spec.budget(weight), calls
+        view,
+        record.relay_storage_root,
+        inherent.proof,
+        spec.budget(weight),
+        calls,
+        authorities=authority_keys(spec, inherent.descendants),
     )
     own = own_state_bytes(state, storage.recorded or (), plan.own_state)
     return Walked(plan, make_ledger(plan, weight, own), start)

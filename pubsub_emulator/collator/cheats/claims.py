@@ -5,12 +5,14 @@ They claim another relay parent, other messages, another post-state or another p
 
 from dataclasses import replace
 
-from pubsub_emulator.collator.author import RelayAccess
+from pubsub_emulator.collator.author import RelayAccess, descendants
 from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.collator.cheats.steps import (
+    AddDescendant,
     AddMessage,
     AddSender,
     Claim,
+    DropDescendant,
     DropHashed,
     DropMessage,
     DropSender,
@@ -26,6 +28,7 @@ from pubsub_emulator.primitives.types import RelayBlockNumber
 from pubsub_emulator.runtime.pallet_subscriber.plan import plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
 from pubsub_emulator.runtime.parachain.block import Verdict
+from pubsub_emulator.runtime.parachain.descendants import count_fault
 
 _MISREPORTED = Verdict.MESSAGES_MISREPORTED
 _ROOT = Verdict.ROOT_MISMATCH
@@ -44,6 +47,11 @@ def _older(situation: Situation) -> list[RelayAccess]:
     ]
 
 
+def _buildable(situation: Situation, relay: RelayAccess) -> bool:
+    """Return whether the author knows all relay headers of a block on `relay`."""
+    return count_fault(situation.spec, descendants(situation.spec, relay)) is None
+
+
 def _built_on(situation: Situation, relay: RelayAccess) -> Proposal:
     """Return the steps to the honest block on another relay block, with that block's messages."""
     messages = situation.messages.until(relay.number)
@@ -55,6 +63,7 @@ def _built_on(situation: Situation, relay: RelayAccess) -> Proposal:
         full.nodes,
         situation.spec.budget(messages.weight),
         calls,
+        authorities=situation.authorities_on(relay),
     )
     inherent = situation.inherent(relay, walked, messages)
     steps: list[Step] = [
@@ -81,6 +90,10 @@ def _built_on(situation: Situation, relay: RelayAccess) -> Proposal:
     steps += [
         DropSender(sender) for sender, _ in situation.messages.horizontal if sender not in known
     ]
+    steps += [DropDescendant(0) for _ in situation.honest.inherent.descendants]
+    steps += [
+        AddDescendant(at, header.encode()) for at, header in enumerate(inherent.descendants)
+    ]
     outcome = situation.outcome_of(walked, inherent=inherent)
     return (*steps, *claimed_results(situation.honest.header, outcome))
 
@@ -104,7 +117,11 @@ def stale_root(situation: Situation, draws: Draws) -> Proposal:
 def decreased_relay_parent(situation: Situation, draws: Draws) -> Proposal:
     """Build an otherwise honest block on a relay block older than the parent's."""
     last = _last_relay_parent(situation)
-    older = [relay for relay in situation.others if relay.number < last]
+    older = [
+        relay
+        for relay in situation.others
+        if relay.number < last and _buildable(situation, relay)
+    ]
     return _built_on(situation, draws.choice(older)) if older else None
 
 
@@ -138,7 +155,9 @@ def equivocation(situation: Situation, draws: Draws) -> Proposal:
     """Build a second valid block for the same slot on another relay parent; see `equivocates`."""
     last = _last_relay_parent(situation)
     choices = [
-        relay for relay in situation.others if last <= relay.number != situation.relay.number
+        relay
+        for relay in situation.others
+        if last <= relay.number != situation.relay.number and _buildable(situation, relay)
     ]
     return _built_on(situation, draws.choice(choices)) if choices else None
 

@@ -19,6 +19,7 @@ from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
 from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, Verdict
+from pubsub_emulator.runtime.parachain.descendants import authority_keys
 from pubsub_emulator.runtime.parachain.signed_body import BadBody
 from pubsub_emulator.runtime.parachain.storage import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
 
@@ -45,8 +46,9 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
         or inherent.max_pov_size != situation.spec.max_pov_size
     ):
         found.append(Verdict.BAD_VALIDATION_DATA)
-    if inherent.descendants:
-        found.append(Verdict.BAD_DESCENDANTS)
+    offset = situation.spec.relay_parent_offset
+    wrong_number = len(inherent.descendants) != (offset + 1 if offset else 0)
+    found += [Verdict.BAD_DESCENDANTS] * wrong_number
     weight = inherent.messages.weight
     misreported = _exceeds_or_disorders(situation, inherent)
     relay = situation.relay_at(inherent.relay_parent_number)
@@ -54,16 +56,29 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
         found += [Verdict.MESSAGES_MISREPORTED] * misreported
         found += list_verdicts(inherent.proof)
         return (*found, Verdict.ROOT_MISMATCH)
-    full = situation.proof_of(relay)
+    authorities = authority_keys(situation.spec, inherent.descendants)
+    full = situation.proof_of(relay, authorities)
     present = {blake2_256(node) for node in inherent.proof}
     walked = situation.walked
-    if relay is not situation.relay or inherent.messages != situation.messages:
-        calls = situation.calls_in(inherent.messages)
+    as_honest = (
+        relay is situation.relay
+        and inherent.messages == situation.messages
+        and authorities == situation.authorities
+    )
+    if not as_honest:
         walked = plan(
-            situation.view, relay.storage_root, full.nodes, situation.spec.budget(weight), calls
+            situation.view,
+            relay.storage_root,
+            full.nodes,
+            situation.spec.budget(weight),
+            situation.calls_in(inherent.messages),
+            authorities=authorities,
         )
     against = set_verdicts(walked.taken, relay.storage_root, present)
     if present.issuperset(full.static_nodes):
+        # Nobody but the authorities can seal, so the genuine headers are the only valid ones.
+        forged = not wrong_number and inherent.descendants != relay.headers[: offset + 1]
+        found += [Verdict.BAD_DESCENDANTS] * bool(offset and forged)
         misreported = misreported or not _leads_to_heads(situation, inherent, walked.statics)
     found += [Verdict.MESSAGES_MISREPORTED] * misreported
     if present.issuperset(full.static_nodes) and _holds_back(situation, inherent, walked.statics):
@@ -85,7 +100,14 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
         if not complete and not found:
             received, calls = by_hash(inherent.proof), situation.calls_in(inherent.messages)
             budget = situation.spec.budget(weight)
-            walked = plan(situation.view, relay.storage_root, received, budget, calls)
+            walked = plan(
+                situation.view,
+                relay.storage_root,
+                received,
+                budget,
+                calls,
+                authorities=authorities,
+            )
             complete = True
     if complete:
         try:

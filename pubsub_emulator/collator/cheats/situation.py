@@ -8,6 +8,7 @@ from pubsub_emulator.collator.author import (
     FullProof,
     RelayAccess,
     build,
+    descendants,
     full_proof,
     make_inherent,
 )
@@ -19,6 +20,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, runtim
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, RootCall, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Inherent
+from pubsub_emulator.runtime.parachain.descendants import authority_keys
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody, SignedBody
@@ -55,7 +57,7 @@ class Situation:
     """The signed extrinsics offered to the author."""
     waiting: InboundMessages | None = None
     """All messages that the parent has not processed, in full, if they are known."""
-    memo: dict[tuple[int, Hash], FullProof] = field(default_factory=dict, repr=False)
+    memo: dict[tuple[int, Hash, tuple[bytes, ...]], FullProof] = field(default_factory=dict, repr=False)
     lists: dict[tuple[int, Hash], list[bytes]] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -81,7 +83,16 @@ class Situation:
     @cached_property
     def proof(self) -> FullProof:
         """The full proof of the relay parent."""
-        return full_proof(self.relay, self.spec, self.rules)
+        return full_proof(self.relay, self.spec, self.rules, self.authorities)
+
+    @cached_property
+    def authorities(self) -> tuple[bytes, ...]:
+        """The keys that the honest block proves because of its relay headers (UP-4)."""
+        return self.authorities_on(self.relay)
+
+    def authorities_on(self, relay: RelayAccess) -> tuple[bytes, ...]:
+        """Return the keys that a block on `relay` proves because of its relay headers."""
+        return authority_keys(self.spec, descendants(self.spec, relay))
 
     @property
     def allowed(self) -> int:
@@ -104,6 +115,7 @@ class Situation:
             self.proof.nodes,
             self.allowed,
             self.calls_in(self.messages),
+            authorities=self.authorities,
         )
 
     @cached_property
@@ -142,13 +154,21 @@ class Situation:
         root = None if relay is None else relay.storage_root
         return RelayContext(RelayBlockNumber(number), root, self.slot_now)
 
-    def proof_of(self, relay: RelayAccess) -> FullProof:
-        """Return the full proof of everything that the subscriber may read of a relay block."""
-        if relay is self.relay:
+    def proof_of(
+        self, relay: RelayAccess, authorities: tuple[bytes, ...] | None = None
+    ) -> FullProof:
+        """Return the full proof of everything that the subscriber may read of a relay block.
+
+        `authorities` are the keys that the block's relay headers need, by default those of the
+        honest headers.
+        """
+        if authorities is None:
+            authorities = self.authorities_on(relay)
+        if relay is self.relay and authorities == self.authorities:
             return self.proof
-        key = (relay.number, relay.storage_root)
+        key = (relay.number, relay.storage_root, authorities)
         if key not in self.memo:
-            self.memo[key] = full_proof(relay, self.spec, self.rules)
+            self.memo[key] = full_proof(relay, self.spec, self.rules, authorities)
         return self.memo[key]
 
     def listed(self, relay: RelayAccess) -> list[bytes]:
@@ -172,7 +192,8 @@ class Situation:
         `pretend`.
         """
         relay = self.relay if relay is None else relay
-        nodes = self.proof_of(relay).nodes
+        # The block keeps the honest headers, so it needs the keys of these.
+        nodes = self.proof_of(relay, self.authorities).nodes
         if spec is not None:
             known = self.spec.subscriptions
             strange = {
@@ -189,7 +210,14 @@ class Situation:
             pretend(storage)
         view = SubscriberView(storage, self.spec if spec is None else spec, self.rules)
         allowed = self.allowed if budget is None else budget
-        return plan(view, relay.storage_root, nodes, allowed, self.calls_in(self.messages))
+        return plan(
+            view,
+            relay.storage_root,
+            nodes,
+            allowed,
+            self.calls_in(self.messages),
+            authorities=self.authorities,
+        )
 
     def state_root_after(
         self,

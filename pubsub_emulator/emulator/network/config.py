@@ -6,6 +6,7 @@ from pubsub_emulator.emulator.fork import Forks
 from pubsub_emulator.emulator.network.arguments import refuse
 from pubsub_emulator.emulator.network.parachain import HONEST, CollatorConfig, Pace
 from pubsub_emulator.emulator.relay.runtime import RelayConfig
+from pubsub_emulator.emulator.relay.validators import validator_seeds
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.fork import Fork
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
@@ -59,6 +60,20 @@ class NetworkConfig:
         A parachain's runtime names them, or the shipped ones.
         """
         return self.relay.pubsub.rules
+
+
+def with_validators(config: NetworkConfig) -> NetworkConfig:
+    """Return the same network, with validators if blocks of a parachain show relay headers.
+
+    Without an offset, relay headers have no seals, so that their hashes, and every digest and
+    history of such networks, stay as they were (UP-12).
+    """
+    wanted = any(each.spec.relay_parent_offset for each in config.parachains)
+    if not wanted or config.relay.validators:
+        return config
+    return replace(
+        config, relay=replace(config.relay, validators=validator_seeds(config.seed))
+    )
 
 
 def with_forks(config: NetworkConfig, forks: Forks) -> NetworkConfig:

@@ -22,7 +22,12 @@ from pubsub_emulator.collator.cheats import Situation
 from pubsub_emulator.emulator.fork import Forks
 from pubsub_emulator.emulator.network import arguments
 from pubsub_emulator.emulator.network.block_time import relay_time
-from pubsub_emulator.emulator.network.config import NetworkConfig, ParachainConfig, with_forks
+from pubsub_emulator.emulator.network.config import (
+    NetworkConfig,
+    ParachainConfig,
+    with_forks,
+    with_validators,
+)
 from pubsub_emulator.emulator.network.parachain import CollatorConfig, Parachain, make_collators
 from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
@@ -87,7 +92,12 @@ class Network:
     """
 
     def __init__(self, config: NetworkConfig) -> None:
-        """Build the network at genesis. Raises `PubsubError` if the configuration cannot work."""
+        """Build the network at genesis. Raises `PubsubError` if the configuration cannot work.
+
+        If a parachain has a relay parent offset, the relay chain gets validators that seal its
+        headers (UP-12).
+        """
+        config = with_validators(config)
         self.config = config
         self.parachains = {
             each.spec.para_id: Parachain.start(
@@ -139,6 +149,7 @@ class Network:
         max_stored_keys: int | None = None,
         fork: Fork | None = None,
         parachain_forks: Mapping[int, Fork] | None = None,
+        relay_parent_offset: int = 0,
         rules: Rules = SHIPPED,
     ) -> "Network":
         """Return a small network. Raises `BadRequest`.
@@ -146,8 +157,10 @@ class Network:
         `subscribers` are `{subscriber: {publisher: keys}}`. `collators` are the cheats of each
         author of a parachain, for instance `{2000: [(), ("omit-node",)]}`. The arguments from
         `cache` on are fields of a scenario, with sizes in bytes. Chains continue from `fork` and
-        `parachain_forks`, if given. `rules` replace shipped rules.
+        `parachain_forks`, if given. Blocks of all subscribers show `relay_parent_offset`
+        descendants of their relay parent (UP-12). `rules` replace shipped rules.
         """
+        arguments.ensure_blocks(relay_parent_offset)
         subscribed = {
             ParaId(para): merge_subscriptions(
                 [(ParaId(publisher), list(keys)) for publisher, keys in wanted.items()]
@@ -174,6 +187,7 @@ class Network:
                 items,
                 cache=policy,
                 reserve_minimum=reserve_minimum,
+                relay_parent_offset=relay_parent_offset,
                 rules=rules.digest,
                 **size,
                 **limits,

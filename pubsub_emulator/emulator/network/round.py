@@ -10,7 +10,13 @@ enact   a valid block becomes the parachain's newest; the relay chain gets its c
 from dataclasses import dataclass
 from typing import Final
 
-from pubsub_emulator.collator.author import CannotAuthor, RelayBlock, author, ensure_room
+from pubsub_emulator.collator.author import (
+    CannotAuthor,
+    RelayBlock,
+    author,
+    ensure_descendants,
+    ensure_room,
+)
 from pubsub_emulator.collator.cheats import STRATEGIES, Situation, attempt, equivocates, expected
 from pubsub_emulator.emulator.network.parachain import Parachain, encoded
 from pubsub_emulator.emulator.network.records import BlockRecord, SubscriptionRecord
@@ -241,16 +247,21 @@ class Round:
     def _relay_parent(self, chain: Parachain) -> RelayBlock:
         """Return the relay parent of a parachain's next block.
 
-        Raises `CannotAuthor` if the relay block is no longer stored.
+        It is older than the newest relay block by the lag, and by the offset of the runtime, so
+        that it has as many descendants (UP-12). Raises `CannotAuthor` if the relay block is no
+        longer stored, or does not have them yet.
         """
         last = LAST_RELAY_PARENT.get(Storage(chain.state))
-        wanted = max(self._relay.number - chain.pace.lag, self._relay.first, last or 0)
+        spec = chain.spec()
+        behind = chain.pace.lag + spec.relay_parent_offset
+        wanted = max(self._relay.number - behind, self._relay.first, last or 0)
         relay = self._relay.access(wanted)
         if relay is None:
             raise CannotAuthor(
                 f"parachain {chain.para} would build on relay block {wanted}, which is no longer"
                 " kept"
             )
+        ensure_descendants(spec, relay)
         return relay
 
     def _inbound(self, chain: Parachain, relay: RelayBlock) -> InboundMessages:

@@ -9,6 +9,7 @@ from pubsub_emulator.emulator.fork import base
 from pubsub_emulator.emulator.relay.message_outcomes import MessageExecution, executions
 from pubsub_emulator.emulator.relay.pallets import RELAY
 from pubsub_emulator.emulator.relay.runtime import RelayConfig, RelayRuntime
+from pubsub_emulator.primitives import babe
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.storage_keys import CURRENT_SLOT
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
@@ -22,7 +23,7 @@ from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.framework.system import BLOCK_HASH, BLOCK_WEIGHT
 from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
 from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers, TtlData
-from pubsub_emulator.runtime.relay.babe import babe_pre_digest
+from pubsub_emulator.runtime.parachain.block import MAX_DESCENDANTS
 from pubsub_emulator.runtime.relay.host_configuration import active_config
 from pubsub_emulator.runtime.relay.inclusion import BackedCandidate
 from pubsub_emulator.trie import ordered_root
@@ -116,7 +117,7 @@ class RelayChain:
         )
         root = storage.commit()
         parent, number = (Hash(bytes(32)), 0) if fork is None else (fork.block, fork.number + 1)
-        digest = (babe_pre_digest(Slot(config.genesis_slot + number)),)
+        digest = (babe.pre_digest(Slot(config.genesis_slot + number)),)
         header = Header(parent, number, root, ordered_root(()), digest)
         return RelayChain(
             runtime, [KeptBlock(header, storage.state)], first=RelayBlockNumber(number)
@@ -193,9 +194,24 @@ class RelayChain:
         return self.blocks[at] if 0 <= at < len(self.blocks) else None
 
     def access(self, number: int) -> RelayBlock | None:
-        """Return a block's state for a collator, or `None` if it is not stored."""
+        """Return a block's state for a collator, or `None` if it is not stored.
+
+        If the chain seals its headers, the collator also sees those from this block on.
+        """
         kept = self.block(number)
-        return None if kept is None else RelayBlock(RelayBlockNumber(number), kept.state)
+        if kept is None:
+            return None
+        return RelayBlock(RelayBlockNumber(number), kept.state, self._sealed_headers(number))
+
+    def _sealed_headers(self, number: int) -> tuple[Header, ...]:
+        """Return the headers of a stored block and its descendants, as many as a block can have.
+
+        The list is empty if the block has no seal, as the chain's first one.
+        """
+        if not self.runtime.config.validators or number == self.first:
+            return ()
+        at = number - self.blocks[0].header.number
+        return tuple(kept.header for kept in self.blocks[at : at + MAX_DESCENDANTS])
 
     def inbound(self, number: int, para: ParaId) -> InboundMessages:
         """Return the messages that wait for `para` at relay block `number`, all in full.
@@ -253,15 +269,19 @@ class RelayChain:
                 )
             except DispatchError:
                 lost += 1
+        slot = self.slot(number)
+        author = self.runtime.babe.author(Storage(parent.state), number, slot)
         block = self.runtime.executive.build_block(
             storage,
             number,
             parent.header.hash(),
-            digest=(babe_pre_digest(self.slot(number)),),
+            digest=(babe.pre_digest(slot, author.index),),
             inherents=(Call(self.runtime.inclusion.pallet.name, "enter", (list(candidates),)),),
             extrinsics=extrinsics,
             signed=signed,
         )
+        if author.key is not None:
+            block = replace(block, header=self.runtime.validators.seal(block.header, author.key))
         self.downward.clear()
         self.blocks.append(KeptBlock(block.header, storage.state, executions(storage), lost))
         del self.blocks[:-KEPT_BLOCKS]

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from pubsub_emulator.emulator.relay.pallets import ACCOUNTS, RELAY
+from pubsub_emulator.emulator.relay.validators import Validators
 from pubsub_emulator.emulator.relay.xcm_messages import XcmMessages
 from pubsub_emulator.emulator.relay.xcm_pallet import XcmPallet
 from pubsub_emulator.primitives.errors import ScaleError
@@ -35,7 +36,7 @@ from pubsub_emulator.runtime.metadata.apis import API_VERSIONS, APIS
 from pubsub_emulator.runtime.pallet_pubsub import Broadcaster
 from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers
-from pubsub_emulator.runtime.relay.babe import Babe, current_slot
+from pubsub_emulator.runtime.relay.babe import Babe, SealedBabe, current_slot
 from pubsub_emulator.runtime.relay.dmp import Dmp
 from pubsub_emulator.runtime.relay.host_configuration import Configuration, HostConfiguration
 from pubsub_emulator.runtime.relay.hrmp import Hrmp
@@ -98,6 +99,11 @@ class RelayConfig:
     """Whether the chain has accounts and accepts signed extrinsics."""
     added: tuple[AddedPallet, ...] = ()
     """Further pallets, such as those of other distributions."""
+    validators: tuple[bytes, ...] = ()
+    """The Sr25519 seeds of the validators that seal the headers of blocks (UP-12).
+
+    Without validators, headers have no seals and the state has no authorities.
+    """
 
 
 class RelayAccounts:
@@ -174,7 +180,10 @@ class RelayRuntime:
         config = replace(config, pubsub=config.pubsub.ruled())
         self.config = config
         self.balances = Balances()
-        self.babe = Babe(config.session_length)
+        self.validators = Validators(config.validators)
+        self.babe: Babe = Babe(config.session_length)
+        if config.validators:
+            self.babe = SealedBabe(config.session_length, self.validators.keys)
         self.paras = Paras()
         self.dmp = Dmp(config.bounds)
         self.hrmp = Hrmp(config.bounds)
@@ -188,7 +197,8 @@ class RelayRuntime:
         )
         self.added = tuple(added.make() for added in config.added)
         self.inclusion = ParaInclusion(self.paras, queue, self.dmp, self.hrmp, config.bounds)
-        babe = (self.babe.on_new_session,) if config.accounts else ()
+        has_epochs = config.accounts or config.validators
+        babe = (self.babe.on_new_session,) if has_epochs else ()
         self.session = Session(
             config.session_length,
             self.paras,
@@ -224,7 +234,9 @@ class RelayRuntime:
         made += self.added
         if self.accounts is not None:
             made += self.accounts.made
-        kinds = (*RELAY.kinds, *(type(added) for added in self.added))
+        # The kind of `Babe` depends on the configuration.
+        known = (type(self.babe) if kind is Babe else kind for kind in RELAY.kinds)
+        kinds = (*known, *(type(added) for added in self.added))
         return Runtime(kinds).objects(made, left_out)
 
     def _scheduled_session(self, storage: Storage) -> int:
@@ -272,6 +284,8 @@ class RelayRuntime:
             )
             endowment = 2 * deposit + 100 * self.balances.existential_deposit
             self.balances.genesis(storage, dict.fromkeys(managers.values(), endowment))
+            if self.config.validators:
+                self.babe.genesis(storage, Slot(self.config.genesis_slot))
         else:
             # One of the profile's accounts manages every parachain, so that no others are endowed.
             self.accounts.genesis(storage)

@@ -40,7 +40,7 @@ MOST_ACTS: Final = 100_000
 MOST_BLOCKS: Final = 64
 """The maximum number of blocks of a parachain per turn."""
 
-_SPEC_FIELDS: Final = ("max_pov_size", "max_cache_bytes")
+_SPEC_FIELDS: Final = ("max_pov_size", "max_cache_bytes", "relay_parent_offset")
 """Fields of a subscriber that errors of runtimes can name."""
 
 
@@ -212,6 +212,11 @@ def _subscriber(
     if subscriber.relay_parent_lag >= KEPT_BLOCKS:
         reason = f"the relay chain keeps {KEPT_BLOCKS} blocks: the lag has to be less"
         yield Misplaced((*place, "relay_parent_lag"), reason)
+    elif subscriber.relay_parent_lag + subscriber.relay_parent_offset >= KEPT_BLOCKS:
+        reason = (
+            f"the relay chain keeps {KEPT_BLOCKS} blocks: lag and offset together have to be less"
+        )
+        yield Misplaced((*place, "relay_parent_offset"), reason)
 
 
 def _acts(scenario: model.Scenario, place: Location, acts: model.Acts) -> Iterator[Misplaced]:

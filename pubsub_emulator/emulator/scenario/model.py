@@ -24,7 +24,10 @@ from pubsub_emulator.files.settings import Model
 from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
-from pubsub_emulator.runtime.pallet_subscriber.config import MAX_EXTRA_KEYS
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    MAX_EXTRA_KEYS,
+    MAX_RELAY_PARENT_OFFSET,
+)
 
 SYSTEM_PARA_THRESHOLD: Final = 2000
 """Lower ids are system parachains, unless the scenario sets another threshold (PS-7)."""
@@ -272,6 +275,10 @@ class Subscriber(Model):
     """The number of relay blocks between turns."""
     relay_parent_lag: Count = 0
     """The number of relay blocks by which the relay parent is older than the newest one."""
+    relay_parent_offset: Annotated[Count, Field(le=MAX_RELAY_PARENT_OFFSET)] = 0
+    """The number of the relay parent's descendants that blocks show with their seals, by which the
+    relay parent is older as well (UP-12).
+    """
 
     @model_validator(mode="after")
     def _changes_ascend(self) -> "Subscriber":

@@ -149,6 +149,7 @@ def subscriber_spec(
         handler=subscriber.handler,
         extra_keys=subscriber.extra_keys,
         charge_extra_keys=subscriber.charge_extra_keys,
+        relay_parent_offset=subscriber.relay_parent_offset,
     )
     return with_relay_limits(scenario.relay, spec, subscriber.max_cache_bytes).ruled(rules)
 

@@ -11,7 +11,7 @@ from typing import Final
 from pubsub_emulator.emulator.relay.runtime import RelayRuntime
 from pubsub_emulator.node.at import At
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
-from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.header import DigestKind, Header
 from pubsub_emulator.primitives.types import ParaBlockNumber
 from pubsub_emulator.runtime.accounts.apply import apply_signed
 from pubsub_emulator.runtime.accounts.chain import begin
@@ -24,6 +24,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, runtim
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.accounts import ParachainRoom, parachain_accounts
 from pubsub_emulator.runtime.parachain.block import Candidate
+from pubsub_emulator.runtime.parachain.descendants import authority_keys
 from pubsub_emulator.runtime.parachain.execute import execute_block
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import BadBody, note_inherent
@@ -128,7 +129,9 @@ def _run_relay(parent: At, relay: RelayRuntime, header: Header, body: tuple[byte
     executive, runtime = relay.executive, parent.runtime
     storage = Storage(parent.state.fork())
     phases = _Phases(parent.state)
-    executive.initialize_block(storage, header.number, parent.header.hash(), header.digest)
+    # Pallets add all other items while the block runs, and the author adds the seal after it.
+    digest = tuple(item for item in header.digest if item.kind is DigestKind.PRE_RUNTIME)
+    executive.initialize_block(storage, header.number, parent.header.hash(), digest)
     phases.end(INITIALIZATION, storage.written())
     room = executive.room(storage)
     successes = []
@@ -201,7 +204,12 @@ def _run_parachain(parent: At, header: Header, body: tuple[bytes, ...]) -> Run:
     calls = root_calls(spec, inherent.messages)
     view = SubscriberView(storage, spec, parent.rules)
     walked, offences = judge_proof(
-        view, inherent.relay_parent_storage_root, inherent.proof, spec.budget(weight), calls
+        view,
+        inherent.relay_parent_storage_root,
+        inherent.proof,
+        spec.budget(weight),
+        calls,
+        authorities=authority_keys(spec, inherent.descendants),
     )
     if walked.missing is not None:
         raise CannotRun(f"the proof does not hold: {offences[0].detail}")

@@ -272,6 +272,11 @@ def _begin_phase(storage: Storage, phase: events.Phase) -> None:
     storage.phase = phase
 
 
+def deposit_log(storage: Storage, item: DigestItem) -> None:
+    """Add an item to the digest of the block that is being built."""
+    DIGEST.put(storage, [*DIGEST.get(storage), item])
+
+
 def note_new_code(storage: Storage) -> None:
     """Note that the block applies new code, which its header must say.
 

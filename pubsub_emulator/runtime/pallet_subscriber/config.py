@@ -142,6 +142,11 @@ class RuntimeSpec:
     """The relay keys that the runtime requests besides its subscriptions, each once (UP-2)."""
     charge_extra_keys: bool = False
     """Whether the nodes of `extra_keys` are charged to the budget of pub-sub (UP-13)."""
+    relay_parent_offset: int = 0
+    """The number of descendants of the relay parent that a block must show (UP-12).
+
+    A block of a runtime without an offset shows no relay headers.
+    """
 
     def ruled(self, rules: Rules) -> "RuntimeSpec":
         """Return this runtime under `rules`, as their rule `runtime` changes it.
@@ -218,6 +223,14 @@ _MAX_STATIC_BYTES: Final = 64 * 1024
 The largest real proof had less than 42 KiB of them.
 """
 
+MAX_RELAY_PARENT_OFFSET: Final = 255
+"""The maximum number of descendants of a relay parent that a block shows."""
+
+_HEADER_BYTES: Final = 1024
+"""A generous bound on a relay header: with its seal it has about 230 bytes, and an announced epoch
+of three authorities adds 160.
+"""
+
 
 def rules_for(spec: RuntimeSpec, rules: Rules) -> Rules:
     """Return the rules of a runtime: `rules` or the shipped ones.
@@ -236,7 +249,19 @@ def integrity_test(spec: RuntimeSpec) -> None:
     Raises `ImpossibleConfig` with the figures otherwise.
     """
     allowed = message_allowance(spec.max_pov_size)
-    reserve = spec.max_pov_size - allowed
+    if not 0 <= spec.relay_parent_offset <= MAX_RELAY_PARENT_OFFSET:
+        raise ImpossibleConfig(
+            f"relay_parent_offset {spec.relay_parent_offset} is not in 0 to"
+            f" {MAX_RELAY_PARENT_OFFSET}"
+        )
+    # Relay headers are beside the messages and pub-sub, so the reserve must have room for them.
+    headers = (spec.relay_parent_offset + 1) * _HEADER_BYTES if spec.relay_parent_offset else 0
+    reserve = spec.max_pov_size - allowed - headers
+    if reserve < 0:
+        raise ImpossibleConfig(
+            f"max_pov_size {spec.max_pov_size} has no room for the {headers} bytes of the relay"
+            f" headers of relay_parent_offset {spec.relay_parent_offset}; raise it"
+        )
     extrinsics = MAX_EXTRINSICS if spec.accounts else 0
     minimum = 0 if spec.reserve_minimum else MIN_BUDGET
     if spec.accounts and reserve < extrinsics + _MAX_STATIC_BYTES + minimum:
@@ -396,6 +421,7 @@ _ACCOUNTS: Final = 1
 _RULES: Final = 2
 _EXTRA_KEYS: Final = 4
 _CHARGED: Final = 8
+_OFFSET: Final = 16
 """The flags after the fields of a runtime, in one byte. It is left out if it would be zero."""
 
 
@@ -412,6 +438,9 @@ def _encode_spec(spec: RuntimeSpec) -> bytes:
         last += RelayProofRequest(spec.extra_keys).encode()
     if spec.charge_extra_keys:
         flags |= _CHARGED
+    if spec.relay_parent_offset:
+        flags |= _OFFSET
+        last += scale.u32.encode(spec.relay_parent_offset)
     fields = b"".join(codec.encode(getattr(spec, name)) for name, codec in _FIELDS.items())
     return fields + bytes((flags,)) + last if flags else fields
 
@@ -422,7 +451,7 @@ def _read_spec(reader: Reader) -> RuntimeSpec:
         return spec
     start = reader.pos
     flags = reader.u8()
-    if not 0 < flags <= _ACCOUNTS | _RULES | _EXTRA_KEYS | _CHARGED:
+    if not 0 < flags <= _ACCOUNTS | _RULES | _EXTRA_KEYS | _CHARGED | _OFFSET:
         raise ScaleError(f"the flags after a runtime are {flags:#04x} at offset {start}")
     rules = reader.take(32) if flags & _RULES else b""
     extra: tuple[RelayStorageKey, ...] = ()
@@ -431,12 +460,19 @@ def _read_spec(reader: Reader) -> RuntimeSpec:
         extra = relay_proof_request.read(reader).keys
         if not extra:
             raise ScaleError(f"no requested relay key at offset {start}")
+    offset = 0
+    if flags & _OFFSET:
+        start = reader.pos
+        offset = scale.u32.read(reader)
+        if not offset:
+            raise ScaleError(f"the relay parent offset is 0 at offset {start}")
     return replace(
         spec,
         accounts=bool(flags & _ACCOUNTS),
         rules=rules,
         extra_keys=extra,
         charge_extra_keys=bool(flags & _CHARGED),
+        relay_parent_offset=offset,
     )
 
 

@@ -91,11 +91,14 @@ def plan(
     source: NodesByHash,
     budget: int,
     calls: Sequence[RootCall] | None = None,
+    *,
+    authorities: tuple[bytes, ...] = (),
 ) -> Plan:
     """Walk the relay state under `relay_root` for the subscriber with the state `view`.
 
-    This writes nothing. The reads of the block's root `calls` are made, and charged, before the
-    walk. Hostile nodes do not make it raise: a missing node ends the walk with `Plan.missing`, and
+    This writes nothing. The keys of `authorities` are taken after the other static keys; a block
+    with relay headers needs them (UP-4). The reads of the block's root `calls` are made, and
+    charged, before the walk. Hostile nodes do not make it raise: a missing node ends the walk with `Plan.missing`, and
     a publisher whose genuine data cannot be read is disabled (PS-54).
 
     Raises `ScaleError` if a row of the chain's own state does not decode, and `StateUnavailable` if
@@ -106,7 +109,7 @@ def plan(
     with recorded(view.storage) as reads:
         walk = _Walk(view, relay_root, meter, out, reads)
         try:
-            walk.static_keys()
+            walk.static_keys(authorities)
             walk.requested_keys()
             walk.pre_state(calls)
             if walk.rules.share is None:
@@ -154,10 +157,11 @@ class _Walk:
 
     # 1: static keys
 
-    def static_keys(self) -> None:
+    def static_keys(self, authorities: tuple[bytes, ...]) -> None:
         """Take the nodes of the keys that every parachain proves, free of charge (PS-44)."""
+        read = partial(static_value, self.top)
         try:
-            self.out.statics = read_static_keys(self.spec.para_id, partial(static_value, self.top))
+            self.out.statics = read_static_keys(self.spec.para_id, read, authorities)
         finally:
             self.out.static_bytes = sum(node_cost(len(node)) for node in self.meter.taken.values())
             # Nodes of static keys are free. From here on, nodes of the top trie are charged.

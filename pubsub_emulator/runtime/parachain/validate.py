@@ -52,6 +52,11 @@ from pubsub_emulator.runtime.parachain.block import (
     Offence,
     Verdict,
 )
+from pubsub_emulator.runtime.parachain.descendants import (
+    authority_keys,
+    count_fault,
+    descendant_fault,
+)
 from pubsub_emulator.runtime.parachain.execute import (
     BlockOutcome,
     downward_heads,
@@ -216,8 +221,12 @@ def _walk(
         offences.append(Offence(Verdict.ROOT_MISMATCH, detail, (claimed, relay_root)))
     spec = view.spec
     budget, calls = spec.budget(inherent.messages.weight), root_calls(spec, inherent.messages)
-    walked, found = judge_proof(view, relay_root, inherent.proof, budget, calls)
+    authorities = authority_keys(spec, inherent.descendants)
+    walked, found = judge_proof(
+        view, relay_root, inherent.proof, budget, calls, authorities=authorities
+    )
     if walked.statics.values:
+        offences += check_descendants(spec, inherent, relay_root, walked.statics)
         offences += check_message_heads(view.storage, inherent, walked.statics)
         offences += check_advancement(spec, inherent, walked.statics)
     return walked, offences + found
@@ -229,13 +238,15 @@ def judge_proof(
     proof: tuple[bytes, ...],
     budget: int,
     calls: Sequence[RootCall] | None = None,
+    *,
+    authorities: tuple[bytes, ...] = (),
 ) -> tuple[Plan, list[Offence]]:
     """Walk over `proof`, and check that it has exactly the needed nodes.
 
-    The nodes may be in any order.
+    The nodes may be in any order. `authorities` are the keys that a block with relay headers needs.
     """
     source = by_hash(proof)
-    walked = plan(view, relay_root, source, budget, calls)
+    walked = plan(view, relay_root, source, budget, calls, authorities=authorities)
     missing = walked.missing
     if missing is None:
         return walked, _unused(source, walked)
@@ -346,18 +357,35 @@ def check_relay_parent(storage: Storage, inherent: Inherent) -> list[Offence]:
 
 
 def check_validation_data(spec: RuntimeSpec, parent: Header, inherent: Inherent) -> list[Offence]:
-    """Check that the inherent states the parent's header and the chain's proof size (UP-7)."""
+    """Check that the inherent states the parent's header and the chain's proof size (UP-7).
+
+    It must also have as many relay headers as the chain's offset wants (UP-12).
+    """
     out = []
     if inherent.parent_head != parent.encode():
         detail = f"the parent head is not the header of block {parent.number}"
         out.append(Offence(Verdict.BAD_VALIDATION_DATA, detail, (inherent.parent_head,)))
-    if inherent.descendants:
-        detail = f"{len(inherent.descendants)} relay headers, this chain builds on the newest block"
-        out.append(Offence(Verdict.BAD_DESCENDANTS, detail))
+    fault = count_fault(spec, inherent.descendants)
+    if fault is not None:
+        out.append(Offence(Verdict.BAD_DESCENDANTS, fault))
     if inherent.max_pov_size != spec.max_pov_size:
         detail = f"max_pov_size {inherent.max_pov_size}, this chain has {spec.max_pov_size}"
         out.append(Offence(Verdict.BAD_VALIDATION_DATA, detail))
     return out
+
+
+def check_descendants(
+    spec: RuntimeSpec, inherent: Inherent, relay_root: Hash, statics: StaticValues
+) -> list[Offence]:
+    """Check that the relay headers are a chain that authorities sealed (UP-12).
+
+    Headers of a wrong number are refused by `check_validation_data`, which needs no relay state.
+    """
+    headers = inherent.descendants
+    if not spec.relay_parent_offset or count_fault(spec, headers) is not None:
+        return []
+    fault = descendant_fault(headers, relay_root, statics)
+    return [] if fault is None else [Offence(Verdict.BAD_DESCENDANTS, fault)]
 
 
 def check_messages_weight(spec: RuntimeSpec, inherent: Inherent) -> list[Offence]:

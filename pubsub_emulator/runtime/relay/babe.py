@@ -1,16 +1,24 @@
-"""The part of the `Babe` pallet that parachains read: the slot of the relay block.
+"""The part of the `Babe` pallet that parachains read.
 
-The slot comes from the block's pre-runtime digest.
+Every relay chain has the slot of its block, which comes from the pre-runtime digest. A relay chain
+that seals its headers (UP-12) also has epochs with authorities and randomness: `SealedBabe`. An
+epoch is a session.
 
-CurrentSlot  u64
-digest       PreRuntime "BABE": 02 SecondaryPlain, u32 authority index, u64 slot
+CurrentSlot      u64
+Authorities      Vec<([u8; 32], u64)>, those of this epoch
+NextAuthorities  Vec<([u8; 32], u64)>, those of the next epoch
+Randomness       [u8; 32], from which the secondary authors of this epoch follow
+NextRandomness   [u8; 32], that of the next epoch
+digest           PreRuntime "BABE", and Consensus "BABE" in the first block of an epoch
 """
 
+from dataclasses import dataclass
 from typing import Final
 
-from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives import babe, scale
 from pubsub_emulator.primitives.errors import DefensiveFailure
-from pubsub_emulator.primitives.header import BABE_ENGINE, DigestItem, DigestKind
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import BABE_ENGINE, DigestKind
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.types import Slot
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
@@ -27,13 +35,42 @@ EPOCH_INDEX: Final = StorageValue(
 )
 GENESIS_SLOT: Final = StorageValue(PALLET, "GenesisSlot", "The slot of block 0.", scale.u64, 0)
 CURRENT_SLOT: Final = StorageValue(PALLET, "CurrentSlot", "Current slot number.", scale.u64, 0)
-_SECONDARY_PLAIN: Final = 2
+SEALED_PALLET: Final = Pallet("Babe", 2, "pallet_babe")
+"""The same pallet with the items of a relay chain that seals its headers.
+
+They are a declaration of their own, because metadata lists all items of a pallet: that of a relay
+chain without seals stays as it was.
+"""
+SEALED_PALLET.items.update(PALLET.items)
+AUTHORITIES: Final = StorageValue(
+    SEALED_PALLET, "Authorities", "Current epoch authorities.", babe.authorities, []
+)
+NEXT_AUTHORITIES: Final = StorageValue(
+    SEALED_PALLET, "NextAuthorities", "Next epoch authorities.", babe.authorities, []
+)
+RANDOMNESS: Final = StorageValue(
+    SEALED_PALLET, "Randomness", "The epoch randomness.", scale.fixed(32), bytes(32)
+)
+NEXT_RANDOMNESS: Final = StorageValue(
+    SEALED_PALLET, "NextRandomness", "Next epoch randomness.", scale.fixed(32), bytes(32)
+)
+
+EPOCH_AUTHORITIES: Final = 3
+"""The maximum number of authorities of an epoch.
+
+With more validators, each epoch leaves out others, so that two epochs never have the same
+authorities, and a signature must be checked against those of its own epoch.
+"""
 
 
-def babe_pre_digest(slot: Slot) -> DigestItem:
-    """Return the pre-runtime digest by which the first authority claims a slot."""
-    data = bytes((_SECONDARY_PLAIN,)) + bytes(4) + slot.to_bytes(8, "little")
-    return DigestItem(DigestKind.PRE_RUNTIME, BABE_ENGINE, data)
+@dataclass(frozen=True, slots=True)
+class BlockAuthor:
+    """The authority that makes a block."""
+
+    index: int
+    """Its place among the authorities of the block's epoch."""
+    key: bytes | None
+    """Its Sr25519 public key; `None` on a relay chain that does not seal its headers."""
 
 
 def current_slot(storage: Storage) -> Slot:
@@ -65,6 +102,10 @@ class Babe(Hooks):
         """Begin the epoch of a session."""
         EPOCH_INDEX.put(storage, session)
 
+    def author(self, parent: Storage, number: int, slot: Slot) -> BlockAuthor:  # noqa: ARG002  # for chains with authorities
+        """Return the author of block `number` in a slot, on the state `parent`."""
+        return BlockAuthor(0, None)
+
     def on_initialize(self, storage: Storage, now: int) -> Weight:
         """Set `CurrentSlot`.
 
@@ -93,3 +134,65 @@ class Babe(Hooks):
                 "Milliseconds between two blocks.",
             ),
         )
+
+
+class SealedBabe(Babe):
+    """The pallet of a relay chain whose authorities seal its headers (UP-12).
+
+    All slots are claimed by their secondary authors, so that the randomness of an epoch follows
+    from that of the epoch before alone, by the pallet's formula without outputs of primary blocks.
+    """
+
+    pallet = SEALED_PALLET
+
+    def __init__(self, session_length: int, validators: tuple[bytes, ...]) -> None:
+        """Set the length of epochs in blocks, and the Sr25519 keys of all validators."""
+        super().__init__(session_length)
+        self._epoch_length = session_length
+        self._validators = validators
+
+    def epoch_authorities(self, epoch: int) -> list[babe.Authority]:
+        """Return the authorities of an epoch, each with the weight 1."""
+        count = len(self._validators)
+        chosen = [(epoch + at) % count for at in range(min(count, EPOCH_AUTHORITIES))]
+        return [(self._validators[at], 1) for at in chosen]
+
+    def genesis(self, storage: Storage, slot: Slot) -> None:
+        """Write the slot of block 0, and the first two epochs."""
+        super().genesis(storage, slot)
+        AUTHORITIES.put(storage, self.epoch_authorities(0))
+        NEXT_AUTHORITIES.put(storage, self.epoch_authorities(1))
+        RANDOMNESS.put(storage, bytes(32))
+        NEXT_RANDOMNESS.put(storage, _randomness(bytes(32), 1))
+
+    def on_new_session(self, storage: Storage, session: int) -> None:
+        """Begin the epoch of a session, and announce the next one in the block's digest."""
+        super().on_new_session(storage, session)
+        AUTHORITIES.put(storage, NEXT_AUTHORITIES.get(storage))
+        current = NEXT_RANDOMNESS.get(storage)
+        RANDOMNESS.put(storage, current)
+        announced = babe.NextEpoch(
+            tuple(self.epoch_authorities(session + 1)), _randomness(current, session + 1)
+        )
+        NEXT_AUTHORITIES.put(storage, list(announced.authorities))
+        NEXT_RANDOMNESS.put(storage, announced.randomness)
+        system.deposit_log(storage, babe.next_epoch_digest(announced))
+
+    def author(self, parent: Storage, number: int, slot: Slot) -> BlockAuthor:
+        """Return the author of block `number` in a slot, on the state `parent`.
+
+        The first block of an epoch already belongs to an authority of this epoch.
+        """
+        if number % self._epoch_length:
+            authorities = AUTHORITIES.get(parent)
+            randomness = RANDOMNESS.get(parent)
+        else:
+            authorities = NEXT_AUTHORITIES.get(parent)
+            randomness = NEXT_RANDOMNESS.get(parent)
+        index = babe.secondary_author(slot, len(authorities), randomness)
+        return BlockAuthor(index, authorities[index][0])
+
+
+def _randomness(before: bytes, epoch: int) -> bytes:
+    """Return the randomness of an epoch after that of the epoch before."""
+    return blake2_256(before + epoch.to_bytes(8, "little"))
