@@ -1,4 +1,4 @@
-"""Sr25519 signatures that depend only on key and message (PS-90).
+"""Sr25519 signatures that depend only on key and message (PS-90), without further packages.
 
 Sr25519 is Schnorr's signature over Ristretto255 with a Merlin transcript as its hash. The usual
 library draws the nonce from the system's random numbers, so that the same block would have another
@@ -11,18 +11,15 @@ verifier accepts such a signature, because it cannot see how the nonce was made.
     signature   R = r B, then s = k a + r mod L with bit 255 set,
                 where k is the challenge "sign:c" after "sign:R" = R
 
-The multiplication with the base point is the library's, which returns the public key of a secret
-scalar. The transcript follows the specifications of Merlin and of STROBE 1.0.2.
+The transcript follows the specifications of Merlin and of STROBE 1.0.2.
 """
 
 from collections.abc import Sequence
-from hashlib import blake2b
-from typing import Final
+from hashlib import blake2b, sha512
+from typing import Final, NamedTuple
 
-from pubsub_emulator.primitives.signatures import sr25519_public
+from pubsub_emulator.primitives.ristretto import ORDER, combined, decode
 
-ORDER: Final = 2**252 + 27742317777372353535851937790883648493
-"""The order of the group (L)."""
 _SCALAR: Final = 32
 """The length of a scalar and of a point in bytes."""
 _MARK: Final = 1 << 255
@@ -183,20 +180,57 @@ def signing_transcript(message: bytes) -> Transcript:
     return transcript
 
 
-def sign(public: bytes, secret: bytes, message: bytes) -> bytes:
-    """Return the signature of a message, 64 bytes, the same in each run.
+class Pair(NamedTuple):
+    """A key pair."""
 
-    `secret` is a scalar and a nonce of 32 bytes each, as `sr25519_pair` returns them. Raises
-    `MissingLibrary`.
-    """
-    scalar = int.from_bytes(secret[:_SCALAR], "little")
-    seed = secret[_SCALAR:] + public + message
-    nonce = int.from_bytes(blake2b(seed, digest_size=64).digest(), "little") % ORDER
-    point = sr25519_public(nonce.to_bytes(_SCALAR, "little") + bytes(_SCALAR))
+    scalar: int
+    """The secret scalar."""
+    nonce: bytes
+    """The secret of nonces, 32 bytes."""
+    public: bytes
+    """The public key, 32 bytes."""
+
+
+def pair(seed: bytes) -> Pair:
+    """Return the key pair of a mini secret of 32 bytes, expanded as Substrate expands it."""
+    expanded = sha512(seed).digest()
+    # The lowest three bits are cleared, and a division by the cofactor then removes them.
+    low = int.from_bytes(expanded[:_SCALAR], "little") & ((1 << 254) - 8)
+    scalar = (low | 1 << 254) >> 3
+    return Pair(scalar, expanded[_SCALAR:], combined(scalar).encode())
+
+
+def _challenge(public: bytes, point: bytes, message: bytes) -> int:
+    """Return k of the module's table."""
     transcript = signing_transcript(message)
     transcript.append(b"proto-name", b"Schnorr-sig")
     transcript.append(b"sign:pk", public)
     transcript.append(b"sign:R", point)
-    challenge = int.from_bytes(transcript.challenge(b"sign:c", 64), "little") % ORDER
-    response = (challenge * scalar + nonce) % ORDER
+    return int.from_bytes(transcript.challenge(b"sign:c", 64), "little") % ORDER
+
+
+def sign(key: Pair, message: bytes) -> bytes:
+    """Return the signature of a message, 64 bytes, the same in each run."""
+    seed = key.nonce + key.public + message
+    nonce = int.from_bytes(blake2b(seed, digest_size=64).digest(), "little") % ORDER
+    point = combined(nonce).encode()
+    challenge = _challenge(key.public, point, message)
+    response = (challenge * key.scalar + nonce) % ORDER
     return point + (response | _MARK).to_bytes(_SCALAR, "little")
+
+
+def verify(public: bytes, message: bytes, signature: bytes) -> bool:
+    """Return whether a signature of 64 bytes is one of `message` by the key `public`.
+
+    It is `False` for bytes that are not a signature or not a key.
+    """
+    point = signature[:_SCALAR]
+    marked = int.from_bytes(signature[_SCALAR:], "little")
+    response = marked ^ _MARK
+    if len(signature) != 2 * _SCALAR or not marked & _MARK or response >= ORDER:
+        return False
+    key = decode(public)
+    if key is None:
+        return False
+    challenge = _challenge(public, point, message)
+    return combined(response, ORDER - challenge, key).encode() == point

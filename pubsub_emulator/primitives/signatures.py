@@ -114,11 +114,3 @@ def sign_sr25519(public: bytes, secret: bytes, message: bytes) -> bytes:
     Raises `MissingLibrary`.
     """
     return bytes(_library("sr25519", "py-sr25519-bindings").sign((public, secret), message))
-
-
-def sr25519_public(secret: bytes) -> bytes:
-    """Return the public key of a secret key, which has a scalar and a nonce of 32 bytes each.
-
-    Raises `MissingLibrary`.
-    """
-    return bytes(_library("sr25519", "py-sr25519-bindings").public_from_secret_key(secret))

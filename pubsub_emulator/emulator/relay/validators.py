@@ -7,7 +7,6 @@ from pubsub_emulator.primitives import babe, schnorrkel
 from pubsub_emulator.primitives.draws import secret
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.header import Header
-from pubsub_emulator.primitives.signatures import sr25519_pair
 
 VALIDATORS: Final = 5
 """The number of validators of a network whose relay chain seals its headers."""
@@ -22,17 +21,18 @@ class Validators:
     """The session keys of a relay chain's validators."""
 
     def __init__(self, seeds: Iterable[bytes]) -> None:
-        """Derive the keys. Raises `MissingLibrary` if there are seeds but no library for them."""
-        pairs = [sr25519_pair(seed) for seed in seeds]
-        self._secrets = dict(pairs)
-        self.keys = tuple(public for public, _ in pairs)
+        """Derive the keys."""
+        pairs = [schnorrkel.pair(seed) for seed in seeds]
+        self._pairs = {each.public: each for each in pairs}
+        self.keys = tuple(self._pairs)
+        """The public keys, in the order of the seeds."""
 
     def seal(self, header: Header, key: bytes) -> Header:
         """Return a header with the seal of the validator with this public key."""
-        secret_key = self._secrets.get(key)
-        if secret_key is None:
+        signer = self._pairs.get(key)
+        if signer is None:
             raise DefensiveFailure(f"no validator has the key {key.hex()}")
-        signature = schnorrkel.sign(key, secret_key, header.hash())
+        signature = schnorrkel.sign(signer, header.hash())
         return Header(
             parent_hash=header.parent_hash,
             number=header.number,

@@ -45,6 +45,7 @@ _VERSION_NOT_KNOWN: Final = b"\x01\x01"
 
 
 _KEYS_TO_PROVE: Final = "KeyToIncludeInRelayProof_keys_to_prove"
+_OFFSET: Final = "RelayParentOffsetApi_relay_parent_offset"
 
 
 class UnknownFunction(PubsubError):
@@ -114,6 +115,17 @@ def _keys_to_prove(at: At) -> bytes:
     storage = Storage(at.state)
     disabled = {para for para in spec.subscriptions if DISABLED_PUBLISHERS.contains(storage, para)}
     return spec.request(disabled).encode()
+
+
+def _relay_parent_offset(at: At) -> bytes:
+    """Return the relay parent offset of the runtime that executes the next block (UP-12).
+
+    Raises `UnknownFunction` on the relay chain, and for a runtime without an offset.
+    """
+    offset = 0 if at.relay is not None else runtime_spec(at.state.top).relay_parent_offset
+    if not offset:
+        raise UnknownFunction(f"Exported method {_OFFSET} is not found")
+    return scale.u32.encode(offset)
 
 
 def _extrinsic(reader: Reader) -> bytes:
@@ -272,6 +284,7 @@ _FUNCTIONS: Final[dict[str, Callable[[At, Reader], bytes]]] = {
     ),
     "DryRunApi_dry_run_call": _dry_run_call,
     _KEYS_TO_PROVE: lambda at, _: _keys_to_prove(at),
+    _OFFSET: lambda at, _: _relay_parent_offset(at),
 }
 """The functions by name. Each gets the block and a reader of its arguments."""
 FUNCTIONS: Final = tuple(_FUNCTIONS)

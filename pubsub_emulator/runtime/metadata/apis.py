@@ -181,6 +181,25 @@ PARACHAIN_APIS: Final = (
 )
 """The APIs of a parachain (UP-1)."""
 
+_OFFSET: Final = _method(
+    "relay_parent_offset",
+    U32,
+    "Returns the number of descendants of the relay parent that a block must show.",
+)
+OFFSET_APIS: Final = (
+    *PARACHAIN_APIS,
+    Api(
+        "RelayParentOffsetApi",
+        1,
+        (_OFFSET,),
+        "API to tell the node side how the relay parent should be chosen.",
+    ),
+)
+"""The APIs of a parachain with a relay parent offset (UP-12).
+
+Collators take a runtime without this API for one without an offset.
+"""
+
 
 def versions_of(apis: tuple[Api, ...]) -> tuple[tuple[bytes, int], ...]:
     """Return the versions of APIs in the form of `RuntimeVersion.apis`."""

@@ -20,7 +20,7 @@ from pubsub_emulator.runtime.framework.definitions import RuntimeDefinition, Run
 from pubsub_emulator.runtime.framework.dispatch import Other
 from pubsub_emulator.runtime.framework.origin import Root
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.metadata.apis import PARACHAIN_APIS, versions_of
+from pubsub_emulator.runtime.metadata.apis import OFFSET_APIS, PARACHAIN_APIS, versions_of
 from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls
 from pubsub_emulator.runtime.pallet_subscriber.config import (
     MAX_EXTRINSICS,
@@ -64,13 +64,14 @@ def parachain_accounts(spec: RuntimeSpec) -> ParachainAccounts:
 def _accounts(code: bytes) -> ParachainAccounts:
     spec = decode_spec(code)
     balances, utility, root = Balances(), Utility(), Sudo()
-    version = RuntimeVersion(SPEC_NAME, spec.spec_version, versions_of(PARACHAIN_APIS))
+    apis = OFFSET_APIS if spec.relay_parent_offset else PARACHAIN_APIS
+    version = RuntimeVersion(SPEC_NAME, spec.spec_version, versions_of(apis))
     lengths = (MAX_EXTRINSICS, MAX_EXTRINSICS, max(spec.max_pov_size, _INHERENT_LENGTH))
     system = UpgradableSystem(_set_code, version, (MAX_WEIGHT, MAX_WEIGHT), lengths)
     publisher = Publisher(spec.max_value_length)
     pallets = PARACHAIN.objects((system, balances, utility, SubscriberCalls(spec), publisher, root))
     calls = utility.calls = root.calls = CallTable(pallets)
-    definition = RuntimeDefinition(CRATE, version, pallets, PARACHAIN_APIS, parachain_origins=False)
+    definition = RuntimeDefinition(CRATE, version, pallets, apis, parachain_origins=False)
     return ParachainAccounts(definition, calls, Signing(calls, balances, spec.spec_version))
 
 

@@ -20,13 +20,12 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import islice
 
-from pubsub_emulator.primitives import babe
+from pubsub_emulator.primitives import babe, schnorrkel
 from pubsub_emulator.primitives.babe import Authority
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.header import Header
-from pubsub_emulator.primitives.signatures import Scheme, verify
 from pubsub_emulator.primitives.storage_keys import AUTHORITIES, NEXT_AUTHORITIES
-from pubsub_emulator.primitives.types import AccountId, Hash
+from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 
@@ -66,8 +65,7 @@ def descendant_fault(
     """Return the first reason why relay headers are not a sealed chain on the relay parent.
 
     Returns `None` if they are. There must be at least one. `relay_root` is the attested storage
-    root of the relay parent, and `statics` has the values of `authority_keys`. Raises
-    `MissingLibrary` if signatures cannot be verified here.
+    root of the relay parent, and `statics` has the values of `authority_keys`.
     """
     if headers[0].state_root != relay_root:
         return (
@@ -127,4 +125,4 @@ def _is_sealed(header: Header, key: bytes) -> bool:
     if found is None:
         return False
     bare, signature = found
-    return verify(Scheme.SR25519, signature, bare.hash(), AccountId(key))
+    return schnorrkel.verify(key, bare.hash(), signature)
