@@ -13,11 +13,12 @@ from typing import Final
 
 from pubsub_emulator.collator.author import RelayAccess, build
 from pubsub_emulator.collator.cheats.situation import Situation
+from pubsub_emulator.laboratory.sealed_tip import SealedTip
 from pubsub_emulator.primitives import storage_keys
 from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.header import turn_of
+from pubsub_emulator.primitives.header import Header, turn_of
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
@@ -58,6 +59,8 @@ class RelayImage:
     children: Mapping[bytes, Trie]
     malformed_nodes: Mapping[bytes, tuple[bytes, ...]]
     """Nodes, by child trie, that are not valid trie nodes, but belong to the proof of the trie."""
+    headers: tuple[Header, ...] = ()
+    """The sealed headers of the block and its descendants, if the relay chain seals them."""
 
     @property
     def storage_root(self) -> Hash:
@@ -121,6 +124,9 @@ class World:
             one, other = self.draws.sample(self.publishers, 2)
             other.pool = list(one.pool)
         self.spec = self._spec()
+        self.tip = SealedTip.drawn(seed, proofs_only=proofs_only)
+        if self.tip is not None:
+            self.spec = replace(self.spec, relay_parent_offset=self.tip.offset)
         self.head = genesis(self.spec, tuple(map(public_key, self.seeds)), rules=rules)
         self.number = RelayBlockNumber(self.draws.between(1, 50))
         self.senders = self.draws.sample(_SENDERS, self.draws.below(3))
@@ -133,6 +139,9 @@ class World:
         for publisher in self.publishers:
             self._publish(publisher, len(publisher.pool) * 3 // 4)
         self._relay_block()
+        for _ in range(0 if self.tip is None else self.tip.offset):
+            self.number = RelayBlockNumber(self.number + 1)
+            self._relay_block()
         self._now: Situation | None = None
 
     # The parachain
@@ -295,7 +304,11 @@ class World:
 
     def _relay_block(self) -> None:
         self._send_messages()
+        if self.tip is not None:
+            self.tip.begin_block(self.number)
         self.relays.append(self._image(self.number, {p.para: p.entries for p in self.publishers}))
+        if self.tip is not None:
+            self.tip.seal(self.number, self.relays[-1].storage_root)
         for publisher in self.publishers:
             publisher.earlier = [*publisher.earlier[-2:], dict(publisher.entries)]
 
@@ -359,6 +372,8 @@ class World:
             head = self.heads.get(sender)
             channel = _CHANNEL_LIMITS + (b"\x00" if head is None else b"\x01" + head) + bytes(32)
             entries[storage_keys.hrmp_channel(ParaId(sender), PARA)] = channel
+        if self.tip is not None:
+            entries |= self.tip.entries()
         children: dict[bytes, Trie] = {}
         malformed_nodes: dict[bytes, tuple[bytes, ...]] = {}
         stored: dict[bytes, dict[bytes, bytes]] = {}
@@ -399,6 +414,7 @@ class World:
         """Return everything that the author of the next block knows."""
         draws = self.draws
         slot = (self.head.header.aura_slot() or 0) + draws.between(1, 2)
+        relay, others = self._known()
         downward = tuple(
             InboundDownwardMessage(RelayBlockNumber(at), data)
             for at, data in self.queues.get(0, ())
@@ -414,19 +430,18 @@ class World:
             for sender in sorted(self.queues)
             if sender
         )
-        waiting = InboundMessages(downward, horizontal).tidy()
+        waiting = InboundMessages(downward, horizontal).until(relay.number)
         limit = config.runtime_spec(self.head.state.top).messages_limit
-        others: tuple[RelayAccess, ...] = tuple(reversed(self.relays[-4:-1]))
         now = Situation(
             parent=self.head,
-            relay=self.relays[-1],
+            relay=relay,
             messages=abridged(waiting, limit),
             slot=Slot(slot),
             slot_now=Slot(slot + draws.choice((0, 0, 1, 5))),
             seeds=self.seeds,
             stranger=self.stranger,
             others=others,
-            foreign=self._foreign(),
+            foreign=self._foreign(relay.number),
             waiting=waiting,
         )
         if not self.proofs_only:
@@ -438,15 +453,29 @@ class World:
             now, budget=least + draws.below(used + 320) if draws.below(5) else least + used + 4000
         )
 
-    def _foreign(self) -> RelayImage:
-        """Return the newest relay state with a changed entry of each publisher."""
+    def _known(self) -> tuple[RelayAccess, tuple[RelayAccess, ...]]:
+        """Return the relay parent of the next block, and three older relay blocks."""
+        if self.tip is None:
+            return self.relays[-1], tuple(reversed(self.relays[-4:-1]))
+        known = [
+            replace(relay, headers=self.tip.headers_from(relay.number))
+            for relay in self.relays[-4 - self.tip.offset :]
+        ]
+        at = len(known) - 1 - self.tip.offset
+        return known[at], tuple(reversed(known[:at]))
+
+    def _foreign(self, number: RelayBlockNumber) -> RelayImage:
+        """Return the newest relay state with a changed entry of each publisher.
+
+        It claims to be that of relay block `number`.
+        """
         published = {}
         for publisher in self.publishers:
             entries = dict(publisher.entries)
             key = self.draws.choice(publisher.pool)
             entries[key] = self._stored(b"forged" + self.draws.take(40), 0)
             published[publisher.para] = entries
-        return self._image(self.number, published)
+        return self._image(number, published)
 
     def advance(self) -> None:
         """Include the honest block, and usually let the relay chain build further blocks."""
@@ -464,7 +493,10 @@ class World:
         if self.draws.one_in(6):
             return
         for _ in range(self.draws.choice((1, 1, 2))):
-            self.number = RelayBlockNumber(self.number + self.draws.choice((1, 1, 1, 3)))
+            further = self.draws.choice((1, 1, 1, 3))
+            # Relay headers must follow each other without a gap.
+            further = further if self.tip is None else 1
+            self.number = RelayBlockNumber(self.number + further)
             for publisher in self.publishers:
                 if self.draws.below(5) < 3:
                     self._change(publisher)

@@ -21,6 +21,7 @@ from pubsub_emulator.collator.cheats.steps import (
     Number,
     ParentHead,
     Step,
+    difference,
 )
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
 from pubsub_emulator.primitives import babe, schnorrkel
@@ -33,7 +34,9 @@ from pubsub_emulator.runtime.framework.abridged import InboundMessageId, full_by
 from pubsub_emulator.runtime.framework.message_chains import message_hash
 from pubsub_emulator.runtime.framework.relay_request import ChildKey, RelayStorageKey, TopKey
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_subscriber.plan import plan
 from pubsub_emulator.runtime.parachain.block import Verdict
+from pubsub_emulator.runtime.parachain.descendants import authority_keys
 from pubsub_emulator.runtime.parachain.execute import execute_block
 from pubsub_emulator.runtime.parachain.signed_body import SignedBody
 from pubsub_emulator.runtime.parachain.storage import LAST_PROCESSED_DOWNWARD, LAST_PROCESSED_HRMP
@@ -259,9 +262,23 @@ def _shown(situation: Situation) -> tuple[Header, ...]:
 
 
 def _instead(situation: Situation, headers: Sequence[Header]) -> tuple[Step, ...]:
-    """Return the steps that show these relay headers instead of the honest ones."""
+    """Return the steps that show these relay headers instead of the honest ones.
+
+    The proof has the authorities that these headers need.
+    """
     steps: list[Step] = [DropDescendant(0) for _ in _shown(situation)]
     steps += [AddDescendant(at, header.encode()) for at, header in enumerate(headers)]
+    authorities = authority_keys(situation.spec, headers)
+    if authorities != situation.authorities:
+        walked = plan(
+            situation.view,
+            situation.relay.storage_root,
+            situation.proof_of(situation.relay, authorities).nodes,
+            situation.allowed,
+            situation.calls_in(situation.messages),
+            authorities=authorities,
+        )
+        steps += difference(situation.walked.taken, walked.taken)
     return tuple(steps)
 
 
@@ -272,12 +289,13 @@ def _instead(situation: Situation, headers: Sequence[Header]) -> tuple[Step, ...
 )
 def cut_descendants(situation: Situation, draws: Draws) -> Proposal:
     """Leave out one of the relay headers, or all of them."""
-    shown = _shown(situation)
-    if not shown:
+    headers = list(_shown(situation))
+    if not headers:
         return None
     if draws.one_in(3):
         return _instead(situation, ())
-    return (DropDescendant(draws.below(len(shown))),)
+    del headers[draws.below(len(headers))]
+    return _instead(situation, headers)
 
 
 @strategy(
