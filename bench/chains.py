@@ -18,6 +18,7 @@ from pubsub_emulator.emulator.network.records import BlockRecord, Observer
 from pubsub_emulator.emulator.relay.runtime import RelayConfig, RelayRuntime
 from pubsub_emulator.laboratory.cases import JudgingContext
 from pubsub_emulator.laboratory.worlds import World
+from pubsub_emulator.primitives import babe
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header

@@ -22,6 +22,7 @@ from bench.tries import UPDATES, uniform, update, updates_of
 from pubsub_emulator.cli.streams import prepare_streams
 from pubsub_emulator.collator.author import Authored, RelayBlock, author
 from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.primitives import babe
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost

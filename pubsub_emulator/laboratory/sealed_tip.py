@@ -41,9 +41,7 @@ class SealedTip:
 
     def _epoch(self) -> tuple[Authority, ...]:
         """Draw the authorities of an epoch, one to three."""
-        pairs = [
-            schnorrkel.pair(self._draws.take(32)) for _ in range(self._draws.between(1, 3))
-        ]
+        pairs = [schnorrkel.pair(self._draws.take(32)) for _ in range(self._draws.between(1, 3))]
         self._keys |= {each.public: each for each in pairs}
         return tuple((each.public, 1) for each in pairs)
 

@@ -77,9 +77,7 @@ def _permuted(lanes: Sequence[int]) -> list[int]:
             state[x] ^ state[x + 5] ^ state[x + 10] ^ state[x + 15] ^ state[x + 20]
             for x in range(_SIDE)
         ]
-        mixed = [
-            columns[x - 1] ^ _rotated(columns[(x + 1) % _SIDE], 1) for x in range(_SIDE)
-        ]
+        mixed = [columns[x - 1] ^ _rotated(columns[(x + 1) % _SIDE], 1) for x in range(_SIDE)]
         moved = [0] * len(state)
         for place, new_place, rotation in _MOVES:
             moved[new_place] = _rotated(state[place] ^ mixed[place % _SIDE], rotation)

@@ -74,6 +74,11 @@ _RARE = {
     "hold-back-downward",
     "hold-back-horizontal",
     "hash-before-full",
+    "cut-descendants",
+    "swap-descendants",
+    "forge-descendant",
+    "descendants-of-another-block",
+    "another-offset",
 }
 """Strategies that apply to few situations or take forms that draws rarely give."""
 
@@ -113,6 +118,14 @@ def blocks_of(*strategies: str) -> Attack:
                 assert found(now, attempted) == names(attempted.expected), name
 
     return attack
+
+
+def blocks_over_an_epoch_hold() -> None:
+    """UP-12: honest blocks whose relay headers begin an epoch are valid."""
+    honest = [now for now in situations() if len(now.authorities) == 2]
+    assert honest
+    for now in honest:
+        assert JudgingContext.of(now).judge(now.honest) == ()
 
 
 def proofs_of(*strategies: str) -> Attack:

@@ -91,9 +91,7 @@ def _built_on(situation: Situation, relay: RelayAccess) -> Proposal:
         DropSender(sender) for sender, _ in situation.messages.horizontal if sender not in known
     ]
     steps += [DropDescendant(0) for _ in situation.honest.inherent.descendants]
-    steps += [
-        AddDescendant(at, header.encode()) for at, header in enumerate(inherent.descendants)
-    ]
+    steps += [AddDescendant(at, header.encode()) for at, header in enumerate(inherent.descendants)]
     outcome = situation.outcome_of(walked, inherent=inherent)
     return (*steps, *claimed_results(situation.honest.header, outcome))
 
@@ -118,9 +116,7 @@ def decreased_relay_parent(situation: Situation, draws: Draws) -> Proposal:
     """Build an otherwise honest block on a relay block older than the parent's."""
     last = _last_relay_parent(situation)
     older = [
-        relay
-        for relay in situation.others
-        if relay.number < last and _buildable(situation, relay)
+        relay for relay in situation.others if relay.number < last and _buildable(situation, relay)
     ]
     return _built_on(situation, draws.choice(older)) if older else None
 

@@ -57,7 +57,9 @@ class Situation:
     """The signed extrinsics offered to the author."""
     waiting: InboundMessages | None = None
     """All messages that the parent has not processed, in full, if they are known."""
-    memo: dict[tuple[int, Hash, tuple[bytes, ...]], FullProof] = field(default_factory=dict, repr=False)
+    memo: dict[tuple[int, Hash, tuple[bytes, ...]], FullProof] = field(
+        default_factory=dict, repr=False
+    )
     lists: dict[tuple[int, Hash], list[bytes]] = field(default_factory=dict, repr=False)
 
     @cached_property

@@ -71,9 +71,7 @@ def with_validators(config: NetworkConfig) -> NetworkConfig:
     wanted = any(each.spec.relay_parent_offset for each in config.parachains)
     if not wanted or config.relay.validators:
         return config
-    return replace(
-        config, relay=replace(config.relay, validators=validator_seeds(config.seed))
-    )
+    return replace(config, relay=replace(config.relay, validators=validator_seeds(config.seed)))
 
 
 def with_forks(config: NetworkConfig, forks: Forks) -> NetworkConfig:

@@ -98,8 +98,8 @@ def plan(
 
     This writes nothing. The keys of `authorities` are taken after the other static keys; a block
     with relay headers needs them (UP-4). The reads of the block's root `calls` are made, and
-    charged, before the walk. Hostile nodes do not make it raise: a missing node ends the walk with `Plan.missing`, and
-    a publisher whose genuine data cannot be read is disabled (PS-54).
+    charged, before the walk. Hostile nodes do not make it raise: a missing node ends the walk with
+    `Plan.missing`, and a publisher whose genuine data cannot be read is disabled (PS-54).
 
     Raises `ScaleError` if a row of the chain's own state does not decode, and `StateUnavailable` if
     that state is fetched on demand and cannot be fetched.

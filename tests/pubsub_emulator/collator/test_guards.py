@@ -17,6 +17,7 @@ from support.guard_attacks import (
     HOSTILE,
     Attack,
     blocks_of,
+    blocks_over_an_epoch_hold,
     changed_key_sets_start_anew,
     charges_add_up,
     deep_paths_disable,
@@ -42,7 +43,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 from pubsub_emulator.runtime.pallet_subscriber.delivered import DeliveredReader, PackedReader
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.plan import _Walk
-from pubsub_emulator.runtime.parachain import block, execute, validate
+from pubsub_emulator.runtime.parachain import block, descendants, execute, validate
 from pubsub_emulator.trie import step
 from pubsub_emulator.trie.descent import Descent
 
@@ -73,6 +74,11 @@ ATTACKS: dict[str, Callable[[], Attack]] = {
     "parent head": lambda: blocks_of("wrong-parent-head"),
     "proof size": lambda: blocks_of("wrong-proof-size"),
     "descendants": lambda: blocks_of("unwanted-descendants"),
+    "number of descendants": lambda: blocks_of("another-offset", "cut-descendants"),
+    "other descendants": lambda: blocks_of("descendants-of-another-block"),
+    "swapped descendants": lambda: blocks_of("swap-descendants"),
+    "forged descendants": lambda: blocks_of("forge-descendant"),
+    "descendants of two epochs": lambda: blocks_over_an_epoch_hold,
     "too many messages": lambda: blocks_of("beyond-the-share", "stuff-messages"),
     "too many horizontal messages": lambda: too_many_horizontal_messages,
     "hashed before full": lambda: hashed_before_full,
@@ -192,11 +198,60 @@ GUARDS = [
         "proof size",
     ),
     Guard(
+        "no-descendants",
+        descendants.count_fault,
+        "len(headers) == wanted",
+        "not wanted or len(headers) == wanted",
         "descendants",
-        validate.check_validation_data,
-        "if inherent.descendants:",
-        "if False:",
-        "descendants",
+    ),
+    Guard(
+        "number-of-descendants",
+        descendants.count_fault,
+        "len(headers) == wanted",
+        "wanted or len(headers) == wanted",
+        "number of descendants",
+    ),
+    Guard(
+        "first-descendant",
+        descendants.descendant_fault,
+        "headers[0].state_root != relay_root",
+        "False",
+        "other descendants",
+    ),
+    Guard(
+        "chain-of-descendants",
+        descendants.descendant_fault,
+        "header.parent_hash != parent",
+        "False",
+        "swapped descendants",
+    ),
+    Guard(
+        "seals-of-descendants",
+        descendants._seal_fault,
+        "None if _is_sealed(header, key) else",
+        "None if True else",
+        "forged descendants",
+    ),
+    Guard(
+        "seal-of-the-authority",
+        descendants._seal_fault,
+        "_is_sealed(header, key)",
+        "babe.sealed_by(header) is not None",
+        "forged descendants",
+    ),
+    Guard(
+        "authorities-of-the-next-epoch",
+        descendants.descendant_fault,
+        "authorities = following",
+        "pass",
+        "descendants of two epochs",
+    ),
+    Guard(
+        "descendants-are-checked",
+        validate._walk,
+        "offences += check_descendants(spec, inherent, relay_root, walked.statics)",
+        "pass",
+        "forged descendants",
     ),
     # The messages
     Guard(
