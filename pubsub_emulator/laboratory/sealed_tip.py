@@ -1,6 +1,6 @@
 """The sealed headers of a random world's relay chain (UP-12).
 
-One world in three has a relay parent offset. Its draws have a stream of their own, so that the
+One world in four has a relay parent offset. Its draws have a stream of their own, so that the
 other worlds do not depend on them.
 """
 
@@ -37,7 +37,7 @@ class SealedTip:
         A proof that is judged alone has no headers.
         """
         draws = Draws(seed, "world/descendants")
-        return SealedTip(draws) if not proofs_only and draws.one_in(3) else None
+        return SealedTip(draws) if not proofs_only and draws.one_in(4) else None
 
     def _epoch(self) -> tuple[Authority, ...]:
         """Draw the authorities of an epoch, one to three."""

@@ -7,8 +7,8 @@ steps.py        the changes to an honest block, one step at a time; how to shrin
 strategy.py     the type of strategies, and attempts that apply several in turn
 expectation.py  the verdicts that a block must meet, from its author's knowledge
 
-The strategies are in nodes.py, pretences.py, claims.py, inherents.py, seals.py, mutations.py and
-forgeries.py.
+The strategies are in nodes.py, pretences.py, claims.py, inherents.py, seals.py, mutations.py,
+descendants.py and forgeries.py.
 """
 
 from collections.abc import Mapping
@@ -17,6 +17,7 @@ from typing import Final
 
 from pubsub_emulator.collator.cheats import (
     claims,
+    descendants,
     forgeries,
     inherents,
     mutations,
@@ -52,9 +53,15 @@ STRATEGIES: Final[Mapping[str, Strategy]] = MappingProxyType(_KNOWN)
 """All strategies by name, including registered ones."""
 
 BUILT_IN: Final = tuple(_KNOWN)
-"""The names of the project's own strategies.
+"""The names of the project's own strategies for chains of any kind.
 
 Results that must not depend on registered strategies use only these.
+"""
+
+WITH_OFFSET: Final = tuple(_strategies(descendants))
+"""The names of strategies that need a chain with a relay parent offset.
+
+Simulated histories, whose chains have none, and which must stay as they are, skip them.
 """
 
 WITH_ACCOUNTS: Final = tuple(_strategies(forgeries))
@@ -63,6 +70,7 @@ WITH_ACCOUNTS: Final = tuple(_strategies(forgeries))
 Campaigns and vectors, whose chains have no accounts, skip them.
 """
 
+_KNOWN.update(_strategies(descendants))
 _KNOWN.update(_strategies(forgeries))
 
 

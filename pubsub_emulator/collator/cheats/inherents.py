@@ -1,11 +1,8 @@
-"""Cheats with the inherent: requested keys, messages, validation data, relay headers (UP-15).
+"""Cheats with the inherent: requested keys, held back messages, and false validation data (UP-15).
 
 A message that a block hashes without need is not lost, but its author decides when it arrives. A
 requested key that a block does not prove would leave its handler without an answer.
 """
-
-from collections.abc import Sequence
-from dataclasses import replace
 
 from pubsub_emulator.collator.cheats.nodes import drops
 from pubsub_emulator.collator.cheats.situation import Situation
@@ -14,19 +11,16 @@ from pubsub_emulator.collator.cheats.steps import (
     AddHashed,
     AddMessage,
     Claim,
-    DropDescendant,
     DropHashed,
     DropMessage,
     HashMessages,
     Number,
     ParentHead,
     Step,
-    difference,
 )
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
-from pubsub_emulator.primitives import babe, schnorrkel
 from pubsub_emulator.primitives.draws import Draws
-from pubsub_emulator.primitives.header import Header, aura_pre_digest
+from pubsub_emulator.primitives.header import aura_pre_digest
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.storage_keys import child_root_key
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber
@@ -34,9 +28,7 @@ from pubsub_emulator.runtime.framework.abridged import InboundMessageId, full_by
 from pubsub_emulator.runtime.framework.message_chains import message_hash
 from pubsub_emulator.runtime.framework.relay_request import ChildKey, RelayStorageKey, TopKey
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.pallet_subscriber.plan import plan
 from pubsub_emulator.runtime.parachain.block import Verdict
-from pubsub_emulator.runtime.parachain.descendants import authority_keys
 from pubsub_emulator.runtime.parachain.execute import execute_block
 from pubsub_emulator.runtime.parachain.signed_body import SignedBody
 from pubsub_emulator.runtime.parachain.storage import LAST_PROCESSED_DOWNWARD, LAST_PROCESSED_HRMP
@@ -254,115 +246,3 @@ def unwanted_descendants(situation: Situation, _draws: Draws) -> Proposal:
     if situation.spec.relay_parent_offset:
         return None
     return (AddDescendant(0, situation.parent.header.encode()),)
-
-
-def _shown(situation: Situation) -> tuple[Header, ...]:
-    """Return the relay headers of the honest block."""
-    return situation.honest.inherent.descendants
-
-
-def _instead(situation: Situation, headers: Sequence[Header]) -> tuple[Step, ...]:
-    """Return the steps that show these relay headers instead of the honest ones.
-
-    The proof has the authorities that these headers need.
-    """
-    steps: list[Step] = [DropDescendant(0) for _ in _shown(situation)]
-    steps += [AddDescendant(at, header.encode()) for at, header in enumerate(headers)]
-    authorities = authority_keys(situation.spec, headers)
-    if authorities != situation.authorities:
-        walked = plan(
-            situation.view,
-            situation.relay.storage_root,
-            situation.proof_of(situation.relay, authorities).nodes,
-            situation.allowed,
-            situation.calls_in(situation.messages),
-            authorities=authorities,
-        )
-        steps += difference(situation.walked.taken, walked.taken)
-    return tuple(steps)
-
-
-@strategy(
-    "cut-descendants",
-    "build on a relay block that may still be abandoned",
-    Verdict.BAD_DESCENDANTS,
-)
-def cut_descendants(situation: Situation, draws: Draws) -> Proposal:
-    """Leave out one of the relay headers, or all of them."""
-    headers = list(_shown(situation))
-    if not headers:
-        return None
-    if draws.one_in(3):
-        return _instead(situation, ())
-    del headers[draws.below(len(headers))]
-    return _instead(situation, headers)
-
-
-@strategy(
-    "swap-descendants",
-    "show headers of the relay chain that are not its newest blocks",
-    Verdict.BAD_DESCENDANTS,
-)
-def swap_descendants(situation: Situation, draws: Draws) -> Proposal:
-    """Swap two relay headers, or show one of them twice."""
-    headers = list(_shown(situation))
-    if len(headers) < 2:
-        return None
-    at = draws.below(len(headers) - 1)
-    if draws.one_in(2):
-        headers[at + 1] = headers[at]
-    else:
-        headers[at], headers[at + 1] = headers[at + 1], headers[at]
-    return _instead(situation, headers)
-
-
-@strategy(
-    "forge-descendant",
-    "pretend that the relay chain went on with another block",
-    Verdict.BAD_DESCENDANTS,
-)
-def forge_descendant(situation: Situation, draws: Draws) -> Proposal:
-    """Change the last relay header, under its old seal or a stranger's, or without a seal."""
-    headers = list(_shown(situation))
-    if not headers:
-        return None
-    last = headers[-1]
-    bare = replace(last, extrinsics_root=Hash(draws.take(32)), digest=last.digest[:-1])
-    strangers = babe.seal(schnorrkel.sign(schnorrkel.pair(situation.stranger), bare.hash()))
-    seals = draws.choice(((last.digest[-1],), (strangers,), ()))
-    headers[-1] = replace(bare, digest=(*bare.digest, *seals))
-    return _instead(situation, headers)
-
-
-@strategy(
-    "descendants-of-another-block",
-    "pass off a chain of relay headers as that of the relay parent",
-    Verdict.BAD_DESCENDANTS,
-)
-def descendants_of_another_block(situation: Situation, draws: Draws) -> Proposal:
-    """Show as many relay headers, but from an older relay block on."""
-    wanted = len(_shown(situation))
-    root = situation.relay.storage_root
-    others = [
-        relay.headers[:wanted]
-        for relay in situation.others
-        if wanted and relay.storage_root != root and len(relay.headers) >= wanted
-    ]
-    return _instead(situation, draws.choice(others)) if others else None
-
-
-@strategy(
-    "another-offset",
-    "choose how far a block is behind the relay chain's tip",
-    Verdict.BAD_DESCENDANTS,
-)
-def another_offset(situation: Situation, draws: Draws) -> Proposal:
-    """Show the relay headers of a smaller or a larger offset."""
-    wanted = len(_shown(situation))
-    if not wanted:
-        return None
-    known = situation.relay.headers
-    others = [count for count in range(1, wanted + 2) if count != wanted and count <= len(known)]
-    if not others:
-        return None
-    return _instead(situation, known[: draws.choice(others)])
