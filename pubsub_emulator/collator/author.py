@@ -22,7 +22,12 @@ from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.primitives.header import Header, aura_pre_digest, aura_seal
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
-from pubsub_emulator.runtime.framework.abridged import abridged
+from pubsub_emulator.runtime.framework.abridged import (
+    Shares,
+    abridged,
+    advancement_faults,
+    full_bytes,
+)
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
 from pubsub_emulator.runtime.framework.relay_request import RelayProofRequest
 from pubsub_emulator.runtime.framework.relay_state import read_requested
@@ -199,8 +204,10 @@ def author(  # noqa: PLR0917  # a block has this many parts
     ensure_descendants(spec, relay)
     authorities = authority_keys(spec, descendants(spec, relay))
     proof = full_proof(relay, spec, parent.rules, authorities)
-    messages = abridged(messages.tidy(), spec.messages_limit)
-    ensure_room(spec, messages)
+    shares = spec.shares(parent.rules.named(spec.rules))
+    messages = abridged(messages.tidy(), shares)
+    ensure_room(spec, messages, shares)
+    ensure_advance(messages, shares, proof.statics)
     storage.start_recording()
     calls = root_calls(spec, messages)
     walked = plan(
@@ -262,19 +269,20 @@ def ensure_descendants(spec: RuntimeSpec, relay: RelayAccess) -> None:
         )
 
 
-def ensure_room(spec: RuntimeSpec, messages: InboundMessages) -> None:
+def ensure_room(spec: RuntimeSpec, messages: InboundMessages, shares: Shares) -> None:
     """Check that a block may hold these abridged messages (PS-50, UP-10).
 
     Raises `CannotAuthor` otherwise.
     """
-    limit = spec.messages_limit
+    limit = shares.limit
     if messages.hashed_downward and not messages.downward:
         raise CannotAuthor(
             f"the next downward message exceeds the share of {limit} bytes, so no block can take it"
         )
     if messages.hashed_horizontal and not messages.horizontal:
+        room = shares.horizontal(full_bytes(messages)[0])
         raise CannotAuthor(
-            f"the next horizontal message exceeds the share of {limit} bytes, so no block can take"
+            f"the next horizontal message exceeds the share of {room} bytes, so no block can take"
             " it"
         )
     if messages.weight > spec.allowed_pov:
@@ -282,6 +290,20 @@ def ensure_room(spec: RuntimeSpec, messages: InboundMessages) -> None:
             f"{messages.weight} bytes of messages exceed the {spec.allowed_pov} that a block may"
             " hold"
         )
+
+
+def ensure_advance(messages: InboundMessages, shares: Shares, statics: StaticValues) -> None:
+    """Check that the chain's rules let a block hash so many of its messages (UP-10).
+
+    With the shipped rules they do. A rule of a file may want a message in full that does not fit.
+    Raises `CannotAuthor` otherwise.
+    """
+    faults = advancement_faults(
+        messages, shares, statics.largest_messages, statics.largest_downward
+    )
+    fault = next(faults, None)
+    if fault is not None:
+        raise CannotAuthor(f"no block can hold the next messages: {fault}")
 
 
 def build(  # noqa: PLR0917  # as above

@@ -431,11 +431,12 @@ class World:
             if sender
         )
         waiting = InboundMessages(downward, horizontal).until(relay.number)
-        limit = config.runtime_spec(self.head.state.top).messages_limit
+        spec = config.runtime_spec(self.head.state.top)
+        shares = spec.shares(self.head.rules.named(spec.rules))
         now = Situation(
             parent=self.head,
             relay=relay,
-            messages=abridged(waiting, limit),
+            messages=abridged(waiting, shares),
             slot=Slot(slot),
             slot_now=Slot(slot + draws.choice((0, 0, 1, 5))),
             seeds=self.seeds,

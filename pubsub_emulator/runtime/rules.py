@@ -80,6 +80,9 @@ class Rules:
     decode: Callable[[bytes], tuple[bytes, int, int]] | None = None
     clock: Callable[[int, int], int] | None = None
     place: Callable[[int], tuple[bytes, bytes]] | None = None
+    message_limit: Callable[[int, int], int] | None = None
+    horizontal_room: Callable[[int, int, int], int] | None = None
+    may_hash: Callable[[int, int, int], bool] | None = None
 
     def named(self, digest: bytes) -> "Rules":
         """Return the rules that a runtime names by their digest, empty for the shipped rules.
@@ -180,6 +183,24 @@ SEAMS: Final[dict[str, Seam]] = {
     "share": Seam(
         "room, para, waiting", int, "Bytes that a publisher may use of a block's budget.", "room"
     ),
+    "message_limit": Seam(
+        "max_pov, remaining",
+        int,
+        "Bytes of full messages of each kind in a block.",
+        "min(max_pov // 6, remaining // 2)",
+    ),
+    "horizontal_room": Seam(
+        "max_pov, remaining, downward",
+        int,
+        "Bytes of full horizontal messages beside `downward` bytes of downward ones.",
+        "2 * limit - downward",
+    ),
+    "may_hash": Seam(
+        "full, largest, limit",
+        bool,
+        "Whether downward messages may be hashed after `full` bytes of them.",
+        "True",
+    ),
     "keep": Seam(
         "para, nodes, keys", Mapping, "The walked nodes that policy `nodes` caches.", "nodes"
     ),
@@ -196,6 +217,8 @@ SEAMS: Final[dict[str, Seam]] = {
 SHIPPED: Final = Rules()
 """The rules of this program. Every process has them."""
 MARK: Final = "__pubsub_rule__"
+_SIZES: Final = frozenset({"deposit", "reserve", "share", "message_limit", "horizontal_room"})
+"""The seams whose results may not be negative."""
 
 
 def rule(function: _Function) -> _Function:
@@ -266,7 +289,7 @@ def _guarded(path: str, name: str, function: Callable[..., object]) -> Callable[
             raise RuleFailed(
                 f"{path}, line {first}: rule {name!r} returned {result}, which is no u32"
             )
-        if name in {"deposit", "reserve", "share"} and isinstance(result, int) and result < 0:
+        if name in _SIZES and isinstance(result, int) and result < 0:
             raise RuleFailed(
                 f"{path}, line {first}: rule {name!r} returned {result}, which is negative"
             )

@@ -241,7 +241,7 @@ def forge_message(situation: Situation, draws: Draws) -> Proposal:
 @strategy("stuff-messages", "fill the whole block with messages", _MISREPORTED)
 def stuff_messages(situation: Situation, _draws: Draws) -> Proposal:
     """Add a message so large that the downward messages exceed their share."""
-    return (Stuff(situation.relay.number, situation.spec.messages_limit + 1),)
+    return (Stuff(situation.relay.number, situation.shares.limit + 1),)
 
 
 # Post-state and parent

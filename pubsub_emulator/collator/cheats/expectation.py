@@ -184,15 +184,22 @@ def _wire(inherent: Inherent) -> tuple[list[tuple[int, int, int]], list[tuple[in
 
 def _exceeds_or_disorders(situation: Situation, inherent: Inherent) -> bool:
     """Return whether a kind of messages exceeds its share, or a hashed one precedes a full one."""
-    limit = situation.spec.messages_limit
+    limit = situation.shares.limit
     full, hashed = _wire(inherent)
     downward = sum(len(message.msg) for message in inherent.messages.downward)
     horizontal = sum(size for _, _, size in full)
     return (
         downward > limit
-        or horizontal > 2 * limit - min(downward, limit)
+        or horizontal > _horizontal_room(situation, downward)
         or bool(full and hashed and hashed[0] < full[-1][:2])
     )
+
+
+def _horizontal_room(situation: Situation, downward: int) -> int:
+    """Return the bytes of full horizontal messages beside `downward` bytes of downward ones."""
+    own = situation.shares.room
+    limit = situation.shares.limit
+    return 2 * limit - min(downward, limit) if own is None else own(downward)
 
 
 def _holds_back(situation: Situation, inherent: Inherent, statics: StaticValues) -> bool:
@@ -200,11 +207,15 @@ def _holds_back(situation: Situation, inherent: Inherent, statics: StaticValues)
     messages = inherent.messages
     full, hashed = _wire(inherent)
     basic = bool(messages.hashed_downward) and not messages.downward
+    own = situation.shares.may_hash
+    if own is not None and messages.hashed_downward and statics.largest_downward is not None:
+        taken = sum(len(each.msg) for each in messages.downward)
+        basic = basic or not own(taken, statics.largest_downward, situation.shares.limit)
     if not hashed:
         return basic
     sizes = sum(size for _, _, size in full)
     next_one = statics.largest_messages.get(ParaId(hashed[0][1]), 0)
-    return basic or not full or sizes + next_one <= situation.spec.messages_limit
+    return basic or not full or sizes + next_one <= situation.shares.limit
 
 
 def _leads_to_heads(situation: Situation, inherent: Inherent, statics: StaticValues) -> bool:

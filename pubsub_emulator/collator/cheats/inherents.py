@@ -139,7 +139,7 @@ def hold_back_horizontal(situation: Situation, draws: Draws) -> Proposal:
         sender, message = flat[at]
         size -= len(message.data)
         largest = situation.walked.statics.largest_messages.get(sender, 0)
-        if at == 0 or size + largest <= situation.spec.messages_limit:
+        if at == 0 or size + largest <= situation.shares.limit:
             choices.append(at)
     if not choices:
         return None

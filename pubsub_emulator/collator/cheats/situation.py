@@ -14,6 +14,7 @@ from pubsub_emulator.collator.author import (
 )
 from pubsub_emulator.primitives.header import DigestItem, aura_pre_digest, turn_of
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.abridged import Shares
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, runtime_spec
@@ -95,6 +96,11 @@ class Situation:
     def authorities_on(self, relay: RelayAccess) -> tuple[bytes, ...]:
         """Return the keys that a block on `relay` proves because of its relay headers."""
         return authority_keys(self.spec, descendants(self.spec, relay))
+
+    @cached_property
+    def shares(self) -> Shares:
+        """The bytes of full messages that the block may have."""
+        return self.spec.shares(self.rules)
 
     @property
     def allowed(self) -> int:

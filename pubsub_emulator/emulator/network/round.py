@@ -14,6 +14,7 @@ from pubsub_emulator.collator.author import (
     CannotAuthor,
     RelayBlock,
     author,
+    ensure_advance,
     ensure_descendants,
     ensure_room,
 )
@@ -270,8 +271,9 @@ class Round:
         Raises `CannotAuthor` if no block can take the next message.
         """
         spec = chain.spec()
-        messages = abridged(self._waiting(chain, relay), spec.messages_limit)
-        ensure_room(spec, messages)
+        shares = spec.shares(chain.head.rules.named(spec.rules))
+        messages = abridged(self._waiting(chain, relay), shares)
+        ensure_room(spec, messages, shares)
         return messages
 
     def _situation(
@@ -280,11 +282,12 @@ class Round:
         """Return the knowledge of a collator that may cheat.
 
         It includes older relay blocks, the newest first, and a state that belongs to no block.
+        Raises `CannotAuthor` if no block can have these messages.
         """
         numbers = range(relay.number - 1, max(relay.number - 1 - REMEMBERED, -1), -1)
         foreign = relay.state.fork()
         foreign.apply({b"foreign": b"state"}, {})
-        return Situation(
+        situation = Situation(
             chain.head,
             relay,
             messages,
@@ -297,6 +300,8 @@ class Round:
             extrinsics=chain.offered,
             waiting=self._waiting(chain, relay),
         )
+        ensure_advance(messages, situation.shares, situation.proof.statics)
+        return situation
 
     def _waiting(self, chain: Parachain, relay: RelayBlock) -> InboundMessages:
         """Return the messages that the parachain has not processed at a relay block, in full."""

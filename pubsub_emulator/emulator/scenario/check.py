@@ -12,11 +12,12 @@ from pubsub_emulator.emulator.network.actions import Deregister, Register
 from pubsub_emulator.emulator.network.parachain import MESSAGE_BYTES
 from pubsub_emulator.emulator.network.step import unknown_parachain
 from pubsub_emulator.emulator.relay.chain import KEPT_BLOCKS
-from pubsub_emulator.emulator.relay.runtime import RelayRuntime
+from pubsub_emulator.emulator.relay.runtime import RelayConfig, RelayRuntime
 from pubsub_emulator.emulator.scenario import model, network
 from pubsub_emulator.files.settings import Location, Misplaced
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.framework.message_chains import message_allowance
 from pubsub_emulator.runtime.framework.relay_keys import relay_key_name
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
 from pubsub_emulator.runtime.parachain.governance import check_runtime
@@ -190,13 +191,14 @@ def _subscriber(
         here = (*place, "changes", number)
         yield from _in_time(scenario, (*here, "at_block"), change.at_block)
         yield from _subscriptions(scenario, (*here, "subscribe"), change.subscribe)
+    host = network.host_configuration(scenario.relay)
     for number, load in enumerate(subscriber.load):
         here = (*place, "load", number)
         yield from _in_time(scenario, (*here, "first_block"), load.first_block)
         yield from _known(scenario, (*here, "senders"), load.senders)
         limits = (
-            ("downward_size", load.downward_size, network.HOST.max_downward_message_size),
-            ("horizontal_size", load.horizontal_size, network.HOST.hrmp_channel_max_message_size),
+            ("downward_size", load.downward_size, host.max_downward_message_size),
+            ("horizontal_size", load.horizontal_size, host.hrmp_channel_max_message_size),
         )
         for name, size, most in limits:
             if size > most:
@@ -317,10 +319,33 @@ def _runtimes(scenario: model.Scenario, rules: Rules) -> Iterator[Misplaced]:
                     ("subscribers", at, name) if name else ("subscribers", at), str(error)
                 )
                 break
+    config = network.relay_config(scenario, specs, rules)
     try:
-        RelayRuntime(network.relay_config(scenario, specs, rules))
+        RelayRuntime(config)
     except PubsubError as error:
         yield Misplaced(_relay_field(str(error)), str(error))
+        return
+    yield from _messages(scenario.relay, config)
+
+
+def _messages(settings: model.RelaySettings, config: RelayConfig) -> Iterator[Misplaced]:
+    """Yield a fault if more bytes may wait for a parachain than the largest block holds (PS-50)."""
+    host = config.host
+    if host.hrmp_channel_max_message_size > host.hrmp_channel_max_total_size:
+        reason = (
+            f"messages of up to {host.hrmp_channel_max_message_size:,} bytes, and a channel holds"
+            f" {host.hrmp_channel_max_total_size:,} (max_channel_bytes)"
+        )
+        yield Misplaced(("relay", "max_horizontal_message_size"), reason)
+    most = message_allowance(host.max_pov_size)
+    bounds = config.bounds
+    if bounds.total() > most:
+        name = "max_channel_bytes" if settings.max_downward_bytes is None else "max_downward_bytes"
+        reason = (
+            f"{bounds.downward:,} bytes of downward and {bounds.horizontal:,} of horizontal"
+            f" messages may wait for a parachain, and the largest block holds {most:,}"
+        )
+        yield Misplaced(("relay", name), reason)
 
 
 def _relay_field(message: str) -> Location:

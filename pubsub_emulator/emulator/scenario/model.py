@@ -105,6 +105,18 @@ class RelaySettings(Model):
     """The deposit of a registration in plancks; 1,000,000,000,000 by default."""
     max_ttl_scans_per_idle: Positive | None = None
     """The maximum number of entries examined for expiry in a block; 500 by default (PS-19)."""
+    max_downward_message_size: Positive | None = None
+    """The size of the largest downward message in bytes; 262,144 by default."""
+    max_downward_bytes: Positive | None = None
+    """The bytes of downward messages that may wait for a parachain, by default as many as fit into
+    the smallest block, up to 1,048,576. More wait as hashes (UP-9).
+    """
+    max_horizontal_message_size: Positive | None = None
+    """The size of the largest horizontal message in bytes; 102,400 by default."""
+    max_channel_bytes: Positive | None = None
+    """The bytes that may wait in a channel; 102,400 by default. More than a block's share wait as
+    hashes (UP-9).
+    """
     missed_slots: Share = 0
     """The share of relay blocks before which a slot passes without a block."""
 

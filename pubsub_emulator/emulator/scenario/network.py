@@ -21,7 +21,13 @@ MORE_CHANNELS: Final = 8
 blocks have room for their messages.
 """
 HOST: Final = HostConfiguration(max_downward_message_size=256 * 1024)
-"""The host configuration of a scenario's relay chain."""
+"""The host configuration of a scenario's relay chain that does not set limits of messages."""
+_MESSAGE_LIMITS: Final = {
+    "max_downward_message_size": "max_downward_message_size",
+    "max_horizontal_message_size": "hrmp_channel_max_message_size",
+    "max_channel_bytes": "hrmp_channel_max_total_size",
+}
+"""The settings that are fields of the host configuration, with their names there."""
 
 
 def network_config(
@@ -66,8 +72,9 @@ def with_accounts(config: NetworkConfig) -> NetworkConfig:
     """
     bounds = config.relay.bounds
     # All messages to a parachain must fit into the smallest block.
-    smallest = min((each.spec.allowed_pov for each in config.parachains), default=HOST.max_pov_size)
-    channel = channel_weight(CHANNEL_CAPACITY, HOST.hrmp_channel_max_total_size)
+    host = config.relay.host
+    smallest = min((each.spec.allowed_pov for each in config.parachains), default=host.max_pov_size)
+    channel = channel_weight(CHANNEL_CAPACITY, host.hrmp_channel_max_total_size)
     more = min(
         MORE_CHANNELS,
         max((smallest - bounds.downward - bounds.horizontal - LISTS_BYTES) // channel, 0),
@@ -99,25 +106,45 @@ def relay_config(
 ) -> RelayConfig:
     """Return the relay chain of a scenario.
 
-    The bounds of messages are chosen such that they fit into the smallest parachain block (PS-50).
+    The bounds of messages are those of the scenario. Without them they are chosen such that all
+    messages fit into the smallest parachain block (PS-50).
     """
-    smallest = min((spec.allowed_pov for spec in specs.values()), default=HOST.max_pov_size)
-    channel = channel_weight(CHANNEL_CAPACITY, HOST.hrmp_channel_max_total_size)
+    settings = scenario.relay
+    host = host_configuration(settings)
+    smallest = min((spec.allowed_pov for spec in specs.values()), default=host.max_pov_size)
+    channel = channel_weight(CHANNEL_CAPACITY, host.hrmp_channel_max_total_size)
     recipients = [recipient for _, recipient in channels(scenario)]
     horizontal = channel * max((recipients.count(recipient) for recipient in recipients), default=0)
-    bounds = MessageBounds(min(_MEBIBYTE, max(smallest - horizontal - LISTS_BYTES, 1)), horizontal)
-    settings = scenario.relay
+    downward = min(_MEBIBYTE, max(smallest - horizontal - LISTS_BYTES, 1))
+    bounds = MessageBounds(settings.max_downward_bytes or downward, horizontal)
     return RelayConfig(
         session_length=settings.session_length,
         pubsub=pubsub_config(settings, rules),
-        host=HOST,
+        host=host,
         bounds=bounds,
     )
 
 
+def host_configuration(settings: RelaySettings) -> HostConfiguration:
+    """Return the host configuration of a scenario's relay chain."""
+    limits = {
+        field: getattr(settings, name)
+        for name, field in _MESSAGE_LIMITS.items()
+        if getattr(settings, name) is not None
+    }
+    return replace(HOST, **limits)
+
+
 def pubsub_config(settings: RelaySettings, rules: Rules = SHIPPED) -> PubsubConfig:
     """Return the constants of `Broadcaster`, from the scenario or else the runtime's defaults."""
-    others = {"session_length", "system_para_threshold", "ttl_policy", "missed_slots"}
+    others = {
+        "session_length",
+        "system_para_threshold",
+        "ttl_policy",
+        "missed_slots",
+        "max_downward_bytes",
+        *_MESSAGE_LIMITS,
+    }
     limits = settings.model_dump(exclude=others, exclude_none=True)
     threshold = ParaId(settings.system_para_threshold)
     return PubsubConfig(

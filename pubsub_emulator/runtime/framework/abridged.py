@@ -4,14 +4,15 @@ A block may take a sixth of its proof size in messages of each kind, and horizon
 the downward ones left (UP-9). The others of its queues are there as hashes, so that the chains over
 the queues still end in the heads that the relay chain proves (UP-10).
 
-The two advancement rules keep an author from hashing everything. They are Cumulus':
+The two advancement rules keep an author from hashing everything. They are Cumulus' (a file of rules
+may replace them and the shares):
 
     basic      if there is a hashed message, there is a full one                 both kinds
     advanced   the full bytes, with the largest message that the channel of the
                first hashed one allows, exceed the share                         horizontal
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
@@ -120,6 +121,27 @@ def new_messages(waiting: InboundMessages, marks: Marks) -> InboundMessages:
     return InboundMessages(downward, tuple(horizontal)).tidy()
 
 
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The bytes that full messages may take of a block (UP-9)."""
+
+    limit: int
+    """The bytes of each kind, with which the advancement rules compare."""
+    room: Callable[[int], int] | None = None
+    """The rule for horizontal messages, by the bytes of downward ones; `None` is the shipped one.
+    """
+    may_hash: Callable[[int, int, int], bool] | None = None
+    """The rule for downward messages: whether they may be hashed after so many full bytes, with the
+    largest message that the relay chain allows, and with `limit`.
+    """
+
+    def horizontal(self, downward: int) -> int:
+        """Return the bytes of horizontal messages beside `downward` bytes of downward ones."""
+        if self.room is None:
+            return max(self.limit - downward, 0) + self.limit
+        return self.room(downward)
+
+
 def _fitting(sizes: Sequence[int], limit: int) -> tuple[int, int]:
     """Return how many of the first messages fit into `limit` bytes, and how many bytes are left."""
     for at, size in enumerate(sizes):
@@ -129,20 +151,18 @@ def _fitting(sizes: Sequence[int], limit: int) -> tuple[int, int]:
     return len(sizes), limit
 
 
-def abridged(messages: InboundMessages, limit: int, *, shared: bool = False) -> InboundMessages:
-    """Return the same messages, those beyond the share of `limit` bytes hashed (UP-9).
+def abridged(messages: InboundMessages, shares: Shares) -> InboundMessages:
+    """Return the same messages, those beyond their share hashed (UP-9).
 
-    Messages that are hashed already are left as they are. With `shared`, both kinds share one
-    `limit`, and horizontal messages do not get one of their own.
+    Messages that are hashed already are left as they are.
     """
     if messages.hashed_downward or messages.hashed_horizontal:
         return messages
     downward = messages.downward
-    count, left = _fitting([len(each.msg) for each in downward], limit)
-    if not shared:
-        left += limit
+    count, left = _fitting([len(each.msg) for each in downward], shares.limit)
     horizontal = ordered(messages)
-    taken, _ = _fitting([len(each.data) for _, each in horizontal], left)
+    room = shares.horizontal(shares.limit - left)
+    taken, _ = _fitting([len(each.data) for _, each in horizontal], room)
     if count == len(downward) and taken == len(horizontal):
         return messages
     return InboundMessages(
@@ -181,36 +201,40 @@ def order_faults(messages: InboundMessages) -> Iterator[str]:
             )
 
 
-def share_faults(messages: InboundMessages, limit: int, *, shared: bool = False) -> Iterator[str]:
+def share_faults(messages: InboundMessages, shares: Shares) -> Iterator[str]:
     """Yield a fault for each kind whose full messages exceed the share (UP-9)."""
     downward, horizontal = full_bytes(messages)
-    if downward > limit:
-        yield f"{downward} bytes of downward messages exceed the share of {limit}"
-    left = max(limit - downward, 0) + (0 if shared else limit)
+    if downward > shares.limit:
+        yield f"{downward} bytes of downward messages exceed the share of {shares.limit}"
+    left = shares.horizontal(downward)
     if horizontal > left:
         yield f"{horizontal} bytes of horizontal messages exceed the {left} that are left for them"
 
 
 def advancement_faults(
     messages: InboundMessages,
-    limit: int,
+    shares: Shares,
     largest: Mapping[ParaId, int],
-    *,
-    advanced_downward: int | None = None,
+    largest_downward: int | None,
 ) -> Iterator[str]:
     """Yield a fault for each advancement rule that the messages violate (UP-10).
 
-    `largest` has the largest message that each channel allows. `advanced_downward` is the largest
-    downward message if the advanced rule holds for downward messages as well.
+    `largest` has the largest message that each channel allows. `largest_downward` is that of the
+    downward queue, which the rule `may_hash` gets. Without it the rule cannot be applied.
     """
+    limit, may_hash = shares.limit, shares.may_hash
     downward, horizontal = full_bytes(messages)
     if messages.hashed_downward:
         if not messages.downward:
             yield "downward messages are hashed, and none is there in full"
-        elif advanced_downward is not None and downward + advanced_downward <= limit:
+        elif (
+            may_hash is not None
+            and largest_downward is not None
+            and not may_hash(downward, largest_downward, limit)
+        ):
             yield (
-                f"downward messages are hashed after {downward} bytes, and another"
-                f" {advanced_downward} would fit into the share of {limit}"
+                f"downward messages are hashed after {downward} bytes, and the rules want more of"
+                f" the share of {limit} in full, since the largest message has {largest_downward}"
             )
     hashed = _ordered_hashed(messages)
     if hashed:

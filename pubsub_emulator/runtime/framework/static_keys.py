@@ -22,6 +22,11 @@ _BEFORE_MQC_HEAD: Final = 5 * 4
 
 _AFTER_MQC_HEAD: Final = 2 * 16
 """The bytes after the head: two u128 deposits."""
+_MAX_DOWNWARD_SIZE_AT: Final = 12 * 4
+"""The place of the size of the largest downward message in `HostConfiguration`.
+
+Nine u32 come before it, the two u32 of asynchronous backing, and the maximum size of a proof.
+"""
 _MAX_MESSAGE_SIZE_AT: Final = 2 * 4
 """The place of the size of the largest message in `HrmpChannel`."""
 
@@ -38,6 +43,10 @@ class StaticValues:
     hrmp_heads: dict[ParaId, Hash] = field(default_factory=dict)
     largest_messages: dict[ParaId, int] = field(default_factory=dict)
     """The size of the largest message that each ingress channel allows, in bytes."""
+    largest_downward: int | None = None
+    """The size of the largest downward message that the relay chain allows, in bytes, or `None` if
+    its configuration does not decode.
+    """
 
 
 def fixed_keys(para: ParaId) -> tuple[bytes, ...]:
@@ -69,6 +78,14 @@ def _largest_message(channel: bytes | None) -> int:
     return int.from_bytes(data, "little")
 
 
+def _largest_downward(config: bytes | None) -> int | None:
+    """Return the limit of downward messages in bytes, or `None` without a whole configuration."""
+    if config is None or len(config) < _MAX_DOWNWARD_SIZE_AT + 4:
+        return None
+    data = config[_MAX_DOWNWARD_SIZE_AT : _MAX_DOWNWARD_SIZE_AT + 4]
+    return int.from_bytes(data, "little")
+
+
 def read_static_keys(
     para: ParaId, read: Callable[[bytes], bytes | None], authorities: tuple[bytes, ...] = ()
 ) -> StaticValues:
@@ -81,6 +98,7 @@ def read_static_keys(
     out = StaticValues()
     for key in fixed_keys(para):
         out.values[key] = read(key)
+    out.largest_downward = _largest_downward(out.values[storage_keys.ACTIVE_CONFIG])
     out.dmq_head = _hash(out.values[storage_keys.dmq_mqc_head(para)])
     for sender in _decode_para_ids(out.values[storage_keys.hrmp_ingress_channel_index(para)]):
         key = storage_keys.hrmp_channel(sender, para)

@@ -7,7 +7,7 @@ runtime upgrade between two blocks is a write to one key (PS-33).
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import groupby
 from typing import Final, Protocol
 
@@ -25,6 +25,7 @@ from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework.abridged import Shares
 from pubsub_emulator.runtime.framework.message_chains import message_allowance
 from pubsub_emulator.runtime.framework.relay_request import (
     ChildKey,
@@ -192,6 +193,15 @@ class RuntimeSpec:
         less for both kinds together, and each has half of that.
         """
         return min(self.max_pov_size // 6, self.allowed_pov // 2)
+
+    def shares(self, rules: Rules) -> Shares:
+        """Return the bytes of full messages that a block may have under `rules` (UP-9)."""
+        limit = self.messages_limit
+        if rules.message_limit is not None:
+            limit = rules.message_limit(self.max_pov_size, self.allowed_pov)
+        room = rules.horizontal_room
+        own = None if room is None else partial(room, self.max_pov_size, self.allowed_pov)
+        return Shares(limit, own, rules.may_hash)
 
     def budget(self, messages_used: int) -> int:
         """Return the bytes that pub-sub may use beside messages of `messages_used` bytes (PS-50).

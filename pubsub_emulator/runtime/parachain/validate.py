@@ -166,7 +166,7 @@ def _validated(
         *check_parent(parent.header, candidate.header),
         *check_relay_parent(storage, inherent),
         *check_validation_data(spec, parent.header, inherent),
-        *check_messages_weight(spec, inherent),
+        *check_messages_weight(spec, inherent, view.rules),
         *check_node_order(inherent.proof),
     ]
     storage.start_recording()
@@ -228,7 +228,7 @@ def _walk(
     if walked.statics.values:
         offences += check_descendants(spec, inherent, relay_root, walked.statics)
         offences += check_message_heads(view.storage, inherent, walked.statics)
-        offences += check_advancement(spec, inherent, walked.statics)
+        offences += check_advancement(spec, inherent, walked.statics, view.rules)
     return walked, offences + found
 
 
@@ -388,21 +388,26 @@ def check_descendants(
     return [] if fault is None else [Offence(Verdict.BAD_DESCENDANTS, fault)]
 
 
-def check_messages_weight(spec: RuntimeSpec, inherent: Inherent) -> list[Offence]:
+def check_messages_weight(
+    spec: RuntimeSpec, inherent: Inherent, rules: Rules
+) -> list[Offence]:
     """Check that full messages stay within their shares and come before hashed ones (UP-9, UP-10).
 
     Both shares together are no more than what messages may take of a block (PS-50).
     """
     messages = inherent.messages
-    faults = [*share_faults(messages, spec.messages_limit), *order_faults(messages)]
+    faults = [*share_faults(messages, spec.shares(rules)), *order_faults(messages)]
     return [Offence(Verdict.MESSAGES_MISREPORTED, detail) for detail in faults]
 
 
 def check_advancement(
-    spec: RuntimeSpec, inherent: Inherent, statics: StaticValues
+    spec: RuntimeSpec, inherent: Inherent, statics: StaticValues, rules: Rules
 ) -> list[Offence]:
     """Check that messages are hashed only where the share has no room for them (UP-10)."""
-    faults = advancement_faults(inherent.messages, spec.messages_limit, statics.largest_messages)
+    shares = spec.shares(rules)
+    faults = advancement_faults(
+        inherent.messages, shares, statics.largest_messages, statics.largest_downward
+    )
     return [Offence(Verdict.ADVANCEMENT_RULE, detail) for detail in faults]
 
 
