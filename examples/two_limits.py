@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from pubsub_emulator import Scenario, Simulation, load_scenario
+from pubsub_emulator import ParaId, Scenario, Simulation, load_scenario
 from pubsub_emulator.emulator.user_file import read_rules
 from pubsub_emulator.runtime.rules import SHIPPED, Rules, using
 
-SHOP = 3000
+SHOP = ParaId(3000)
 RULES = Path(__file__).resolve().parent / "rules"
 
 
@@ -24,7 +24,8 @@ def run(scenario: Scenario, rules: Rules) -> None:
                     down = sum(len(each.msg) for each in messages.downward)
                     across = sum(len(each.data) for _, sent in messages.horizontal for each in sent)
                     taken.append((down + across, down, across, record.included_at))
-            idle |= {step.number: why for para, why in step.idle.items() if para == SHOP}
+            if SHOP in step.idle:
+                idle[step.number] = step.idle[SHOP]
     most, down, across, number = max(taken)
     total = sum(each[0] for each in taken)
     print(f"    {len(taken)} blocks with {total:,} bytes of messages")

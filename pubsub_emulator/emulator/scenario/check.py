@@ -320,12 +320,14 @@ def _runtimes(scenario: model.Scenario, rules: Rules) -> Iterator[Misplaced]:
                 )
                 break
     config = network.relay_config(scenario, specs, rules)
+    found = [*_messages(scenario.relay, config)]
+    if found:
+        yield from found
+        return
     try:
         RelayRuntime(config)
     except PubsubError as error:
         yield Misplaced(_relay_field(str(error)), str(error))
-        return
-    yield from _messages(scenario.relay, config)
 
 
 def _messages(settings: model.RelaySettings, config: RelayConfig) -> Iterator[Misplaced]:

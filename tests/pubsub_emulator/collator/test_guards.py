@@ -292,7 +292,7 @@ GUARDS = [
     Guard(
         "advancement",
         validate._walk,
-        "offences += check_advancement(spec, inherent, walked.statics)",
+        "offences += check_advancement(spec, inherent, walked.statics, view.rules)",
         "pass",
         "held back whole",
     ),

@@ -117,6 +117,59 @@ def test_an_act_that_cannot_be_is_refused_with_its_place(
     assert f"file.toml:{complaint}" in _refusal(with_act(act, block))
 
 
+def with_messages(relay: str, load: str) -> str:
+    """The scenario with limits of messages, and with messages to its first subscriber."""
+    first = GOOD.index("[[publishers]]")
+    document = f"{GOOD[:first]}[relay]\n{relay}\n\n{GOOD[first:]}"
+    return document + f"\n[[subscribers.load]]\nfirst_block = 3\nlast_block = 4\n{load}\n"
+
+
+@pytest.mark.parametrize(
+    ("relay", "load", "complaint"),
+    [
+        (
+            "max_downward_message_size = 999",
+            "downward_messages = 1\ndownward_size = 1000",
+            "downward_size: messages of 1,000 bytes, and the relay chain takes up to 999",
+        ),
+        (
+            "max_horizontal_message_size = 999",
+            "senders = [1000]\nhorizontal_size = 1000",
+            "horizontal_size: messages of 1,000 bytes, and the relay chain takes up to 999",
+        ),
+        (
+            "max_channel_bytes = 1000",
+            "",
+            (
+                "relay.max_horizontal_message_size: messages of up to 102,400 bytes, and a channel"
+                " holds 1,000 (max_channel_bytes)"
+            ),
+        ),
+        (
+            "max_downward_bytes = 8912881",
+            "",
+            (
+                "relay.max_downward_bytes: 8,912,881 bytes of downward and 0 of horizontal messages"
+                " may wait for a parachain, and the largest block holds 8,912,896"
+            ),
+        ),
+        (
+            "max_channel_bytes = 9000000",
+            "senders = [1000]",
+            "relay.max_channel_bytes: 1 bytes of downward and 9,000,768 of horizontal messages",
+        ),
+    ],
+)
+def test_limits_of_messages_that_do_not_go_together_are_refused_with_their_place(
+    relay: str, load: str, complaint: str
+) -> None:
+    assert complaint in _refusal(with_messages(relay, load))
+
+
+def test_as_many_bytes_as_the_largest_block_holds_may_wait() -> None:
+    parse_scenario(with_messages("max_downward_bytes = 8912880", ""), "file.toml")
+
+
 def test_an_act_that_the_network_refuses_is_named() -> None:
     act = '{ kind = "cheat", para = 3000, strategies = ["omit-nod"] }'
     simulation = Simulation(parse_scenario(with_act(act), "file.toml"))
