@@ -16,7 +16,7 @@ from pubsub_emulator import (
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.user_file import read_rules
 from pubsub_emulator.runtime.parachain.storage import LAST_PROCESSED_DOWNWARD
-from pubsub_emulator.runtime.rules import SHIPPED, using
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 HERE = Path(__file__).resolve().parent
 register_strategy(runpy.run_path(str(HERE / "cheats" / "hold_back.py"))["hold_back"])
@@ -26,11 +26,11 @@ scenario = load_scenario(HERE / "held_back_messages.toml")
 sent = load.downward_messages * (load.last_block + 1 - load.first_block)
 
 
-def blocks_with(censors: int) -> Iterator[BlockRecord]:
+def blocks_with(censors: int, rules: Rules) -> Iterator[BlockRecord]:
     """Run the scenario with so many collators that hold back, and yield the bank's blocks."""
     collators = [CollatorSettings(strategies=("hold-back",))] * censors
     changed = bank.model_copy(update={"collators": (*collators, *bank.collators[censors:])})
-    simulation = Simulation(scenario.model_copy(update={"subscribers": (changed,)}))
+    simulation = Simulation(scenario.model_copy(update={"subscribers": (changed,)}), rules=rules)
     while simulation.network.number < scenario.relay_blocks:
         yield from (each for each in simulation.step().records if each.chain == bank.para)
 
@@ -55,15 +55,14 @@ for name in ("shipped", "downward_advanced"):
         received: Counter[tuple[int, bytes]] = Counter()
         waits = []
         refused = 0
-        with using(rules):
-            for record in blocks_with(censors):
-                if record.refusal and record.refusal.verdict is Verdict.ADVANCEMENT_RULE:
-                    refused += 1
-                if record.outcome is not None:
-                    show(record)
-                    taken = record.candidate.inherent.messages.downward
-                    received.update((each.sent_at, each.msg) for each in taken)
-                    waits += [record.included_at - each.sent_at for each in taken]
+        for record in blocks_with(censors, rules):
+            if record.refusal and record.refusal.verdict is Verdict.ADVANCEMENT_RULE:
+                refused += 1
+            if record.outcome is not None:
+                show(record)
+                taken = record.candidate.inherent.messages.downward
+                received.update((each.sent_at, each.msg) for each in taken)
+                waits += [record.included_at - each.sent_at for each in taken]
         print(
             f"    {len(waits)} of {sent} received, none twice: {received.total() == len(received)};"
             f" wait at most {max(waits, default=0)}; {refused} blocks AdvancementRule"

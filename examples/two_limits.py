@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pubsub_emulator import ParaId, Scenario, Simulation, load_scenario
 from pubsub_emulator.emulator.user_file import read_rules
-from pubsub_emulator.runtime.rules import SHIPPED, Rules, using
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 SHOP = ParaId(3000)
 RULES = Path(__file__).resolve().parent / "rules"
@@ -12,20 +12,19 @@ RULES = Path(__file__).resolve().parent / "rules"
 
 def run(scenario: Scenario, rules: Rules) -> None:
     """Run it under rules, and print the fullest block, and the relay blocks without a block."""
-    with using(rules):
-        simulation = Simulation(scenario)
-        taken: list[tuple[int, int, int, int]] = []
-        idle: dict[int, str] = {}
-        while simulation.network.number < scenario.relay_blocks:
-            step = simulation.step()
-            for record in step.records:
-                if record.chain == SHOP and record.outcome is not None:
-                    messages = record.candidate.inherent.messages
-                    down = sum(len(each.msg) for each in messages.downward)
-                    across = sum(len(each.data) for _, sent in messages.horizontal for each in sent)
-                    taken.append((down + across, down, across, record.included_at))
-            if SHOP in step.idle:
-                idle[step.number] = step.idle[SHOP]
+    simulation = Simulation(scenario, rules=rules)
+    taken: list[tuple[int, int, int, int]] = []
+    idle: dict[int, str] = {}
+    while simulation.network.number < scenario.relay_blocks:
+        step = simulation.step()
+        for record in step.records:
+            if record.chain == SHOP and record.outcome is not None:
+                messages = record.candidate.inherent.messages
+                down = sum(len(each.msg) for each in messages.downward)
+                across = sum(len(each.data) for _, sent in messages.horizontal for each in sent)
+                taken.append((down + across, down, across, record.included_at))
+        if SHOP in step.idle:
+            idle[step.number] = step.idle[SHOP]
     most, down, across, number = max(taken)
     total = sum(each[0] for each in taken)
     print(f"    {len(taken)} blocks with {total:,} bytes of messages")

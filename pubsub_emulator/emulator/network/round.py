@@ -36,7 +36,6 @@ from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.storage import queue_progress
 from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
 from pubsub_emulator.runtime.relay.inclusion import BackedCandidate, CandidateCommitments
-from pubsub_emulator.runtime.rules import rules_of
 from pubsub_emulator.xcm import Publish
 
 REMEMBERED: Final = 8

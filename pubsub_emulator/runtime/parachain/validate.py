@@ -388,9 +388,7 @@ def check_descendants(
     return [] if fault is None else [Offence(Verdict.BAD_DESCENDANTS, fault)]
 
 
-def check_messages_weight(
-    spec: RuntimeSpec, inherent: Inherent, rules: Rules
-) -> list[Offence]:
+def check_messages_weight(spec: RuntimeSpec, inherent: Inherent, rules: Rules) -> list[Offence]:
     """Check that full messages stay within their shares and come before hashed ones (UP-9, UP-10).
 
     Both shares together are no more than what messages may take of a block (PS-50).
