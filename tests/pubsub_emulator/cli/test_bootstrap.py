@@ -49,10 +49,15 @@ def test_ci_runs_every_job_and_the_tests_only_after_all_others_passed(
     done = subprocess.run([tmp_path / ".ci/run"], capture_output=True, text=True, check=False)
     ran = [line.rpartition("ran ")[2] for line in done.stdout.splitlines()]
     assert done.returncode == (3 if failing else 0)
-    lanes = ["setup", "lint", "compiled", "canisters", "docs", "interop", "clients", "worlds"]
-    after = {"lint": ["compiled", "canisters"], "docs": ["interop"], "clients": ["worlds"]}.get(
-        failing, []
-    )
+    lanes = [
+        *("setup", "lint", "compiled", "canisters"),
+        *("docs", "release", "interop", "clients", "worlds"),
+    ]
+    after = {
+        "lint": ["compiled", "canisters"],
+        "docs": ["release", "interop"],
+        "clients": ["worlds"],
+    }.get(failing, [])
     assert sorted(ran) == sorted(
         [job for job in lanes if job not in after] + ["test"] * (failing in {"", "test"})
     )
