@@ -6,7 +6,7 @@
     python verifier.py --explain FILE…  the same, with each step of the walk
 
 Sections are in the page's order: SCALE, hashes and keys, tries, candidate, runtime, state, static
-keys, walk, caches, root calls, execution, checks.
+keys, relay headers, walk, caches, root calls, execution, checks.
 """
 
 import json
@@ -577,6 +577,7 @@ class Spec(NamedTuple):
     extra_keys: list[tuple[bytes | None, bytes]]
     """Requested relay keys: the storage key of a child trie, or none, and the key."""
     charge_extra_keys: bool
+    relay_parent_offset: int
 
     def share(self) -> int:
         """The bytes of full messages of each kind."""
@@ -615,21 +616,26 @@ def _read_spec(reader: Reader) -> Spec:
     flags, extra = 0, []
     if reader.at < len(reader.data):
         flags = reader.uint(1)
-        if flags not in (1, 4, 5, 8, 9, 12, 13):
+        if not flags or flags & ~29:
             raise reader.wrong(f"the flags are {flags}", reader.at - 1)
     if flags & 4:
         extra = reader.each(lambda: read_relay_key(reader))
         if not extra:
             raise reader.wrong("no requested key", reader.at)
+    offset = reader.uint(4) if flags & 16 else 0
+    if flags & 16 and not offset:
+        raise reader.wrong("no offset", reader.at - 4)
     return Spec(
         para, version, subscriptions, max_pov, reserve, cache, metered, max_cache, depth, value,
         keys, handler, ref_time, proof_size, bool(flags & 1), extra, bool(flags & 8),
+        offset,
     )  # fmt: skip
 
 
 def encode_flags(spec: Spec) -> bytes:
-    """The flags after a runtime, if one is set, and the requested keys."""
+    """The flags after a runtime, if one is set, the requested keys, and the offset."""
     flags = spec.accounts | bool(spec.extra_keys) << 2 | spec.charge_extra_keys << 3
+    flags |= bool(spec.relay_parent_offset) << 4
     if not flags:
         return b""
     keys = b"".join(
@@ -637,7 +643,8 @@ def encode_flags(spec: Spec) -> bytes:
         for child, key in spec.extra_keys
     )
     count = compact(len(spec.extra_keys)) if spec.extra_keys else b""
-    return bytes((flags,)) + count + keys
+    offset = u32(spec.relay_parent_offset) if spec.relay_parent_offset else b""
+    return bytes((flags,)) + count + keys + offset
 
 
 def read_relay_key(reader: Reader) -> tuple[bytes | None, bytes]:
@@ -659,7 +666,11 @@ def possible(before: Spec, after: Spec) -> bool:
     ):
         return False
     share = after.max_pov_size * 85 // 100
-    if share <= MINIMUM if after.reserve_minimum else after.max_pov_size - share < MINIMUM + 65_536:
+    headers = (after.relay_parent_offset + 1) * 1024 if after.relay_parent_offset else 0
+    rest = after.max_pov_size - share - headers
+    if after.relay_parent_offset > 255 or rest < 0:
+        return False
+    if share <= MINIMUM if after.reserve_minimum else rest < MINIMUM + 65_536:
         return False
     if not all(keys and list(keys) == sorted(set(keys)) for keys in after.subscriptions.values()):
         return False
@@ -800,6 +811,8 @@ class Statics:
     hrmp_heads: dict[int, bytes] = field(default_factory=dict)
     largest: dict[int, int] = field(default_factory=dict)
     """The largest message that each channel allows."""
+    authorities: dict[str, bytes | None] = field(default_factory=dict)
+    """The items of the authorities that relay headers need."""
     complete: bool = False
 
 
@@ -827,7 +840,9 @@ def channel_head(data: bytes | None) -> bytes:
         return Z
 
 
-def read_statics(para: int, read: Callable[[bytes], bytes | None]) -> Statics:
+def read_statics(
+    para: int, read: Callable[[bytes], bytes | None], authorities: Sequence[str] = ()
+) -> Statics:
     me = twox64_concat(u32(para))
     out = Statics()
     for name in ("AuthorVrfRandomness", "NextRandomness", "Randomness", "CurrentSlot"):
@@ -849,8 +864,244 @@ def read_statics(para: int, read: Callable[[bytes], bytes | None]) -> Statics:
         out.largest[sender] = int.from_bytes((channel or b"")[8:12], "little")
     for recipient in recipients:
         read(channels + twox64_concat(u32(para) + u32(recipient)))
+    for name in authorities:
+        out.authorities[name] = read(item("Babe", name))
     out.complete = True
     return out
+
+
+# Relay headers
+
+
+P = 2**255 - 19
+L = 2**252 + 27742317777372353535851937790883648493
+"""The prime of the curve's field, and the order of Ristretto255."""
+EDWARDS_D = -121665 * pow(121666, -1, P) % P
+SQRT_M1 = pow(2, (P - 1) // 4, P)
+Point = tuple[int, int, int, int]
+"""X, Y, Z, T with x = X / Z, y = Y / Z and x y = T / Z."""
+
+
+def inverse_root(value: int) -> tuple[bool, int]:
+    """Whether `value` is a square, and the even root of 1 / value, or else of i / value."""
+    root = pow(value, 3, P) * pow(pow(value, 7, P), (P - 5) // 8, P) % P
+    check = value * root * root % P
+    if check in (P - 1, P - SQRT_M1):
+        root = root * SQRT_M1 % P
+    return check in (1, P - 1), even(root)
+
+
+def even(value: int) -> int:
+    """The value or its negative, whichever is even."""
+    value %= P
+    return P - value if value % 2 else value
+
+
+def added(a: Point, b: Point) -> Point:
+    one = (a[1] - a[0]) * (b[1] - b[0])
+    two = (a[1] + a[0]) * (b[1] + b[0])
+    three = 2 * EDWARDS_D * a[3] * b[3]
+    four = 2 * a[2] * b[2]
+    e, f, g, h = two - one, four - three, four + three, two + one
+    return e * f % P, g * h % P, f * g % P, e * h % P
+
+
+def times(scalar: int, point: Point) -> Point:
+    out: Point = (0, 1, 1, 0)
+    while scalar:
+        if scalar & 1:
+            out = added(out, point)
+        point = added(point, point)
+        scalar >>= 1
+    return out
+
+
+def ristretto(data: bytes) -> Point | None:
+    """The point that 32 bytes encode."""
+    s = int.from_bytes(data, "little")
+    if s >= P or s % 2:
+        return None
+    u1, u2 = 1 - s * s, 1 + s * s
+    v = (-EDWARDS_D * u1 * u1 - u2 * u2) % P
+    square, root = inverse_root(v * u2 * u2 % P)
+    x = even(2 * s * root * u2)
+    y = u1 * root * root * u2 * v % P
+    if not square or x * y % P % 2 or not y:
+        return None
+    return x, y, 1, x * y % P
+
+
+def ristretto_bytes(point: Point) -> bytes:
+    x, y, z, t = point
+    u1, u2 = (z + y) * (z - y) % P, x * y % P
+    _, root = inverse_root(u1 * u2 * u2 % P)
+    one, two = root * u1 % P, root * u2 % P
+    z_inverse = one * two * t % P
+    if t * z_inverse % P % 2:
+        x, y = y * SQRT_M1 % P, x * SQRT_M1 % P
+        two = one * inverse_root(-1 - EDWARDS_D)[1] % P
+    if x * z_inverse % P % 2:
+        y = -y
+    return even(two * (z - y)).to_bytes(32, "little")
+
+
+BASE_Y = 4 * pow(5, -1, P) % P
+_ratio = (BASE_Y * BASE_Y - 1) * pow(EDWARDS_D * BASE_Y * BASE_Y + 1, -1, P) % P
+BASE_X = even(_ratio * inverse_root(_ratio)[1])
+BASE: Point = BASE_X, BASE_Y, 1, BASE_X * BASE_Y % P
+
+
+def keccak(state: bytearray) -> None:
+    """The permutation Keccak-f[1600]."""
+    a = [
+        [int.from_bytes(state[8 * (x + 5 * y) :][:8], "little") for y in range(5)] for x in range(5)
+    ]
+    lfsr = 1
+    for _ in range(24):
+        c = [a[x][0] ^ a[x][1] ^ a[x][2] ^ a[x][3] ^ a[x][4] for x in range(5)]
+        d = [c[(x + 4) % 5] ^ _rotl(c[(x + 1) % 5], 1) for x in range(5)]
+        a = [[a[x][y] ^ d[x] for y in range(5)] for x in range(5)]
+        x, y, current = 1, 0, a[1][0]
+        for step in range(24):
+            x, y = y, (2 * x + 3 * y) % 5
+            current, a[x][y] = a[x][y], _rotl(current, (step + 1) * (step + 2) // 2 % 64)
+        for y in range(5):
+            row = [a[x][y] for x in range(5)]
+            for x in range(5):
+                a[x][y] = row[x] ^ (~row[(x + 1) % 5] & row[(x + 2) % 5])
+        for bit in range(7):
+            if lfsr & 1:
+                a[0][0] ^= 1 << ((1 << bit) - 1)
+            lfsr = lfsr << 1 ^ (0x171 if lfsr & 0x80 else 0)
+    for x in range(5):
+        for y in range(5):
+            state[8 * (x + 5 * y) : 8 * (x + 5 * y) + 8] = a[x][y].to_bytes(8, "little")
+
+
+class Merlin:
+    """A transcript over STROBE-128: `add` takes bytes in, `draw` takes them out."""
+
+    def __init__(self) -> None:
+        self.state = bytearray((b"\x01\xa8\x01\x00\x01\x60STROBEv1.0.2").ljust(200, b"\0"))
+        keccak(self.state)
+        self.at = self.begin = 0
+        self.start(18, b"Merlin v1.0")
+
+    def fill(self) -> None:
+        for at, bits in ((self.at, self.begin), (self.at + 1, 4), (167, 128)):
+            self.state[at] ^= bits
+        keccak(self.state)
+        self.at = self.begin = 0
+
+    def put(self, data: bytes) -> None:
+        for byte in data:
+            self.state[self.at] ^= byte
+            self.at += 1
+            if self.at == 166:
+                self.fill()
+
+    def start(self, flags: int, data: bytes) -> None:
+        begin, self.begin = self.begin, self.at + 1
+        self.put(bytes((begin, flags)) + data)
+
+    def add(self, label: bytes, message: bytes) -> None:
+        self.start(18, label + u32(len(message)))
+        self.start(2, message)
+
+    def draw(self, label: bytes) -> bytes:
+        """64 bytes, which are one block."""
+        self.start(18, label + u32(64))
+        self.start(7, b"")
+        if self.at:
+            self.fill()
+        return bytes(self.state[:64])
+
+
+@lru_cache(maxsize=4096)
+def sr25519(key: bytes, message: bytes, signature: bytes) -> bool:
+    """Whether `s B = R + k A`, with the context `substrate`."""
+    point, s = ristretto(key), int.from_bytes(signature[32:], "little") - (1 << 255)
+    if point is None or not 0 <= s < L:
+        return False
+    merlin = Merlin()
+    for label, part in (
+        (b"dom-sep", b"SigningContext"), (b"", b"substrate"), (b"sign-bytes", message),
+        (b"proto-name", b"Schnorr-sig"), (b"sign:pk", key), (b"sign:R", signature[:32]),
+    ):  # fmt: skip
+        merlin.add(label, part)
+    k = int.from_bytes(merlin.draw(b"sign:c"), "little") % L
+    return ristretto_bytes(added(times(s, BASE), times(L - k, point))) == signature[:32]
+
+
+def babe_author(header: Header) -> int | None:
+    """The index of the authority that claims the block."""
+    sizes = {1: 109, 2: 13, 3: 109}
+    claims = [data for kind, engine, data in header.digest if (kind, engine) == (6, b"BABE")]
+    claims = [data for data in claims if data and len(data) >= sizes.get(data[0], 1 << 30)]
+    return int.from_bytes(claims[-1][1:5], "little") if claims else None
+
+
+def read_authorities(reader: Reader) -> list[bytes]:
+    """The keys; a weight of 8 bytes follows each."""
+    keys = []
+    for _ in range(reader.count()):
+        keys.append(reader.take(32))
+        reader.take(8)
+    return keys
+
+
+def next_authorities(header: Header) -> list[bytes] | None:
+    """The authorities that the header announces for the epoch after the one that it begins."""
+    found = None
+    for kind, engine, data in header.digest:
+        if (kind, engine) == (4, b"BABE") and data[:1] == b"\x01":
+            reader = Reader(data[1:], "an epoch")
+            try:
+                listed = read_authorities(reader)
+                reader.take(32)
+                found = listed
+            except Undecodable:
+                pass
+    return found
+
+
+def needed_authorities(spec: Spec, headers: Sequence[Header]) -> list[str]:
+    """The further static keys."""
+    if not spec.relay_parent_offset:
+        return []
+    more = any(next_authorities(header) is not None for header in headers[1:])
+    return ["Authorities", "NextAuthorities"] if more else ["Authorities"]
+
+
+def listed_authorities(data: bytes | None) -> list[bytes]:
+    try:
+        return [] if data is None else decoded("authorities", data, read_authorities)
+    except Undecodable:
+        return []
+
+
+def sealed_chain(headers: Sequence[Header], relay_root: bytes, statics: Statics) -> bool:
+    """Whether the headers are a chain from the relay parent on that its authorities sealed."""
+    now = listed_authorities(statics.authorities.get("Authorities"))
+    after = listed_authorities(statics.authorities.get("NextAuthorities"))
+    if headers[0].state_root != relay_root:
+        return False
+    for at, header in enumerate(headers):
+        if at and header.parent_hash != hash32(headers[at - 1].encode()):
+            return False
+        announced = next_authorities(header)
+        if announced is not None and at:
+            now, after = after, announced
+        author = babe_author(header)
+        if author is None or author >= len(now) or not header.digest:
+            return False
+        kind, engine, signature = header.digest[-1]
+        if (kind, engine, len(signature)) != (5, b"BABE", 64):
+            return False
+        bare = header._replace(digest=header.digest[:-1])
+        if not sr25519(now[author], hash32(bare.encode()), signature):
+            return False
+    return True
 
 
 # The walk
@@ -972,7 +1223,14 @@ class Walk:
     """One walk over the relay state; after `run`, what it found."""
 
     def __init__(
-        self, before: State, spec: Spec, relay_root: bytes, proof: list[bytes], weight: int
+        self,
+        before: State,
+        spec: Spec,
+        relay_root: bytes,
+        proof: list[bytes],
+        weight: int,
+        *,
+        headers: Sequence[Header] = (),
     ) -> None:
         self.before = before
         self.spec = spec
@@ -986,6 +1244,7 @@ class Walk:
         self.item: tuple[int, bytes] | None = None
         self.cursor: tuple[int, bytes] | None = None
         self.missing: tuple[bytes, bytes] | None = None
+        self.authorities = needed_authorities(spec, headers)
         self.statics = Statics()
         self.requested: dict[tuple[bytes | None, bytes], bytes | None] = {}
         self.changed: list[int] = []
@@ -1068,7 +1327,7 @@ class Walk:
 
     def run(self, messages: Messages) -> None:
         try:
-            self.statics = read_statics(self.spec.para, self.static)
+            self.statics = read_statics(self.spec.para, self.static, self.authorities)
             self.requested_keys()
             self.pre_state(messages)
             for para, low, high in self.rotation():
@@ -2024,7 +2283,7 @@ def header_offences(
         yield Offence("RelayParentDecreased", [])
     if block.parent_head != parent.encode():
         yield Offence("BadValidationData", [block.parent_head])
-    if block.descendants:
+    if len(block.descendants) != spec.relay_parent_offset + bool(spec.relay_parent_offset):
         yield Offence("BadDescendants", [])
     if block.max_pov_size != spec.max_pov_size:
         yield Offence("BadValidationData", [])
@@ -2097,9 +2356,13 @@ def judge(
     else:
         if block.relay_root != relay_root:
             offences.append(Offence("RootMismatch", [block.relay_root, relay_root]))
-        walk = Walk(before, spec, relay_root, block.proof, block.weight)
+        headers = block.descendants
+        walk = Walk(before, spec, relay_root, block.proof, block.weight, headers=headers)
         walk.run(block.downward)
         if walk.statics.complete:
+            right_number = len(headers) == spec.relay_parent_offset + 1 > 1
+            if right_number and not sealed_chain(headers, relay_root, walk.statics):
+                offences.append(Offence("BadDescendants", []))
             offences += message_offences(before, block, walk.statics, spec.share())
         if walk.missing is not None:
             name, key = walk.missing
