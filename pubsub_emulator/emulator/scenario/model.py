@@ -61,6 +61,7 @@ Share = Annotated[
     WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1}),
 ]
 Count = Annotated[int, Field(strict=True, ge=0, le=U32_MAX)]
+Offset = Annotated[int, Field(strict=True, ge=0, le=MAX_RELAY_PARENT_OFFSET)]
 Positive = Annotated[int, Field(strict=True, ge=1, le=U32_MAX)]
 Block = Annotated[RelayBlockNumber, Field(strict=True, ge=1, le=U32_MAX)]
 Para = Annotated[ParaId, Field(strict=True, ge=1, le=U32_MAX)]
@@ -287,7 +288,7 @@ class Subscriber(Model):
     """The number of relay blocks between turns."""
     relay_parent_lag: Count = 0
     """The number of relay blocks by which the relay parent is older than the newest one."""
-    relay_parent_offset: Annotated[Count, Field(le=MAX_RELAY_PARENT_OFFSET)] = 0
+    relay_parent_offset: Offset = 0
     """The number of the relay parent's descendants that blocks show with their seals, by which the
     relay parent is older as well (UP-12).
     """

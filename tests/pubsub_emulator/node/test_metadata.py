@@ -31,7 +31,7 @@ from pubsub_emulator.primitives.scale import Codec
 from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.type_info import Named, SequenceOf, wrapper
 from pubsub_emulator.runtime.framework.pallet import described
-from pubsub_emulator.runtime.metadata.apis import APIS, PARACHAIN_APIS
+from pubsub_emulator.runtime.metadata.apis import APIS, OFFSET_APIS, PARACHAIN_APIS
 from pubsub_emulator.runtime.metadata.registry import Registry
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "metadata" / "metadata.json"
@@ -130,7 +130,10 @@ def test_nd20_apis_are_listed_with_their_versions_and_only_what_can_be_called(
     assert [(each.name, each.version) for each in PARACHAIN_APIS if each not in APIS] == [
         ("KeyToIncludeInRelayProof", 1)
     ]
-    functions = {f"{each.name}_{method.name}" for each in PARACHAIN_APIS for method in each.methods}
+    assert [(each.name, each.version) for each in OFFSET_APIS if each not in PARACHAIN_APIS] == [
+        ("RelayParentOffsetApi", 1)
+    ]
+    functions = {f"{each.name}_{method.name}" for each in OFFSET_APIS for method in each.methods}
     assert functions == set(FUNCTIONS)
     for chain, apis in (("relay", APIS), ("para", PARACHAIN_APIS)):
         versions = {blake2_64(each.name.encode()): each.version for each in apis}
