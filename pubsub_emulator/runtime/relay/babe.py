@@ -98,13 +98,13 @@ class Babe(Hooks):
         CURRENT_SLOT.put(storage, slot)
         EPOCH_INDEX.put(storage, 0)
 
-    def on_new_session(self, storage: Storage, session: int) -> None:
-        """Begin the epoch of a session."""
-        EPOCH_INDEX.put(storage, session)
-
     def author(self, parent: Storage, number: int, slot: Slot) -> BlockAuthor:  # noqa: ARG002  # for chains with authorities
         """Return the author of block `number` in a slot, on the state `parent`."""
         return BlockAuthor(0, None)
+
+    def on_new_session(self, storage: Storage, session: int) -> None:
+        """Begin the epoch of a session."""
+        EPOCH_INDEX.put(storage, session)
 
     def on_initialize(self, storage: Storage, now: int) -> Weight:
         """Set `CurrentSlot`.
@@ -151,12 +151,6 @@ class SealedBabe(Babe):
         self._epoch_length = session_length
         self._validators = validators
 
-    def epoch_authorities(self, epoch: int) -> list[babe.Authority]:
-        """Return the authorities of an epoch, each with the weight 1."""
-        count = len(self._validators)
-        chosen = [(epoch + at) % count for at in range(min(count, EPOCH_AUTHORITIES))]
-        return [(self._validators[at], 1) for at in chosen]
-
     def genesis(self, storage: Storage, slot: Slot) -> None:
         """Write the slot of block 0, and the first two epochs."""
         super().genesis(storage, slot)
@@ -165,18 +159,11 @@ class SealedBabe(Babe):
         RANDOMNESS.put(storage, bytes(32))
         NEXT_RANDOMNESS.put(storage, _randomness(bytes(32), 1))
 
-    def on_new_session(self, storage: Storage, session: int) -> None:
-        """Begin the epoch of a session, and announce the next one in the block's digest."""
-        super().on_new_session(storage, session)
-        AUTHORITIES.put(storage, NEXT_AUTHORITIES.get(storage))
-        current = NEXT_RANDOMNESS.get(storage)
-        RANDOMNESS.put(storage, current)
-        announced = babe.NextEpoch(
-            tuple(self.epoch_authorities(session + 1)), _randomness(current, session + 1)
-        )
-        NEXT_AUTHORITIES.put(storage, list(announced.authorities))
-        NEXT_RANDOMNESS.put(storage, announced.randomness)
-        system.deposit_log(storage, babe.next_epoch_digest(announced))
+    def epoch_authorities(self, epoch: int) -> list[babe.Authority]:
+        """Return the authorities of an epoch, each with the weight 1."""
+        count = len(self._validators)
+        chosen = [(epoch + at) % count for at in range(min(count, EPOCH_AUTHORITIES))]
+        return [(self._validators[at], 1) for at in chosen]
 
     def author(self, parent: Storage, number: int, slot: Slot) -> BlockAuthor:
         """Return the author of block `number` in a slot, on the state `parent`.
@@ -191,6 +178,19 @@ class SealedBabe(Babe):
             randomness = NEXT_RANDOMNESS.get(parent)
         index = babe.secondary_author(slot, len(authorities), randomness)
         return BlockAuthor(index, authorities[index][0])
+
+    def on_new_session(self, storage: Storage, session: int) -> None:
+        """Begin the epoch of a session, and announce the next one in the block's digest."""
+        super().on_new_session(storage, session)
+        AUTHORITIES.put(storage, NEXT_AUTHORITIES.get(storage))
+        current = NEXT_RANDOMNESS.get(storage)
+        RANDOMNESS.put(storage, current)
+        announced = babe.NextEpoch(
+            tuple(self.epoch_authorities(session + 1)), _randomness(current, session + 1)
+        )
+        NEXT_AUTHORITIES.put(storage, list(announced.authorities))
+        NEXT_RANDOMNESS.put(storage, announced.randomness)
+        system.deposit_log(storage, babe.next_epoch_digest(announced))
 
 
 def _randomness(before: bytes, epoch: int) -> bytes:
