@@ -41,6 +41,7 @@ def parts() -> Mapping[str, Callable[[], Iterable[str]]]:
         "node-methods": methods,
         "parachain-items": parachain_items,
         "prism-cheats": prism_cheats,
+        "real-differences": real_differences,
         "subscriber-events": subscriber_events,
         "worked-cases": worked_cases,
         "xcm-others": xcm_others,
@@ -63,6 +64,24 @@ def calls() -> Iterator[str]:
                     f" {' '.join(said.split())} |"
                 )
         yield ""
+
+
+def real_differences() -> Iterator[str]:
+    """The tables of differences from real runtimes, of the list that a test holds to metadata."""
+    from support.real_differences import SIGNS, kept  # noqa: PLC0415  # after the path
+
+    words = dict(zip(SIGNS, ("not here", "only here", "other bytes"), strict=True))
+    chain = ""
+    for place, entry in kept().items():
+        before, chain = chain, place.partition(".")[0]
+        if chain != before:
+            title = {"relay": "relay chain", "parachain": "parachain"}[chain]
+            yield from ("", f"| {title} | why | what differs |", "|---|---|---|")
+        differs = []
+        for kind, signs in entry.items():
+            for sign, names in signs.items() if isinstance(signs, dict) else ():
+                differs.append(f"{kind}, {words[sign]}: {', '.join(names)}")
+        yield f"| `{place.partition('.')[2]}` | {entry['reason']} | {'. '.join(differs)} |"
 
 
 def xcm_others() -> Iterator[str]:
