@@ -1,4 +1,4 @@
-"""The differences between the runtimes here and real ones: found in metadata, and kept with reasons.
+"""The differences between runtimes here and real ones: found in metadata, kept with reasons.
 
 `python tests/support/real_differences.py` writes the found ones into
 tests/vectors/metadata/differences.toml, with the reasons that stand there.
@@ -24,8 +24,8 @@ KEPT: Final = Path(__file__).parents[1] / "vectors" / "metadata" / "differences.
 CHAINS: Final = {"relay": (None, "polkadot-15"), "parachain": (SUBSCRIBER, "asset-hub-polkadot-15")}
 SIGNS: Final = ("missing", "extra", "other")
 Differences = dict[str, dict[str, dict[str, list[str]]]]
-"""By place, such as `relay.Babe`, and kind: the names that are missing here, that are here only, and
-whose bytes have another shape here.
+"""By place, such as `relay.Babe`, and kind: the names that are missing here, that are here only,
+and whose bytes have another shape here.
 """
 
 

@@ -2,8 +2,8 @@
 each with the shape of its bytes.
 
 A shape is the text of a type without names: `(u32,[u8;32])`, `{0:(),1:u32}`. A struct of one field
-has the field's shape. The enums of a whole runtime, such as its calls, have their name as shape, for
-they differ between any two runtimes.
+has the field's shape. The enums of a whole runtime, such as its calls, have their name as shape,
+for they differ between any two runtimes.
 """
 
 import gzip
