@@ -48,12 +48,15 @@ def described(table: Table) -> list[str]:
 def make_views(audit: str, database: str) -> None:
     """Make the database. Each file of the tables is compared with its digest first."""
     results = Results.open(audit)
-    with duckdb.connect(database) as connection:
-        connection.execute("CREATE SCHEMA IF NOT EXISTS audit")
+    with duckdb.connect() as connection:
+        # Under a name of its own, whatever the file is called: it may be `audit`, as the schema is.
+        path = database.replace("'", "''")
+        connection.execute(f"ATTACH '{path}' AS made")
+        connection.execute("CREATE SCHEMA IF NOT EXISTS made.audit")
         for name, paths in results.tables().items():
             files = ", ".join(f"'{results.store.uri}/{path}'" for path in paths)
             rows = f"SELECT * FROM read_parquet([{files}], hive_partitioning = false)"  # noqa: S608  # names of our own
-            connection.execute(f"CREATE OR REPLACE VIEW audit.{name} AS {rows}")
+            connection.execute(f"CREATE OR REPLACE VIEW made.audit.{name} AS {rows}")
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dbt")
     write_history(folder / "history", 10, cheats={3: drop_a_node, 6: add_junk})
     audit(folder / "history", folder / "audit", engine="python")
-    VIEWS["make_views"](str(folder / "audit"), str(folder / "audit.duckdb"))
-    return folder / "audit.duckdb"
+    VIEWS["make_views"](str(folder / "audit"), str(folder / "views.duckdb"))
+    return folder / "views.duckdb"
 
 
 def test_the_sources_are_made_from_the_schema() -> None:
@@ -65,5 +65,13 @@ def test_the_keys_of_the_sources_are_unique(database: Path) -> None:
     with duckdb.connect(str(database), read_only=True) as connection:
         for table in source["tables"]:
             key = table["data_tests"][0]["unique"]["column_name"]
-            sql = f"SELECT {key} AS key FROM audit.{table['name']} GROUP BY key HAVING count(*) > 1"  # noqa: S608  # names of our own
+            grouped = f"SELECT {key} AS place FROM audit.{table['name']} GROUP BY place"  # noqa: S608  # names of our own
+            sql = f"{grouped} HAVING count(*) > 1"
             assert connection.sql(sql).fetchall() == [], table["name"]
+
+
+def test_a_database_may_have_the_name_of_the_schema(database: Path) -> None:
+    place = database.with_name("audit.duckdb")
+    VIEWS["make_views"](str(database.parent / "audit"), str(place))
+    with duckdb.connect(str(place), read_only=True) as connection:
+        assert connection.sql("SELECT count(*) FROM audit.audit.chains").fetchall() != [(0,)]

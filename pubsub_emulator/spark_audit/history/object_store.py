@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from importlib import import_module
-from typing import IO, Any, Final
+from typing import IO, Any, Final, cast
 from urllib.parse import urlsplit
 
 from pubsub_emulator.spark_audit.history.address import StorageError
@@ -60,8 +60,12 @@ class ObjectStore(RemoteStore):
                 found = self._client.get(self._bucket, self._full(path))
                 if found.meta["size"] <= MOST_HELD:
                     return io.BytesIO(bytes(found.bytes()))
-                return _ObjectFile(self, path, found.meta["size"])
-            return _ObjectFile(self, path, self._head(path)["size"])
+                return self._in_ranges(path, found.meta["size"])
+            return self._in_ranges(path, self._head(path)["size"])
+
+    def _in_ranges(self, path: str, size: int) -> IO[bytes]:
+        # typeshed does not count raw files among those of bytes.
+        return cast("IO[bytes]", _ObjectFile(self, path, size))
 
     def read(self, path: str, most: int | None = None) -> bytes:
         """Return the content of a file with one request."""

@@ -305,8 +305,10 @@ def test_a_submitted_job_gives_the_same_digest_while_workers_leave_and_executors
             _await(lambda: job.poll() is not None or committed() > 0, "the first unit")
             _await(lambda: len(cluster.executors()) == 2, "the executors of both workers")
             os.kill(leaving, signal.SIGPWR)
-            for executor in cluster.executors():
+            killed = cluster.executors()
+            for executor in killed:
                 os.kill(executor, signal.SIGKILL)
+            _await(lambda: not killed & cluster.executors(), "the executors to die")
             assert job.poll() is None, (tmp_path / "submit.log").read_text()
             assert not (out / REPORT).exists()
             assert committed() == 1 < plain.units_judged
