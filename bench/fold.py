@@ -132,9 +132,8 @@ def fold(blocks: int) -> Iterator[float]:
 
 if __name__ == "__main__":
     prepare_streams()
-    print(
-        "| blocks | MiB before | MiB at most | ms a block | MiB of the state |\n|---|---|---|---|---|"
-    )
+    print("| blocks | MiB before | MiB at most | ms a block | MiB of the state |")
+    print("|---|---|---|---|---|")
     for size in map(int, sys.argv[1:] or SIZES):
         row = in_a_child(lambda size=size: fold(size))  # type: ignore[misc]
         print(f"| {' | '.join(f'{figure:,.2f}' for figure in row)} |", flush=True)

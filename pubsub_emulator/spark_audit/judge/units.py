@@ -291,7 +291,7 @@ def _read_state(store: Store, fold: Fold) -> dict[int, _ChainState]:
                 if chain in fold.chains:
                     memory = patterns.HabitMemory.from_json(watch, fold.limits)
                     found[chain] = _ChainState(memory, Sizes.from_json(sizes), settled)
-        except (ValueError, KeyError, TypeError, zlib.error) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, zlib.error) as error:
             raise results.ResultError(f"{store}/{path}: {error}") from None
     return found
 

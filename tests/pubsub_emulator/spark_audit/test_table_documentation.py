@@ -1,12 +1,17 @@
 """Every table states its grain and its key, and has an example query that runs."""
 
+import json
 from pathlib import Path
 
 import pytest
 from support.audits import add_junk, drop_a_node, flip, write_history
 
-from pubsub_emulator.spark_audit.audit.run import audit
-from pubsub_emulator.spark_audit.history.schema import OF_AUDIT, OF_HISTORY, Table
+from pubsub_emulator.spark_audit.audit.ledger import LEDGER
+from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
+from pubsub_emulator.spark_audit.history.manifest import COMMITS, sealed, unsealed
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.schema import OF_AUDIT, OF_HISTORY, READ_ERRORS, Table
+from pubsub_emulator.spark_audit.judge.results import REPORT, ResultError
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import import_relay_proofs
 from pubsub_emulator.spark_audit.tables.ask import AskError, ask
 
@@ -56,3 +61,36 @@ def test_the_primary_key_is_unique(table: Table, places: dict[str, Path]) -> Non
 def test_old_names_are_unknown(sql: str, places: dict[str, Path]) -> None:
     with pytest.raises(AskError, match=r"(does not exist|not found)"):
         ask(places["findings"], sql)
+
+
+def test_an_output_with_old_names_is_refused_and_then_replaced(tmp_path: Path) -> None:
+    history = write_history(tmp_path / "history", 6, segment_length=2)
+    out = tmp_path / "audit"
+    first = audit(history, out, engine="python")
+    report = json.loads((out / REPORT).read_text())
+    report["tables"]["quarantine"] = report["tables"].pop("read_errors")
+    (out / REPORT).write_text(json.dumps(report))
+    (out / "tables" / "read_errors").rename(out / "tables" / "quarantine")
+    body = unsealed((out / LEDGER).read_bytes())
+    (out / LEDGER).write_bytes(sealed({**body, "format": body["format"] - 1, "networks": {}}))
+    with pytest.raises(ResultError, match="an audit of an earlier version; `pubsub audit` brings"):
+        ask(out, "SELECT 1")
+    again = audit(history, out, engine="python")
+    assert (again.digest, again.units_judged) == (first.digest, first.units_judged)
+    assert not (out / "tables" / "quarantine").exists()
+    assert ask(out, "SELECT COUNT(*) FROM read_errors").rows == [(0,)]
+
+
+def test_an_earlier_ledger_still_tells_what_is_gone_of_a_history(tmp_path: Path) -> None:
+    history = write_history(tmp_path / "history", 6, segment_length=2)
+    out = tmp_path / "audit"
+    audit(history, out, engine="python")
+    body = unsealed((out / LEDGER).read_bytes())
+    (out / LEDGER).write_bytes(sealed({**body, "format": body["format"] - 1, "networks": {}}))
+    max((history / COMMITS).iterdir()).unlink()
+    found = audit(history, out, engine="python")
+    assert any("an earlier audit has read" in row["error"] for row in _unread(found))
+
+
+def _unread(result: AuditResult) -> list[Row]:
+    return list(result.results.rows(READ_ERRORS))
