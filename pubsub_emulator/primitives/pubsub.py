@@ -44,6 +44,17 @@ def key_from_data(name: bytes) -> PubsubKey:
     return PubsubKey(blake2_256(name))
 
 
+def key_from_name(name: str) -> PubsubKey:
+    """Return the key of a name that a user wrote.
+
+    Raises `ValueError` for an empty name: it is a field that was left empty, and not a key that
+    anybody means.
+    """
+    if not name:
+        raise ValueError("a key's name has at least one character")
+    return key_from_data(name.encode())
+
+
 class PublishedEntry(NamedTuple):
     """The entry that a child trie stores under a key.
 

@@ -44,7 +44,7 @@ from pubsub_emulator.node.local import HISTORY
 from pubsub_emulator.node.rpc.errors import DEVELOPMENT, INVALID_PARAMS, METHOD_NOT_FOUND
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hexadecimal import hexed
-from pubsub_emulator.primitives.pubsub import KEY_LENGTH, key_from_data
+from pubsub_emulator.primitives.pubsub import KEY_LENGTH, key_from_name
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.framework.system import EVENTS, ExtrinsicFailed
@@ -446,7 +446,10 @@ class Session:
             if len(raw) != KEY_LENGTH:
                 raise CommandError(f"a key has {KEY_LENGTH} bytes, not {len(raw)}: {text}")
             return PubsubKey(raw)
-        named = key_from_data(text.encode())
+        try:
+            named = key_from_name(text)
+        except ValueError as error:
+            raise CommandError(str(error)) from None
         self.names[named] = text
         return named
 

@@ -9,7 +9,7 @@ from pubsub_emulator.files.settings import Model
 from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex
-from pubsub_emulator.primitives.pubsub import KEY_LENGTH, key_from_data
+from pubsub_emulator.primitives.pubsub import KEY_LENGTH, key_from_name
 from pubsub_emulator.primitives.types import U32_MAX, U128_MAX
 from pubsub_emulator.runtime.framework.relay_keys import relay_key, relay_key_text
 from pubsub_emulator.runtime.framework.relay_request import ChildKey, TopKey
@@ -36,7 +36,7 @@ def _from_text(value: object) -> object:
 def _from_name(value: object) -> object:
     """Convert a key's name or hexadecimal digits to the key."""
     if isinstance(value, str) and not value.startswith("0x"):
-        return key_from_data(value.encode())
+        return key_from_name(value)
     found = _from_hex(value)
     if isinstance(found, bytes) and len(found) != KEY_LENGTH:
         raise ValueError(f"a key has {KEY_LENGTH} bytes, not {len(found)}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from pubsub_emulator.node.rpc.errors import invalid_params
-from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import key_from_name
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, ParaId, PubsubKey
 
 T = TypeVar("T")
@@ -169,7 +169,7 @@ def pubsub_key(value: object) -> PubsubKey:
         if len(found) != 32:
             raise ValueError(f"a key has 32 bytes, not {len(found)}")
         return PubsubKey(found)
-    return PubsubKey(blake2_256(name.encode()))
+    return key_from_name(name)
 
 
 def list_of(read: Read[T], most: int | None = None) -> Read[list[T]]:

@@ -298,6 +298,7 @@ def test_an_error_in_the_middle_of_a_block_leaves_the_network_before_it(
         ("publish 1000 k v -1", "TTL is a number of relay blocks, 0 for no expiry, not '-1'"),
         ("publish 1000 k v 99999999999", "ttl: a whole number from 0 to 4294967295 is wanted"),
         ("publish 1000 0x00 v", "a key has 32 bytes, not 1"),
+        ("publish 1000 '' v", "a key's name has at least one character"),
         ("publish 1000 k 0xabc", "a value in hex is 0x and an even number of digits"),
         ("delete 1000", "KEY is missing"),
         ("subscribe 1000 2100 k", "1000 is a publisher only"),

@@ -161,6 +161,17 @@ def test_a_dry_run_says_why_and_changes_nothing(action: dict[str, Any], why: str
             ({"kind": "publish", "para": 1000, "key": "0x00", "value": "0x"},),
             "32 bytes",
         ),
+        (
+            "pubsub_act",
+            ({"kind": "publish", "para": 1000, "key": "", "value": "0x"},),
+            "a key's name has at least one character",
+        ),
+        (
+            "pubsub_act",
+            ({"kind": "add_keys", "para": 2000, "publisher": 1000, "keys": ["a", ""]},),
+            "a key's name has at least one character",
+        ),
+        ("pubsub_publish", (1000, "", "0x00"), "a key's name has at least one character"),
         ("pubsub_act", ({"kind": "register", "para": 2001, "deposit": -1},), "deposit"),
         ("pubsub_act", ({"kind": "register", "para": 2001, "deposit": 2**128},), "deposit"),
     ],
