@@ -1,6 +1,6 @@
 """Fetches the libraries of the live page from npm, checks them, and writes them into the package.
 
-    python bench/vendor.py          writes pubsub_emulator/explorer/assets/vendor
+    python bench/vendor.py          writes pubsub_emulator/pages/assets/vendor
     python bench/vendor.py --check  says whether what is there is what would be written
 
 A package must have the pinned integrity, so it does not matter who served it. Nothing of it is run.
@@ -18,7 +18,7 @@ import tarfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-TARGET = Path(__file__).parents[1] / "pubsub_emulator" / "explorer" / "assets" / "vendor"
+TARGET = Path(__file__).parents[1] / "pubsub_emulator" / "pages" / "assets" / "vendor"
 PACKAGES = {
     "preact@10.29.8": (
         "sha512-ej2aVZ+vZ8WO7tvlQWRM9N63A0KzF9q4mWJfDUHgYaIofWY9hu74QdnQrjoPMmZi2/nZ5gN0bJCQF49xQqx09Q==",

@@ -37,6 +37,7 @@ api_rooms = (
     "pubsub_emulator/testing",
     "pubsub_emulator/node",
     "pubsub_emulator/serving",
+    "pubsub_emulator/pages",
     "pubsub_emulator/client",
     "pubsub_emulator/laboratory",
     "pubsub_emulator/explorer",

@@ -7,8 +7,7 @@ from pubsub_emulator.emulator.network import Network, Step
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.state_diff import NodeDifference, StateDifference
 from pubsub_emulator.explorer.block_tree import draw_block
-from pubsub_emulator.explorer.html import Html, fold, join, table, tag
-from pubsub_emulator.explorer.svg import arrange, asset, legend, render
+from pubsub_emulator.explorer.svg import arrange, legend, render
 from pubsub_emulator.explorer.tree import Drawn, draw_read, draw_trie
 from pubsub_emulator.explorer.words import (
     VERDICTS,
@@ -19,6 +18,8 @@ from pubsub_emulator.explorer.words import (
     short,
     ttl_words,
 )
+from pubsub_emulator.pages.assets import asset
+from pubsub_emulator.pages.html import Html, fold, join, table, tag
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash
@@ -86,7 +87,7 @@ def picture_of_block(record: BlockRecord) -> Picture:
 
 def card(*content: object) -> str:
     """Return content in the frame and style of all cards."""
-    style = Html(f"<style>{asset('trie.css')}{asset('card.css')}</style>")
+    style = Html(f"<style>{asset('block/trie.css')}{asset('block/card.css')}</style>")
     return str(tag("div", style, *content, class_="pubsub-card"))
 
 

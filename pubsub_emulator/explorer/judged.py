@@ -1,26 +1,21 @@
 """Draws blocks of histories, fixtures, cases and findings by executing them again."""
 
 from collections.abc import Iterable
-from typing import Final
 
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.cards import Picture, record_card
-from pubsub_emulator.explorer.html import Html, join, page, tag
 from pubsub_emulator.explorer.recorder import walk_again
 from pubsub_emulator.explorer.words import Names
+from pubsub_emulator.pages.assets import styles
+from pubsub_emulator.pages.document import document
+from pubsub_emulator.pages.html import Html, join, tag
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead
 from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
-
-_STYLE: Final = (
-    ":root{color-scheme:light dark}body{font:15px/1.45 system-ui,sans-serif;margin:1rem"
-    " auto;max-width:72rem;padding:0"
-    " 1rem;overflow-wrap:anywhere}.w{overflow-x:auto}h1{font-size:1.3rem}h2{font-size:1.05rem}"
-)
 
 
 def judge_again(  # noqa: PLR0917  # what a block is judged by
@@ -65,4 +60,4 @@ def cards_page(title: str, said: str, cards: Iterable[tuple[str, str]]) -> str:
     """Return a self-contained page of cards with headings. `said` is the text above them."""
     opened = ((heading, card.replace("<details>", "<details open>", 1)) for heading, card in cards)
     body = join(part for heading, card in opened for part in (tag("h2", heading), Html(card)))
-    return page(title, _STYLE, tag("p", said), body)
+    return document(title, styles("block/cards.css"), tag("p", said), body)

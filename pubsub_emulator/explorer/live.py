@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 from pubsub_emulator.emulator.network.records import (
@@ -13,44 +13,19 @@ from pubsub_emulator.emulator.network.records import (
     RelayRecord,
 )
 from pubsub_emulator.emulator.scenario.model import Scenario
-from pubsub_emulator.explorer.html import Html, join, page, tag
 from pubsub_emulator.explorer.page import page_html, page_index
 from pubsub_emulator.explorer.recorder import Recorder
-from pubsub_emulator.explorer.svg import ASSETS, asset, legend
+from pubsub_emulator.explorer.svg import legend
 from pubsub_emulator.explorer.words import scenario_names
 from pubsub_emulator.node.chain.block import RELAY, Moment
 from pubsub_emulator.node.rpc.node import Node
+from pubsub_emulator.pages.assets import COLOURS, MEDIA_TYPES, asset, names, styles
+from pubsub_emulator.pages.document import document
+from pubsub_emulator.pages.html import Html, join, tag
 from pubsub_emulator.primitives.types import ParaBlockNumber, ParaId, Slot
 
 DRAWN: Final = 200
 """The maximum number of relay blocks on a page. They are the newest ones."""
-_SHARED: Final = (
-    "data.js",
-    "parts.js",
-    "paint.js",
-    "trie.js",
-    "ledger.js",
-    "detail.js",
-    "trie.css",
-    "colours.css",
-    "page.css",
-    "timeline.css",
-    "view.css",
-    "tables.css",
-    "proof.css",
-)
-"""The files that the page of a run contains, too."""
-_TYPES: Final = {".js": "text/javascript", ".css": "text/css"}
-"""Media types by the ends of file names."""
-
-_STYLE: Final = (
-    ":root{color-scheme:light dark;--bad:#c62828;--good:#2e7d32}"
-    "@media(prefers-color-scheme:dark){:root{--bad:#ef9a9a;--good:#a5d6a7}}"
-    "body{font:15px/1.45"
-    " system-ui,sans-serif;margin:1rem}ul{list-style:none;padding-left:1.2rem;margin:0}"
-    "code{font-family:ui-monospace,monospace;font-size:.9em;overflow-wrap:anywhere}"
-    "del{color:var(--bad)}ins{color:var(--good);text-decoration:none}"
-)
 
 
 def difference_page(title: str, shown: Mapping[str, object]) -> str:
@@ -59,7 +34,8 @@ def difference_page(title: str, shown: Mapping[str, object]) -> str:
     `shown` is the answer of `dev_dryRun`. Its `delta` is in jsondiffpatch's format.
     """
     found = shown["delta"]
-    return page(title, _STYLE, tag("p", "Nothing would change.") if found is None else _node(found))
+    shown_changes = tag("p", "Nothing would change.") if found is None else _node(found)
+    return document(title, styles("block/difference.css"), shown_changes)
 
 
 def _named(found: Mapping[str, object]) -> Iterator[tuple[str, object]]:
@@ -96,22 +72,12 @@ class LivePage:
 
     def live(self) -> Mapping[str, tuple[bytes, str]]:
         """Return the files of the live page by path, with their media types."""
-        own = (
-            f"{folder}/{each.name}"
-            for folder in ("lab", "vendor")
-            for each in (ASSETS / folder).iterdir()
-        )
-        names = (name for name in (*own, *_SHARED) if Path(name).suffix in _TYPES)
         files = {
-            f"/page/{name}": (asset(name).encode(), _TYPES[Path(name).suffix]) for name in names
+            f"/page/{name}": (asset(name).encode(), MEDIA_TYPES[PurePosixPath(name).suffix])
+            for name in (COLOURS, *names("", "block", "lab", "vendor"))
         }
-        return {
-            "/": (
-                asset("lab/lab.html").replace("<!--legend-->", legend(), 1).encode(),
-                "text/html",
-            ),
-            **files,
-        }
+        page = asset("lab/lab.html").replace("<!--legend-->", legend(), 1)
+        return {"/": (page.encode(), "text/html"), **files}
 
     def explain(
         self, node: Node, before: Moment, moment: Moment, record: BlockRecord

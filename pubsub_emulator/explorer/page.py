@@ -12,15 +12,15 @@ these parts or escaped, and the page's scripts insert them as text.
 import base64
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from html import escape
 from typing import Final
 
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.explorer.recorder import Recorder, as_json
-from pubsub_emulator.explorer.svg import asset, glyphs, legend
+from pubsub_emulator.explorer.svg import glyphs, legend
 from pubsub_emulator.explorer.words import VERDICTS, scenario_names
-from pubsub_emulator.files.shown import safe
+from pubsub_emulator.pages.assets import asset, script, styles
+from pubsub_emulator.pages.document import head
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.version import VERSION
 
@@ -30,30 +30,13 @@ RELAY_DETAILS: Final = 64
 """Relay blocks in one part."""
 NODES: Final = 1024
 """Nodes in one part."""
-_STYLES: Final = (
-    "trie.css",
-    "colours.css",
-    "page.css",
-    "timeline.css",
-    "view.css",
-    "tables.css",
-    "proof.css",
+BLOCK_STYLES: Final = (
+    "block/trie.css",
+    "block/timeline.css",
+    "block/block.css",
+    "block/proof.css",
 )
-"""The styles of the page, in their order."""
-_SCRIPTS: Final = (
-    "data.js",
-    "parts.js",
-    "paint.js",
-    "trie.js",
-    "timeline.js",
-    "ledger.js",
-    "detail.js",
-    "relay.js",
-    "search.js",
-    "results.js",
-    "main.js",
-)
-"""The scripts of the page, in their order."""
+"""The styles of views of a block, in their order."""
 
 
 def page_html(recorder: Recorder, title: str, description: str = "") -> str:
@@ -62,14 +45,14 @@ def page_html(recorder: Recorder, title: str, description: str = "") -> str:
         f'<script type="application/octet-stream" id="{name}">{_packed(content)}</script>\n'
         for name, content in _parts(recorder, title, description)
     )
+    code = script("run/main.js")
     pieces = {
-        "title": escape(safe(title)),
-        "style": "".join(asset(name) for name in _STYLES),
+        "head": head(f"{title} · explorer", styles(*BLOCK_STYLES, "run/run.css"), code),
         "legend": legend(),
         "parts": parts,
-        "script": "".join(asset(name) for name in _SCRIPTS),
+        "script": code,
     }
-    page = asset("page.html")
+    page = asset("run/page.html")
     for name, piece in pieces.items():
         page = page.replace(f"<!--{name}-->", piece, 1)
     return page

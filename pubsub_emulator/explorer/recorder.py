@@ -17,6 +17,12 @@ from pubsub_emulator.emulator.runtimes import relay_runtime
 from pubsub_emulator.explorer import words
 from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.changes import state_changes
+from pubsub_emulator.explorer.inherent import (
+    descendant_rows,
+    message_count,
+    message_rows,
+    requested_rows,
+)
 from pubsub_emulator.explorer.svg import arrange, packed
 from pubsub_emulator.explorer.tree import Drawn, Shape
 from pubsub_emulator.explorer.words import Names, event_words, ttl_words
@@ -174,10 +180,10 @@ class Recorder(records.Observer):
             "parent": None if header.parent_hash == chain.head else header.parent_hash.hex(),
             "root": header.state_root.hex(),
             "relayRoot": inherent.relay_parent_storage_root.hex(),
-            "messages": [
-                len(inherent.messages.downward),
-                sum(len(each) for _, each in inherent.messages.horizontal),
-            ],
+            "messages": message_count(inherent.messages),
+            "inbound": message_rows(inherent.messages, self.names),
+            "descendants": descendant_rows(inherent.descendants),
+            "requested": [] if walked is None else requested_rows(walked.plan.requested),
             "ledger": None if walked is None else ledger_json(walked, record.unpruned),
             "drawing": packed(drawing),
             "nodes": [self._node(each.place) for each in drawing.placed],

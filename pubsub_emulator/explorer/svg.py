@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
-from importlib.resources import files
 from typing import Final
 
 from pubsub_emulator.explorer.tree import Drawn, Fate, Shape
 from pubsub_emulator.explorer.words import short
 from pubsub_emulator.files.shown import safe
+from pubsub_emulator.pages.assets import asset
 
 COLUMN: Final = 36
 """The width of a column in pixels."""
@@ -44,7 +44,7 @@ LEGEND: Final = (
     (Fate.PROVEN, Shape.LEAF, "leaf"),
     (Fate.PROVEN, Shape.VALUE, "value"),
     (Fate.REMEMBERED, Shape.STUB, "remembered: unread, or from the cache"),
-    (Fate.WAITING, Shape.STUB, "not come to"),
+    (Fate.WAITING, Shape.STUB, "not reached"),
     (Fate.PRUNED, Shape.STUB, "pruned: a hash only"),
     (Fate.MISSING, Shape.STUB, "missing"),
     (Fate.UNUSED, Shape.LEAF, "not needed"),
@@ -146,7 +146,7 @@ def render(drawing: Drawing) -> str:
     return (
         f'<svg class="trie" xmlns="http://www.w3.org/2000/svg" width="{across}" height="{height}"'
         f' viewBox="0 0 {across} {height}" role="img" aria-label="trie of {len(drawing.placed)}'
-        f' places"><style>{asset("trie.css")}</style><path class="e"'
+        f' places"><style>{asset("block/trie.css")}</style><path class="e"'
         f' d="{"".join(edges)}"/>{"".join(nodes)}</svg>'
     )
 
@@ -254,12 +254,3 @@ def _edge(parent: Placed, child: Placed) -> str:
     return (
         f"M{x + 9} {y}H{end}" if parent.row == child.row else f"M{x} {_y(parent.row) + 9}V{y}H{end}"
     )
-
-
-ASSETS: Final = files("pubsub_emulator.explorer") / "assets"
-
-
-@lru_cache(maxsize=8)
-def asset(name: str) -> str:
-    """Return a file of this package."""
-    return (ASSETS / name).read_text(encoding="utf-8")

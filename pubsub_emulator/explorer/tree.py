@@ -360,7 +360,7 @@ def draw(root: Hash, query: TreeQuery, sources: Sources) -> list[Drawn]:
 def _stray(name: Hash, node: bytes, fate: Fate) -> Drawn:
     """Return the place of an unreferenced node. The nodes below it are not drawn."""
     fate = fate if fate is Fate.WAITING else Fate.UNUSED
-    label = "not come to" if fate is Fate.WAITING else "nothing leads here"
+    label = "not reached" if fate is Fate.WAITING else "nothing leads here"
     stray = Drawn(Shape.VALUE, fate, name, node, label=label, note=f"{len(node)} B")
     opened = open_node(node)
     if opened is not None:

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import altair as alt
 
+from pubsub_emulator.pages.palette import DAY, FONT
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.report.series import Bin
-from pubsub_emulator.spark_audit.report.style import DAY, FONT
 
 WIDE: Final = 900
 """The width of a chart in a wide window, and in its file."""

@@ -9,6 +9,8 @@ from typing import Final
 
 import altair as alt
 
+from pubsub_emulator.pages.palette import DAY, SERIES
+from pubsub_emulator.pages.words import percent, size
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.report import axes
 from pubsub_emulator.spark_audit.report.breakdown import KINDS, ByteShare
@@ -17,8 +19,6 @@ from pubsub_emulator.spark_audit.report.culprits import Collator
 from pubsub_emulator.spark_audit.report.delays import Bar, Delays
 from pubsub_emulator.spark_audit.report.savings import Savings
 from pubsub_emulator.spark_audit.report.series import MOST_BINS, Bin, Series
-from pubsub_emulator.spark_audit.report.style import DAY, SERIES
-from pubsub_emulator.spark_audit.report.words import percent, size
 
 _AT_ONCE: Final = 12
 """Publishers, chains or collators that a chart names."""

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import vl_convert
 
-from pubsub_emulator.spark_audit.report.style import DAY
+from pubsub_emulator.pages.palette import DAY
 
 _SVG: Final = "http://www.w3.org/2000/svg"
 _KEPT_ROLES: Final = {"graphics-symbol"}

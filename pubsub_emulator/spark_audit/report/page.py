@@ -4,8 +4,6 @@ Everything from a history is a stranger's text. The template escapes it, and the
 forbids all scripts but its own.
 """
 
-import base64
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +16,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from pubsub_emulator.files.shown import safe
+from pubsub_emulator.pages.assets import script, styles
+from pubsub_emulator.pages.document import head
+from pubsub_emulator.pages.html import Html, cells, heads
+from pubsub_emulator.pages.words import counted, percent, size
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.row import Row
@@ -32,8 +34,6 @@ from pubsub_emulator.spark_audit.report.delays import Delays, delays
 from pubsub_emulator.spark_audit.report.drawing import Picture, draw
 from pubsub_emulator.spark_audit.report.savings import Savings, savings
 from pubsub_emulator.spark_audit.report.series import Series, bytes_over_time
-from pubsub_emulator.spark_audit.report.style import DAY, NIGHT
-from pubsub_emulator.spark_audit.report.words import counted, percent, size
 
 MOST_DRAWN: Final = 12
 """Chains with charts of their own. The table on the page has more."""
@@ -41,9 +41,9 @@ MOST_DRAWN: Final = 12
 MOST_ROWS: Final = 200
 """Rows of the page's table of chains. The audit's own table has all."""
 
-_HERE: Final = Path(__file__).parent
-_STYLES: Final = ("page.css", "page_tables.css", "page_charts.css")
-"""The styles of the page, in their order."""
+_TEMPLATES: Final = Path(__file__).parent / "templates"
+_STYLES: Final = ("report/report.css", "report/charts.css", "report/tables.css")
+"""The styles of the page beside those of every page, in their order."""
 EVIDENCE: Final = "evidence"
 """The folder with evidence beside the page."""
 _MOST_EVIDENCE: Final = 1_048_576
@@ -244,7 +244,7 @@ def _rendered(context: dict[str, object]) -> str:
     escaped for HTML.
     """
     environment = Environment(
-        loader=FileSystemLoader(_HERE),
+        loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         finalize=lambda value: safe(value) if type(value) is str else value,
         undefined=StrictUndefined,
@@ -253,25 +253,20 @@ def _rendered(context: dict[str, object]) -> str:
         keep_trailing_newline=True,
     )
     environment.filters.update(size=size, counted=counted)
-    environment.globals.update(percent=percent, total=_total, verdict=_verdict)
-    script = (_HERE / "page.js").read_text(encoding="utf-8")
-    styles = "".join((_HERE / name).read_text(encoding="utf-8") for name in _STYLES)
+    environment.globals.update(
+        percent=percent,
+        total=_total,
+        verdict=_verdict,
+        heads=heads,
+        cells=cells,
+    )
+    code = script("report/main.js")
     text = environment.get_template("page.html").render(
         **context,
-        style=Markup(_variables() + styles),  # noqa: S704  # of this folder
-        script=Markup(script),  # noqa: S704  # of this folder
-        # The page's policy allows only the script with this hash.
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        head=head("Audit report", styles(*_STYLES), code),
+        script=Html(code),
     )
-    return str(text)
-
-
-def _variables() -> str:
-    """Return the colours as CSS variables, by day and by night."""
-    day, night = (
-        "".join(f"--{name}:{color};" for name, color in colors.items()) for colors in (DAY, NIGHT)
-    )
-    return f":root{{{day}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{night}}}}}\n"
+    return str(text).lstrip()
 
 
 def _total(rows: Iterable[object], name: str) -> int:

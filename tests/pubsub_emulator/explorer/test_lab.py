@@ -8,7 +8,10 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -186,6 +189,139 @@ def test_branches_are_the_same_after_a_reload_and_on_another_page(lab: OpenLab) 
     here.at(page, newest)
 
 
+def test_compared_branches_differ_or_have_blocks_that_the_other_has_not(lab: OpenLab) -> None:
+    here = lab()
+    page = here.open()
+    here.step(page, "Step 10")
+    newest = here.best()
+    tab(page, "branches")
+    page.locator(".branches input").fill("second")
+    page.locator(f"[aria-label='relay block {newest - 3}']").click()
+    page.get_by_role("button", name="Fork from").click()
+    expect(page.locator(".branches p").first).to_contain_text("On branch second")
+    here.act(page, "publish", key="price", value="1")
+    here.step(page)
+    tab(page, "branches")
+    page.get_by_role("button", name="compare with main").click()
+    compared = page.locator("table.compared")
+    expect(compared.locator("caption")).to_have_text(
+        f"1 relay block differs, from {newest - 2} on; 2 relay blocks exist on main only."
+    )
+    kinds = compared.locator("tbody td:nth-child(2)")
+    expect(kinds).to_have_text(["differs", "only on main", "only on main"])
+    expect(compared.locator("tbody tr").last).to_contain_text("no block")
+
+
+def test_what_was_sent_last_and_what_can_be_undone_are_the_act_itself(lab: OpenLab) -> None:
+    here = lab()
+    page = here.open()
+    last = page.locator(".last code")
+    here.act(page, "publish", key="price", value="7.42", ttl="6")
+    expect(last.last).to_have_text("publish 1000 price 7.42 6")
+    expect(last.first).to_contain_text('"pubsub_act"')
+    page.select_option("select[aria-label='Until what happens']", "expiry")
+    here.step(page, "Until")
+    expect(last.last).to_have_text("until event KeyExpired")
+    expect(page.get_by_role("button", name="Undo")).to_have_text("Undo “until an expiry”")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("#said")).to_contain_text("undone: “until an expiry”")
+    expect(page.get_by_role("button", name="Undo")).to_have_text("Undo “Publish a value”")
+    expect(last).to_have_count(1)  # no line of `pubsub step` does the same
+    expect(last).to_contain_text("dev_restore")
+
+
+def test_on_a_phone_a_tapped_square_brings_its_card_into_view(lab: OpenLab) -> None:
+    here = lab("demo")
+    here.node.call("dev_newBlock", {"count": 4})
+    page = here.open(390, reduced_motion="reduce", has_touch=True)
+    card = page.locator("#detail .verdict")
+    page.locator(".column .cell.refused").first.tap()
+    page.wait_for_selector("#detail .field svg.trie", state="attached")
+    expect(card).to_be_in_viewport(ratio=0.5)
+    top = page.locator("#detail").bounding_box()
+    assert top is not None
+    assert 0 <= top["y"] < 100
+    page.get_by_role("button", name="Leave a message out").click()
+    expect(page.locator("#act")).to_be_in_viewport()
+
+
+def test_requested_keys_messages_and_descendants_are_shown_and_tampered_with(
+    lab: OpenLab,
+) -> None:
+    here = lab()
+    page = here.open()
+    here.act(page, "request", para="2000", keys="Mmr.RootHash System.Number")
+    here.node.call("pubsub_order", 2000, "clear_publisher_cache", 1000)
+    here.step(page, "Step 10")
+    page.locator(".column .cell.delivers, .column .cell.quiet").last.click()
+    requested = page.locator("#detail .input-requested")
+    expect(requested).to_contain_text("Requested keys: 2")
+    expect(requested.locator("tbody tr").first).to_contain_text("Mmr.RootHash")
+    expect(page.locator("#detail .input-descendants")).to_contain_text("Descendants")
+    requested.get_by_role("button", name="Keep a value back").click()
+    expect(page.locator("#panel form [name=strategy]")).to_have_value("omit-requested-key")
+    page.locator("#panel form .tried").get_by_text("It would work").wait_for()
+    page.locator("#panel form button[type=submit]:enabled").click()
+    expect(page.locator("#said")).to_contain_text("asked for")
+    page.select_option("select[aria-label='Until what happens']", "refusal")
+    here.step(page, "Until")
+    expect(page.locator("#detail .verdict")).to_contain_text("omit-requested-key")
+    for button, name in (("Hash all downward", "hold-back-downward"), ("Add a header", "unwanted")):
+        page.locator("#detail").get_by_role("button", name=button).click()
+        expect(page.locator("#panel form [name=strategy]")).to_have_value(re.compile(name))
+
+
+def test_a_page_of_another_port_cannot_call_the_lab(idle: Served, browser: Browser) -> None:
+    """An attacker's page on the user's own machine, in a browser that the user browses with."""
+    before = idle.call("chain_getHeader")["number"]
+    attack = """async (lab) => {
+      const body = JSON.stringify({
+        jsonrpc: "2.0", id: 1, method: "dev_newBlock", params: [{ count: 1 }],
+      });
+      const socket = new Promise((done) => {
+        const opened = new WebSocket(lab.replace("http", "ws"));
+        opened.onopen = () => { opened.send(body); done("open"); };
+        opened.onerror = () => done("refused");
+      });
+      const asked = (type) =>
+        fetch(lab, { method: "POST", headers: { "Content-Type": type }, body }).then(
+          (answer) => answer.status, () => "refused");
+      const blind = fetch(lab, { method: "POST", mode: "no-cors", body }).then(() => "sent");
+      return [await socket, await asked("application/json"), await asked("text/plain"),
+        await blind];
+    }"""
+    with served_elsewhere() as elsewhere:
+        page = browser.new_context().new_page()
+        page.goto(elsewhere)
+        assert page.evaluate(attack, idle.url) == ["refused", "refused", "refused", "sent"]
+        page.context.close()
+    assert idle.call("chain_getHeader")["number"] == before
+
+
+@contextmanager
+def served_elsewhere() -> Iterator[str]:
+    """The address of a page that another server of this machine serves."""
+
+    class Empty(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<title>elsewhere</title>")
+
+        def log_message(self, *_: object) -> None:
+            """Write no line."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Empty) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 def test_a_story_of_every_act_is_the_same_in_pubsub_step_block_by_block(
     lab: OpenLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -264,6 +400,7 @@ def test_an_act_that_would_fail_says_why_before_it_is_sent(lab: OpenLab, idle: S
         ("unsubscribe", "keys", "nothing", "does not subscribe"),
         ("register", "deposit", str(2**128 - 1), "a call on the relay chain"),
         ("publish", "value", "0x0", "hexadecimal"),
+        ("publish", "key", "", "a key's name has at least one character"),
         ("publish", "ttl", "soon", "ttl: a whole number is expected"),
     ):
         page.select_option("#act", name)
@@ -327,11 +464,11 @@ def test_two_pages_of_one_node_see_the_same(lab: OpenLab) -> None:
     here.step(pages[1], "Step 10")
     here.step(pages[0])
     here.step(pages[0])
-    undo = pages[1].get_by_role("button", name="Undo step 1", exact=True)
+    undo = pages[1].get_by_role("button", name="Undo “step 1”", exact=True)
     undo.click()  # what another page did
     here.at(pages[1], 12)
     expect(undo).to_be_visible()
-    expect(pages[0].get_by_role("button", name="Undo step 1", exact=True)).to_be_visible()
+    expect(pages[0].get_by_role("button", name="Undo “step 1”", exact=True)).to_be_visible()
     assert [each["what"] for each in here.node.call("pubsub_undos")] == [
         "Give a collator a cheat",
         "step 10",
@@ -406,12 +543,6 @@ def test_a_hostile_chain_cannot_break_the_page(lab: OpenLab) -> None:
     assert page.locator("img").count() == 0
 
 
-def test_each_module_of_the_page_is_short() -> None:
-    folder = Path(__file__).parents[3] / "pubsub_emulator" / "explorer" / "assets" / "lab"
-    lengths = [len(path.read_text(encoding="utf-8").splitlines()) for path in folder.iterdir()]
-    assert max(lengths) <= 200
-
-
 def test_of_ten_thousand_blocks_of_twelve_chains_only_those_in_sight_are_asked_for(
     lab: OpenLab, idle: Served
 ) -> None:
@@ -476,7 +607,7 @@ def test_everything_is_reached_by_keyboard(lab: OpenLab) -> None:
 
 def test_the_words_of_the_page_are_those_of_the_glossary() -> None:
     root = Path(__file__).parents[3]
-    words = (root / "pubsub_emulator/explorer/assets/lab/words.js").read_text(encoding="utf-8")
+    words = (root / "pubsub_emulator/pages/assets/lab/glossary.js").read_text(encoding="utf-8")
     listed = re.search(r"const GLOSSARY = \{(.*?)\n\};", words, re.DOTALL)
     assert listed is not None
     glossary = (root / "docs/glossary.md").read_text(encoding="utf-8").lower()
@@ -485,7 +616,7 @@ def test_the_words_of_the_page_are_those_of_the_glossary() -> None:
 
 
 def test_the_vendored_libraries_are_those_that_their_table_names() -> None:
-    folder = Path(__file__).parents[3] / "pubsub_emulator/explorer/assets/vendor"
+    folder = Path(__file__).parents[3] / "pubsub_emulator/pages/assets/vendor"
     table = (folder / "README.md").read_text(encoding="utf-8")
     named = dict(re.findall(r"^\| (\S+) \| \S+ \| ([0-9a-f]{64}) \|$", table, re.MULTILINE))
     files = {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in folder.iterdir()}

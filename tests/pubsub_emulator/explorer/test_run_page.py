@@ -54,9 +54,12 @@ def test_blocks_have_their_roots_parents_and_messages(explored: Explored) -> Non
         assert detail["root"] == header.state_root.hex()
         assert detail["relayRoot"] == inherent.relay_parent_storage_root.hex()
         assert (detail["parent"] or newest[block.chain]) == header.parent_hash.hex()
-        horizontal = sum(len(each) for _, each in inherent.messages.horizontal)
-        assert detail["messages"] == [len(inherent.messages.downward), horizontal]
-        messages += bool(horizontal and inherent.messages.downward)
+        full = len(inherent.messages.downward) + sum(
+            len(each) for _, each in inherent.messages.horizontal
+        )
+        assert detail["messages"] == full + inherent.messages.hashed_count == len(detail["inbound"])
+        assert len(detail["descendants"]) == len(inherent.descendants)
+        messages += bool(inherent.messages.horizontal and inherent.messages.downward)
         if block.outcome is not None:
             newest[block.chain] = block.candidate.hash().hex()
     assert messages > 2

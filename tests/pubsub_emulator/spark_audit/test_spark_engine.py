@@ -143,7 +143,7 @@ def test_the_archive_for_workers_holds_every_package_and_is_reproducible(tmp_pat
     assert {name.split("/")[0] for name in names} == {PACKAGE, extension, about}
     assert "pubsub_emulator/spark_audit/spark/units.py" in names
     assert {
-        "pubsub_emulator/spark_audit/report/page.css",
+        "pubsub_emulator/pages/assets/frame.css",
         "pubsub_emulator/emulator/scenarios/demo.toml",
     } <= set(names)
     assert not [name for name in names if name.endswith((".pyc", ".so"))]

@@ -18,6 +18,7 @@ from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.report import make_report
 from pubsub_emulator.cli.commands.run.run import show_digest
 from pubsub_emulator.cli.screen import Advance, bar, files, say, stage, table
+from pubsub_emulator.pages.words import counted, size
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.spark_audit.audit.follow import follow
 from pubsub_emulator.spark_audit.audit.rounds import Progress
@@ -26,7 +27,6 @@ from pubsub_emulator.spark_audit.choice import may_be_spark
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.judge.findings import Severity
 from pubsub_emulator.spark_audit.judge.results import TABLES
-from pubsub_emulator.spark_audit.report.words import counted, size
 
 MOST_CHAINS = 12
 MOST_FAULTS = 8

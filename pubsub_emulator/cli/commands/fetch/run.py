@@ -10,13 +10,13 @@ import click
 
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import Advance, files, say, stage
+from pubsub_emulator.pages.words import size
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.spark_audit.fetch.chunks import ChunkSource
 from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints, RequestRate
 from pubsub_emulator.spark_audit.fetch.exports import ExportSource
 from pubsub_emulator.spark_audit.fetch.fetch import Fetched, Range, Source, fetch
 from pubsub_emulator.spark_audit.fetch.nodes import NodeSource
-from pubsub_emulator.spark_audit.report.words import size
 
 _WHOLE: Final = 10
 """Blocks per second from which the pace is told without a fraction."""

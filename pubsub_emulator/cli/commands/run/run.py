@@ -30,11 +30,11 @@ from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.emulator.user_file import read_rules
 from pubsub_emulator.files.extras import brings
 from pubsub_emulator.files.untrusted import Unreadable, read_json
+from pubsub_emulator.pages.words import percent, size
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
-from pubsub_emulator.spark_audit.report.words import percent, size
 
 HISTORY: Final = "history"
 EXPLORER: Final = "explorer.html"

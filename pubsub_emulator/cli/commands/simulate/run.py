@@ -7,8 +7,8 @@ from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.audit.run import uncommitted
 from pubsub_emulator.cli.exits import FINDINGS, INCOMPLETE
 from pubsub_emulator.cli.screen import files, say, stage, table
+from pubsub_emulator.pages.words import size
 from pubsub_emulator.spark_audit.choice import choose_engine, may_be_spark, open_mapper
-from pubsub_emulator.spark_audit.report.words import size
 from pubsub_emulator.spark_audit.simulate.run import Simulated, Simulation, simulate
 from pubsub_emulator.spark_audit.simulate.score import score
 

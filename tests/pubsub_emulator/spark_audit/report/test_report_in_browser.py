@@ -74,7 +74,7 @@ def test_a_publisher_opens_into_what_its_bytes_are(
     expect(inside).to_be_hidden()
     line.locator("summary").click()
     expect(inside).to_be_visible()
-    expect(inside.locator(".leaf .name")).to_have_text(["top path", "child nodes", "values"])
+    expect(inside.locator(".leaf .part-name")).to_have_text(["top path", "child nodes", "values"])
     line.locator("summary").press("Enter")
     expect(inside).to_be_hidden()
 
@@ -82,7 +82,7 @@ def test_a_publisher_opens_into_what_its_bytes_are(
 def test_everything_that_can_be_used_is_reached_by_keys(page: Page, reported: Reported) -> None:
     show(page, reported.page)
     usable = page.locator(
-        "a:visible, select:visible, summary:visible, [tabindex='0']:visible"
+        "a:visible, button:visible, select:visible, summary:visible, [tabindex='0']:visible"
     ).count()
     met: list[str] = []
     for _ in range(usable):

@@ -14,6 +14,7 @@ from support.forged_report import Reported, block, chain, forge
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.emulator.network.parachain import Pace
 from pubsub_emulator.emulator.observers.metrics import Metrics
+from pubsub_emulator.pages.words import percent, size
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.row import Row
@@ -27,7 +28,6 @@ from pubsub_emulator.spark_audit.report.culprits import Collator, culprits, unre
 from pubsub_emulator.spark_audit.report.delays import MOST_BARS, delays
 from pubsub_emulator.spark_audit.report.savings import Savings, savings
 from pubsub_emulator.spark_audit.report.series import MOST_BINS, bin_width, bytes_over_time
-from pubsub_emulator.spark_audit.report.words import percent, size
 
 pytestmark = pytest.mark.xdist_group("browser")  # where the audited history is made
 CHAINS = [("dev", number) for number in (1000, 2000, 2001, 2002, 2100)]

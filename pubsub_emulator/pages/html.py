@@ -1,0 +1,89 @@
+"""Makes HTML from Python values. All text is escaped, except `Html`, which is markup already."""
+
+from collections.abc import Iterable
+from html import escape
+from typing import Final, Protocol, runtime_checkable
+
+from pubsub_emulator.files.shown import safe
+
+
+@runtime_checkable
+class SupportsHtml(Protocol):
+    """Text that is markup already, as template engines name it."""
+
+    def __html__(self) -> str:
+        """Return the markup."""
+
+
+class Html(str):
+    """Markup. Only this module and drawings create it."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        """Return the markup, so that a template does not escape it."""
+        return self
+
+
+def tag(name: str, *content: object, **attributes: str) -> Html:
+    """Return an element. Attributes that are Python keywords end in an underscore."""
+    given = "".join(
+        f' {key.rstrip("_")}="{escape(safe(value))}"' for key, value in attributes.items()
+    )
+    return Html(f"<{name}{given}>{join(content)}</{name}>")
+
+
+def join(content: Iterable[object]) -> Html:
+    """Return markup and texts, one after the other. `None` is skipped."""
+    return Html("".join(_text(each) for each in content if each is not None))
+
+
+def _text(value: object) -> str:
+    if isinstance(value, SupportsHtml):
+        return str(value.__html__())
+    return escape(f"{value:,}" if isinstance(value, int) else safe(str(value)))
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> Html:
+    """Return a table, in which integers are right-aligned."""
+    top = tag("tr", *(tag("th", name) for name in head))
+    body = (
+        tag("tr", *(tag("td", cell, class_="f" if isinstance(cell, int) else "t") for cell in row))
+        for row in rows
+    )
+    return tag("table", tag("thead", top), tag("tbody", *body))
+
+
+_KINDS: Final = {"t": "", "f": "figure", "m": "figure minor", "l": "long"}
+"""The classes of a table's columns by letter.
+
+Text, a figure, a figure that a phone leaves out, and text of several lines.
+"""
+
+
+def heads(kinds: str, *titles: str) -> Html:
+    """Return the head of a table, with a letter of `_KINDS` for each column."""
+    pairs = zip(kinds, titles, strict=True)
+    return tag("tr", *(_cell("th", kind, title, scope="col") for kind, title in pairs))
+
+
+def cells(kinds: str, *values: object) -> Html:
+    """Return a row of a table, whose first cell is its head. `None` is an empty cell.
+
+    Integers are written with commas, and texts are escaped unless they are markup.
+    """
+    first, *rest = zip(kinds, values, strict=True)
+    head = _cell("th", *first, scope="row")
+    return tag("tr", head, *(_cell("td", kind, value) for kind, value in rest))
+
+
+def _cell(name: str, kind: str, value: object, **attributes: str) -> Html:
+    """Return a cell of a column of that kind."""
+    if _KINDS[kind]:
+        attributes["class_"] = _KINDS[kind]
+    return tag(name, value, **attributes)
+
+
+def fold(title: str, content: object) -> Html:
+    """Return folded content with a title."""
+    return tag("details", tag("summary", title), content)
