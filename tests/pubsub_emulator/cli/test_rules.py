@@ -149,3 +149,9 @@ def _until(process: "subprocess.Popen[str]", said: str, after: str = "") -> str:
         if said in line and after in heard:
             return heard
     pytest.fail(f"{said!r} was not said: {heard}")
+
+
+def test_targets_of_the_fuzzer_are_read_by_the_shipped_rules_alone(folder: Path) -> None:
+    refused = program("fuzz", "--target", "candidate", "--rules", "cap.py", folder=folder)
+    assert refused.returncode == 2
+    assert "--target reads files by the shipped rules and takes no --rules" in refused.stderr

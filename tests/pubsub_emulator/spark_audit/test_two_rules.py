@@ -16,6 +16,8 @@ from pubsub_emulator.spark_audit.engine.engine import Mapper, PythonMapper
 from pubsub_emulator.spark_audit.engine.pool import PoolMapper
 from pubsub_emulator.spark_audit.engine.rules import SHIPPED_RULES, RulesFile
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
+from pubsub_emulator.spark_audit.simulate.run import Simulation as Simulated
+from pubsub_emulator.spark_audit.simulate.unit import NetworkTask
 
 SCENARIO = (
     scenario("rules")
@@ -105,3 +107,15 @@ def test_a_worker_refuses_a_file_that_was_changed_and_reads_none_for_the_shipped
         name.read()
     assert RulesFile.of(SHIPPED) == SHIPPED_RULES
     assert SHIPPED_RULES.read() is SHIPPED
+
+
+def test_a_task_of_a_simulation_takes_its_rules_along(tmp_path: Path) -> None:
+    path = tmp_path / "cap.py"
+    path.write_text(CAP, encoding="utf-8")
+    rules = read_rules(path)
+    (task,) = Simulated(1, 10, "seed", rules=rules).tasks()
+    received = NetworkTask.from_json(task.to_json())
+    assert received == task
+    network = received.population.network(rules=received.rules.read())
+    assert network.rules.digest == rules.digest
+    assert {chain.spec().rules for chain in network.parachains.values()} == {rules.digest}
