@@ -21,6 +21,7 @@ from pubsub_emulator.laboratory.experiments.experiment import (
 )
 from pubsub_emulator.laboratory.experiments.presets import QUESTIONS, Figure
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
+from pubsub_emulator.runtime.rules import Rules
 
 SMALL = ("--sweep", "keys=4,20", "--set", "spread=2", "--set", "value_size=40")
 
@@ -117,7 +118,7 @@ def test_either_a_sweep_or_a_preset_is_wanted(tmp_path: Path) -> None:
 def test_the_presets_are_the_questions_and_each_writes_what_it_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def answer(on_step: Callable[[str], None]) -> tuple[Figure, ...]:
+    def answer(on_step: Callable[[str], None], _rules: Rules) -> tuple[Figure, ...]:
         on_step("measuring")
         return (Figure("answer", "An answer", ({"share": 40, "cheats": "none"},)),)
 
