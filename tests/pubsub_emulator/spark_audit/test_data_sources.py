@@ -132,6 +132,7 @@ def test_a_flipped_byte_is_an_error_or_a_row_of_read_errors(
             ),
         ),
         ({"path": "h", "table": "block"}, "option table is 'block'; it can be relay_headers"),
+        ({"paths": '["h", "i"]'}, "pubsub_history reads one path; the rows of several are a union"),
         ({"path": "h", "mode": "skip"}, "option mode is 'skip'; it can be failfast, dropmalformed"),
         (
             {"path": "h", "columns": "number,none"},
