@@ -86,7 +86,7 @@ def test_two_headers_count_within_the_window_of_the_slot() -> None:
 def test_without_the_relay_chains_time_included_blocks_move_the_memory_on() -> None:
     rows = [_seal(at, 0, slot) for at, slot in enumerate([10**12, 10**6, 10**12])]
     for row in rows:
-        row["block_time"] = None
+        row["slot_now"] = None
     assert _slots(rows) == []
     rows[0] |= {"status": "included", "verdict": None}
     rows[0] |= {"budget": 1, "used": 0, "stopped": False, "expired_valid": 0, "relay_lag": 0}
