@@ -1,6 +1,9 @@
 """Replaces `[made: NAME](made.py)` in pages by parts that code writes, when the site is built.
 
 `.venv/bin/python docs/made.py scenarios` prints `docs/scenarios.md` with its parts.
+
+Parts between `<!-- made: NAME -->` and `<!-- end -->` are in the page itself, for readers of a
+checkout. `.venv/bin/python docs/made.py --write distributor` writes them anew, and a test compares.
 """
 
 import json
@@ -16,6 +19,8 @@ from rule_tests import PAGES, with_places
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 VERIFIER: Final = ROOT / "examples" / "verifier" / "verifier.py"
+_KEPT: Final = re.compile(r"<!-- made: ([a-z0-9-]+) -->\n.*?<!-- end -->", re.DOTALL)
+"""A part that is in the page itself."""
 _MARK: Final = re.compile(r"\[made: ([a-z0-9-]+)\]\(made\.py\)")
 
 
@@ -270,11 +275,26 @@ def setup(app: Any) -> dict[str, bool]:
     return {"parallel_read_safe": True}
 
 
+def renewed(text: str) -> str:
+    """A page with the parts that it has itself as the code writes them now."""
+    known = parts() if _KEPT.search(text) else {}
+
+    def one(found: re.Match[str]) -> str:
+        name = found[1]
+        return "\n".join((f"<!-- made: {name} -->\n", *known[name](), "\n<!-- end -->"))
+
+    return _KEPT.sub(one, text)
+
+
 def main(names: list[str]) -> int:
     """Print the pages with these names and return the exit code.
 
-    The code is 2 if one of them is not a page.
+    The code is 2 if one of them is not a page. After `--write`, the parts that pages have
+    themselves are written anew instead.
     """
+    is_written = names[:1] == ["--write"]
+    if is_written:
+        names = names[1:]
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
     from pubsub_emulator.cli.streams import prepare_streams  # noqa: PLC0415  # after the path
@@ -291,7 +311,12 @@ def main(names: list[str]) -> int:
             sys.stderr.write(f"made.py: there is no page {name!r}; {hint}\n")
             return 2
     for name in names:
-        sys.stdout.write(page_of(name, (folder / f"{name}.md").read_text(encoding="utf-8")))
+        page = folder / f"{name}.md"
+        text = page.read_text(encoding="utf-8")
+        if is_written:
+            page.write_text(renewed(text), encoding="utf-8")
+        else:
+            sys.stdout.write(page_of(name, text))
     return 0
 
 
