@@ -138,7 +138,7 @@ class AdapterHttp(Interface):
         """End a subscription."""
         name = request.match_info["subscription"]
         if "\0" in name or not name.isascii() or not self.desk.unsubscribe(name):
-            raise not_found("no subscription of that name")
+            raise not_found("there is no subscription with this name")
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     async def events(self, request: web.Request) -> web.Response:
@@ -151,7 +151,7 @@ class AdapterHttp(Interface):
         """Answer whether the log has an id."""
         event_id = request.match_info["id"]
         if not any(notice.id == event_id for notice in _reached(await read_log(self._ledger))):
-            raise not_found("the network does not have that id")
+            raise not_found("the network has no event with this id")
         state = {"name": self._network, "state": "seen"}
         return web.json_response({"globalId": event_id, "networks": [state]})
 

@@ -171,7 +171,9 @@ class Verifier:
         header = jwt.get_unverified_header(token)
         key = await self.keys.find(header.get("kid"))
         if key is None or header.get("alg") != key.algorithm_name:
-            raise jwt.InvalidKeyError("no key of that name and algorithm")
+            raise jwt.InvalidKeyError(
+                "the key set has no key with the name and algorithm of the token"
+            )
         required = ["exp"] if self.expire else []
         return jwt.decode(
             token,

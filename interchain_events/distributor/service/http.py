@@ -161,7 +161,7 @@ class DistributorHttp(Interface):
         event_id = _named(request, "id")
         found = await self._engine.where(event_id)
         if not found.known:
-            raise not_found("no event of that id is known")
+            raise not_found("no event with this id is known")
         return web.json_response(
             {"globalId": event_id, "networks": [self._state(each) for each in found.networks]}
         )
@@ -224,7 +224,7 @@ class DistributorHttp(Interface):
         name = _named(request, "subscription")
         reply = messages.reply_of(await self._engine.tell(messages.Unsubscribe(name)))
         if reply.code:
-            raise not_found("no subscription of that name")
+            raise not_found("there is no subscription with this name")
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     # notifications
@@ -240,7 +240,7 @@ class DistributorHttp(Interface):
             _named(request, "subscription") if "subscription" in request.match_info else None
         )
         if network not in self._engine.rules.networks:
-            raise not_found("no such network")
+            raise not_found("there is no network with this name")
         if not await self._engine.is_key(network, subscription, key):
             raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "the key is wrong")
 
@@ -258,7 +258,7 @@ class DistributorHttp(Interface):
             if reply.code == "unauthorized":
                 raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "the key is wrong")
             if reply.code:
-                raise not_found("no such network")
+                raise not_found("there is no network with this name")
             return web.json_response({})
 
         return await self._whole(take)(request)
@@ -278,7 +278,7 @@ class DistributorHttp(Interface):
             await self._engine.tell(messages.Redrive(_named(request, "letter")))
         )
         if reply.code == "not-found":
-            raise not_found("no dead letter of that name")
+            raise not_found("there is no dead letter with this name")
         if reply.code:
             raise Problem(HTTPStatus.CONFLICT, reply.code, reply.value)
         return web.json_response({"globalId": reply.value}, status=HTTPStatus.ACCEPTED)

@@ -99,7 +99,9 @@ class PublicAdapter(HttpAdapter):
         found = ", ".join(
             f"/api/{version}/subscribe has status {status}" for version, status in statuses.items()
         )
-        return f"{self._url} is no public adapter: {found}" if found and not self._version else ""
+        return (
+            f"{self._url} is not a public adapter: {found}" if found and not self._version else ""
+        )
 
     async def probe(self, event_id: str, since: int, entity: str) -> Place:
         """Return whether the events since a time include the id, or may hide it."""

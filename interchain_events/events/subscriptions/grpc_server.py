@@ -194,7 +194,7 @@ def _decoded(kind: type[Q], raw: bytes) -> Q:
     try:
         return kind.FromString(raw)
     except DecodeError:
-        words = f"the request is no {kind.DESCRIPTOR.name}"
+        words = f"the request cannot be decoded as {kind.DESCRIPTOR.name}"
         raise Refused(grpc.StatusCode.INVALID_ARGUMENT, words) from None
 
 

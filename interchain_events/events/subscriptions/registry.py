@@ -116,7 +116,7 @@ class SqlRegistry(Registry[Filter]):
                 f"SELECT count(*) FROM {self._prefix} WHERE client = ?", (client,)
             )[0]
             if held >= self._per_client:
-                raise LimitReached(f"a client may have {self._per_client} subscriptions")
+                raise LimitReached(f"a client may have at most {self._per_client} subscriptions")
             session.run(
                 f"INSERT INTO {self._prefix} VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (name_of(token), client, text, after.epoch, after.seq, int(batches), now),

@@ -93,9 +93,13 @@ class Streams:
         """Count a stream of a client inside of the context. Raises `LimitReached` and `Ended`."""
         self.check_stopping()
         if len(self._held) >= self.limits.streams:
-            raise LimitReached(f"{self.limits.streams} streams are open in all")
+            raise LimitReached(
+                f"the server has {self.limits.streams} open streams, the most that it allows"
+            )
         if sum(each.client == client for each in self._held) >= self.limits.streams_per_client:
-            raise LimitReached(f"a client may have {self.limits.streams_per_client} streams")
+            raise LimitReached(
+                f"a client may have at most {self.limits.streams_per_client} streams"
+            )
         if reads_all:
             self._check_full_reads(client)
         made = Held(client, reads_all=reads_all)
@@ -114,11 +118,11 @@ class Streams:
         own = max(self.limits.full_reads // 2, 1)
         if len(reading) >= self.limits.full_reads:
             raise LimitReached(
-                f"{self.limits.full_reads} clients read everything from the start now"
+                f"{self.limits.full_reads} streams already read everything from the start"
             )
         if reading.count(client) >= own:
             raise LimitReached(
-                f"a client may read everything from the start in {own} streams at once"
+                f"a client may read everything from the start in at most {own} streams"
             )
 
     def check(self, held: Held) -> None:

@@ -54,7 +54,7 @@ def read_long_form(did: str) -> tuple[str, AtalaOperation]:
         raise Undecodable("the suffix of a long-form DID is not the hash of its state")
     found = decode(AtalaOperation, raw)
     if not isinstance(found.operation, CreateDID):
-        raise Undecodable("the state of a long-form DID creates none")
+        raise Undecodable("the operation in a long-form DID does not create a DID")
     return suffix, found
 
 
@@ -69,7 +69,7 @@ def suffix_of(did: str) -> str:
     if did.startswith(METHOD) and ":" in named:
         return read_long_form(did)[0]
     raise Undecodable(
-        f"64 hex digits in lower case are needed, maybe after {METHOD}, not {did[:80]!r}"
+        f"a DID, or its suffix of 64 hex digits in lower case, is needed, not {did[:80]!r}"
     )
 
 

@@ -232,7 +232,7 @@ def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
         _check_hash(given.credential_hash, f"{where}.credential_hash")
     elif given.credential_hash or given.credential_batch_id:
         raise BadRequest(
-            f"{where}: credential_hash and credential_batch_id are for REVOKE_CREDENTIAL_FILTER"
+            f"{where}: only REVOKE_CREDENTIAL_FILTER takes credential_hash and credential_batch_id"
         )
     if given.credential_batch_id and not is_hex_hash(given.credential_batch_id):
         raise BadRequest(
@@ -259,7 +259,7 @@ def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
 def encode_row(row: Row) -> pb.SubscriptionEvent:
     """Return a row of the log of operations as a protobuf message."""
     if not isinstance(row, OperationRow):
-        raise TypeError(f"a {type(row).__name__} is no row of the log of operations")
+        raise TypeError(f"a {type(row).__name__} is not a row of the log of operations")
     event = row.event
     return pb.SubscriptionEvent(
         operation_id=event.operation_id,

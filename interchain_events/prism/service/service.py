@@ -179,7 +179,7 @@ class PrismService:
             del self._schedules[each]
         times = [each for each in self._schedules.get(client, ()) if each > now - _MINUTE]
         if len(times) + count > most:
-            raise LimitReached(f"a client may schedule {most} operations a minute")
+            raise LimitReached(f"a client may schedule at most {most} operations a minute")
         self._schedules[client] = times + [now] * max(count, 1)
 
     async def cancel_operation(self, operation_id: bytes, token: str) -> None:
@@ -215,7 +215,7 @@ class PrismService:
                     if found is None and last is not None:
                         found = Update(OperationStatus.CANCELLED)
                     if found is None:
-                        raise UnknownOperation("no operation of this id is known here")
+                        raise UnknownOperation("this node knows no operation with this id")
                     if last is None and recorder is not None:
                         recorder.began(name, operation_id)
                     is_new, last = found != last, found

@@ -131,7 +131,7 @@ class Processor:
                 )
         if bytes(found[0][2]) != log.id or found[0][1] != self.source.text():
             raise AnotherChain(
-                f"{database.place} holds what was processed of another log, or of other events"
+                f"{database.place} has operations of another log, or of other events"
             )
         self.id = bytes(found[0][0])
         self.processed = -1

@@ -138,7 +138,7 @@ class PrismRegistry(Registry[Filter]):
         """Count a client's subscriptions. Raises `LimitReached`."""
         with self._lock:
             if self._held[client] + by > self._per_client:
-                raise LimitReached(f"a client may have {self._per_client} subscriptions")
+                raise LimitReached(f"a client may have at most {self._per_client} subscriptions")
             self._held[client] += by
             if not self._held[client]:
                 del self._held[client]

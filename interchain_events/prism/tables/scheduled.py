@@ -42,14 +42,17 @@ def check_operations(signed: Sequence[bytes]) -> tuple[list[bytes], bytes]:
     Raises `BadRequest` if an operation is malformed or repeated, or if the object is too large.
     """
     if not signed:
-        raise BadRequest("signed_operations: there is none")
+        raise BadRequest("signed_operations: at least one operation is needed")
     size = sum(map(len, signed))
     if size > MOST_OBJECT:
-        raise BadRequest(f"signed_operations: an object of {size} bytes, {MOST_OBJECT} is the most")
+        raise BadRequest(
+            f"signed_operations: {size} bytes are too many for one object, which has at most"
+            f" {MOST_OBJECT}"
+        )
     ids = [sha256(each) for each in signed]
     for index, raw in enumerate(signed):
         if ids[index] in ids[:index]:
-            raise BadRequest(f"signed_operations[{index}]: the same operation again")
+            raise BadRequest(f"signed_operations[{index}]: the request has this operation twice")
         try:
             check_shape(examine(decode(SignedAtalaOperation, raw)))
         except (Undecodable, Rejected) as error:
@@ -57,7 +60,8 @@ def check_operations(signed: Sequence[bytes]) -> tuple[list[bytes], bytes]:
     content = atala_object(signed)
     if len(content) > MOST_OBJECT:
         raise BadRequest(
-            f"signed_operations: an object of {len(content)} bytes, {MOST_OBJECT} is the most"
+            f"signed_operations: {len(content)} bytes are too many for one object, which has at"
+            f" most {MOST_OBJECT}"
         )
     decode(AtalaObject, content)
     return ids, content
@@ -85,7 +89,8 @@ class Scheduled:
                 for each in (Status.RECEIVED, Status.APPLIED):
                     if (each,) in there:
                         raise AlreadyThere(
-                            f"signed_operations[{index}]: the operation is {each.value} here"
+                            f"signed_operations[{index}]: this node already has the operation,"
+                            f" with the status {each.value}"
                         )
                 session.run(
                     f"DELETE FROM {_OF_ID} AND atala_operation_status = 'CANCELLED'",
@@ -117,15 +122,17 @@ class Scheduled:
                 f"SELECT atala_operation_status, cancel_token FROM {_OF_ID}", (operation_id,)
             )
             if not found:
-                raise UnknownOperation("no operation of this id was scheduled here")
+                raise UnknownOperation("no operation with this id was scheduled at this node")
             received = next((each for each in found if each[0] == Status.RECEIVED), None)
             if received is None:
-                raise NotCancellable(f"the operation has the status {found[0][0]} already")
+                raise NotCancellable(
+                    f"the operation cannot be cancelled, its status is {found[0][0]}"
+                )
             key = received[1]
             if key is None or not secrets.compare_digest(bytes(key), token_hash(token)):
-                raise NotCancellable("the token is not the one that ScheduleOperations gave")
+                raise NotCancellable("this is not the token that ScheduleOperations returned")
             if in_block:
-                raise NotCancellable("the operation is in a block")
+                raise NotCancellable("the operation cannot be cancelled, it is in a block")
             _mark_cancelled(session, operation_id)
 
     def waiting(self) -> dict[bytes, bytes]:

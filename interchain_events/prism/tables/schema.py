@@ -226,8 +226,8 @@ def prepare(database: Database) -> None:
     """
     if _has_foreign_tables(database):
         raise StoreError(
-            f"{database.place}: it has a table `subscriptions` of something else; name another"
-            " place"
+            f"{database.place}: another program made its table `subscriptions`; give a database of"
+            " this node's own"
         )
     second: list[str | Callable[[Session], None]] = [*SECOND, _carry_over, *_CARRIED]
     migrate(database, COMPONENT, [FIRST, second, THIRD, FOURTH, [*FIFTH, _process_again]])

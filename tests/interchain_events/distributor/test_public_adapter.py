@@ -148,7 +148,7 @@ async def test_a_profile_that_does_not_fit_is_told_at_start(
         (
             "x",
             (
-                f"{nowhere} is no public adapter: /api/v2/subscribe has status 404,"
+                f"{nowhere} is not a public adapter: /api/v2/subscribe has status 404,"
                 " /api/v1/subscribe has status 404"
             ),
         ),

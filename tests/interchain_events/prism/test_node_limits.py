@@ -100,7 +100,7 @@ async def test_bytes_that_are_no_message_are_an_invalid_argument(
 @played()
 async def test_operations_beyond_an_object_are_refused_unread(node: Running) -> None:
     action = node.client.schedule([b"\xff" * 8_000] * 3)
-    await refused(action, grpc.StatusCode.INVALID_ARGUMENT, "16384 is the most")
+    await refused(action, grpc.StatusCode.INVALID_ARGUMENT, "at most 16384")
 
 
 @played(limits=PrismLimits(schedules_per_minute=3), **BOTH)

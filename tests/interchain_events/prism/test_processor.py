@@ -497,7 +497,7 @@ def test_pr_35_the_fifth_migration_takes_nothing_back_without_such_operations(
 def test_tables_of_something_else_are_left_alone(database: Database) -> None:
     with database.transaction(write=True) as session:
         session.run("CREATE TABLE subscriptions (name TEXT)")
-    with pytest.raises(StoreError, match="something else; name another place"):
+    with pytest.raises(StoreError, match="another program made its table"):
         prepare(database)
 
 

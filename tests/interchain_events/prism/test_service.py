@@ -71,7 +71,7 @@ BAD_FILTERS = [
     ),
     (
         [pb.SubscriptionFilter(type=pb.UPDATE_DID_FILTER, did_suffix=A.upper())],
-        "64 hex digits in lower case are needed",
+        "a DID, or its suffix of 64 hex digits in lower case, is needed",
     ),
     (
         [pb.SubscriptionFilter(type=pb.REVOKE_CREDENTIAL_FILTER)],
@@ -79,7 +79,7 @@ BAD_FILTERS = [
     ),
     (
         [pb.SubscriptionFilter(type=pb.CREATE_DID_FILTER, credential_hash=HASH)],
-        "are for REVOKE_CREDENTIAL_FILTER",
+        "only REVOKE_CREDENTIAL_FILTER takes",
     ),
     (
         [
@@ -381,7 +381,7 @@ def test_pr_54_one_client_does_not_take_all_places_of_those_who_read_everything(
     streams = Streams(PrismLimits(full_reads=4))
     with streams.held("slow", reads_all=True), streams.held("slow", reads_all=True):
         with (
-            pytest.raises(LimitReached, match="in 2 streams"),
+            pytest.raises(LimitReached, match="in at most 2 streams"),
             streams.held("slow", reads_all=True),
         ):
             pytest.fail("it has half of the places")
@@ -390,7 +390,7 @@ def test_pr_54_one_client_does_not_take_all_places_of_those_who_read_everything(
             streams.held("slow"),
             next(others),
             next(others),
-            pytest.raises(LimitReached, match="4 clients"),
+            pytest.raises(LimitReached, match="4 streams"),
         ):
             streams.held("fourth", reads_all=True).__enter__()
 
@@ -413,15 +413,15 @@ async def test_pr_63_what_may_be_scheduled(node: Running) -> None:
     a = Wallet("a")
     bad = grpc.StatusCode.INVALID_ARGUMENT
     for operations, words in (
-        ([], "there is none"),
-        ([a.created.raw] * 2, r"\[1\]: the same operation again"),
+        ([], "at least one operation is needed"),
+        ([a.created.raw] * 2, r"\[1\]: the request has this operation twice"),
         ([a.created.raw, b"\xff"], r"\[1\]"),
         ([b""], r"\[0\]: UNSUPPORTED_OPERATION"),
         ([a.created.raw + b"\x4a\x00"], r"\[0\]: MALFORMED_OPERATION"),
     ):
         await refused(node.client.schedule(operations), bad, words)
     big = [Wallet(f"{at}").created.raw for at in range(80)]
-    await refused(node.client.schedule(big), bad, "16384 is the most")
+    await refused(node.client.schedule(big), bad, "at most 16384")
     ids, _ = await node.client.schedule([a.created.raw])
     assert ids == [a.created.id]
     exists = grpc.StatusCode.ALREADY_EXISTS

@@ -150,7 +150,7 @@ async def test_ev_25_a_stream_counts_for_its_reader_or_else_for_its_subscription
         service.stream("token", None),
     ):
         for client in ("reader", "owner", None):
-            with pytest.raises(LimitReached, match="may have 1 streams"):
+            with pytest.raises(LimitReached, match="may have at most 1 streams"):
                 async with service.stream("token", client):
                     pass
         async with service.stream("token", "another"):
