@@ -101,10 +101,14 @@ def _answer(result: Resolution, wanted: str) -> web.Response:
         status = _STATUS[result.error.name]
     elif result.is_deactivated:
         status = HTTPStatus.GONE
+    body = result.whole()
+    form = wanted if wanted in _WHOLE else RESOLUTION_TYPE
     if result.document is not None and wanted in _DOCUMENTS:
-        return web.json_response(result.document, status=status, content_type=wanted)
-    response = web.json_response(result.whole(), status=status)
-    response.headers[hdrs.CONTENT_TYPE] = wanted if wanted in _WHOLE else RESOLUTION_TYPE
+        body = result.document
+        form = wanted
+    response = web.json_response(body, status=status)
+    # These media types have no parameter `charset`.
+    response.headers[hdrs.CONTENT_TYPE] = form
     return response
 
 

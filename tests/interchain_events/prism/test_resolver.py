@@ -10,6 +10,9 @@ agent states beside the long-form DID that has it.
 import asyncio
 import json
 import ssl
+import subprocess
+import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,8 +22,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.certificates import certificate
+from support.distributor import free_port
 from support.prism import DOCUMENT, Wallet, add, secret
 from support.prism_log import Chain
+from support.processes import ROOT, environment
 from yarl import URL
 
 from interchain_events.database.database import Database
@@ -327,7 +332,7 @@ def test_pr_71_statuses_and_forms_are_those_of_the_universal_resolver(tmp_path: 
                 headers = {} if accept is None else {"Accept": accept}
                 async with session.get(URL(url + name, encoded=True), headers=headers) as answer:
                     found = json.loads(await answer.text())
-                    shown = (answer.status, answer.headers["Content-Type"].partition(";")[0])
+                    shown = (answer.status, answer.headers["Content-Type"])
                 assert shown == (status, content_type), name
                 if content_type != WHOLE:
                     assert found["id"] == name.partition("?")[0]
@@ -348,6 +353,29 @@ def test_pr_71_statuses_and_forms_are_those_of_the_universal_resolver(tmp_path: 
 
     asyncio.run(ask())
     database.close()
+
+
+def test_pr_71_the_command_serves_it_also_while_its_chain_is_away(tmp_path: Path) -> None:
+    place = ("--db", str(tmp_path / "prism.db"), "--port", "0", "--resolver-port", "0")
+    command = [sys.executable, "-m", "pubsub_emulator", "prism", "serve", *place]
+    node = subprocess.Popen(
+        [*command, "--chain", f"ws://127.0.0.1:{free_port()}"],
+        env=environment(PYTHONUNBUFFERED="1"),
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    try:
+        assert node.stdout is not None
+        assert node.stdout.readline().startswith("grpc://")
+        url = node.stdout.readline().partition(": ")[0]
+        with urllib.request.urlopen(url + CREDENTIAL_SUBJECT, timeout=60) as answer:  # noqa: S310  # local
+            assert answer.headers["Content-Type"] == "application/did"
+            assert json.load(answer)["id"] == CREDENTIAL_SUBJECT
+    finally:
+        node.kill()
+        node.wait()
+        node.stdout.close()  # type: ignore[union-attr]  # a pipe
 
 
 def test_pr_71_a_database_that_does_not_answer_is_an_error_of_the_node(tmp_path: Path) -> None:
