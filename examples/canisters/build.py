@@ -40,7 +40,7 @@ def main() -> int:
     collected = "--collect" in sys.argv[1:]
     out, flags = (COLLECTED, SMALL_HEAPS) if collected else (OUT, ())
     out.mkdir(parents=True, exist_ok=True)
-    for name in ("Publisher", "Subscriber", "Broadcaster", "Orchestrator"):
+    for name in ("Publisher", "Subscriber", "Broadcaster", "Orchestrator", "Proxy"):
         source, made = HERE / "motoko" / f"{name}.mo", out / f"{name}.wasm"
         if run(NODE, HERE / "build.mjs", MODULES / "node_modules", source, made, *flags):
             return 1

@@ -22,7 +22,7 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
   /// Events on their way to another broadcaster.
   type Lane = { target : Principal; waiting : Queue.Queue<Event>; var prev : ?Nat; var tries : Nat; var next : Int };
   type Wanted = { id : Nat; filter : ?Text; skip : Icrc72.Value };
-  type Replay = { namespace : Text; from : Principal; to : Principal; wanted : Wanted; publisher : ?Principal; var last : Nat };
+  type Replay = { namespace : Text; from : Principal; to : Principal; wanted : Wanted; publisher : ?Principal; var next : Nat }; // the lowest id that may come
   type Registry = actor {
     icrc72_register_subscription : [Icrc72.Registration] -> async Icrc72.Results<Nat>;
     icrc72_confirm_notifications : [Nat] -> ();
@@ -171,16 +171,16 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
     let handed = if (way.from == self) publishes else caller == way.from;
     let named = way.publisher == null or way.publisher == ?event.source;
     if (not handed or not named or event.namespace != way.namespace) return #Err(#Unauthorized);
-    if (event.eventId <= way.last) return #Ok([]);
+    if (event.eventId < way.next) return #Ok([]);
     if (passes(way.wanted, event)) {
       if here {
         let ?id = queue(way.to, stamped, way.wanted.filter, null) else return #Err(#Busy);
-        way.last := event.eventId;
+        way.next := event.eventId + 1;
         return #Ok([id]);
       };
       lane("replay " # number.toText(), way.to).waiting.pushBack(relayed(stamped, []));
     };
-    way.last := event.eventId;
+    way.next := event.eventId + 1;
     #Ok([]);
   };
 
@@ -402,11 +402,11 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
     let wanted : Wanted = { id; filter; skip };
     if (not here) {
       let (to, publisher) = (first.fromBlob(), ?second.fromBlob());
-      if (not forwarded.containsKey(id)) forwarded.add(id, { namespace; from = self; to; wanted; publisher; var last = 0 });
+      if (not forwarded.containsKey(id)) forwarded.add(id, { namespace; from = self; to; wanted; publisher; var next = 0 });
     } else if (not delivered.containsKey(id)) {
       let publisher = if (entry.size() > 6) switch (entry[6]) { case (#Blob who) ?who.fromBlob(); case _ null } else null;
       let (from, to) = (first.fromBlob(), second.fromBlob());
-      delivered.add(id, { namespace; from; to; wanted; publisher; var last = 0 });
+      delivered.add(id, { namespace; from; to; wanted; publisher; var next = 0 });
       tell(to, "icrc77:subscriber:replay:add", #Array([#Nat id, #Blob(self.toBlob())]));
     };
   };

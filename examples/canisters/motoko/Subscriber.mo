@@ -30,11 +30,13 @@ persistent actor class Subscriber(orchestrator : Principal) = me {
   /// Takes an event after the one before it; one that comes too early is held.
   func take(event : Icrc72.Notification) {
     let chain = event.namespace # " " # event.source.toText() # " ";
-    let known = switch (last.get(chain)) { case (?number) number; case null event.eventId - 1 : Nat };
-    if (event.eventId <= known) return;
-    switch (event.prevEventId) {
-      case (?before) if (before > known) { missing := known + 1; return held.add(chain # before.toText(), event) };
-      case null {};
+    switch (last.get(chain)) {
+      case (?known) if (event.eventId <= known) return;
+      case null {}; // the first event of a chain, which may have the id 0
+    };
+    switch (last.get(chain), event.prevEventId) {
+      case (?known, ?before) if (before > known) { missing := known + 1; return held.add(chain # before.toText(), event) };
+      case _ {};
     };
     handled.add(event.eventId);
     last.add(chain, event.eventId);

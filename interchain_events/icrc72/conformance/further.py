@@ -13,7 +13,7 @@ from interchain_events.icrc72.broadcaster.core import Broadcaster
 from interchain_events.icrc72.cheats.stage import Actor
 from interchain_events.icrc72.conformance.probes import Book, Probes, identified
 from interchain_events.icrc72.conformance.trial import ActorLine, Candidate, Trial
-from interchain_events.icrc72.conformance.wording import difference, ranges
+from interchain_events.icrc72.conformance.wording import candid_text, difference, ranges
 from interchain_events.icrc72.deployment import PubSub, deploy
 from interchain_events.icrc72.headers import read
 from interchain_events.icrc72.ic.messaging import Schedule
@@ -254,14 +254,16 @@ def try_changes(candidate: Candidate, book: Book, seed: bytes, refuse: int) -> T
 def _judge_updates(trial: Trial, who: Principal, teller: Principal) -> None:
     """Judge that whoever has registered something may change it, and that this takes effect."""
     owner, subscriber = (Probes(trial.book, ActorLine(trial, each)) for each in (teller, who))
-    change = m.PublicationUpdate(identified(_CHANGED), (keys.MODE, of("unordered")))
+    # A key that the draft names, with a subscriber that is not there.
+    key, others = keys.list_key("subscribers:disallowed"), of([bytes(canister_id(0, 9))])
+    change = m.PublicationUpdate(identified(_CHANGED), (key, others))
     owner.expect("IC-34 own", owner.update(methods.UPDATE_PUBLICATION, (change,)), "Ok")
     page = m.ByText(None, 100)
     listed = {each.namespace: each for each in owner.query(methods.GET_PUBLICATIONS, page) or ()}
     found = listed.get(_CHANGED)
-    mode = None if found is None else dict(found.config).get(keys.MODE)
+    said = None if found is None else dict(found.config).get(key)
     trial.book.must(
-        "IC-34 listed", mode == of("unordered"), f"{_CHANGED} is listed with the mode {mode}"
+        "IC-34 listed", said == others, f"{_CHANGED} is listed with {candid_text(said)} under {key}"
     )
     narrow = m.SubscriptionUpdate(identified(_CHANGED), (keys.FILTER, of("n > 95")))
     subscriber.expect("IC-34 own", subscriber.update(methods.UPDATE_SUBSCRIPTION, (narrow,)), "Ok")

@@ -34,10 +34,10 @@ fn start(state: State) {
 /// Takes an event after the one before it; one that comes too early is held.
 fn take(state: &mut State, event: Notification) {
     let (name, source, id) = (event.namespace.clone(), event.source, event.eventId.clone());
-    let known = state.last.get(&(name.clone(), source)).cloned().unwrap_or(id.clone() - 1u8);
-    match event.prevEventId.clone() {
-        _ if id <= known => return,
-        Some(before) if before > known => { state.missing = known + 1u8; state.held.insert((name, source, before), event); }
+    // The first event of a chain, for which none is known, may have the id 0.
+    match (state.last.get(&(name.clone(), source)).cloned(), event.prevEventId.clone()) {
+        (Some(known), _) if id <= known => return,
+        (Some(known), Some(before)) if before > known => { state.missing = known + 1u8; state.held.insert((name, source, before), event); }
         _ => {
             state.handled.push(id.clone());
             state.last.insert((name.clone(), source), id.clone());
