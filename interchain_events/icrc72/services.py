@@ -50,6 +50,8 @@ class Codec:
         self._encoder = Encoder(types)
         self._decoders = [Decoder(each) for each in (types, *others)]
         self.encode = self._encoder.encode
+        self._empty: Message | None = None
+        """The message without values, which answers most notifications."""
         self._small = len(self._encoder.header) + _SMALL
         self.decode = self._read if others else self._decoders[0].decode
         self.size = self._encoder.size
@@ -61,12 +63,16 @@ class Codec:
         message are only carried if they are `proven`, that is, were read from messages before.
         Raises `CandidError` like `encode`.
         """
+        if not values and self._empty is not None:
+            return self._empty
         data = self.encode(*values)
         if not proven and len(data) > self._small:
             return data
         made = Message(data)
         made.made_by = self
         made.values = values
+        if not values:
+            self._empty = made
         return made
 
     def values(self, data: bytes) -> tuple[object, ...]:
