@@ -144,8 +144,8 @@ def subscribers(count: int) -> None:
     _until(network, lambda: all(system.app(each).data for each in made))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"{count:,} subscribers, each handled the event; {registered - start:.0f} s to register,"
-        f" {assigned - registered:.0f} s to assign, {time.process_time() - assigned:.0f} s to"
+        f"{count:,} subscribers, each handled the event; {registered - start:.1f} s to register,"
+        f" {assigned - registered:.1f} s to assign, {time.process_time() - assigned:.1f} s to"
         f" deliver, {memory:,.0f} MiB, {network.round:,} rounds"
     )
 

@@ -322,36 +322,39 @@ def _from_stand_in(tag: str, value: Value) -> Value:
     Raises `ConfigError` if that value does not fit the tag.
     """
     items = value.value if value.tag == "Array" else ()
+    # The types of the payloads follow from the tags.
+    found: Variant[str, object]
     match tag, value:
         case ("Bool", ("Nat", number)) if number < 2:
-            return boolean(number == 1)
+            found = boolean(number == 1)
         case ("Nat8" | "Nat16" | "Nat32" | "Nat64", ("Nat", number)) if number < 1 << _bits(tag):
-            return Variant(cast("Integer", tag), number)
+            found = Variant(tag, number)
         case ("Int8" | "Int16" | "Int32" | "Int64", ("Int", number)) if (
             -1 <= number >> _bits(tag) - 1 <= 0
         ):
-            return Variant(cast("Integer", tag), number)
+            found = Variant(tag, number)
         case ("Bytes", ("Blob", raw)):
-            return Variant("Bytes", raw)
+            found = Variant("Bytes", raw)
         case ("Principal", ("Blob", raw)) if len(raw) <= LONGEST:
-            return principal(Principal(raw))
+            found = principal(Principal(raw))
         case ("Float", ("Blob", raw)) if len(raw) == _FLOAT:
-            return Variant("Float", raw)
+            found = Variant("Float", raw)
         case ("Floats", ("Blob", raw)) if len(raw) % _FLOAT == 0:
             parts = (raw[at : at + _FLOAT] for at in range(0, len(raw), _FLOAT))
-            return Variant("Floats", tuple(parts))
+            found = Variant("Floats", tuple(parts))
         case ("Nats", ("Array", _)) if all(each.tag == "Nat" for each in items):
-            return Variant("Nats", tuple(cast("int", each.value) for each in items))
+            found = Variant("Nats", tuple(each.value for each in items))
         case ("Option", ("Array", _)) if len(items) < 2:
-            return option(from_icrc3(items[0]) if items else None)
+            found = option(from_icrc3(items[0]) if items else None)
         case ("Set", ("Array", _)):
-            return Variant("Set", tuple(from_icrc3(each) for each in items))
+            found = Variant("Set", tuple(from_icrc3(each) for each in items))
         case ("ValueMap", ("Array", _)):
-            return Variant("ValueMap", tuple(_entry_of(each) for each in items))
+            found = Variant("ValueMap", tuple(_entry_of(each) for each in items))
         case ("Class", ("Map", fields)):
-            return Variant("Class", tuple(_property_of(*each) for each in fields))
+            found = Variant("Class", tuple(_property_of(*each) for each in fields))
         case _:
             raise ConfigError(f"the ICRC-3 form of a {tag[:20]} does not hold a {value.tag}")
+    return cast("Value", found)
 
 
 def _bits(tag: str) -> int:
