@@ -10,7 +10,7 @@ from typing import Final
 from interchain_events.icrc72 import keys, methods
 from interchain_events.icrc72 import messages as m
 from interchain_events.icrc72.broadcaster.core import Broadcaster
-from interchain_events.icrc72.cheats.stage import Actor
+from interchain_events.icrc72.cheats.stage import Actor, Configs
 from interchain_events.icrc72.conformance.probes import Book, Probes, identified
 from interchain_events.icrc72.conformance.trial import ActorLine, Candidate, Trial
 from interchain_events.icrc72.conformance.wording import candid_text, difference, ranges
@@ -105,7 +105,7 @@ def try_kinds(candidate: Candidate, book: Book, seed: bytes, refuse: int) -> Tri
     first = trial.actor(0, None, {name: {} for name in names}, Diary)
     second = trial.actor(0, None, {name: {} for name in names}, Diary)
     guest = canister_id(0, 5)
-    kinds: dict[str, dict[str, object]] = {
+    kinds: Configs = {
         _PARTS: {keys.PARTITIONS: 3},
         _RANKED: {keys.MODE: "priority", keys.PRIORITIES: [[bytes(second), 9], [bytes(first), 1]]},
         _LOOSE: {keys.MODE: "unordered"},
