@@ -9,6 +9,7 @@ from html import escape
 from typing import Final, NamedTuple
 
 from pubsub_emulator.files.shown import safe
+from pubsub_emulator.pages.assets import styles
 
 REFRESH_SECONDS: Final = 5
 """How often the browser loads the page again, if it is asked to."""
@@ -19,30 +20,13 @@ MOST_ROWS: Final = 200
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 """The page's Content-Security-Policy: it loads nothing and runs nothing."""
 
-_STYLE: Final = """
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; width: 100%; margin: .5rem 0 2rem; }
-th, td { text-align: left; padding: .35rem .75rem; border-bottom: 1px solid #8886; }
-th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; }
-td.long { overflow-wrap: anywhere; }
-.up::before, .down::before {
-  content: ""; display: inline-block; width: .6em; height: .6em; margin-right: .4em;
-  background: currentColor;
-}
-.up::before { border-radius: 50%; }
-.up { color: #176b2c; } .down { color: #b3261e; font-weight: 600; }
-@media (max-width: 40rem) {
-  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
-  table, tbody, tr, td, td.number { display: block; text-align: left; }
-  tr { border-bottom: 1px solid #8886; padding: .5rem 0; }
-  td { border: 0; padding: .1rem 0; }
-  td::before { content: attr(data-label) ": "; }
-  td:empty { display: none; }
-}
-@media (prefers-color-scheme: dark) { html { background: #121212; color: #eee; }
-  a { color: #9ecbff; } .up { color: #7ddb94; } .down { color: #ffb4ab; } }
+_STYLE: Final = f"""{styles()}
+td {{ overflow-wrap: anywhere; }}
+.badge {{ white-space: normal; }}
+.badge.good::before {{ content: "\\2713\\00a0"; }}
+.badge.bad::before {{ content: "\\2715\\00a0"; }}
 """
+"""The style of every page of the emulator, and the signs that repeat a state's colour."""
 
 
 class Check(NamedTuple):
@@ -98,7 +82,7 @@ class _Cell(NamedTuple):
     """A cell of a table."""
 
     kind: str
-    """The class of its element: `long`, `number` or `state`."""
+    """The class of its element: `long`, `figure` or `state`."""
     html: str
 
 
@@ -124,20 +108,23 @@ def status_page(status: Status) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">' if status.is_refreshed else "",
         f"<title>{escape(status.status)}: distributor</title><style>{_STYLE}</style></head><body>",
-        "<h1>Distributor</h1>",
+        '<header class="page-head"><h1>Distributor</h1>',
         _introduction(status),
-        "<h2>Networks</h2>",
-        _table(
-            ("network", "adapter", "events waiting", "oldest, seconds", "given up"),
-            networks,
-        ),
-        "<h2>Checks</h2>",
-        _table(("what", "state", "cause"), checks),
-        "<h2>Subscriptions</h2>",
-        _subscriptions(status),
-        "</body></html>",
+        "</header><main>",
+        _card("Networks", _table(_NETWORK_COLUMNS, networks)),
+        _card("Checks", _table(("what", "state", "cause"), checks)),
+        _card("Subscriptions", _subscriptions(status)),
+        "</main></body></html>",
     ]
     return "\n".join(parts)
+
+
+_NETWORK_COLUMNS: Final = ("network", "adapter", "events waiting", "oldest, seconds", "given up")
+
+
+def _card(title: str, content: str) -> str:
+    """Return a section with a title."""
+    return f'<section class="card"><h2>{title}</h2>{content}</section>'
 
 
 def _introduction(status: Status) -> str:
@@ -187,7 +174,8 @@ def _table(header: Sequence[str], lines: Iterable[Sequence[_Cell]]) -> str:
         for name, kind in zip(header, kinds, strict=True)
     )
     body = "".join(f"<tr>{_row(header, row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    table = f'<table class="stacked"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<div class="scroll" tabindex="0">{table}</div>'
 
 
 def _row(header: Sequence[str], row: Sequence[_Cell]) -> str:
@@ -204,7 +192,7 @@ def _text(text: str) -> _Cell:
 
 
 def _number(value: int) -> _Cell:
-    return _Cell("number", f"{value:,}")
+    return _Cell("figure", f"{value:,}")
 
 
 def _mark(text: str, *, is_up: bool) -> _Cell:
@@ -213,4 +201,4 @@ def _mark(text: str, *, is_up: bool) -> _Cell:
 
 def _span(text: str, *, is_up: bool) -> str:
     """Return a state, which a sign and a colour repeat."""
-    return f'<span class="{"up" if is_up else "down"}">{escape(safe(text))}</span>'
+    return f'<span class="badge {"good" if is_up else "bad"}">{escape(safe(text))}</span>'
