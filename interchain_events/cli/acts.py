@@ -118,7 +118,8 @@ class EventActs:
     def icrc72(self) -> Iterator[str]:
         """Let a canister subscribe to the chain's events."""
         self.subnets.step(_SETTLE)
-        heard, due = self._heard(), [row.seq for row in self.published()]
+        heard = self._heard()
+        due = [row.seq for row in self.published()]
         must(heard == due, f"the canister heard {len(heard)} of {len(due)} events")
         yield f"A canister on another subnet subscribed to `{PATTERN}`. It was told"
         yield (
@@ -137,7 +138,8 @@ class EventActs:
         self.writer.flush()
         self.subnets.start(self.follower)
         self.subnets.step(_SETTLE)
-        heard, due = self._heard(), [row.seq for row in self.published()]
+        heard = self._heard()
+        due = [row.seq for row in self.published()]
         must(heard == due, f"after the replay the canister has {len(heard)} of {len(due)} events")
         replays = len(self.canisters.registry.state.replays)
         yield (

@@ -203,8 +203,10 @@ def parse_publication(body: object) -> tuple[str, Event]:
     Raises `BadEventError`, and `NoGlobalIdError` if the location contains no global id.
     """
     fields = _object(body)
-    kind, metadata = _text(fields, "eventType", MOST_TYPE), _metadata(fields)
-    entity, previous = _hash(fields, "entityId"), _hash(fields, "previousEntityHash")
+    kind = _text(fields, "eventType", MOST_TYPE)
+    metadata = _metadata(fields)
+    entity = _hash(fields, "entityId")
+    previous = _hash(fields, "previousEntityHash")
     iss = None if fields.get("iss") is None else _hash(fields, "iss")
     found = global_id(fields.get("dataLocation"))
     return found, Event(kind, fields["dataLocation"], metadata, entity, previous, iss)
@@ -232,7 +234,8 @@ def _notice(fields: Mapping[str, object], time: int) -> Notice:
     location = fields.get("dataLocation")
     found, fault = find_id(location)
     kept = location if isinstance(location, str) else ""
-    kind, metadata = _text(fields, "eventType", MOST_TYPE), _metadata(fields, blank=True)
+    kind = _text(fields, "eventType", MOST_TYPE)
+    metadata = _metadata(fields, blank=True)
     entity = _hash(fields, _first(fields, "entityIDHash", "entityIdHash", "entityId"))
     previous = _hash(fields, "previousEntityHash")
     # A location without an id may have any length. It is only shown to operators.

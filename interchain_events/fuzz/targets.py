@@ -115,7 +115,8 @@ def _read_object(data: bytes) -> str:
     from interchain_events.prism.core.process import process, read_object
     from interchain_events.prism.make import atala_object, sign_raw
 
-    ledger, raw = MemoryLedger(), data[1:]
+    ledger = MemoryLedger()
+    raw = data[1:]
     if data[:1] == b"\x01":
         for operation in read_object(atala_object(each.raw for each in _operations()[:3])) or ():
             process(ledger, operation)
@@ -165,7 +166,8 @@ def _publications() -> Iterable[bytes]:
 
 @target("publication", "bodies that a distributor is sent", _publications, "distributor", text=True)
 def _read_publication(data: bytes) -> str:
-    body, said = parse_json(data, "body"), []
+    body = parse_json(data, "body")
+    said = []
     readers: tuple[Callable[[object], object], ...] = (
         parse_publication,
         parse_notification,

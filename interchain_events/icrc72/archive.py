@@ -95,7 +95,8 @@ class Archive(Core):
     def page(self, namespace: str, start: int, end: int, take: int) -> tuple[Event, ...]:
         """Return the first `take` events of a namespace with ids from `start` and below `end`."""
         ids, rows = self._places.get(namespace, ([], []))
-        first, last = bisect_left(ids, start), bisect_left(ids, end)
+        first = bisect_left(ids, start)
+        last = bisect_left(ids, end)
         pages = (self.store.read(row - 1, 1) for row in rows[first:last][:take])
         return tuple(self._event(row) for page in pages for row in page.rows)
 

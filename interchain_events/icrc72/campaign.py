@@ -43,10 +43,8 @@ class Outcome(NamedTuple):
 def play_plan(plan: Plan) -> Outcome:
     """Play a story, with the audit and the invariants. All participants are honest."""
     story = begin(plan)
-    audit, watch = (
-        Audit(story.system.orchestrator, story.system.broadcasters),
-        InvariantObserver(story.system),
-    )
+    audit = Audit(story.system.orchestrator, story.system.broadcasters)
+    watch = InvariantObserver(story.system)
     story.network.observers += [audit, watch]
     try:
         finish(story)
@@ -92,13 +90,15 @@ def shrink(plan: Plan, most: int = 24) -> Outcome:
 
     At most `most` simpler plans are played.
     """
-    smallest, tries = play_plan(plan), 0
+    smallest = play_plan(plan)
+    tries = 0
     candidates = _smaller(plan) if smallest.surprise else iter(())
     while tries < most and (candidate := next(candidates, None)) is not None:
         tries += 1
         outcome = play_plan(candidate)
         if outcome.surprise:
-            smallest, candidates = outcome, _smaller(candidate)
+            smallest = outcome
+            candidates = _smaller(candidate)
     return smallest
 
 

@@ -70,12 +70,14 @@ def compare(found: Value, operator: str, other: Value) -> bool:
             and other.tag == "Text"
             and _contains(found.value, operator, other.value)
         )
-    one, two = _comparable(found), _comparable(other)
+    one = _comparable(found)
+    two = _comparable(other)
     if one is not None and type(one) is type(two):
         return bool(_ORDERS[operator](one, two))
     if found.tag == "Float" and other.tag == "Float":
         return _ordered(_double(found.value), operator, _double(other.value))
-    exact, wanted = _exact(found), _exact(other)
+    exact = _exact(found)
+    wanted = _exact(other)
     if exact is not None and wanted is not None:
         return _ordered(_order(exact, wanted), operator, 0)
     return operator in {"!=", "<>"} and found != other
@@ -131,5 +133,6 @@ def _ordered(one: C, operator: str, two: C) -> bool:
 def _contains(found: str, operator: str, words: str) -> bool:
     """Return whether a text contains another one: `~~` ignores case, `!` negates."""
     if "~~" in operator:
-        found, words = found.translate(_ASCII_LOWER), words.translate(_ASCII_LOWER)
+        found = found.translate(_ASCII_LOWER)
+        words = words.translate(_ASCII_LOWER)
     return (words in found) != operator.startswith("!")

@@ -252,7 +252,8 @@ def changed_subscription(
     if key in {keys.SUBSCRIPTION_ADD, keys.SUBSCRIPTION_REMOVE}:
         return replace(config, controllers=_controllers(config.controllers, key, value))
     if key in {f"{keys.SKIP}:remove", f"{keys.FILTER}:remove"}:
-        key, value = key.removesuffix(":remove"), v.option(None)
+        key = key.removesuffix(":remove")
+        value = v.option(None)
     return _changed(config, _SUBSCRIPTION.get(key), written, value)
 
 
@@ -297,7 +298,8 @@ def _changed_list(
 
     Returns `None` if the key does not belong to this list.
     """
-    name, canister = keys.list_key(which), keys.icrc75_key(which)
+    name = keys.list_key(which)
+    canister = keys.icrc75_key(which)
     if key in {name, f"{name}:add", f"{name}:remove"}:
         given = _principals(key, value)
         had = config.lists.get(which, ())
@@ -390,7 +392,8 @@ def _priorities(key: str, value: v.Value) -> dict[Principal, int]:
 def _price(key: str, value: v.Value) -> tuple[int, Principal | None]:
     """Parse the price of a replayed event, and the ledger or `None` for cycles."""
     parts = {name: inside for name, inside, _ in value.value} if value.tag == "Class" else {}
-    amount, currency = v.as_nat(parts.get("perEvent")), v.as_text(parts.get("currency")) or ""
+    amount = v.as_nat(parts.get("perEvent"))
+    currency = v.as_text(parts.get("currency")) or ""
     if amount is not None and currency == "cycles":
         return amount, None
     if amount is not None and currency.startswith("icrc2:"):

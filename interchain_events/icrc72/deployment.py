@@ -96,7 +96,8 @@ class PubSub:
         for who in followers:
             subscriber = self.app(who).subscriber if who in running else None
             if subscriber is not None:
-                state, held = subscriber.state, subscriber.holding()
+                state = subscriber.state
+                held = subscriber.holding()
                 if state.gaps or state.current or held:
                     found.append(
                         f"{who.text[:5]}: gaps {len(state.gaps)}, asks {state.current}, holds"

@@ -50,7 +50,8 @@ def read(pairs: Pairs | None) -> Headers:
     # Reversed, because the first of repeated keys counts.
     found = dict(reversed(pairs))
     said = found.get(keys.HASH)
-    partition, late = found.get(keys.PARTITION), as_items(found.get(keys.RELAY_LATE)) or ()
+    partition = found.get(keys.PARTITION)
+    late = as_items(found.get(keys.RELAY_LATE)) or ()
     return Headers(
         None if said is None else said.value if said.tag == "Blob" else b"",
         None if partition is None else _numbers(partition),

@@ -82,7 +82,9 @@ class Inbox(Core):
     state: InboxState
 
     def __init__(self, orchestrator: Principal, settings: Settings = DEFAULTS) -> None:
-        self.state, self.orchestrator, self.settings = InboxState(), orchestrator, settings
+        self.state = InboxState()
+        self.orchestrator = orchestrator
+        self.settings = settings
         self.on_alert: dict[str, Told] = {}
         """The functions that apply system events, by role."""
         self.taker: _Taker | None = None
@@ -235,7 +237,8 @@ class Inbox(Core):
 
     def _handle_trusted(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> None:
         """Answer `icrc72_handle_notification_trusted`; Ok confirms the whole batch (IC-46)."""
-        count, confirmed = len(notifications), self._receive(ctx, notifications)
+        count = len(notifications)
+        confirmed = self._receive(ctx, notifications)
         taken: Variant[Literal["Ok"], Value] = Variant("Ok", nat(confirmed))
         left: Variant[Literal["err"], str] = Variant(
             "err", f"{count - confirmed} of {count} were not taken"
@@ -269,7 +272,8 @@ class Inbox(Core):
         to_confirm = self.state.confirm.setdefault(caller, {})
         confirmed = 0
         for each in mine:
-            role, taken = own.get(each.namespace), False
+            role = own.get(each.namespace)
+            taken = False
             if role is not None:
                 taken = self._alert(ctx, role, each)
             elif self.taker is not None and not is_system(each.namespace):

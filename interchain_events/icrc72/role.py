@@ -103,7 +103,9 @@ class RoleCanister(Canister):
 
     def __init__(self, cores: Iterable[Core]) -> None:
         self.cores = tuple(cores)
-        self.me, self.notifications, self.batch_items = Principal(), 0, 0
+        self.me = Principal()
+        self.notifications = 0
+        self.batch_items = 0
         self._updates: dict[str, list[Handler]] = {}
         self._queries: dict[str, Query] = {}
         self._private: dict[str, Callable[[Context, bytes], None]] = {}
@@ -240,7 +242,8 @@ class RoleCanister(Canister):
                 then(ctx, result)
             self.rearm(ctx)
 
-        kind, cycles = how.get("kind", BOUNDED), how.get("cycles", 0)
+        kind = how.get("kind", BOUNDED)
+        cycles = how.get("cycles", 0)
         ctx.call(
             to, method.name, arg, answered if then is not None else None, kind=kind, cycles=cycles
         )

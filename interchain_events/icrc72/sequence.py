@@ -74,7 +74,8 @@ def as_text(arrows: list[Arrow]) -> str:
 def as_svg(arrows: list[Arrow]) -> str:
     """Return the diagram as SVG: a line for each canister, and an arrow for each message."""
     actors = list(dict.fromkeys(name for each in arrows for name in (each.sender, each.receiver)))
-    wide, high = 180 * max(len(actors), 1) + 90, 44 * len(arrows) + 80
+    wide = 180 * max(len(actors), 1) + 90
+    high = 44 * len(arrows) + 80
     place = {name: 150 + 180 * at for at, name in enumerate(actors)}
     parts = [
         (

@@ -98,7 +98,8 @@ def drawn(seed: bytes) -> Plan:
     draws = Draws(seed, "plan")
     kind = draws.below(8)
     refuse = (0, 10, 30)[draws.below(3)]
-    delay, load = draws.below(4), (5, 20, 50)[draws.below(3)]
+    delay = draws.below(4)
+    load = (5, 20, 50)[draws.below(3)]
     return replace(_TROUBLES[kind], seed=seed, delay=delay, refuse=refuse, load=load)
 
 

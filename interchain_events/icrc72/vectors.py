@@ -196,7 +196,8 @@ def _conformance(vector: Document) -> None:
 
 def _coercion(vector: Document) -> None:
     """Check how a message of other types is read as a type of a service."""
-    types, raw = interface(vector["did"]).types, unhex(vector["bytes"])
+    types = interface(vector["did"]).types
+    raw = unhex(vector["bytes"])
     wanted = (
         types[vector["type"]] if vector["type"] in types else parse_types(f"({vector['type']})")[0]
     )

@@ -323,7 +323,8 @@ def replay_fixture(fixture: Fixture) -> list[str]:
         parent, candidate, context = opened(fixture)
     except FixtureError as error:
         raise FixtureError(f"{fixture.name}: {error}") from error
-    root, committed = parent.state.root(), parent.header.state_root
+    root = parent.state.root()
+    committed = parent.header.state_root
     if root != committed:
         return [
             f"pre_state: its root is {hexed(root)}, the parent's header says {hexed(committed)}"

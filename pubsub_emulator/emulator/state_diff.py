@@ -116,7 +116,8 @@ def diff_nodes(a: StateTrie, b: StateTrie, key: bytes) -> NodeDifference:
 
     Only places are compared where both tries have a node.
     """
-    mine, theirs = dict(_path(a, key)), dict(_path(b, key))
+    mine = dict(_path(a, key))
+    theirs = dict(_path(b, key))
     shared = [
         depth for depth in sorted(mine.keys() & theirs.keys()) if mine[depth] != theirs[depth]
     ]
@@ -129,7 +130,8 @@ def _path(trie: StateTrie, key: bytes) -> Iterator[tuple[int, bytes]]:
     nodes: dict[Hash, bytes] = {}
     # A proof of the key consists of exactly the nodes on the way to it.
     trie.prove((key,), nodes)
-    node, depth = nodes.get(trie.root(), b"\x00"), 0
+    node = nodes.get(trie.root(), b"\x00")
+    depth = 0
     while True:
         yield depth, node
         kind, payload, depth = step(node, key, depth)

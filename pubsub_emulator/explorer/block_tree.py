@@ -126,7 +126,8 @@ class _Reach:
         """Return whether the walk visited all of a publisher's keys `[low, high)`."""
         if self.end is None or publisher.complete:
             return True
-        begun, ended = _place(publisher, self.start), _place(publisher, self.end)
+        begun = _place(publisher, self.start)
+        ended = _place(publisher, self.end)
         # If the end is before the start, the walk passed the last item and continued at the first.
         if self.start <= self.end:
             return begun <= low and high <= ended

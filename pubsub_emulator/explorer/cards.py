@@ -98,10 +98,8 @@ def _network_card(network: Network) -> str:
     for para, chain in network.parachains.items():
         parent = items.LAST_RELAY_PARENT.get(Storage(chain.state))
         spec = chain.spec()
-        keys, cache = (
-            sum(map(len, spec.subscriptions.values())),
-            spec.cache.value if spec.subscriptions else "",
-        )
+        keys = sum(map(len, spec.subscriptions.values()))
+        cache = spec.cache.value if spec.subscriptions else ""
         published = len(network.relay.state.children.get(derive_child_key(para)) or ())
         waiting = len(chain.publishes) + len(chain.upward)
         rows.append(
@@ -136,9 +134,11 @@ def _network_card(network: Network) -> str:
 
 def _step_card(step: Step) -> str:
     """Return the card of a step with its candidates, deliveries and events."""
-    rows, delivered = [], list[Delivery]()
+    rows = []
+    delivered = list[Delivery]()
     for record in step.records:
-        number, proof = record.candidate.header.number, len(record.candidate.inherent.proof)
+        number = record.candidate.header.number
+        proof = len(record.candidate.inherent.proof)
         used, mine = (
             (record.outcome.ledger.used, record.outcome.deliveries)
             if record.outcome
@@ -347,7 +347,8 @@ def _ledger(ledger: BlockLedger, full: Mapping[object, int]) -> Html:
 
 def _deliveries(deliveries: Iterable[Delivery]) -> Html:
     """Return a table of deliveries, up to `MOST_ROWS`."""
-    found, shown = list(deliveries), []
+    found = list(deliveries)
+    shown = []
     for each in found[:MOST_ROWS]:
         what = f"{each.kind}{', handler failed' if each.failed else ''}"
         value = "" if each.value is None else preview(each.value)

@@ -120,7 +120,8 @@ class LivePage:
 
     def _recorder(self, node: Node, start: Moment, only: ParaId | None = None) -> Recorder:
         """Return a recorder that knows the state of a moment's chains, or of one of them."""
-        names, network = scenario_names(self._scenario), node.network
+        names = scenario_names(self._scenario)
+        network = node.network
         recorder = Recorder(replace(names, keys={**node.names, **names.keys}), network.relay)
         for chain, block in start.heads.items():
             if chain is RELAY or only not in {None, chain}:

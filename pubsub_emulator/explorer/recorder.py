@@ -118,7 +118,8 @@ class Recorder(records.Observer):
         """Add a relay block, with its events and messages if the relay chain is given."""
         published, events, messages = self._relay_events(record.number)
         self.built += record.number > (0 if self.relay is None else self.relay.first)
-        name, root = record.hash.hex(), record.storage_root.hex()
+        name = record.hash.hex()
+        root = record.storage_root.hex()
         self.relay_blocks.append(
             {"number": record.number, "hash": name, "root": root, "keys": published}
         )
@@ -136,7 +137,8 @@ class Recorder(records.Observer):
     def checkpoint(self, record: records.CheckpointRecord) -> None:
         """Store the state of a chain."""
         chain = self._chain(record.chain)
-        chain.head, chain.state = record.header.hash(), record.state
+        chain.head = record.header.hash()
+        chain.state = record.state
         chain.first = chain.first or chain.head
         chain.cache = runtime_spec(Storage(record.state)).cache.value
 
@@ -163,7 +165,8 @@ class Recorder(records.Observer):
         self.index.append([*place, *block, *used, stopped, keys])
         self.details.append(as_json(self._detail(record, chain, walked, keys)))
         if outcome is not None:
-            chain.state, chain.head = outcome.state, record.candidate.hash()
+            chain.state = outcome.state
+            chain.head = record.candidate.hash()
 
     # Helpers
 
@@ -273,7 +276,8 @@ def walk_again(record: BlockRecord, state: State, rules: Rules = SHIPPED) -> Wal
         return Walked(record.outcome.plan, record.outcome.ledger, start)
     if record.relay_storage_root is None:
         return None
-    inherent, spec = record.candidate.inherent, runtime_spec(storage)
+    inherent = record.candidate.inherent
+    spec = runtime_spec(storage)
     weight = inherent.messages.weight
     storage.start_recording()
     view = SubscriberView(storage, spec, rules)

@@ -120,7 +120,8 @@ def render(drawing: Drawing) -> str:
     ends = [0] * len(drawing.texts)
     for at, each in enumerate(drawing.placed):
         place = each.place
-        x, y = _x(each), _y(each.row)
+        x = _x(each)
+        y = _y(each.row)
         ends[each.row] = max(ends[each.row], x + 14)
         if each.parent is not None:
             edges.append(_edge(each.parent, each))
@@ -142,7 +143,8 @@ def render(drawing: Drawing) -> str:
             nodes.append(
                 f'<text x="{ends[row]}" y="{_y(row) + 4}">{escape(safe(label))}{faint}</text>'
             )
-    height, across = len(drawing.texts) * ROW + 2, int(width + _MARGIN)
+    height = len(drawing.texts) * ROW + 2
+    across = int(width + _MARGIN)
     return (
         f'<svg class="trie" xmlns="http://www.w3.org/2000/svg" width="{across}" height="{height}"'
         f' viewBox="0 0 {across} {height}" role="img" aria-label="trie of {len(drawing.placed)}'
@@ -250,7 +252,9 @@ def _branch(cells: str) -> str:
 
 def _edge(parent: Placed, child: Placed) -> str:
     """Return the path of a line from a parent to a child."""
-    x, y, end = _x(parent), _y(child.row), _x(child) - 9
+    x = _x(parent)
+    y = _y(child.row)
+    end = _x(child) - 9
     return (
         f"M{x + 9} {y}H{end}" if parent.row == child.row else f"M{x} {_y(parent.row) + 9}V{y}H{end}"
     )

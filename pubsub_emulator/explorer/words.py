@@ -132,7 +132,8 @@ def static_labels(keys: Iterable[bytes]) -> dict[str, str]:
 def _static_label(key: bytes) -> str:
     if not key.startswith(_CHANNEL) or len(key) < len(_CHANNEL) + 8:
         return key_name(key).partition("[")[0]
-    sender, recipient = int.from_bytes(key[-8:-4], "little"), int.from_bytes(key[-4:], "little")
+    sender = int.from_bytes(key[-8:-4], "little")
+    recipient = int.from_bytes(key[-4:], "little")
     return f"Hrmp.HrmpChannels {sender} → {recipient}"
 
 
@@ -191,12 +192,11 @@ def state_key_words(key: bytes, names: Names) -> tuple[str, str]:
     if not bracket:
         return item, "" if item != UNKNOWN_KEY else short(key)
     if item == "Subscriber.CachedTrieNodes" and len(rest) >= 24:
-        owner, generation = (
-            int.from_bytes(rest[16:20], "little"),
-            int.from_bytes(rest[20:24], "little"),
-        )
+        owner = int.from_bytes(rest[16:20], "little")
+        generation = int.from_bytes(rest[20:24], "little")
         return item, f"{owner}, generation {generation}, node {short(rest[24:])}"
-    para, tail = int.from_bytes(rest[8:12], "little"), rest[12:]
+    para = int.from_bytes(rest[8:12], "little")
+    tail = rest[12:]
     match item.removeprefix("Subscriber.") if len(rest) >= 12 else "":
         case "LastDelivered":
             return item, f"{para}, {names.key(PubsubKey(tail[-32:]))}"

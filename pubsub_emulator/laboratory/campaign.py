@@ -374,10 +374,8 @@ def _same_walk(now: Situation) -> Found:
     """
     source = {blake2_256(node): node for node in now.canonical}
     calls = now.calls_in(now.messages)
-    over_proof, over_state = (
-        plan(now.view, now.relay.storage_root, source, now.allowed, calls),
-        now.walked,
-    )
+    over_proof = plan(now.view, now.relay.storage_root, source, now.allowed, calls)
+    over_state = now.walked
     one, other = (
         [each.cursor, each.used, each.changes, list(each.taken)]
         for each in (over_proof, over_state)

@@ -86,7 +86,8 @@ def _read(document: object) -> KeptDifference:
     if not is_difference(document):
         raise BadCase("not a difference of two verifiers")
     kept = checked(_Document, document, BadCase)
-    case, raw = kept.case, unhex(kept.case.candidate)
+    case = kept.case
+    raw = unhex(kept.case.candidate)
     root = case.relay.storage_root
     relays = () if root is None else ((case.relay.number, root),)
     header, slot = case.parent_header, case.relay.slot_now

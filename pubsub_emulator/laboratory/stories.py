@@ -110,7 +110,8 @@ class NetworkStory:
 
     def send(self, at: int, to: int, size: int) -> None:
         """Send a message from a parachain to another one. It waits if there is no channel."""
-        sender, recipient = PARAS[at % len(PARAS)], PARAS[to % len(PARAS)]
+        sender = PARAS[at % len(PARAS)]
+        recipient = PARAS[to % len(PARAS)]
         if sender == recipient:
             return
         self._say(f"send {sender} {recipient} {size}")
@@ -145,7 +146,8 @@ class NetworkStory:
 
     def order(self, at: int, publisher: int, call: int) -> None:
         """Let governance call a subscriber's pallet."""
-        para, about = SUBSCRIBERS[at % len(SUBSCRIBERS)], PUBLISHERS[publisher % len(PUBLISHERS)]
+        para = SUBSCRIBERS[at % len(SUBSCRIBERS)]
+        about = PUBLISHERS[publisher % len(PUBLISHERS)]
         name = ("clear_publisher_cache", "redeliver", "enable_publisher")[call % 3]
         self._say(f"order {para} {about} {name}")
         self.network.send_downward(para, transact(subscriber_call(name, about)))
@@ -154,7 +156,8 @@ class NetworkStory:
 
     def open_channel(self, at: int, to: int, capacity: int) -> None:
         """Let governance open a channel."""
-        sender, recipient = PARAS[at % len(PARAS)], PARAS[to % len(PARAS)]
+        sender = PARAS[at % len(PARAS)]
+        recipient = PARAS[to % len(PARAS)]
         self._say(f"open_channel {sender} {recipient} {capacity}")
         self.network.call(
             Root(), "Hrmp", "force_open_hrmp_channel", sender, recipient, capacity % 9, 4096
@@ -162,7 +165,8 @@ class NetworkStory:
 
     def close_channel(self, at: int, to: int) -> None:
         """Let governance close a channel. Messages in it are lost."""
-        sender, recipient = PARAS[at % len(PARAS)], PARAS[to % len(PARAS)]
+        sender = PARAS[at % len(PARAS)]
+        recipient = PARAS[to % len(PARAS)]
         self._say(f"close_channel {sender} {recipient}")
         self.network.call(Root(), "Hrmp", "hrmp_close_channel", HrmpChannelId(sender, recipient))
         self._excuse(lambda message: (message.sender, message.recipient) == (sender, recipient))
@@ -312,14 +316,16 @@ class NetworkStory:
             chain = self.network.parachain(para)
             if para not in living:
                 continue
-            storage, spec = Storage(chain.state), chain.spec()
+            storage = Storage(chain.state)
+            spec = chain.spec()
             for publisher, keys in spec.subscriptions.items():
                 if items.DISABLED_PUBLISHERS.contains(storage, publisher):
                     raise self._broken(f"{para} has disabled {publisher}, which did nothing odd")
                 child, places = self.network.rules.placed(publisher, keys)
                 rows = dict(state.child_entries(child))
                 for key, place in zip(keys, places, strict=True):
-                    row, entry = delivered.get(storage, spec, publisher, key), rows.get(place)
+                    row = delivered.get(storage, spec, publisher, key)
+                    entry = rows.get(place)
                     if (row is None) != (entry is None):
                         raise self._broken(
                             f"{para} was not told how {key.hex()} of {publisher} is now"
@@ -357,7 +363,8 @@ class NetworkStory:
 
     def _leaving(self, *paras: ParaId | None) -> bool:
         """Return whether one of these parachains is about to leave."""
-        storage, known = self.network.relay.storage(), self.network.relay.runtime.paras
+        storage = self.network.relay.storage()
+        known = self.network.relay.runtime.paras
         return any(para is not None and known.is_offboarding(storage, para) for para in paras)
 
     def _excuse(self, which: Callable[[_Message], bool]) -> None:
@@ -422,7 +429,8 @@ _TELLABLE: Final = tuple(action for weight, action in ACTIONS for _ in range(wei
 
 def tell(seed: bytes, turns: int = 40) -> NetworkStory:
     """Make a whole story from a seed. Raises `BrokenPromise`."""
-    story, draws = NetworkStory(), Draws(seed, "story")
+    story = NetworkStory()
+    draws = Draws(seed, "story")
     for _ in range(turns):
         draws.choice(_TELLABLE)(story, draws)
     story.end()

@@ -109,7 +109,8 @@ class Surprises:
             group.case = case
         if self.out is not None:
             self.out.mkdir(parents=True, exist_ok=True)
-            before, group.file = group.file, write_case(case, self.out)
+            before = group.file
+            group.file = write_case(case, self.out)
             if before is not None and before != group.file:
                 before.unlink(missing_ok=True)
 

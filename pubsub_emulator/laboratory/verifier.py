@@ -80,7 +80,8 @@ def _answer(line: bytes, wanted: object) -> Answer:
             )
         if "undecodable" in data:
             return Answer(frozenset(), frozenset(), str(data["undecodable"]))
-        judged, offences = frozenset(data["judged"]), frozenset(data["offences"])
+        judged = frozenset(data["judged"])
+        offences = frozenset(data["offences"])
         unknown = sorted((judged | offences) - _NAMES)
         root = data.get("post_state_root")
     except (ValueError, KeyError, TypeError, RecursionError) as fault:
@@ -289,7 +290,8 @@ class _Run:
         Both results only contain verdicts that the other verifier supports.
         """
         answer = self.judge(case_of(judging, raw, self.result.cases))
-        ours, refused = judging.judge_bytes(raw), answer.undecodable is not None
+        ours = judging.judge_bytes(raw)
+        refused = answer.undecodable is not None
         theirs = "undecodable" if refused else "decodes"
         if ours is not None and not refused:
             theirs = "+".join(sorted(answer.offences & answer.judged)) or "no offence"

@@ -247,10 +247,8 @@ def relay_with_accounts() -> tuple[Network, ChainRuntime]:
 
 
 def _extrinsics() -> Iterable[bytes]:
-    encode, extra = (
-        relay_with_accounts()[1].calls.encode,
-        extrinsics.Extra(extrinsics.Era(), 0, 0, 0),
-    )
+    encode = relay_with_accounts()[1].calls.encode
+    extra = extrinsics.Extra(extrinsics.Era(), 0, 0, 0)
     for made in (
         encode("System", "remark", b"hello"),
         encode("System", "remark_with_event", b"hello"),
@@ -308,7 +306,8 @@ def _metadata_bytes() -> bytes:
 def _event_records() -> bytes:
     """The records of a transfer and a remark, as `System.Events` holds them."""
     network, runtime = relay_with_accounts()
-    calls, storage = runtime.calls, begin(network.relay.state, network.relay.header)
+    calls = runtime.calls
+    storage = begin(network.relay.state, network.relay.header)
     calls.dispatch(
         storage, Signed(_WHO), calls.encode("Balances", "transfer_allow_death", _OTHER, 10**12)
     )

@@ -211,7 +211,8 @@ class Pool:
 
     def take_changes(self) -> tuple[PoolChange, ...]:
         """Return the changes of status since the last call, in order."""
-        changes, self._changes = tuple(self._changes), []
+        changes = tuple(self._changes)
+        self._changes = []
         return changes
 
     def copy(self) -> "Pool":
@@ -320,7 +321,8 @@ class Pool:
             if entry is new:
                 raise _of_limit()
             out.append(entry)
-            count, size = count - 1, size - len(entry.raw)
+            count = count - 1
+            size = size - len(entry.raw)
             if count <= 0 and size <= 0:
                 break
         return out

@@ -7,7 +7,8 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 def size(count: int) -> str:
     """Return bytes in binary units: `512 B`, `4.6 KiB`."""
-    figure, unit = float(count), 0
+    figure = float(count)
+    unit = 0
     while abs(figure) >= 1024 and unit + 1 < len(_UNITS):
         figure, unit = figure / 1024, unit + 1
     return f"{count:,} B" if unit == 0 else f"{figure:,.1f} {_UNITS[unit]}"

@@ -109,7 +109,8 @@ class Header:
         """
         parent = Hash(reader.take(32))
         number = reader.compact(32)
-        state_root, extrinsics_root = Hash(reader.take(32)), Hash(reader.take(32))
+        state_root = Hash(reader.take(32))
+        extrinsics_root = Hash(reader.take(32))
         items = reader.length()
         if items > MAX_DIGEST_ITEMS:
             raise ScaleError(f"{items} digest items; a header has at most {MAX_DIGEST_ITEMS}")

@@ -114,9 +114,11 @@ class Reader:
         if mode == 0:
             value, minimum = first >> 2, 0
         elif mode == 1:
-            value, minimum = (self.u8() << 8 | first) >> 2, 0x40
+            value = (self.u8() << 8 | first) >> 2
+            minimum = 0x40
         elif mode == 2:
-            value, minimum = (self.uint(3) << 8 | first) >> 2, 0x4000
+            value = (self.uint(3) << 8 | first) >> 2
+            minimum = 0x4000
         else:
             size = (first >> 2) + 4
             value = self.uint(size)

@@ -110,7 +110,8 @@ def _key(vector: Document) -> None:
 
 
 def _well_known(vector: Document) -> None:
-    para, other = ParaId(vector["para_id"]), ParaId(vector["other_para"])
+    para = ParaId(vector["para_id"])
+    other = ParaId(vector["other_para"])
     for name, make in _WELL_KNOWN.items():
         same(name, make(para), unhex(vector[name]))
     same(
@@ -121,7 +122,9 @@ def _well_known(vector: Document) -> None:
 
 
 def _value(vector: Document) -> None:
-    kind, stated, encoded = vector["type"], vector["value"], unhex(vector["encoded"])
+    kind = vector["type"]
+    stated = vector["value"]
+    encoded = unhex(vector["encoded"])
     if kind == "Result<u32,u8>":
         ((name, inner),) = stated.items()
         is_ok = name.lower() == "ok"

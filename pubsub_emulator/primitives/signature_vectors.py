@@ -26,7 +26,8 @@ def _check_seal(case: Document) -> None:
     raw = unhex(case["header"])
     header = Header.decode(raw)
     same("the header encoded again", header.encode(), raw)
-    slot, seal = header.aura_slot(), header.aura_seal()
+    slot = header.aura_slot()
+    seal = header.aura_seal()
     holds = False
     if slot is not None and seal is not None:
         author = turn_of(slot, [unhex(key) for key in case["authorities"]])

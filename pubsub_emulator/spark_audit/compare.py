@@ -208,7 +208,8 @@ class Comparison:
 
 def compare(a: Path, b: Path) -> Comparison:
     """Compare two records. Raises `CompareError`, `CommitError`, `FixtureError`."""
-    mine, theirs = _open(a), _open(b)
+    mine = _open(a)
+    theirs = _open(b)
     if isinstance(mine, HistoryRecord):
         if isinstance(theirs, HistoryRecord):
             return _histories(mine, theirs)
@@ -415,7 +416,8 @@ def difference(a: Judged, b: Judged) -> BlockDifference | None:
     If their states before differ, these are compared. Otherwise both blocks are executed, and the
     states after them are compared.
     """
-    mine, theirs = a.fields(), b.fields()
+    mine = a.fields()
+    theirs = b.fields()
     if mine == theirs:
         return None
     found = tuple(differing_fields(mine, theirs))
@@ -441,7 +443,8 @@ def _executed(label: str, block: Judged, notes: list[str]) -> State:
     verdict = None if refusal is None else refusal.verdict.value
     state = state if outcome is None else outcome.state
     if verdict != block.verdict:
-        said, given = block.verdict or "accepted", verdict or "accepted"
+        said = block.verdict or "accepted"
+        given = verdict or "accepted"
         notes.append(f"{label} says {said}; judging its block here gives {given}")
     elif state.root() != block.post_root:
         notes.append(
@@ -467,7 +470,8 @@ def _histories(a: HistoryRecord, b: HistoryRecord) -> Comparison:
     called = {renamed.get(network, network): network for network in networks[1]}
     for network in networks[0]:
         if network in called:
-            first, second = a.genesis(network), b.genesis(called[network])
+            first = a.genesis(network)
+            second = b.genesis(called[network])
             if first is not None and second is not None and first != second:
                 out.genesis.append(
                     f"{network}: relay block 0 is {shown(first)} in A and {shown(second)} in B"

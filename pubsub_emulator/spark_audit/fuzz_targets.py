@@ -154,7 +154,8 @@ def _read_table(data: bytes) -> str:
     from pubsub_emulator.spark_audit.history.manifest import digest_of
     from pubsub_emulator.spark_audit.history.reader import Fault, read_file
 
-    entry, body = _entries()[(data[0] if data else 0) % len(_entries())], data[1:]
+    entry = _entries()[(data[0] if data else 0) % len(_entries())]
+    body = data[1:]
     path = temporary_folder() / "table" / Path(entry.path).name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(body)

@@ -192,7 +192,8 @@ def _state_lines(before: State, after: State) -> Iterator[str]:
             if not key.startswith(_SYSTEM):
                 yield f"  {key_name(key)}: {_short(old)} → {_short(new)}"
         for child in sorted({**before.children, **after.children}):
-            mine, theirs = dict(before.child_entries(child)), dict(after.child_entries(child))
+            mine = dict(before.child_entries(child))
+            theirs = dict(after.child_entries(child))
             for key in sorted({**mine, **theirs}):
                 if mine.get(key) != theirs.get(key):
                     yield (

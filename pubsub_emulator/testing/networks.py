@@ -74,7 +74,8 @@ class Networks:
         every turn; an empty tuple is an honest one: `collators={2000: [(), ("omit-node",
         "stale-root")]}`.
         """
-        config, chains = Network.of(publishers, subscribers, seed).config, []
+        config = Network.of(publishers, subscribers, seed).config
+        chains = []
         for chain in config.parachains:
             chosen = (collators or {}).get(chain.spec.para_id)
             mine = (

@@ -164,7 +164,8 @@ def read_sizes(path: Path) -> ProofSizes:
     found = data.pop("format", None)
     if found != FORMAT:
         raise BadSnapshot(f"{path}: format is {found!r}, this program reads {FORMAT}")
-    scenario, digest = data.pop("scenario", ""), data.pop("scenario_hash", "")
+    scenario = data.pop("scenario", "")
+    digest = data.pop("scenario_hash", "")
     if not isinstance(scenario, str) or not isinstance(digest, str):
         raise BadSnapshot(f"{path}: scenario and scenario_hash must be strings")
     sizes = ProofSizes(scenario, digest)
@@ -223,7 +224,8 @@ def compare(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[Chan
     """
     changes = []
     for name in dict.fromkeys([*kept.figures, *now.figures]):
-        before, after = kept.figures.get(name), now.figures.get(name)
+        before = kept.figures.get(name)
+        after = now.figures.get(name)
         if before == after:
             continue
         if name.rpartition(".")[2] in COUNTS or before is None or after is None:

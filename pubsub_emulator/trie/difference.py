@@ -31,11 +31,14 @@ def differences(a: Node | None, b: Node | None) -> Iterator[Difference]:
             continue
         shared = _shared(mine, theirs)
         path += shared
-        mine, theirs = _past(mine, shared), _past(theirs, shared)
-        left, right = _value(mine), _value(theirs)
+        mine = _past(mine, shared)
+        theirs = _past(theirs, shared)
+        left = _value(mine)
+        right = _value(theirs)
         if left != right:
             yield bytes.fromhex(path), left, right
-        below, others = _children(mine), _children(theirs)
+        below = _children(mine)
+        others = _children(theirs)
         for nibble in range(15, -1, -1):
             one, other = below[nibble], others[nibble]
             if one is not other:

@@ -314,7 +314,8 @@ class PartialTrie:
             end = depth + len(node.partial)
             if not digits.startswith(node.partial, depth) or end == len(digits):
                 return
-            reference, depth = node.children.get(int(digits[end], 16)), end + 1
+            reference = node.children.get(int(digits[end], 16))
+            depth = end + 1
 
     def _ascend(self, path: list[tuple[PartialNode, int]], reference: Reference | None) -> None:
         """Put `reference` at the end of `path`."""

@@ -183,7 +183,8 @@ def follow(
     Returns as `step`, but never `CHILD` or `INLINE`. `node_of(hash, key, depth)` must return the
     node of a hash, which starts at nibble `depth` of `key`. Raises `BadNode`.
     """
-    node, depth = node_of(root, key, 0), 0
+    node = node_of(root, key, 0)
+    depth = 0
     while True:
         kind, payload, depth = step(node, key, depth)
         if kind == CHILD:

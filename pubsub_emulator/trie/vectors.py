@@ -101,7 +101,8 @@ def _check_compact(root: Hash, nodes: list[bytes], compact: list[str]) -> None:
 
 def check_omitted_proof(vector: Document) -> None:
     """Check that a proof without the read values holds for them and not for other values."""
-    nodes, root = _all(vector["proof"]), unhex(vector["root"])
+    nodes = _all(vector["proof"])
+    root = unhex(vector["root"])
     if vector.get("entries") is not None:
         same(
             "the root",
@@ -138,7 +139,8 @@ def check_children(vector: Document) -> None:
     same("the keys of the top trie", sorted(tops), sorted({*_all(vector["read_top_keys"])}))
     top.prove(_all(vector["read_top_keys"]), into)
     for read in vector["read_child_keys"]:
-        storage_key, keys = unhex(read["storage_key"]), _all(read["keys"])
+        storage_key = unhex(read["storage_key"])
+        keys = _all(read["keys"])
         top.prove([child_root_key(storage_key)], into)
         if children.get(storage_key):
             children[storage_key].prove(keys, into)
@@ -220,7 +222,9 @@ def check_foreign(vector: Document) -> None:
     """
     if "oracle" not in vector:
         return
-    root, nodes, oracle = Hash(unhex(vector["root"])), _all(vector["nodes"]), vector["oracle"]
+    root = Hash(unhex(vector["root"]))
+    nodes = _all(vector["nodes"])
+    oracle = vector["oracle"]
     same(
         "whether the root is there",
         root in {blake2_256(node) for node in nodes},

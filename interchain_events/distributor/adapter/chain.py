@@ -49,7 +49,8 @@ class DomeChain:
         `now` is the block's time in ms.
         """
         # A fork, so that the chain does not change if building the block fails.
-        storage, head = Storage(self._state.fork()), self.header
+        storage = Storage(self._state.fork())
+        head = self.header
         NOW.put(storage, now)
         extrinsic = Extrinsic(
             Signed(author), Call(PALLET.name, "emit_new_event", tuple(publication))

@@ -193,7 +193,8 @@ def in_order(notices: Iterable[Notice]) -> Iterator[list[Notice]]:
     for notice in notices:
         if len(group) == AT_ONCE or notice.event.order in entities:
             yield group
-            group, entities = [], set()
+            group = []
+            entities = set()
         group.append(notice)
         entities.add(notice.event.order)
     if group:

@@ -31,7 +31,8 @@ def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
         turn.note("too-old", network, notice.id)
         return
     mark_seen(turn, network, notice.id)
-    digest, lane = notice.event.digest(), int(history)
+    digest = notice.event.digest()
+    lane = int(history)
     stored = known(turn, notice.id, digest)
     kept = rows.Stored(list(notice.event), digest) if stored is None else stored
     conflicts, first = kept.digest != digest, not kept.seen
@@ -97,7 +98,8 @@ def mark_seen(turn: Turn, network: str, event_id: str) -> None:
     The log overrides everything that was stored before: a dead letter, or an acceptance that was
     not confirmed yet.
     """
-    target, published = rows.on_network(network), rows.published(network)
+    target = rows.on_network(network)
+    published = rows.published(network)
     if not turn.tx.has(published, event_id):
         commit(turn.tx, published, event_id)
         jobs.unbury(turn, target, event_id)

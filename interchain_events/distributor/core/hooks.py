@@ -156,7 +156,8 @@ def subscribe(turn: messages.Turn, request: messages.Subscribe) -> None:
         turn.emit(messages.Reply(value=known, new=False))
         return
     name = request.fresh
-    types, metadata = list(request.types), list(request.metadata)
+    types = list(request.types)
+    metadata = list(request.metadata)
     index = [*rows.get_index(turn.tx), (name, types, metadata, turn.now)]
     if len(index) > turn.rules.most_subscriptions:
         most = f"{turn.rules.most_subscriptions:,} subscriptions"
@@ -224,7 +225,8 @@ def posted(turn: messages.Turn, message: messages.Posted) -> None:
     else is repeated after a growing wait, until the job has failed too often and becomes a dead
     letter.
     """
-    target, done = rows.to_subscription(message.subscription), rows.notified(message.subscription)
+    target = rows.to_subscription(message.subscription)
+    done = rows.notified(message.subscription)
     if turn.tx.has(done, message.id):
         return
     if message.status is not None and 200 <= message.status < 300:

@@ -58,7 +58,8 @@ def finish(turn: Turn, target: str, event_id: str) -> None:
 
     Does nothing if there is no such job.
     """
-    tx, job = turn.tx, rows.get_job(turn.tx, target, event_id)
+    tx = turn.tx
+    job = rows.get_job(turn.tx, target, event_id)
     if job is None:
         return
     tx.delete(rows.JOBS, f"{target}|{event_id}")

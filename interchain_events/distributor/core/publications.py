@@ -53,7 +53,8 @@ def answered(turn: Turn, message: Answered) -> None:
     An acceptance is a fact, so it counts whichever process made the call. A refusal or an unclear
     answer counts only if this process still has the claim: otherwise another one has called since.
     """
-    target, published = rows.on_network(message.network), rows.published(message.network)
+    target = rows.on_network(message.network)
+    published = rows.published(message.network)
     if isinstance(message.answer, Yes):
         _committed(turn, message.network, message.id, message.answer.time)
     elif not turn.tx.has(published, message.id) and jobs.owned(turn, published, message.id):
@@ -88,7 +89,8 @@ def _committed(turn: Turn, network: str, event_id: str, time: int) -> None:
     stored = rows.get_event(turn.tx, event_id)
     if stored is None:
         return
-    target, published = rows.on_network(network), rows.published(network)
+    target = rows.on_network(network)
+    published = rows.published(network)
     if not turn.tx.has(published, event_id):
         commit(turn.tx, published, event_id)
         job = rows.get_job(turn.tx, target, event_id)

@@ -240,7 +240,8 @@ def _paged_by_time(turn: Turn, network: str, cursor: Cursor, page: Page) -> None
                 continue
             arrive(turn, network, fresh[number], history=history)
         if not waits:
-            last, newest = max(cursor.last, number), max(cursor.newest, fresh[number].time)
+            last = max(cursor.last, number)
+            newest = max(cursor.newest, fresh[number].time)
             cursor = cursor._replace(last=last, verified=last, newest=newest)
     cursor = cursor._replace(short=(cursor.short or turn.now) if cursor.parked else 0)
     if page.complete:
@@ -331,7 +332,8 @@ class _Numbered:
         `highest` is the last number that the page has confirmed or added. A complete page that ends
         before the last known number means that the log is too short.
         """
-        turn, cursor = self.turn, self.cursor._replace(reading=0)
+        turn = self.turn
+        cursor = self.cursor._replace(reading=0)
         if not self.page.complete:
             short = 0 if highest >= cursor.last else cursor.short
             read(turn, self.network, _unpark(turn, self.network, cursor._replace(short=short)))
@@ -346,7 +348,8 @@ class _Numbered:
         The adapter may only lag behind, so a log counts as rewound only if it stays short for
         `Rules.patience`.
         """
-        turn, since = self.turn, cursor.short or self.turn.now
+        turn = self.turn
+        since = cursor.short or self.turn.now
         if turn.now - since < turn.rules.patience:
             put_cursor(
                 turn.tx,

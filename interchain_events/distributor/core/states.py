@@ -50,7 +50,8 @@ def _state(tx: Transaction, network: str, event_id: str) -> NetworkState:
     A job is held if its network's log has not been read to its end, as nothing is published before
     (ID-36).
     """
-    target, published = rows.on_network(network), rows.published(network)
+    target = rows.on_network(network)
+    published = rows.published(network)
     if tx.has(published, event_id):
         unseen = tx.get(rows.UNSEEN, f"{network}|{event_id}") is not None
         return NetworkState(network, "published" if unseen else "seen")

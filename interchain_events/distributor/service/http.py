@@ -235,7 +235,8 @@ class DistributorHttp(Interface):
         The key is checked before the body is read, so that others cannot occupy the distributor
         with bodies.
         """
-        network, key = _named(request, "network"), _named(request, "key")
+        network = _named(request, "network")
+        key = _named(request, "key")
         subscription = (
             _named(request, "subscription") if "subscription" in request.match_info else None
         )
@@ -326,7 +327,8 @@ class DistributorHttp(Interface):
         If all events are asked for, one page is enough. For the newest event of each entity, all
         pages are needed.
         """
-        adapter, found = self._engine.adapters[name], list[Notice]()
+        adapter = self._engine.adapters[name]
+        found = list[Notice]()
         size = 0
         for _ in range(MOST_PAGES):
             part = await adapter.query(query._replace(after=after))

@@ -118,7 +118,8 @@ class PublicAdapter(HttpAdapter):
         """
         if self._reading.locked():
             return None
-        start, end = max(since, EARLIEST), int(time.time()) + AROUND
+        start = max(since, EARLIEST)
+        end = int(time.time()) + AROUND
         until = start + self._window
         complete = until >= end - DAY
         found = await self._between(start, end if complete else until, after)
@@ -130,10 +131,8 @@ class PublicAdapter(HttpAdapter):
 
     async def query(self, query: Query) -> list[Notice] | None:
         """Return events for a client, read window by window."""
-        start, end = (
-            max(query.start // 1000, EARLIEST),
-            min(query.end // 1000, int(time.time()) + AROUND),
-        )
+        start = max(query.start // 1000, EARLIEST)
+        end = min(query.end // 1000, int(time.time()) + AROUND)
         found: dict[int, Notice] = {}
         while start <= end:
             until = min(start + self._window, end)

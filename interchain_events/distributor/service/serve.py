@@ -141,7 +141,8 @@ async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
         engine = Engine(rules, open_store(config.store), adapters, poster, settings)
         await engine.start()
         stack.push_async_callback(engine.stop)
-        most, names = config.most_requests, config.names()
+        most = config.most_requests
+        names = config.names()
         http = DistributorHttp(
             engine,
             access,

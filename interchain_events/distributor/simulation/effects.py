@@ -83,7 +83,8 @@ class Hands(Scenery, ABC):
         def answer(what: messages.Answer, delay: int) -> None:
             # The caller stops waiting at its timeout, whatever happens later.
             if delay > self.rules.call_timeout:
-                what, delay = messages.Unknown("timeout"), self.rules.call_timeout
+                what = messages.Unknown("timeout")
+                delay = self.rules.call_timeout
             self._answer(process, run, messages.Answered(effect.network, effect.id, what), delay)
 
         network = self.networks[effect.network]

@@ -114,7 +114,8 @@ class _Play:
 
     def _expect(self, step: files.ExpectStep, number: int) -> None:
         """Compare the counts that a step expects with those of the world."""
-        world, found = self._world, dict[str, tuple[object, object]]()
+        world = self._world
+        found = dict[str, tuple[object, object]]()
         if step.event is not None:
             event_id = event_of(step.event)[0]
             for name, count in step.on.items():

@@ -37,7 +37,8 @@ def event_of(
     name = f"0x{number:064x}"
     location = f"https://node.example/entities/urn:ngsi-ld:{kind.lower()}:{entity}?hl={name}"
     # One hash is in upper case, because hashes must be compared without regard to case.
-    entity_hash, previous = f"0x{entity:064x}", f"0x{number:064X}".replace("X", "x")
+    entity_hash = f"0x{entity:064x}"
+    previous = f"0x{number:064X}".replace("X", "x")
     return name, Event(kind, location, (environment,), entity_hash, previous, "0x" + "5c" * 32)
 
 
@@ -98,7 +99,8 @@ class DistributorStory:
         if others.randrange(4) == 0:
             public = networks[others.choice(names)]
             public.legacy, public.unique = True, False
-        delay, page = self.random.choice((0, 0, 0, 15_000)), self.random.choice((2, 3, 200))
+        delay = self.random.choice((0, 0, 0, 15_000))
+        page = self.random.choice((2, 3, 200))
         rules = Rules((), "", replication_delay=delay, page=page)
         world = World(self.seed, networks, self.random.choice((1, 1, 2, 3)), rules=rules)
         world.down_for = self.random.choice((200, 3_000, 40_000))
@@ -108,10 +110,8 @@ class DistributorStory:
         """Return a new event of a random entity."""
         self._number += 1
         chosen = self.random.randrange(ENTITIES)
-        environment, kind = (
-            self.random.choice(("sbx", "prd")),
-            self.random.choice(("ProductOffering", "Catalog")),
-        )
+        environment = self.random.choice(("sbx", "prd"))
+        kind = self.random.choice(("ProductOffering", "Catalog"))
         name, event = event_of(self._number, chosen, environment=environment, kind=kind)
         self.originals.setdefault(name, []).append(event)
         return name, event
@@ -158,7 +158,8 @@ class DistributorStory:
 
     def _something(self) -> None:
         """Let one random thing happen."""
-        world, name = self.world, self.random.choice(sorted(self.world.networks))
+        world = self.world
+        name = self.random.choice(sorted(self.world.networks))
         network = world.networks[name]
         kind = self.random.randrange(20)
         if kind < 7:

@@ -384,7 +384,8 @@ class World(Hands):
         Only requests for which something was written are looked at. With `late`, all are, because
         the time of one may be over.
         """
-        touched, self.watch.touched = self.watch.touched, set()
+        touched = self.watch.touched
+        self.watch.touched = set()
         everything = late or bool(touched.intersection(self.networks))
         for request in self.requests:
             if not everything and request.event_id not in touched:
@@ -443,7 +444,8 @@ class World(Hands):
 
     def heal(self) -> None:
         """End all faults, and start all processes."""
-        self.faults, self.store_up = Faults(), True
+        self.faults = Faults()
+        self.store_up = True
         for network in self.networks.values():
             network.up, network.lies, network.mute, network.refuses, network.delay = (
                 True,

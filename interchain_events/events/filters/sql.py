@@ -114,7 +114,8 @@ def _joined(clauses: Sequence[Clause], word: str, empty: Clause) -> Clause:
     if len(clauses) == 1:
         return clauses[0]
     half = len(clauses) // 2
-    left, right = _joined(clauses[:half], word, empty), _joined(clauses[half:], word, empty)
+    left = _joined(clauses[:half], word, empty)
+    right = _joined(clauses[half:], word, empty)
     return Clause(f"({left.sql} {word} {right.sql})", left.params + right.params)
 
 
@@ -204,7 +205,8 @@ class _SqliteField:
         equal = self._digits("=", digits)
         if op == "=":
             return equal
-        longer, shorter = self._length(">", digits), self._length("<", digits)
+        longer = self._length(">", digits)
+        shorter = self._length("<", digits)
         as_long = self._length("=", digits)
         is_negative = Clause("(substr(body -> ?, 1, 1) = '-')", (self._path,))
         is_positive = Clause("(substr(body -> ?, 1, 1) <> '-')", (self._path,))

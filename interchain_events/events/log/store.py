@@ -174,7 +174,8 @@ def copy_all(store: Store, blocks: Iterable[Block]) -> int:
 
     Returns the number of those that were new.
     """
-    waiting, count = iter(blocks), 0
+    waiting = iter(blocks)
+    count = 0
     while batch := list(islice(waiting, BATCH)):
         count += put(store, batch)
     return count

@@ -125,7 +125,8 @@ def export_log(store: LogReader, folder: Path) -> int:
 
     Returns the number of events.
     """
-    rows, count = _all_rows(store), 0
+    rows = _all_rows(store)
+    count = 0
     while part := list(islice(rows, 50_000)):
         append_part(folder, EVENT_LOG, [_log_row(store.network, row) for row in part])
         count += len(part)

@@ -51,10 +51,8 @@ class _Front:
         try:
             async with self._service.stream(request.token, client, _after(request)) as messages:
                 async for message in messages:
-                    events, cursor = (
-                        map(encode_event, message.rows),
-                        self._service.text(message.cursor),
-                    )
+                    events = map(encode_event, message.rows)
+                    cursor = self._service.text(message.cursor)
                     yield pb.EventsMessage(events=events, cursor=cursor)
         except CursorAbandoned as error:
             where = self._service.text(Cursor(error.epoch, error.common))

@@ -109,7 +109,8 @@ class _Front:
             or body.keys() - {"filters", "after", "batches"}
         ):
             raise BadFilter("the body is a JSON object with filters, and maybe after and batches")
-        after, batches = body.get("after"), body.get("batches", False)
+        after = body.get("after")
+        batches = body.get("batches", False)
         if not isinstance(after, (str, type(None))) or not isinstance(batches, bool):
             raise BadFilter("after is a cursor, batches is true or false")
         filters = filters_from_json(body["filters"])

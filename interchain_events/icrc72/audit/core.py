@@ -142,7 +142,9 @@ class Audit(Record):
 
     def _notification(self, call: Happening, note: EventNotification) -> None:
         """Judge a notification that was executed: sender, repetition, order and entitlement."""
-        sender, receiver, what = call.sender, call.receiver, f"event {shown(note.eventId)}"
+        sender = call.sender
+        receiver = call.receiver
+        what = f"event {shown(note.eventId)}"
         spot = (sender, receiver, note.notificationId)
         if is_system(note.namespace):
             self._system(call, note)

@@ -403,7 +403,8 @@ def grown(before: Pairs | None, after: Pairs | None, sender: Principal) -> bool:
 
     The sender must be the last broadcaster that the headers name.
     """
-    old, new = before or (), after or ()
+    old = before or ()
+    new = after or ()
     rest = new[len(old) :]
     places = [ORDER.get(name, -1) for name, _ in rest]
     said = read(rest)

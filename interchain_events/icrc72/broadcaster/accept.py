@@ -336,7 +336,9 @@ class Acceptance(s.Part):
                 self.delivery.miss(ctx, who, queue, key, event.eventId, match[1])
                 continue
             note = self._note(it, number, match, (place, len(found)))
-            note.chain, note.prev, note.trusted = key, queue.prev.get(key), view.trusted
+            note.chain = key
+            note.prev = queue.prev.get(key)
+            note.trusted = view.trusted
             queue.prev[key] = event.eventId
             self.delivery.add(ctx, who, note)
             self.delivery.count("notifications")
@@ -394,7 +396,8 @@ class Acceptance(s.Part):
         A canister may be both for different replays. For a replay that was removed recently, the
         error tells the sender that it was canceled.
         """
-        delivered, forwarded = self.state.delivered.get(replay), self.state.forwarded.get(replay)
+        delivered = self.state.delivered.get(replay)
+        forwarded = self.state.forwarded.get(replay)
         if delivered is not None and self._may_deliver(it, delivered):
             return self._take(
                 replace(it, direct=delivered.hands == it.ctx.me), replay, delivered, full

@@ -376,7 +376,8 @@ class Pulling(s.Part):
         def got(infos: tuple[m.PublicationInfo, ...]) -> None:
             for each in infos:
                 if each.namespace == namespace:
-                    config, number = read_publication(each.config), each.publicationId
+                    config = read_publication(each.config)
+                    number = each.publicationId
                     view = s.PublicationView(
                         number, config.mode, config.partitions, config.priorities, config.trusted
                     )

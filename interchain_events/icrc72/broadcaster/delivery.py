@@ -114,7 +114,8 @@ class Delivery(Part):
     def _system(self, ctx: Context, namespace: str, identifier: int, data: Value) -> Note:
         """Make a notification of a system event. It is sent in order with events from the store."""
         self.state.last_event += 1
-        number, order = self.role.next_notification(), (self.state.last_event, 0, 0)
+        number = self.role.next_notification()
+        order = (self.state.last_event, 0, 0)
         size = type_codec("broadcaster", VALUE).size(data)
         return Note(number, order, namespace, identifier, ctx.time, 0, size, data=data)
 
@@ -346,7 +347,8 @@ class Delivery(Part):
     def _notification(self, note: Note) -> EventNotification:
         """Return a notification in the form in which it is sent, with its headers (IC-22)."""
         if note.data is not None:
-            name, source = note.namespace, note.source or self.role.me
+            name = note.namespace
+            source = note.source or self.role.me
             return EventNotification(
                 note.id, note.event_id, None, note.made, name, note.data, None, source, None
             )

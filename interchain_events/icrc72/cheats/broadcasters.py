@@ -136,7 +136,8 @@ def _forge(stage: Stage) -> None:
 
 def _as(stage: Stage, who: Principal, to: Principal, method: Method[A, R], value: A) -> None:
     """Let a canister that is not an actor make a call, by patching its `update`."""
-    canister, raw = stage.network.canister(who), method.argument(value)
+    canister = stage.network.canister(who)
+    raw = method.argument(value)
     honest = canister.update
 
     def update(ctx: Context, called: str, arg: bytes) -> None:

@@ -72,7 +72,8 @@ def _fakes(role: str) -> Deed:
     def deed(stage: Stage) -> None:
         target, name = stage.far, NAMESPACE
         if role == "broadcaster":
-            target, name = stage.exit, system_namespace("broadcaster", stage.exit)
+            target = stage.exit
+            name = system_namespace("broadcaster", stage.exit)
         note = EventNotification(1, 1, None, 1, name, map_({}), None, stage.stranger, None)
         stage.say(stage.stranger, target, methods.HANDLE, (note,))
 

@@ -181,10 +181,8 @@ def run(cheat: Cheat = HONEST, schedule: Schedule | None = None) -> list[Finding
     network.observers.append(audit)
     troupe = Troupe(system)
     teller = troupe.actor(0, {NAMESPACE: cheat.publication or {REPLAY: True}}, make=cheat.teller)
-    near, far = (
-        troupe.actor(0, None, {NAMESPACE: {}}),
-        troupe.actor(1, None, {NAMESPACE: cheat.far or {}}),
-    )
+    near = troupe.actor(0, None, {NAMESPACE: {}})
+    far = troupe.actor(1, None, {NAMESPACE: cheat.far or {}})
     stage = Stage(system, audit, teller, near, far, troupe.actor(1))
     network.step(90)
     cheat.deed(stage)

@@ -255,7 +255,8 @@ def _judge_updates(trial: Trial, who: Principal, teller: Principal) -> None:
     """Judge that whoever has registered something may change it, and that this takes effect."""
     owner, subscriber = (Probes(trial.book, ActorLine(trial, each)) for each in (teller, who))
     # A key that the draft names, with a subscriber that is not there.
-    key, others = keys.list_key("subscribers:disallowed"), of([bytes(canister_id(0, 9))])
+    key = keys.list_key("subscribers:disallowed")
+    others = of([bytes(canister_id(0, 9))])
     change = m.PublicationUpdate(identified(_CHANGED), (key, others))
     owner.expect("IC-34 own", owner.update(methods.UPDATE_PUBLICATION, (change,)), "Ok")
     page = m.ByText(None, 100)

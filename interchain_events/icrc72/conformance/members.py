@@ -152,7 +152,8 @@ def try_subscriber(
     # A namespace that matches its first pattern.
     parts = patterns[0].split(".")
     name = ".".join("any" if part == "**" else part.replace("*", "any") for part in parts)
-    teller, stranger = trial.actor(0, {name: {keys.REPLAY: True}}), trial.actor(1)
+    teller = trial.actor(0, {name: {keys.REPLAY: True}})
+    stranger = trial.actor(1)
     network.step(120)
     trial.tell(teller, name, range(20))
     network.step(60)
@@ -364,7 +365,8 @@ def try_publisher(
         trial.judge_messages()
         trial.judge_traps()
         return trial
-    listener, stranger = trial.actor(1, None, {name: {} for name in names}), trial.actor(1)
+    listener = trial.actor(1, None, {name: {} for name in names})
+    stranger = trial.actor(1)
     network.step(150)
     for number in range(12):
         candidate.publish(network, trial.who, number)
@@ -479,7 +481,8 @@ def _judge_ids(trial: Trial, live: Sent) -> None:
             )
     last: dict[str, int] = {}
     for (name, number), each in firsts.items():
-        at_, before = rounds[name, number], last.get(name)
+        at_ = rounds[name, number]
+        before = last.get(name)
         if before is not None and number <= before:
             broken["IC-25"].append(f"round {at_}: {shown(number)} after {shown(before)}")
         if each.prevEventId not in {None, before}:
@@ -548,7 +551,8 @@ def _judge_replay(trial: Trial, name: str, due: list[int], live: Sent) -> None:
     broken: dict[str, list[str]] = {rule: [] for rule in ("RP-6 entry", "RP-7 marks", "RP-7")}
     sent = _sent(trial, replayed=True)
     for at, each in sent:
-        headers, what = read(each.headers), f"round {at.round}: event {shown(each.eventId)}"
+        headers = read(each.headers)
+        what = f"round {at.round}: event {shown(each.eventId)}"
         if at.receiver not in entries:
             broken["RP-6 entry"].append(f"{what} to {at.receiver.text}")
         if headers.replay not in ids:

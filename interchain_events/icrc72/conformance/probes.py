@@ -235,7 +235,8 @@ class Probes:
         )
         gone = m.PublicationDelete(identified(f"{prefix}.none"))
         self.expect("IC-34 unknown", self.update(methods.DELETE_PUBLICATION, (gone,)), "1")
-        first, again = self.subscribed(f"{prefix}.twice"), self.subscribed(f"{prefix}.twice")
+        first = self.subscribed(f"{prefix}.twice")
+        again = self.subscribed(f"{prefix}.twice")
         self.book.must(
             "IC-32",
             first is not None and first == again,

@@ -63,7 +63,8 @@ def visit(
     subscriber subscribes, and `with_` are the extensions that the canister claims to support.
     """
     probes = Probes(Book(role, with_), line)
-    prefix, note = f"trial.{secrets.token_hex(4)}", ""
+    prefix = f"trial.{secrets.token_hex(4)}"
+    note = ""
     if role in STATS:
         probes.stats(role)
     try:

@@ -59,13 +59,13 @@ def try_broadcaster(
     network.observers.append(audit)
     network.step(40)
     teller = trial.actor(0, {NAME: {REPLAY: True}})
-    near, far = trial.actor(0, None, {NAME: {}}), trial.actor(1, None, {NAME: {}})
-    picky, third = (
-        trial.actor(0, None, {NAME: {FILTER: "n < 5"}}),
-        trial.actor(0, None, {NAME: {SKIP: [3, 0]}}),
-    )
+    near = trial.actor(0, None, {NAME: {}})
+    far = trial.actor(1, None, {NAME: {}})
+    picky = trial.actor(0, None, {NAME: {FILTER: "n < 5"}})
+    third = trial.actor(0, None, {NAME: {SKIP: [3, 0]}})
     stranger = trial.actor(1)
-    abroad, guest = trial.actor(1, {_OTHER: {REPLAY: True}}), trial.actor(0, None, {_OTHER: {}})
+    abroad = trial.actor(1, {_OTHER: {REPLAY: True}})
+    guest = trial.actor(0, None, {_OTHER: {}})
     network.step(250)
     trial.tell(teller, NAME, range(10))
     trial.tell(abroad, _OTHER, range(10))
@@ -80,7 +80,8 @@ def try_broadcaster(
     trial.disturb(stranger, methods.PUBLISH.name, methods.CONFIRM.name)
     network.schedule = Schedule(seed)
     network.step(500)
-    every, numbers = list(range(1, 21)), [*range(10), *range(6), *range(4)]
+    every = list(range(1, 21))
+    numbers = [*range(10), *range(6), *range(4)]
     trial.book.same("IC-43", _data(trial, near), every)
     trial.book.same("IC-43 relay", _data(trial, far), every)
     trial.book.same("IC-43 relayed", _data(trial, guest), every[:10])
@@ -142,7 +143,8 @@ def try_orchestrator(
     trial.install(0)
     network.create(0, RoleCanister([Broadcaster(me, system.settings)]))
     network.step(40)
-    teller, listener = trial.actor(0, {NAME: {REPLAY: True}}), trial.actor(0, None, {NAME: {}})
+    teller = trial.actor(0, {NAME: {REPLAY: True}})
+    listener = trial.actor(0, None, {NAME: {}})
     stranger = trial.actor(0)
     network.step(200)
     trial.tell(teller, NAME, range(8))

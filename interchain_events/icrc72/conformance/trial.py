@@ -199,7 +199,8 @@ class ActorLine(Line):
 
     def call(self, method: str, arg: bytes) -> Answer:
         """Let the actor call the candidate, and return the answer from the trace."""
-        trial, before = self.trial, len(self.trial.recorder.happenings)
+        trial = self.trial
+        before = len(self.trial.recorder.happenings)
         trial.shout(self.caller, trial.who, method, arg)
         for each in reversed(trial.recorder.happenings[before:]):
             if (each.kind, each.method, each.sender, each.receiver) == (

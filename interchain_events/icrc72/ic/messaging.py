@@ -209,7 +209,8 @@ class Messaging:
         if call.ticket is not None:
             call.ticket.answer = answer._replace(data=plain(answer.data))
             return
-        caller, callee = self._hosts[call.sender], self._hosts.get(call.receiver)
+        caller = self._hosts[call.sender]
+        callee = self._hosts.get(call.receiver)
         if callee is not None:
             callee.sent += CALL_BYTES + len(answer.data)
         here = caller.subnet if callee is None else callee.subnet

@@ -116,7 +116,8 @@ class CanisterNetwork(Messaging):
         identity = canister_id(subnet, place.created)
         place.created += 1
         host = Host(identity, subnet, code, self.limits.message_bytes, lambda: self.time(subnet))
-        host.cycles, host.controllers = cycles, tuple(controllers)
+        host.cycles = cycles
+        host.controllers = tuple(controllers)
         self._hosts[identity] = host
         self._begin(host, code)
         return identity
@@ -245,7 +246,8 @@ class CanisterNetwork(Messaging):
     def uninstall(self, identity: Principal) -> None:
         """Remove code and state of a canister, and reject the calls that it has not answered."""
         host = self.host(identity)
-        open_, host.open = host.open, set()
+        open_ = host.open
+        host.open = set()
         host.code, host.status, host.due = None, c.EMPTY, None
         host.life += 1
         self._tell("uninstall", 0, MANAGEMENT, identity)
@@ -356,7 +358,8 @@ class CanisterNetwork(Messaging):
             self._respond(call, Answer(b"", c.SYS_TRANSIENT, "the request was refused"))
         else:
             self._tell("execute", call.number, call.sender, call.receiver, call.method, call.arg)
-            update, context = host.code.update, self._opened(host, call)
+            update = host.code.update
+            context = self._opened(host, call)
             self._execute(
                 host, context, call.sender, lambda ctx: update(ctx, call.method, call.arg)
             )

@@ -56,8 +56,11 @@ class Orchestrator(Core):
         everywhere: bool = False,
         valid: tuple[Principal, str] | None = None,
     ) -> None:
-        self.state, self.settings = Registry(), settings
-        self._listed, self._valid_list, self._everywhere = tuple(broadcasters), valid, everywhere
+        self.state = Registry()
+        self.settings = settings
+        self._listed = tuple(broadcasters)
+        self._valid_list = valid
+        self._everywhere = everywhere
         self._may_publish = may_publish or (lambda _caller, _namespace: True)
 
     def attach(self, role: RoleCanister) -> None:

@@ -120,7 +120,8 @@ class Escrow:
         if replay.ledger is None:
             # Cycles are deposited without a fee. If the canister has spent some, it pays what it
             # has.
-            arg, amount = type_codec("ledger", "Deposit").encode((to,)), min(amount, ctx.balance)
+            arg = type_codec("ledger", "Deposit").encode((to,))
+            amount = min(amount, ctx.balance)
             ctx.call(MANAGEMENT, "deposit_cycles", arg, deposited, cycles=amount)
             return
         self.role.ask(ctx, replay.ledger, LEDGER_FEE, None, known, kind=GUARANTEED)

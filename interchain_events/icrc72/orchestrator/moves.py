@@ -89,10 +89,8 @@ class Moves(Part):
         fact: Fact = ("pub", publication.namespace, who)
         if any(self.planner.maybe(each, fact) for each in entries):
             return
-        name, since = (
-            f"icrc72:drain:{who.text}:queued",
-            publication.emptying.setdefault(who, ctx.now),
-        )
+        name = f"icrc72:drain:{who.text}:queued"
+        since = publication.emptying.setdefault(who, ctx.now)
         brokers = [self.state.brokers[each] for each in dict.fromkeys(entries)]
         waits = [each for each in brokers if not self._is_zero(ctx, each, name, since)]
         if not waits:

@@ -103,7 +103,8 @@ class Planner:
         alive = [each for each in had if not self.state.brokers[each].dead]
         if who in publication.draining or (had and len(alive) == len(had)):
             return
-        most, chosen = publication.config.partitions, list(alive)
+        most = publication.config.partitions
+        chosen = list(alive)
         while len(chosen) < most and (broker := self.choose(subnet_of(who), chosen)) is not None:
             chosen.append(broker)
         entries: tuple[Principal, ...] = ()

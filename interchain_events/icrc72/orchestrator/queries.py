@@ -276,10 +276,8 @@ class Queries:
             value = broker.alert.adds[fact]
         made = []
         for number, text, skip, _ in cast("tuple[Wanted, ...]", value):
-            pairs, known = (
-                SubscriptionConfig((whose[0],), skip, text).pairs(),
-                self.state.subscriptions.get(number),
-            )
+            pairs = SubscriptionConfig((whose[0],), skip, text).pairs()
+            known = self.state.subscriptions.get(number)
             made.append(
                 m.SubscriptionInfo(number, names[0] if known is None else known.pattern, pairs, ())
             )
@@ -304,7 +302,8 @@ class Queries:
     def _replays(self, _caller: Principal, _time: int, page: m.ByNat) -> tuple[m.ReplayStatus, ...]:
         """Answer `icrc77_get_replays` (RP-12). Replays are filtered by themselves, without rows."""
         filter_ = page.filter or _ALL
-        slices, prefix = different(filter_.slice), "icrc77:replay:stats:"
+        slices = different(filter_.slice)
+        prefix = "icrc77:replay:stats:"
         known = self.state.replays
         found = [
             number for number, each in known.items() if all(_concerns(each, one) for one in slices)

@@ -176,10 +176,8 @@ class Replays(Part):
         replay.settled = replay.payer is None
         replay.heard = replay.since = ctx.now
         self.state.replays[replay.id] = replay
-        old, times = (
-            ctx.now - self.settings.replay_window,
-            self.state.requests.pop(replay.subscriber, ()),
-        )
+        old = ctx.now - self.settings.replay_window
+        times = self.state.requests.pop(replay.subscriber, ())
         # Removed and inserted again, so that the dict is ordered by each subscriber's last request.
         self.state.requests[replay.subscriber] = [*(at for at in times if at > old), ctx.now]
         self._start_waiting(ctx)
@@ -238,7 +236,8 @@ class Replays(Part):
 
     def _watch(self, ctx: Context, replay: Replay) -> None:
         """End a live replay if its publisher or entry fails, or poll the entry (RP-13)."""
-        settings, member = self.settings, self.state.members.get(("publisher", replay.publisher))
+        settings = self.settings
+        member = self.state.members.get(("publisher", replay.publisher))
         if replay.path is None:
             if self._served(replay):
                 # It only waits until another replay of the publication ends.
@@ -271,7 +270,8 @@ class Replays(Part):
         replay later. For a canceled replay, the publisher has some time to report how many events
         it sent.
         """
-        settings, ended = self.settings, ctx.now if replay.ended is None else replay.ended
+        settings = self.settings
+        ended = ctx.now if replay.ended is None else replay.ended
         if replay.exit_kept:
             if (
                 ctx.now - ended > settings.replay_stalled
@@ -333,13 +333,11 @@ class Replays(Part):
             accepted = (replay.accepted or 0) - _accepted_before(replay, entry)
             replay.parts.append((replay.publisher, entry, min(done, accepted)))
         replay.publisher, *rest = replay.rest
-        replay.rest, replay.path, replay.alerted, replay.done, replay.accepted = (
-            tuple(rest),
-            None,
-            None,
-            None,
-            None,
-        )
+        replay.rest = tuple(rest)
+        replay.path = None
+        replay.alerted = None
+        replay.done = None
+        replay.accepted = None
         replay.since = ctx.now
         self.planner.plan_replay(replay.id)
         self._start_waiting(ctx)

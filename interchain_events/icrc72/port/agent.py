@@ -81,7 +81,8 @@ def read_certificate(data: bytes, root_key: bytes, canister: Principal, now: int
     contain the canister. Raises `BadRequest`.
     """
     certificate = Fields(read_cbor(data, MOST_DEPTH), "the certificate")
-    subnet, key = self_authenticating(root_key), root_key
+    subnet = self_authenticating(root_key)
+    key = root_key
     if certificate.has("delegation"):
         given = certificate.map("delegation")
         subnet = given.principal("subnet_id")

@@ -89,7 +89,8 @@ class SubnetKeys:
         )
         self.node = self_authenticating(self.node_key)
         ends = canister_id(number, 0), canister_id(number, CANISTERS_OF_A_SUBNET - 1)
-        self.first, self.ranges = ends[0], cbor([list(ends)])
+        self.first = ends[0]
+        self.ranges = cbor([list(ends)])
 
     def sign(self, root: bytes) -> bytes:
         """Sign the root hash of a state with the BLS key."""

@@ -63,7 +63,8 @@ def _joined(parts: list[tuple[Form, bytes]]) -> tuple[Form, bytes]:
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2
-    (left, first), (right, second) = _joined(parts[:half]), _joined(parts[half:])
+    (left, first) = _joined(parts[:half])
+    (right, second) = _joined(parts[half:])
     return _kept(
         [1, left, right], hash_of_node("fork", first + second), shown=(left[0], right[0]) != (4, 4)
     )

@@ -85,7 +85,8 @@ class Publisher(Core):
         Calls that were under way have ended before the upgrade. Publications that only the new code
         has are registered.
         """
-        given, self.state = self.state.mine, restored(state, PublisherState)
+        given = self.state.mine
+        self.state = restored(state, PublisherState)
         renew(given, self.state.mine)
         self._asking.under_way.clear()
         if self.archiving is not None:
@@ -274,11 +275,9 @@ class Publisher(Core):
             for info in infos or ():
                 if info.namespace == mine.namespace:
                     config = read_publication(info.config)
-                    mine.creator, mine.mode, mine.partitions = (
-                        config.creator or ctx.me,
-                        config.mode,
-                        config.partitions,
-                    )
+                    mine.creator = config.creator or ctx.me
+                    mine.mode = config.mode
+                    mine.partitions = config.partitions
                     waiting, mine.waiting = mine.waiting, []
                     for made in waiting:
                         self._log(mine, ctx.me, (*made[:4], ctx.now))

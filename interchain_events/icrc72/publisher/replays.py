@@ -91,7 +91,8 @@ class Replays:
 
     def _rows(self, each: Replaying) -> list[int]:
         """Return the rows of the log that are left to replay, in the order of ids."""
-        state, end = self.publisher.state, each.end if each.last is None else each.last + 1
+        state = self.publisher.state
+        end = each.end if each.last is None else each.last + 1
         senders = (
             state.mine[each.namespace].senders.values() if each.namespace in state.mine else ()
         )
@@ -162,7 +163,8 @@ class Replays:
             if event is None or (batch and size > self.settings.batch_bytes):
                 break
             if value_hash(event.data) != logged.hash:
-                each.state, each.text = "errored", f"hash mismatch at {shown(event.eventId)}"
+                each.state = "errored"
+                each.text = f"hash mismatch at {shown(event.eventId)}"
                 break
             batch.append(self.marked(event, number, each))
         if not batch and each.state == "running" and rows:
@@ -205,10 +207,8 @@ class Replays:
         archive = self.publisher.archive
         start = self.publisher.state.log[rows[0]].event.eventId
         if (archive is None and self.pages is None) or each.last is None:
-            each.state, each.text = (
-                "errored",
-                f"event {shown(start)} is in an archive that is not known",
-            )
+            each.state = "errored"
+            each.text = f"event {shown(start)} is in an archive that is not known"
             self._report(ctx, number, each)
             return
         each.busy = True
@@ -224,7 +224,8 @@ class Replays:
             }
             each.wait = ctx.now
             if start not in each.page:
-                each.state, each.text = "errored", f"the archive lacks event {shown(start)}"
+                each.state = "errored"
+                each.text = f"the archive lacks event {shown(start)}"
 
         if self.pages is not None:
             self.pages(ctx, rows, got)

@@ -77,7 +77,8 @@ class Subscriber(Core):
         Events that wait for the handler are handed over again. Subscriptions that only the new code
         has are registered.
         """
-        given, self.state = self.state.wanted, restored(state, SubscriberState)
+        given = self.state.wanted
+        self.state = restored(state, SubscriberState)
         renew(given, self.state.wanted)
         self._asking.under_way.clear()
         self.state.called.clear()
@@ -95,7 +96,8 @@ class Subscriber(Core):
 
     def due(self, now: int) -> int | None:
         """Return the next round in which there is work to do."""
-        state, found = self.state, [self.repairs.due(now)]
+        state = self.state
+        found = [self.repairs.due(now)]
         if self.inbox.ready("subscriber") and any(
             self._asking.lacks(*each) for each in state.wanted.items()
         ):
@@ -248,7 +250,8 @@ class Subscriber(Core):
         for key, chain in self.state.chains.items():
             self._drain(chain)
             if chain.late is not None and ctx.now - chain.late[1] >= self.settings.gap_wait:
-                high, chain.late = chain.handled.above(chain.late[0]), None
+                high = chain.handled.above(chain.late[0])
+                chain.late = None
                 low = None if high is None else chain.handled.below(high)
                 if low is not None:
                     self._gap(Gap(*key[:2], low, high, low + 1))

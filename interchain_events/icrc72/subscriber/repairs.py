@@ -158,7 +158,8 @@ class Repairs:
                 state.gaps.remove(gap)
 
         item = m.ReplayRegistration(gap.namespace, (gap.start, end), gap.config)
-        cycles, role = min(self.settings.replay_cycles, ctx.balance), self.subscriber.role
+        cycles = min(self.settings.replay_cycles, ctx.balance)
+        role = self.subscriber.role
         role.ask(
             ctx, self.orchestrator, REGISTER_REPLAY, (item,), got, kind=GUARANTEED, cycles=cycles
         )

@@ -148,7 +148,8 @@ def examine(signed: m.SignedAtalaOperation) -> Examined:
     operation = signed.operation
     kind, batch_id = _UNKNOWN, None
     if operation is not None and operation.operation is not None and m.is_canonical(signed):
-        kind, batch_id = _TYPES[type(operation.operation)], _named_batch(operation.operation)
+        kind = _TYPES[type(operation.operation)]
+        batch_id = _named_batch(operation.operation)
     return Examined(
         signed,
         sha256(signed.raw),
@@ -393,7 +394,8 @@ class _Judged:
             isinstance(operation, m.IssueCredentialBatch)
             and operation.credential_batch_data is not None
         ):
-            data, batch_id = operation.credential_batch_data, self._examined.batch_id or ""
+            data = operation.credential_batch_data
+            batch_id = self._examined.batch_id or ""
             if ledger.batch(batch_id) is not None:
                 raise Rejected(Reason.BATCH_EXISTS)
             ledger.batches[batch_id] = Batch(data.issuer_did, data.merkle_root, operation_hash)

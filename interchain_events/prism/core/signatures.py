@@ -44,7 +44,8 @@ def _verify_high(key: PublicKey, digest: bytes, signature: bytes) -> bool:
 
 def compressed(x: bytes, y: bytes) -> bytes | None:
     """Return the compressed point of two coordinates, `None` if they are not on the curve."""
-    short_x, short_y = x.lstrip(b"\0"), y.lstrip(b"\0")
+    short_x = x.lstrip(b"\0")
+    short_y = y.lstrip(b"\0")
     if not x or not y or len(short_x) > _COORDINATE or len(short_y) > _COORDINATE:
         return None
     key = _key(b"\4" + short_x.rjust(_COORDINATE, b"\0") + short_y.rjust(_COORDINATE, b"\0"))

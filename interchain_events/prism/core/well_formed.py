@@ -26,7 +26,8 @@ _MOST_ENDPOINT: Final = 300
 """The greatest length of a service's endpoint, in characters."""
 _HASH: Final = 32
 """The size of a hash, in bytes."""
-_MASTER, _LAST = int(m.Usage.MASTER_KEY), int(m.Usage.VDR_KEY)
+_MASTER = int(m.Usage.MASTER_KEY)
+_LAST = int(m.Usage.VDR_KEY)
 """Plain numbers, because an enumeration looks its members up at each use."""
 
 # The repetitions are possessive. The next character alone decides how a text continues, so

@@ -55,7 +55,8 @@ def reader(
         values = start.copy()
         if is_hashed:
             values[0] = raw
-        at, end = 0, len(raw)
+        at = 0
+        end = len(raw)
         while at < end:
             tag = raw[at]
             at += 1

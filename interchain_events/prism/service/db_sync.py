@@ -179,7 +179,8 @@ class DbSyncChain(AnchoringChain):
             end = _hash_at(session, last)
         if end is None:
             raise UnknownBlock(f"{self._opened().place}: there is no block {last} now")
-        made, parent = list[Block](), log.head().hash or bytes(32)
+        made = list[Block]()
+        parent = log.head().hash or bytes(32)
         for (number, block_hash, time), listed in events.items():
             made.append(
                 assemble(
@@ -205,7 +206,9 @@ class DbSyncChain(AnchoringChain):
         The blocks after it are taken back. Raises `AnotherChain` if there is no such block.
         """
         log.bind(session.run("SELECT hash FROM block ORDER BY id LIMIT 1")[0][0])
-        head, after, begins = log.head(), log.head().seq, 0
+        head = log.head()
+        after = log.head().seq
+        begins = 0
         while after > 0:
             after = max(0, after - _PAGE)
             for begins in sorted({row.anchor for row in log.read(after, _PAGE).rows}, reverse=True):

@@ -188,7 +188,8 @@ class PrismNode:
 
     def _is_to_anchor(self, object_id: bytes, content: bytes) -> bool:
         """Return whether an object must be submitted now."""
-        at, branch = self._anchored.get(object_id), self._service.branch
+        at = self._anchored.get(object_id)
+        branch = self._service.branch
         if at is None:
             return True
         operations = (sha256(signed.raw) for signed in read_object(content) or ())

@@ -174,7 +174,8 @@ class PrismService:
 
         The limit exists because each operation costs the node's account a fee.
         """
-        most, now = self.limits.schedules_per_minute, asyncio.get_running_loop().time()
+        most = self.limits.schedules_per_minute
+        now = asyncio.get_running_loop().time()
         for each in [name for name, times in self._schedules.items() if times[-1] <= now - _MINUTE]:
             del self._schedules[each]
         times = [each for each in self._schedules.get(client, ()) if each > now - _MINUTE]
@@ -193,12 +194,10 @@ class PrismService:
 
         Raises `UnknownOperation` and `Ended`.
         """
-        name, how, last, recorder = (
-            secrets.token_hex(8),
-            "disconnected",
-            None,
-            self._status_recorder,
-        )
+        name = secrets.token_hex(8)
+        how = "disconnected"
+        last = None
+        recorder = self._status_recorder
         with self.events.held(client) as mine:
             self._status_streams[mine] = operation_id
             self._told.setdefault(operation_id, None)

@@ -80,7 +80,8 @@ class Scheduled:
         best block. Raises `BadRequest` and `AlreadyThere`.
         """
         ids, content = check_operations(signed)
-        object_id, token = sha256(content), secrets.token_urlsafe(_TOKEN_BYTES)
+        object_id = sha256(content)
+        token = secrets.token_urlsafe(_TOKEN_BYTES)
         with self._database.transaction(write=True) as session:
             # Locks the tables against the processor.
             position(session, lock=self._database.dialect)
@@ -186,7 +187,8 @@ class Scheduled:
                 (operation_id,),
             )
         by_status: dict[str, Sequence[Any]] = {row[0]: row for row in rows}
-        applied, rejected = by_status.get(Status.APPLIED), by_status.get(Status.REJECTED)
+        applied = by_status.get(Status.APPLIED)
+        rejected = by_status.get(Status.REJECTED)
         return Known(
             None if applied is None else _place(applied),
             None if rejected is None else (_place(rejected), Reason[rejected[1]]),

@@ -98,7 +98,8 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
         # Rules that do not check omissions accept the proof, so the block follows the proof's own
         # walk.
         if not complete and not found:
-            received, calls = by_hash(inherent.proof), situation.calls_in(inherent.messages)
+            received = by_hash(inherent.proof)
+            calls = situation.calls_in(inherent.messages)
             budget = situation.spec.budget(weight)
             walked = plan(
                 situation.view,
@@ -155,7 +156,8 @@ def set_verdicts(
 
 def _bad_seal(situation: Situation, candidate: Candidate) -> bool:
     header = candidate.header
-    slot, signature = header.aura_slot(), header.aura_seal()
+    slot = header.aura_slot()
+    signature = header.aura_seal()
     if slot is None or signature is None:
         return True
     before = situation.parent.header.aura_slot()

@@ -28,7 +28,8 @@ def any_mutation(situation: Situation, draws: Draws) -> Proposal:
     nodes = situation.canonical
     steps: list[Step] = []
     for _ in range(draws.choice((1, 1, 1, 2, 3, 4))):
-        kind, node = draws.below(7), draws.choice(nodes)
+        kind = draws.below(7)
+        node = draws.choice(nodes)
         if kind == 0:
             steps.append(Drop(blake2_256(node)))
         elif kind == 1:
@@ -91,7 +92,8 @@ def _material(situation: Situation, draws: Draws) -> bytes:
 
 
 def _altered(node: bytes, draws: Draws) -> bytes:
-    kind, at = draws.below(5), draws.below(len(node))
+    kind = draws.below(5)
+    at = draws.below(len(node))
     if kind == 0:
         return node[:at]
     if kind == 1:

@@ -86,7 +86,8 @@ def as_if_changed(situation: Situation, draws: Draws) -> Proposal:
     ]
     if not settled:
         return None
-    para, roots = draws.choice(settled), items.PROCESSED_ROOTS.get(situation.storage)
+    para = draws.choice(settled)
+    roots = items.PROCESSED_ROOTS.get(situation.storage)
 
     def lie(storage: Storage) -> None:
         items.PROCESSED_ROOTS.put(
@@ -264,7 +265,8 @@ def poison_cache(situation: Situation, draws: Draws) -> Proposal:
     """Use a publisher's paths of a state that no relay block has, under its genuine root."""
     if situation.foreign is None:
         return None
-    genuine, forged = situation.proof.nodes, situation.proof_of(situation.foreign).nodes
+    genuine = situation.proof.nodes
+    forged = situation.proof_of(situation.foreign).nodes
     strange = [node for node_hash, node in forged.items() if node_hash not in genuine]
     if not strange:
         return None

@@ -136,7 +136,8 @@ class Situation:
         """The honest block, sealed."""
         inherent = self.inherent(self.relay, self.walked, self.messages)
         seed = turn_of(self.slot, self.seeds)
-        storage, body = Storage(self.parent.state.fork()), OfferedBody(self.extrinsics)
+        storage = Storage(self.parent.state.fork())
+        body = OfferedBody(self.extrinsics)
         return build(
             storage,
             self.spec,

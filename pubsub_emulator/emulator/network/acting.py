@@ -33,7 +33,8 @@ def newest_runtime(network: Network, para: int) -> RuntimeSpec:
     Raises `UnknownParachain`.
     """
     chain = network.parachain(para)
-    current, ordered = chain.spec(), network.ordered.get(chain.para)
+    current = chain.spec()
+    ordered = network.ordered.get(chain.para)
     return (
         ordered if ordered is not None and ordered.spec_version > current.spec_version else current
     )
@@ -149,7 +150,8 @@ def _resubscribe(network: Network, action: actions.AddKeys | actions.DropKeys) -
 
     Removing without keys removes all keys of the publisher.
     """
-    chain, publisher = network.parachain(action.para), ParaId(action.publisher)
+    chain = network.parachain(action.para)
+    publisher = ParaId(action.publisher)
     if chain.pace.on_demand:
         refuse(f"{chain.para} is a publisher only and cannot subscribe")
     current = newest_runtime(network, chain.para)
@@ -169,7 +171,8 @@ def _resubscribe(network: Network, action: actions.AddKeys | actions.DropKeys) -
 
 def _upgrade(network: Network, action: actions.Upgrade) -> int:
     """Send a parachain a whole new runtime and return its spec version."""
-    spec, current = decode_spec(action.code), newest_runtime(network, ParaId(action.para))
+    spec = decode_spec(action.code)
+    current = newest_runtime(network, ParaId(action.para))
     if (spec.para_id, spec.accounts) != (current.para_id, current.accounts):
         refuse(
             f"a runtime of {current.para_id} keeps that id, and its chain's accounts or their"

@@ -369,7 +369,8 @@ class Network:
         self._observers.append(observer)
         for kept in self.relay.blocks if past else ():
             number = RelayBlockNumber(kept.header.number)
-            root, slot = kept.header.state_root, self._schedule.newest_slot(number)
+            root = kept.header.state_root
+            slot = self._schedule.newest_slot(number)
             observer.relay_block(RelayRecord(number, kept.header.hash(), root, slot))
         for para, chain in self.parachains.items():
             following = ParaBlockNumber(chain.header.number + 1)
@@ -429,7 +430,8 @@ class Network:
 
     def _step(self) -> Step:
         """Make one step, or restore the network if it fails."""
-        before, turns = self.snapshot(), self._turns
+        before = self.snapshot()
+        turns = self._turns
         try:
             now, block = self._advance()
         except BaseException:

@@ -325,11 +325,13 @@ class Round:
                 chain.send_upward(sent.message)
             else:
                 chain.publishes.append(encoded(Publish(sent.key, sent.value, sent.ttl)))
-        before, chain.known_subscriptions = chain.known_subscriptions, chain.spec().subscriptions
+        before = chain.known_subscriptions
+        chain.known_subscriptions = chain.spec().subscriptions
         if before != chain.known_subscriptions:
             self.changes.append(subscriptions(chain))
         upward, horizontal = self._outbound(chain) if first else ((), ())
-        parent, taken = inherent.relay_parent_number, len(inherent.messages.downward)
+        parent = inherent.relay_parent_number
+        taken = len(inherent.messages.downward)
         commitments = CandidateCommitments(
             upward, horizontal, candidate.header.encode(), taken, outcome.hrmp_watermark
         )
@@ -342,7 +344,8 @@ class Round:
 
         The others wait for the next block (PS-23).
         """
-        storage, runtime = self._relay.storage(), self._relay.runtime
+        storage = self._relay.storage()
+        runtime = self._relay.runtime
         if runtime.paras.is_offboarding(storage, chain.para):
             return (), ()
         chain.pack()

@@ -180,7 +180,8 @@ def _publications(
     filled = _filled(group, block)
     first = range(filled, min(filled + group.fill_per_block, group.keys))
     updated = stream.places(filled, stream.share(filled, group.update_rate))
-    sizes, lifetimes = group.sizes(), group.ttls()
+    sizes = group.sizes()
+    lifetimes = group.ttls()
     return [
         (
             published_key(para, index),

@@ -243,7 +243,9 @@ def _fault(document: object, details: ErrorDetails, root: type[Model]) -> tuple[
             options = (tagged,)
             continue
         elif (named := _inner(kind, (dict,), 1)) is not None and part in value:
-            value, key, kind = value[part], _inner(kind, (dict,), 0), named
+            value = value[part]
+            key = _inner(kind, (dict,), 0)
+            kind = named
         elif part in value or any(part in _written(each) for each in options):
             model = next(
                 (each for each in options if part in _written(each)),

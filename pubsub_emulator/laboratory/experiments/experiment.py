@@ -310,11 +310,9 @@ class _World:
         With a version, the relay block changes some entries.
         """
         self.number += 1
-        number, storage, size = (
-            RelayBlockNumber(self.number),
-            Storage(self.relay),
-            self.workload.message_bytes,
-        )
+        number = RelayBlockNumber(self.number)
+        storage = Storage(self.relay)
+        size = self.workload.message_bytes
         if version is not None:
             self._update(storage, version)
         messages = (message_chains.InboundDownwardMessage(number, bytes(size)),) if size else ()
@@ -324,7 +322,8 @@ class _World:
             )
             storage.put(dmq_mqc_head(SUBSCRIBER), self.dmq_head)
         storage.commit()
-        relay, slot = RelayBlock(number, self.relay.fork()), Slot(self.head.header.number + 1)
+        relay = RelayBlock(number, self.relay.fork())
+        slot = Slot(self.head.header.number + 1)
         made = author(self.head, relay, message_chains.InboundMessages(messages), slot, self.seed)
         self.head = self.head.followed(made.candidate.header, made.outcome.state)
         for delivery in made.outcome.deliveries:

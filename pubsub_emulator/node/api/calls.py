@@ -174,7 +174,8 @@ def _dry_run_call(at: At, reader: Reader) -> bytes:
     """
     runtime = at.runtime
     arguments = CallReader(reader.data, runtime.calls, reader.pos)
-    origin, call = origin_caller.read(arguments), runtime.calls.read(arguments)
+    origin = origin_caller.read(arguments)
+    call = runtime.calls.read(arguments)
     version = arguments.uint(4)
     reader.pos = arguments.pos
     if version != XCM_VERSION:

@@ -176,7 +176,8 @@ class _WatchedBody:
         """
         note_inherent(storage)
         self.phases.end(0, storage.written())
-        signing, room = parachain_accounts(spec).signing, ParachainRoom()
+        signing = parachain_accounts(spec).signing
+        room = ParachainRoom()
         outcomes = []
         for index, raw in enumerate(self.extrinsics, 1):
             outcomes.append(apply_signed(signing, storage, index, raw, room))

@@ -100,11 +100,9 @@ def scenario_document(live: LiveNetwork, moment: Moment) -> tuple[dict[str, obje
     The remarks are lines of text: the expected relay block, and settings that a scenario has no
     field for. Raises `NoSession`.
     """
-    session, own, first = (
-        session_document(live, moment),
-        live.simulation.scenario,
-        live.network.relay.first,
-    )
+    session = session_document(live, moment)
+    own = live.simulation.scenario
+    first = live.network.relay.first
     acts = (
         ScenarioActs(
             at_block=RelayBlockNumber(each.after + 1 - first),

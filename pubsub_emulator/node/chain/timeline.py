@@ -278,7 +278,8 @@ class Timeline:
 
     def _views(self, since: Mapping[Chain, int]) -> Mapping[Chain, ChainView]:
         """Return the views of all chains at the newest moment. `since` is a field of each view."""
-        best, final = self.newest.heads, self._final().heads
+        best = self.newest.heads
+        final = self._final().heads
         return {
             chain: ChainView(
                 chain, genesis, best[chain], final[chain], since[chain], self._heights[chain]

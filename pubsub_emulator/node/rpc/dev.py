@@ -162,7 +162,8 @@ def submit_all(call: Call, transactions: tuple[bytes, ...]) -> None:
     """
     if not transactions:
         return
-    pool, at = call.node.pools[call.chain], call.node.at(call.view.best)
+    pool = call.node.pools[call.chain]
+    at = call.node.at(call.view.best)
     # If all extrinsics are accepted by the copy, they are accepted by the pool as well.
     trial = pool.copy()
     for taken in (trial, pool):

@@ -184,7 +184,8 @@ class Dispatcher:
         """Answer one request. A notification has no answer."""
         if not isinstance(request, dict):
             return Answer(_failure("null", _INVALID))
-        name, marker = request.get("method"), request.get("id")
+        name = request.get("method")
+        marker = request.get("id")
         if "id" not in request and isinstance(name, str):
             # A notification expects no answer, and is not executed.
             return NOTHING

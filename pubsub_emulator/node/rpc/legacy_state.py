@@ -123,7 +123,8 @@ def query_storage(call: Call, keys: list[bytes], first: bytes, last: bytes | Non
 
     Raises `RpcError` 4001 if both blocks are not in order on the best chain.
     """
-    start, end = call.block(first), call.block(last)
+    start = call.block(first)
+    end = call.block(last)
     view = call.view
     if start.number > end.number or any(
         view.at_height(each.number) is not each for each in (start, end)

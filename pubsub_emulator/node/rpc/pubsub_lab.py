@@ -82,7 +82,8 @@ def column_json(call: Call, moment: Moment) -> dict[str, object]:
 
 def _candidate(call: Call, record: BlockRecord) -> dict[str, object]:
     """Return a candidate with its evidence and, if it was included, the use of its budget."""
-    out, outcome = candidate_json(call, record), record.outcome
+    out = candidate_json(call, record)
+    outcome = record.outcome
     evidence = () if record.refusal is None else record.refusal.evidence
     out["evidence"] = [[each.verdict.value, each.detail] for each in evidence]
     if outcome is not None:
@@ -167,7 +168,8 @@ async def explained(call: Call, name: bytes) -> Json:
     Returns null if the candidate or the relay block before it is not stored, or the node has no
     pages.
     """
-    record, explain = call.node.timeline.candidate(name), call.node.explain
+    record = call.node.timeline.candidate(name)
+    explain = call.node.explain
     if record is None or explain is None:
         return None
     moment = call.node.timeline.moment(record.included_at)
@@ -247,7 +249,8 @@ async def try_act(
     action are left out.
     """
     action, _ = given
-    newest, blocks = call.node.timeline.newest, count or 4
+    newest = call.node.timeline.newest
+    blocks = count or 4
 
     def work(live: LiveNetwork) -> dict[str, object]:
         without = set(_tried(live, newest, (*live.pending,), blocks))

@@ -164,7 +164,8 @@ def subscriptions(call: Call, chain: ParaId, at: bytes | None) -> Json:
                 "whenInserted": inserted,
             }
             rows.append({**shown, "ttlState": ttl_json(fresh)})
-        root, disabled = maybe_hexed(roots.get(publisher)), None if reason is None else reason.value
+        root = maybe_hexed(roots.get(publisher))
+        disabled = None if reason is None else reason.value
         found.append(
             {"publisher": publisher, "processedRoot": root, "disabled": disabled, "keys": rows}
         )
@@ -186,7 +187,8 @@ def ledger(call: Call, chain: ParaId, name: bytes | None) -> Json:
     record = None if block is None else call.node.timeline.candidate(block.hash)
     if block is None or record is None or record.outcome is None:
         return None
-    held, unpruned = record.outcome.ledger, dict(record.unpruned)
+    held = record.outcome.ledger
+    unpruned = dict(record.unpruned)
     return {
         "block": hexed(block.hash),
         "number": block.number,
@@ -236,7 +238,8 @@ _PUBLISHER: Final = (
 def candidate_json(call: Call, record: BlockRecord) -> dict[str, object]:
     """Return a judged candidate as JSON."""
     header, inherent = record.candidate.header, record.candidate.inherent
-    slot, collators = header.aura_slot(), len(call.node.network.parachain(record.chain).collators)
+    slot = header.aura_slot()
+    collators = len(call.node.network.parachain(record.chain).collators)
     return {
         "hash": hexed(record.candidate.hash()),
         "para": record.chain,

@@ -47,7 +47,8 @@ def _arrays(old: list[object], new: list[object]) -> dict[str, object] | None:
         (at for at in range(shorter - head) if delta(old[-1 - at], new[-1 - at]) is not None),
         shorter - head,
     )
-    before, after = old[head : len(old) - tail], new[head : len(new) - tail]
+    before = old[head : len(old) - tail]
+    after = new[head : len(new) - tail]
     out: dict[str, object] = {"_t": "a"}
     for at in range(head, head + max(len(before), len(after))):
         place = at - head

@@ -126,7 +126,8 @@ def _check_signature(
 ) -> None:
     now = system.block_number(storage)
     birth_number = extrinsic.extra.era.birth(now)
-    birth, genesis = system.BLOCK_HASH.get(storage, birth_number), system.BLOCK_HASH.get(storage, 0)
+    birth = system.BLOCK_HASH.get(storage, birth_number)
+    genesis = system.BLOCK_HASH.get(storage, 0)
     if birth is None or genesis is None:
         raise InvalidTransaction(
             Invalidity.ANCIENT_BIRTH_BLOCK, f"the hash of block {birth_number} is not kept"

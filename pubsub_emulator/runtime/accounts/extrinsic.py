@@ -199,7 +199,9 @@ def _read_signed(reader: CallReader, length: int) -> SignedExtrinsic:
     except ValueError:
         raise ScaleError(f"no signature scheme at offset {at}") from None
     signature = reader.take(LENGTH[scheme])
-    era, nonce, tip = Era.read(reader), reader.compact(32), reader.compact(128)
+    era = Era.read(reader)
+    nonce = reader.compact(32)
+    tip = reader.compact(128)
     at = reader.pos
     mode = reader.u8()
     if mode > 1:

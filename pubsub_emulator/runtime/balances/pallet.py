@@ -327,7 +327,8 @@ class Balances(Hooks):
         info = system.account(storage, who)
         dust = 0
         if after.free < deposit_ and not after.reserved:
-            dust, after = after.free, replace(after, free=0)
+            dust = after.free
+            after = replace(after, free=0)
         if info.providers or info.sufficients or info.consumers:
             system.ACCOUNT.insert(storage, who, replace(info, data=after))
         if did_provide and not does_provide:

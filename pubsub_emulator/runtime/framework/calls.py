@@ -98,7 +98,8 @@ class CallTable:
         Raises `ScaleError`.
         """
         start = reader.pos
-        pallet, index = reader.u8(), reader.u8()
+        pallet = reader.u8()
+        index = reader.u8()
         found = self._by_index.get((pallet, index))
         if found is None:
             raise ScaleError(f"no call {pallet}.{index} at offset {start}")

@@ -109,7 +109,8 @@ class NormalRoom:
 
     def fits(self, weight: Weight, length: int) -> bool:
         """Return whether an extrinsic of this weight and this many bytes fits."""
-        used, most = system.BLOCK_WEIGHT.get(self._storage), self._weights
+        used = system.BLOCK_WEIGHT.get(self._storage)
+        most = self._weights
         fits = (used.normal + weight).all_lte(most.normal) and (used.total() + weight).all_lte(
             most.max_block
         )
@@ -251,7 +252,8 @@ class Executive:
         for pallet in self.pallets.values():
             pallet.on_finalize(storage, number)
         system.finalize(storage)
-        parent, digest = system.PARENT_HASH.get(storage), tuple(system.DIGEST.get(storage))
+        parent = system.PARENT_HASH.get(storage)
+        digest = tuple(system.DIGEST.get(storage))
         return Header(parent, number, storage.commit(), ordered_root(extrinsics), digest)
 
     def integrity_test(self) -> None:

@@ -55,7 +55,8 @@ class _Children(MutableMapping[bytes, StateTrie]):
     def __copy__(self) -> "_Children":
         """Return the same tries, which can then be written separately."""
         out = _Children(self._base, self._source)
-        out._here, out._gone = dict(self._here), set(self._gone)
+        out._here = dict(self._here)
+        out._gone = set(self._gone)
         return out
 
     def __getitem__(self, key: bytes) -> StateTrie:

@@ -75,7 +75,8 @@ class Runtime:
         Raises `ScaleError`, also for events that no pallet of this runtime declares.
         """
         at = reader.pos
-        index, variant = reader.u8(), reader.u8()
+        index = reader.u8()
+        variant = reader.u8()
         pallet = self.pallets.get(index)
         made = None if pallet is None else pallet.events.get(variant)
         if made is None:
@@ -100,7 +101,8 @@ class Runtime:
         reader = self.reader(data)
         out = []
         for _ in range(reader.length()):
-            phase, found = read_phase(reader), self.read_event(reader)
+            phase = read_phase(reader)
+            found = self.read_event(reader)
             out.append(
                 EventRecord(
                     phase, found, tuple(Hash(reader.take(32)) for _ in range(reader.length(32)))

@@ -93,7 +93,8 @@ def _outer(rust: str, inner: Iterable[tuple[Pallet, TypeInfo | None]]) -> type_i
 
 def type_names(runtime: RuntimeDefinition) -> dict[str, TypeInfo]:
     """Return the types behind the `Named` types on this chain, except those of XCM."""
-    crate, pallets = runtime.crate, tuple(each.pallet for each in runtime.pallets)
+    crate = runtime.crate
+    pallets = tuple(each.pallet for each in runtime.pallets)
     return {
         "RuntimeCall": _outer(
             f"{crate}::RuntimeCall", ((each.pallet, call_enum(each)) for each in runtime.pallets)

@@ -164,7 +164,8 @@ class _Writer:
     def item(self, item: AnyItem) -> bytes:
         """Return one storage item: name, modifier, type, default, docs."""
         modifier, default = (b"\x00", _NOTHING) if item.default is None else (b"\x01", item.default)
-        name, kind = text(item.item) + modifier, self.item_type(item)
+        name = text(item.item) + modifier
+        kind = self.item_type(item)
         return name + kind + encode_bytes(default) + self.documented(item.docs)
 
     def item_type(self, item: AnyItem) -> bytes:

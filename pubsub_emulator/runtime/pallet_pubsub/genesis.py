@@ -80,7 +80,8 @@ def _entries(
     size = 0
     for key, entry in entries:
         ensure_key(key)
-        length, raw = len(entry.value), entry.encode()
+        length = len(entry.value)
+        raw = entry.encode()
         _ensure(
             length <= config.max_value_length, f"publisher {para} stores a value of {length} bytes"
         )

@@ -68,7 +68,8 @@ def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's o
     if size > config.max_value_length:
         raise ModuleError(Error.ValueTooLong)
 
-    child, at = rows.child, bytes(key)
+    child = rows.child
+    at = bytes(key)
     if rules.place is not None:
         child, (at,) = rules.placed(para, (key,))
     old = storage.child_get(child, at)

@@ -58,7 +58,8 @@ def _try_registrations(storage: Storage) -> None:
         if hold.id == PUBLISHER_DEPOSIT
     }
     for who in [*deposits, *held]:
-        gave, holds = deposits.get(who, 0), held.get(who, 0)
+        gave = deposits.get(who, 0)
+        holds = held.get(who, 0)
         _ensure(gave == holds, f"{holds} is held of {who.hex()} for deposits of {gave}")
 
 
@@ -122,7 +123,8 @@ def _try_lifetimes(config: Config, storage: Storage, finite: Lifetimes) -> None:
     """
     rows: Lifetimes = {(para, key): lifetime for para, key, lifetime in items.TtlData.rows(storage)}
     for place in [*finite, *rows]:
-        lives, row = finite.get(place), rows.get(place)
+        lives = finite.get(place)
+        row = rows.get(place)
         _ensure(
             lives == row,
             f"entry {place[1].hex()} of publisher {place[0]} lives {lives}, its TTL row says {row}",

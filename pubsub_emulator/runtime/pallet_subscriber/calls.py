@@ -69,7 +69,8 @@ class SubscriberCalls(Hooks):
 
     def constants(self) -> tuple[Constant, ...]:
         """Return the runtime's figures, without its subscriptions."""
-        spec, policies = self._spec, tuple(CachePolicy)
+        spec = self._spec
+        policies = tuple(CachePolicy)
         if spec is None:
             return ()
         policy = type_info.enum(

@@ -96,11 +96,9 @@ class OwnState:
         if state.top.root() != self._state.top.root():
             return OwnState(state)
         copy = OwnState(state)
-        copy._keys, copy._mine, copy._cached = (
-            dict(self._keys),
-            dict(self._mine),
-            dict(self._cached),
-        )
+        copy._keys = dict(self._keys)
+        copy._mine = dict(self._mine)
+        copy._cached = dict(self._cached)
         copy.total, copy.without_cache = self.total, self.without_cache
         return copy
 

@@ -63,7 +63,9 @@ def parachain_accounts(spec: RuntimeSpec) -> ParachainAccounts:
 @lru_cache(maxsize=64)
 def _accounts(code: bytes) -> ParachainAccounts:
     spec = decode_spec(code)
-    balances, utility, root = Balances(), Utility(), Sudo()
+    balances = Balances()
+    utility = Utility()
+    root = Sudo()
     apis = OFFSET_APIS if spec.relay_parent_offset else PARACHAIN_APIS
     version = RuntimeVersion(SPEC_NAME, spec.spec_version, versions_of(apis))
     lengths = (MAX_EXTRINSICS, MAX_EXTRINSICS, max(spec.max_pov_size, _INHERENT_LENGTH))

@@ -67,7 +67,8 @@ class SignedBody:
         note_inherent(storage)
         if not self.extrinsics:
             return ()
-        signing, room = parachain_accounts(spec).signing, ParachainRoom()
+        signing = parachain_accounts(spec).signing
+        room = ParachainRoom()
         outcomes = []
         for index, raw in enumerate(self.extrinsics, 1):
             try:
@@ -104,7 +105,8 @@ class OfferedBody:
         note_inherent(storage)
         if not self.offered:
             return ()
-        signing, room = parachain_accounts(spec).signing, ParachainRoom()
+        signing = parachain_accounts(spec).signing
+        room = ParachainRoom()
         outcomes: list[DispatchOutcome] = []
         taken: list[bytes] = []
         refused: list[tuple[bytes, InvalidTransaction]] = []
@@ -118,7 +120,8 @@ class OfferedBody:
                     del storage.recorded[key]  # type: ignore[union-attr]  # there is a record, or there was no key
             else:
                 taken.append(raw)
-        self.extrinsics, self.refused = tuple(taken), tuple(refused)
+        self.extrinsics = tuple(taken)
+        self.refused = tuple(refused)
         return tuple(outcomes)
 
 

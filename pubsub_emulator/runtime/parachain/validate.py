@@ -178,12 +178,11 @@ def _validated(
         counted = checks(tuple(each.verdict.value for each in offences))
         offences = [each for each in offences if each.verdict.value in counted]
     if walked is not None and (walked.missing is None or (checks is not None and not offences)):
-        header, body = candidate.header, SignedBody(candidate.extrinsics)
-        number, digest, claimed = (
-            ParaBlockNumber(header.number),
-            header.initial_digest(),
-            header.state_root,
-        )
+        header = candidate.header
+        body = SignedBody(candidate.extrinsics)
+        number = ParaBlockNumber(header.number)
+        digest = header.initial_digest()
+        claimed = header.state_root
         try:
             outcome = execute_block(
                 storage, spec, parent.header, number, digest, inherent, walked, handlers, body
@@ -220,7 +219,8 @@ def _walk(
         detail = f"claims storage root {claimed.hex()}, the relay parent's is {relay_root.hex()}"
         offences.append(Offence(Verdict.ROOT_MISMATCH, detail, (claimed, relay_root)))
     spec = view.spec
-    budget, calls = spec.budget(inherent.messages.weight), root_calls(spec, inherent.messages)
+    budget = spec.budget(inherent.messages.weight)
+    calls = root_calls(spec, inherent.messages)
     authorities = authority_keys(spec, inherent.descendants)
     walked, found = judge_proof(
         view, relay_root, inherent.proof, budget, calls, authorities=authorities
@@ -290,7 +290,8 @@ def check_seal(
     The header must commit to this body.
     """
     header = candidate.header
-    slot, seal = header.aura_slot(), header.aura_seal()
+    slot = header.aura_slot()
+    seal = header.aura_seal()
     if slot is None or seal is None or len(header.initial_digest()) != 1:
         return [Offence(Verdict.BAD_SEAL, "the digest is not one slot and one seal")]
     out = []
@@ -336,7 +337,8 @@ def check_parent(parent: Header, header: Header) -> list[Offence]:
     """Check that parent hash and number follow the parent."""
     if header.parent_hash == parent.hash() and header.number == parent.number + 1:
         return []
-    claimed, actual = header.parent_hash, parent.hash()
+    claimed = header.parent_hash
+    actual = parent.hash()
     detail = (
         f"block {header.number} on {claimed.hex()} does not follow {parent.number}, {actual.hex()}"
     )

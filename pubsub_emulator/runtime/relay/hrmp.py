@@ -227,7 +227,8 @@ class Hrmp(Hooks):
         )
         which = HrmpChannelId(sender, recipient)
         ensure(not CHANNELS.contains(storage, which), Error.OpenHrmpChannelAlreadyExists)
-        ingress, egress = INGRESS.get(storage, recipient), EGRESS.get(storage, sender)
+        ingress = INGRESS.get(storage, recipient)
+        egress = EGRESS.get(storage, sender)
         ensure(
             len(egress) < config.hrmp_max_parachain_outbound_channels,
             Error.OpenHrmpChannelLimitExceeded,

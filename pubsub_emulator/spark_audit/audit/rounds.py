@@ -176,7 +176,9 @@ class Rounds:
             known = self.ledger.known
             self.ledger = AuditLedger(self.ledger.basis, known=known)
             self.tables = Tables(self.out, self.retain)
-            self.networks, self._receipts, self._stale = {}, {}, set()
+            self.networks = {}
+            self._receipts = {}
+            self._stale = set()
             self.listing = Listing.of(self.history, {})
         self._names = [name for name in names if not _is_known(name, self.listing.known)]
         self._names.sort(key=lambda name: (place_of(f"{COMMITS}/{name}") or ("", 0, 0), name))
@@ -245,9 +247,9 @@ class Rounds:
             cores = 0 if self.opened is None else self.opened.cores
             # `_take` removes the names from the list, and `len(names)` counts those that remain:
             # the arguments must stay in this order.
-            folded, judged = (
-                judged,
-                self._round(_take(names, max(ROUND, ROUND_OF_CORE * cores)), len(names), judged),
+            folded = judged
+            judged = self._round(
+                _take(names, max(ROUND, ROUND_OF_CORE * cores)), len(names), judged
             )
             # The last round is not written here but by `keep`, with `whole` set.
             if folded is not None and judged is not None:

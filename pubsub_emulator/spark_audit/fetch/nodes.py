@@ -187,7 +187,8 @@ class NodeSource:
 
         It is the runtime in the state of the block's parent.
         """
-        number, parent = block.header.number, f"0x{block.header.parent.hex()}"
+        number = block.header.number
+        parent = f"0x{block.header.parent.hex()}"
 
         def version(url: str, answer: object) -> str:
             try:

@@ -185,7 +185,8 @@ def _write_file(
 ) -> manifest.FileEntry:
     """Write parts of one table into a file, ordered by chain."""
     parts = sorted(parts, key=lambda part: part.chain or 0)
-    table, every = parts[0].table, [row for part in parts for row in part.rows]
+    table = parts[0].table
+    every = [row for part in parts for row in part.rows]
     usual = 1 if table.name == "checkpoints" else _ROWS_PER_GROUP.get(table.name, 256)
     data = _encode(table, [part.rows for part in parts], parts[0].rows_per_group or usual)
     metadata = pq.read_metadata(pa.BufferReader(data))

@@ -62,7 +62,8 @@ def _folder(path: str) -> tuple[str | None, int | None, int]:
 
     In format 3, the path of a folder does not tell the segment; the names of the files do.
     """
-    network, segment = _NETWORK.search(f"{path}/"), _SEGMENT.search(f"{path}/")
+    network = _NETWORK.search(f"{path}/")
+    segment = _SEGMENT.search(f"{path}/")
     return (
         None if network is None else network[1],
         None if segment is None else int(segment[1]),

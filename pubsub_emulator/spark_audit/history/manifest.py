@@ -384,11 +384,9 @@ def _file(data: object, network: str, segment: int, found: object) -> FileEntry:
     )
     if folder != due or _FILE.fullmatch(name) is None:
         raise CommitError(f"a file of {table.name} has the path {_shown(path)}")
-    version, size, rows = (
-        _whole(data, "version", U32_MAX),
-        _whole(data, "size", I64_MAX),
-        _whole(data, "rows", I64_MAX),
-    )
+    version = _whole(data, "version", U32_MAX)
+    size = _whole(data, "size", I64_MAX)
+    rows = _whole(data, "rows", I64_MAX)
     groups = _extents(data["row_groups"], size, found)
     frame = _digest(data, "frame")
     entry = FileEntry(table.name, version, path, network, chain, segment, rows, size, frame, groups)

@@ -130,7 +130,8 @@ def block_events_row(
     `place` is its place among the blocks of the relay block, from 1. `relay_time` is the relay
     block's time, for chains without a clock of their own.
     """
-    header, time = record.candidate.header, own_timestamp(outcome.state)
+    header = record.candidate.header
+    time = own_timestamp(outcome.state)
     time = relay_time if time is None else time
     at = {
         "network": network,
@@ -291,7 +292,8 @@ def candidate_of(row: Row, nodes: Mapping[int, bytes]) -> Candidate:
         header = Header.decode(row["header"])
     except ScaleError as error:
         raise RowError(f"the header does not decode: {error}") from None
-    parent, root = RelayBlockNumber(row["relay_parent"]), Hash(row["relay_parent_root"])
+    parent = RelayBlockNumber(row["relay_parent"])
+    root = Hash(row["relay_parent_root"])
     try:
         descendants = tuple(map(Header.decode, row.get("descendants") or ()))
     except ScaleError as error:

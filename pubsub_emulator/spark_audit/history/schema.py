@@ -188,7 +188,8 @@ class Table:
             column = now[before.name]
             if column.type == before.type or before.name not in rows.column_names:
                 continue
-            at, values = rows.column_names.index(before.name), rows.column(before.name)
+            at = rows.column_names.index(before.name)
+            values = rows.column(before.name)
             if is_former and column.doc == _CLAIMED_SLOT:
                 values = pc.if_else(
                     pc.greater(values, pa.scalar(I64_MAX, U64)), pa.scalar(None, U64), values
@@ -228,7 +229,8 @@ class Table:
         The file may be in this version or in a later one with added columns.
         """
         metadata: dict[bytes, bytes] = dict(found.metadata or {})
-        name, version = metadata.get(_NAME), metadata.get(_VERSION)
+        name = metadata.get(_NAME)
+        version = metadata.get(_VERSION)
         if name != self.name.encode():
             raise SchemaError(f"this is table {_shown(name)}, not {self.name}")
         stage = next((each for each in self.stages if version == str(each.version).encode()), None)

@@ -30,7 +30,8 @@ class Announced:
         self._errors = [said] if len(self._keys) + len(self._items) != len(rows) else []
         self._start = start.number
         self._last = start.number
-        self._code, self._authorities = _code(state), AUTHORITIES.get(Storage(state))
+        self._code = _code(state)
+        self._authorities = AUTHORITIES.get(Storage(state))
         self._compare(start.number + 1, state, changed=first, new_keys=first)
 
     def reach(self, header: Header, state: State) -> None:
@@ -42,7 +43,8 @@ class Announced:
         if header.number == self._last:
             return
         self._last = header.number
-        code, keys = _code(state), AUTHORITIES.get(Storage(state))
+        code = _code(state)
+        keys = AUTHORITIES.get(Storage(state))
         changed = code != self._code and _subscriptions(code) != _subscriptions(self._code)
         # Comparing decodes the runtime, so it is only done if something changed or a row says so.
         if (
@@ -73,7 +75,8 @@ class Announced:
         Without a row, that is an error if subscriptions `changed` or there are `new_keys`. A row
         about a block is removed, so that `errors` finds those that are never reached.
         """
-        keys, items = self._keys.pop(number, None), self._items.pop(number, None)
+        keys = self._keys.pop(number, None)
+        items = self._items.pop(number, None)
         if keys is None and new_keys:
             self._errors.append(
                 f"authorities has no row for block {number}, from which other collators author"

@@ -134,7 +134,8 @@ class _Candidates:
         place, shared = self.place, self.shared
         points = read_checkpoints(place, shared.store)
         out.note(points.faults)
-        start, self.unread = points.start, self.unread or points.unread
+        start = points.start
+        self.unread = self.unread or points.unread
         if start is None:
             files = (each for chain in shared.task.chains for each in chain.checkpoints)
             # Without a checkpoint of any chain, the whole segment before is missing. That is noted
@@ -146,10 +147,8 @@ class _Candidates:
                 out.note([place.fault("the segment's checkpoint is not in the history")])
             out.block_measures += [row_measures(row, self.nodes, judged=False) for row in self.rows]
             return
-        out.receipt.genesis, out.receipt.start = (
-            start["number"] == 0,
-            blake2_256(start["header"]).hex(),
-        )
+        out.receipt.genesis = start["number"] == 0
+        out.receipt.start = blake2_256(start["header"]).hex()
         if not shared.has_headers:
             out.note([place.fault("the history holds no relay headers of this segment")])
         # Imported proofs of the segment have measures already.
@@ -166,7 +165,8 @@ class _Candidates:
             out.whole = False
             return
         header = reached.header
-        out.receipt.end, out.receipt.end_number = header.hash().hex(), header.number
+        out.receipt.end = header.hash().hex()
+        out.receipt.end_number = header.number
         if out.whole:
             out.receipt.seam, notes = _seam(
                 place, header, points.end, start["position"] + len(self.rows)
@@ -363,13 +363,15 @@ def _relay_context(
         return None, (
             [] if lacks else [place.fault(f"relay block {missing} is not readable", position)]
         )
-    root, slot = None if known is None else known[0], judged_in[1]
+    root = None if known is None else known[0]
+    slot = judged_in[1]
     notes: list[Note] = []
     if slot is None:
         notes.append(place.fault(f"relay block {judged_at} has no slot", position))
         slot = row["slot_now"]
     if (root, slot) != (row["relay_root"], row["slot_now"]):
-        stated, found = [hexed(row["relay_root"]), row["slot_now"]], [hexed(root), slot]
+        stated = [hexed(row["relay_root"]), row["slot_now"]]
+        found = [hexed(root), slot]
         evidence = figures_evidence({"relay_parent": number, "row": stated, "relay_headers": found})
         detail = "the row states another relay storage root or slot than the relay headers"
         nobodys = {**row, "collator": None}

@@ -175,7 +175,8 @@ def judge(evidence: bytes, rules: Rules = SHIPPED) -> Judgement:
     """
     try:
         reader = Reader(evidence)
-        version, kind = reader.u8(), reader.bytes_().decode(errors="replace")
+        version = reader.u8()
+        kind = reader.bytes_().decode(errors="replace")
         if version != _VERSION:
             raise EvidenceError(f"evidence version {version} is not known")
         if kind not in _JUDGES:
@@ -246,7 +247,8 @@ def read_block_evidence(evidence: bytes) -> BlockEvidence | None:
     """
     try:
         reader = Reader(evidence)
-        version, kind = reader.u8(), reader.bytes_()
+        version = reader.u8()
+        kind = reader.bytes_()
         return _read_block(reader) if (version, kind) == (_VERSION, b"block") else None
     except ScaleError as error:
         raise EvidenceError(f"evidence does not decode: {error}") from None
@@ -271,7 +273,8 @@ def _judge_block(reader: Reader, rules: Rules) -> Judgement:
     """
     read = _read_block(reader)
     parent, candidate, relay, proof = read.parent, read.candidate, read.relay, read.nodes
-    verdict, callbacks = _bytes.read(reader), _callbacks.read(reader)
+    verdict = _bytes.read(reader)
+    callbacks = _callbacks.read(reader)
     reader.end()
     if any(a >= b for a, b in pairwise(proof)):
         raise EvidenceError("the nodes of the storage proof are not strictly ascending")
@@ -385,7 +388,8 @@ def _whole(what: str, decode: Callable[[bytes], T], data: bytes) -> T:
 
 def _judge_seam(reader: Reader, _rules: Rules) -> Judgement:
     """Judge evidence of a segment's end and the next checkpoint."""
-    reached, stated = reader.bytes_(), reader.bytes_()
+    reached = reader.bytes_()
+    stated = reader.bytes_()
     root = reader.take(32)
     reader.end()
     header = _whole("the header reached", Header.decode, reached)

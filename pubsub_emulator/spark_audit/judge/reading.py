@@ -54,7 +54,8 @@ def read_checkpoints(place: Place, store: Store) -> Checkpoints:
                 said = f"segment {row['segment']} has two checkpoints"
                 out.faults.append(place.fault(said, table=schema.CHECKPOINTS))
             out.first = out.first or row["segment"] == at == entry.segment
-    out.start, out.end = found.get(at), found.get(at + 1)
+    out.start = found.get(at)
+    out.end = found.get(at + 1)
     return out
 
 

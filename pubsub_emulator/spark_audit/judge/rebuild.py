@@ -88,5 +88,6 @@ def _facts(header: Header, head: ChainHead, spec: RuntimeSpec) -> Row:
 
 def _author(state: State, header: Header) -> bytes | None:
     """Return the collator whose turn the header's slot is, by the state below the block."""
-    slot, keys = header.aura_slot(), AUTHORITIES.get(Storage(state))
+    slot = header.aura_slot()
+    keys = AUTHORITIES.get(Storage(state))
     return None if slot is None or not keys else turn_of(slot, keys)

@@ -236,7 +236,8 @@ class Shared:
         twice: set[int] = set()
         for entry in entries:
             for row in self._rows(entry):
-                number, found = row["number"], (Hash(row["storage_root"]), row["slot"])
+                number = row["number"]
+                found = (Hash(row["storage_root"]), row["slot"])
                 if roots:
                     self._roots.setdefault(number, set()).add(row["storage_root"])
                 if roots and row["hash"] is not None:

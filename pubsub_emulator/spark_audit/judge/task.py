@@ -146,7 +146,8 @@ def make_tasks(
 
 def _tasks(root: str, commit: Commit, before: Commit | None, listing: Listing | None) -> list[Task]:
     """Return the tasks of one commit. `before` is the commit of the segment before, if known."""
-    own, older = _by_table(commit), _by_table(before)
+    own = _by_table(commit)
+    older = _by_table(before)
 
     def of(
         table: Table, chain: int | None, *sources: dict[tuple[str, int | None], list[FileEntry]]
@@ -163,11 +164,10 @@ def _tasks(root: str, commit: Commit, before: Commit | None, listing: Listing | 
     }
     chains: list[ChainFiles] = []
     for chain in sorted(there | started):
-        checkpoints, blocks = (
-            of(schema.CHECKPOINTS, chain, older, own),
-            of(schema.BLOCKS, chain, own),
-        )
-        deliveries, position = of(schema.DELIVERIES, chain, own), commit.next_positions.get(chain)
+        checkpoints = of(schema.CHECKPOINTS, chain, older, own)
+        blocks = of(schema.BLOCKS, chain, own)
+        deliveries = of(schema.DELIVERIES, chain, own)
+        position = commit.next_positions.get(chain)
         chains.append(ChainFiles(chain, checkpoints, blocks, deliveries, position))
     shared = {
         "nodes": of(schema.NODES, None, own),

@@ -218,10 +218,8 @@ def fold_chains(text: str, out: str) -> Answer:
     }
     digests: dict[str, list[str]] = {}
     for chain, state in sorted(chains.items()):
-        found, summed = (
-            digest_rows(schema.FINDINGS, pending[chain]),
-            digest_rows(schema.SUMMARIES, sizes[chain]),
-        )
+        found = digest_rows(schema.FINDINGS, pending[chain])
+        summed = digest_rows(schema.SUMMARIES, sizes[chain])
         digests[str(chain)] = [state.settled, found.hex(), summed.hex()]
     counts = {
         "settled": _counts(settled),

@@ -214,7 +214,8 @@ def _relay_row(proof: RelayProof) -> Row:
 
 def _block_row(proof: RelayProof, segment: int, position: int, nodes: NodeTable) -> Row:
     """Return the row of the block. Columns of later versions are added only if one has a value."""
-    used, messages = proof.messages_used, InboundMessages(proof.downward, proof.horizontal)
+    used = proof.messages_used
+    messages = InboundMessages(proof.downward, proof.horizontal)
     later = fields_of(proof, ("block_time", "runtime", "collator_peer_id"))
     later["descendants"] = list(proof.descendants)
     place = {"segment": segment, "position": position, "status": "imported"}

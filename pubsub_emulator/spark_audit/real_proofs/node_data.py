@@ -206,11 +206,9 @@ def _add(
                 f"{place}: the node's answer is empty: it does not know the block or pruned its"
                 " state"
             )
-        answer, identity, place = (
-            document["result"],
-            json.dumps(document.get("id")),
-            f"{place}: result",
-        )
+        answer = document["result"]
+        identity = json.dumps(document.get("id"))
+        place = f"{place}: result"
     keys = requested.get(identity) if identity is not None else None
     if isinstance(answer, list):
         data.proofs.append(NodeProof(place, None, _nodes(place, answer), keys))

@@ -120,7 +120,8 @@ def read_relay_proof(path: Path) -> RelayProof:
     def read_if_there(kind: Callable[[str, object], T], field: str) -> T | None:
         return None if fields.get(field) is None else read(kind, field)
 
-    chain_name, relay = fields.get("chain"), fields.get("relay")
+    chain_name = fields.get("chain")
+    relay = fields.get("relay")
     if not isinstance(chain_name, str):
         raise ImportRefused(f"{path}: chain is {str(chain_name)[:40]!r}, not text")
     network = (

@@ -125,7 +125,8 @@ class Values:
         """Return the horizontal messages of an inherent, empty if there is no value."""
         out: dict[int, tuple[InboundHrmpMessage, ...]] = {}
         for sender, sent in self.mapping(place, {} if value is None else value).items():
-            number, at = self.number(f"{place}: sender", sender), f"{place}.{sender}"
+            number = self.number(f"{place}: sender", sender)
+            at = f"{place}.{sender}"
             messages = (
                 self._message(f"{at}[{n}]", each, "data")
                 for n, each in enumerate(self.list(at, sent))

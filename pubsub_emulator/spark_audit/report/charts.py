@@ -30,7 +30,8 @@ def bytes_over_time(series: Series, width: int) -> axes.Spec:
     """Draw the bytes of a chain's proofs and the budget, on a logarithmic axis."""
     rows = [_time_row(each) for each in series.bins if each.blocks]
     sizes = [row[name] for row in rows for name in ("mean", "largest", "budget") if row[name]]
-    low, high = max(min(sizes, default=1) // 2, 1), max(sizes, default=1) * 2
+    low = max(min(sizes, default=1) // 2, 1)
+    high = max(sizes, default=1) * 2
     x = alt.X(
         "middle:Q", title="relay block", axis=axes.blocks_axis(width), scale=axes.tight(series.bins)
     )

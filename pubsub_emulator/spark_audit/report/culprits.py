@@ -93,7 +93,8 @@ def culprits(results: Results) -> Culprits:
     ranked = sorted(
         blamed.values(), key=lambda each: (-each.findings.total(), each.chain, each.key)
     )
-    shown, left_out = tuple(ranked[:MOST_COLLATORS]), max(len(ranked) - MOST_COLLATORS, 0)
+    shown = tuple(ranked[:MOST_COLLATORS])
+    left_out = max(len(ranked) - MOST_COLLATORS, 0)
     counts = sorted(codes.items(), key=lambda each: (_badness(each[0][0]), -each[1], each[0]))
     return Culprits(
         shown,

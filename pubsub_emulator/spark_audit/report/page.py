@@ -66,7 +66,8 @@ class Chart:
     @property
     def inline(self) -> Markup:
         """Both pictures as HTML. The page's style shows the one that fits the window."""
-        wide, narrow = self.wide.inline(self.label), self.narrow.inline(self.label)
+        wide = self.wide.inline(self.label)
+        narrow = self.narrow.inline(self.label)
         return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')  # noqa: S704  # drawn here
 
     def write(self, folder: Path) -> None:
@@ -210,7 +211,8 @@ def _chain_part(
 ) -> ChainPart:
     """Collect the figures of a chain and draw its charts."""
     chain = _place(row)
-    series, tree = bytes_over_time(results, chain), where_bytes_go(results, chain, names)
+    series = bytes_over_time(results, chain)
+    tree = where_bytes_go(results, chain, names)
     found = delays(results, chain)
     title = called(chain, names)
     drawn: dict[str, Chart] = {}

@@ -86,7 +86,8 @@ def bytes_over_time(results: Results, chain: Chain) -> Series:
     ends = [pc.min_max(_judged_at(part)).as_py() for part in parts()]
     if not ends:
         return Series(1, ())
-    first, last = min(each["min"] for each in ends), max(each["max"] for each in ends)
+    first = min(each["min"] for each in ends)
+    last = max(each["max"] for each in ends)
     width = bin_width(last - first + 1, MOST_BINS)
     ends = [("proof_bytes", "count"), ("proof_bytes", "max"), ("used", "max"), ("budget", "min")]
     sums = [*((name, "sum") for name in _SUMMED), *ends]

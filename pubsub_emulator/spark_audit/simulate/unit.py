@@ -98,7 +98,8 @@ def simulate_unit(text: str, history: str) -> Answer:
     began = time.process_time()
     population = task.population
     store = open_store(history)
-    tally, digest = Tally(), RunDigest()
+    tally = Tally()
+    digest = RunDigest()
     network = population.network(unjudged=task.unjudged, rules=task.rules.read())
     with (
         _rare_collection(),

@@ -51,9 +51,11 @@ def local_tables(place: Address | Store) -> Iterator[dict[str, list[str]]]:
     """
     store = open_store(place)
     if store.stamp(REPORT) is None and store.names(COMMITS):
-        tables, schemas = _history_tables(store), HISTORY_TABLES
+        tables = _history_tables(store)
+        schemas = HISTORY_TABLES
     else:
-        tables, schemas = Results.open(store).tables(), RESULT_TABLES
+        tables = Results.open(store).tables()
+        schemas = RESULT_TABLES
     with tempfile.TemporaryDirectory(prefix="pubsub-sql-") as folder:
         here: dict[str, list[str]] = {}
         for name, files in tables.items():

@@ -39,12 +39,10 @@ _CHECKPOINT_FILE: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _NAMES: Final = uuid.UUID("6f1a4b7e-51d6-5b0c-9c5e-0f6a3f0d7a10")
 """The namespace of the tables' ids, which the protocol wants to be UUIDs."""
 _PROTOCOL: Final = {"minReaderVersion": 1, "minWriterVersion": 2}
-_TEXT, _INT, _LONG, _STRINGS = (
-    pa.string(),
-    pa.int32(),
-    pa.int64(),
-    pa.map_(pa.string(), pa.string()),
-)
+_TEXT = pa.string()
+_INT = pa.int32()
+_LONG = pa.int64()
+_STRINGS = pa.map_(pa.string(), pa.string())
 _DESCRIBED: Final = {
     "id": _TEXT,
     "name": _TEXT,

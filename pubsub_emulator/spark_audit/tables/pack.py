@@ -136,12 +136,14 @@ def write_parts(
     `ResultError`, `OSError`.
     """
     shape = published_schema(RESULT_TABLES[name])
-    draft, written = _Draft(shape), False
+    draft = _Draft(shape)
+    written = False
     for source, held in _read(store, RESULT_TABLES[name], rows):
         draft.add(source, in_schema(held, shape))
         if draft.is_full():
             yield _write_part(store, name, draft, now, replaced=replaced)
-            draft, written = _Draft(shape), True
+            draft = _Draft(shape)
+            written = True
     if draft.sources or not written:
         yield _write_part(store, name, draft, now, replaced=replaced)
 
@@ -151,7 +153,8 @@ def _read(store: Store, table: Table, rows: Iterable[Packed]) -> Iterator[tuple[
 
     If consecutive results have their rows in the same file, that file is read once.
     """
-    path, whole = "", pa.table({})
+    path = ""
+    whole = pa.table({})
     for source, held in rows:
         if not isinstance(held, Rows):
             yield source, held
@@ -159,7 +162,8 @@ def _read(store: Store, table: Table, rows: Iterable[Packed]) -> Iterator[tuple[
             yield source, read_some(store, held, table)
         else:
             if held.path != path:
-                path, whole = held.path, read_some(store, Rows(held.path), table)
+                path = held.path
+                whole = read_some(store, Rows(held.path), table)
             yield source, whole.slice(held.start, held.count)
 
 
@@ -169,12 +173,14 @@ def _write_part(store: Store, name: str, draft: "_Draft", now: int, *, replaced:
     If it is full and stays, its sources go to a note, which keeps the ledger small.
     """
     # Closing writes the remaining rows, after which the part may have become full by its size.
-    full, data = draft.is_full(), draft.close()
+    full = draft.is_full()
+    data = draft.close()
     full = full or len(data) >= LARGE
     file = f"part-{digest_of(data)[:32]}.parquet"
     put_whole(store, f"{TABLES}/{name}/{file}", data)
     stamp = store.stamp(f"{TABLES}/{name}/{file}")
-    changed, rows = 0 if stamp is None else stamp.time, sum(count for _, count in draft.sources)
+    changed = 0 if stamp is None else stamp.time
+    rows = sum(count for _, count in draft.sources)
     part = TablePart(
         file, len(data), rows, now, changed, full, replaced, draft.sources, draft.bounds
     )

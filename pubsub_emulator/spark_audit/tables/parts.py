@@ -215,11 +215,9 @@ class Tables:
             # ledger.
             if not _is_logged(self.store, folder, state.version):
                 log = read_log(self.store, folder)
-                state.version, state.columns, logged = (
-                    log.version,
-                    log.columns,
-                    list(log.files.values()),
-                )
+                state.version = log.version
+                state.columns = log.columns
+                logged = list(log.files.values())
             shape = pack.published_schema(table)
             reshaped = state.columns != shape.names
             gone = {each.name for each in logged} - {each.name for each in here}

@@ -151,7 +151,8 @@ async def _evm_ledger(given: AdapterOptions, url: str, store: Store) -> NetworkL
     else:
         account = key_of_keystore(given.keystore, os.environ.get(given.password_env, ""))
     finality: Finality = int(given.finality) if given.finality.isdecimal() else given.finality  # type: ignore[assignment]
-    unique, stuck = not given.not_unique, float(given.stuck)
+    unique = not given.not_unique
+    stuck = float(given.stuck)
     settings = EvmSettings(
         given.contract, given.first, given.chain_id, unique, finality, given.price, stuck=stuck
     )

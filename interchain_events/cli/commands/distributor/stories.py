@@ -79,7 +79,9 @@ def _file(path: Path, seed: int) -> Result:
 
 
 def _stories(seed: int, count: int) -> Result:
-    begun, steps, events = time.monotonic(), 0, 0
+    begun = time.monotonic()
+    steps = 0
+    events = 0
     surprising: dict[str, list[str]] = {}
     for number in range(seed, seed + count):
         outcome = tell(number)

@@ -107,7 +107,8 @@ def read_log(  # noqa: PLR0917  # the options of the command
     """Print matching rows of a log, and wait for more if wanted. Raises `PubsubError`."""
     where = _where(kinds, chain, text)
     with closing(existing_store(place)) as store:
-        left, epoch = limit, store.head().epoch
+        left = limit
+        epoch = store.head().epoch
         while left is None or left > 0:
             page = store.read(after, _PAGE if left is None else min(left, _PAGE), where)
             if page.head.epoch != epoch:

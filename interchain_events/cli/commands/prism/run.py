@@ -339,10 +339,8 @@ def read_filter(text: str, status: str | None) -> Filter:
 
 
 def _event(event: pb.SubscriptionEvent) -> dict[str, object]:
-    signed, status = (
-        event.signed_operation.hex(),
-        "APPLIED" if event.status == pb.OUTCOME_APPLIED else "REJECTED",
-    )
+    signed = event.signed_operation.hex()
+    status = "APPLIED" if event.status == pb.OUTCOME_APPLIED else "REJECTED"
     operation = {
         "operation_id": event.operation_id.hex(),
         "type": pb.OperationType.Name(event.type),

@@ -166,7 +166,8 @@ def _emptied(stage: Stage) -> None:
 
 @scenario(38, "two distributors share one network", "3")
 def _strangers(stage: Stage) -> None:
-    shared, far = SimulatedNetwork("b"), SimulatedNetwork("c")
+    shared = SimulatedNetwork("b")
+    far = SimulatedNetwork("c")
     world = stage.set(SimulatedNetwork("a"), shared)
     other = World(stage.seed + 1, {"b": shared, "c": far}, name="other")
     other.now = world.now

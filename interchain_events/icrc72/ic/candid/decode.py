@@ -138,7 +138,8 @@ class _Plans:
 
     def reader(self, wire: t.Type, wanted: t.Type) -> Read:
         """Return the function that reads values of type `wire` as `wanted`."""
-        wire, wanted = t.resolved(wire), t.resolved(wanted)
+        wire = t.resolved(wire)
+        wanted = t.resolved(wanted)
         known = self._readers.get((id(wire), id(wanted)))
         if known is None:
             # The keys are object ids. Python may reuse an id as soon as its object is gone.
@@ -201,7 +202,8 @@ class _Plans:
         A value of a type that is not `opt` is read as if it were inside one, unless the inner type
         has null among its values: then it is skipped and the result is null.
         """
-        wrapped, nothing = t.may_be_null(wanted.inner), _nothing_of(wanted)
+        wrapped = t.may_be_null(wanted.inner)
+        nothing = _nothing_of(wanted)
         if isinstance(wire, t.Prim) and wire.name in {"null", "reserved"}:
             return _always(nothing)
         inside = wire.inner if isinstance(wire, t.Opt) else wire

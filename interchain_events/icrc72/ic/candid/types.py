@@ -188,7 +188,8 @@ def is_readable(wire: Type, wanted: Type) -> bool:
     todo = [(wire, wanted)]
     while todo:
         one, other = todo.pop()
-        one, other = resolved(one), resolved(other)
+        one = resolved(one)
+        other = resolved(other)
         if (id(one), id(other)) in seen:
             continue
         seen.add((id(one), id(other)))

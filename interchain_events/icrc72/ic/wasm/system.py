@@ -281,7 +281,9 @@ class Execution:
         how = GUARANTEED if call.timeout is None else BOUNDED
         # `Context.call` takes the cycles from the balance, as `call_cycles_add` has done before.
         self.ctx.balance += call.cycles
-        to, arg, given = call.receiver, bytes(call.arg), call.cycles
+        to = call.receiver
+        arg = bytes(call.arg)
+        given = call.cycles
         self.ctx.call(
             to,
             call.method,

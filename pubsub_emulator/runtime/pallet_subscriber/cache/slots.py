@@ -103,7 +103,10 @@ def layout_of(keys: Keys) -> Layout:
         if high - low < MIN_KEYS:
             continue
         split = shared_digits(texts[low], texts[high - 1], 0)
-        row, place, start, above = len(rows), 0, low, deepest[low]
+        row = len(rows)
+        place = 0
+        start = low
+        above = deepest[low]
         while start < high:
             end = bisect_left(
                 texts, chr(ord(texts[start][split]) + 1), start, high, key=lambda text: text[split]

@@ -144,17 +144,16 @@ class MessageQueue(Hooks):
         for message in messages:
             if not page.append(message, self.config.heap_size):
                 types.PAGES.insert(storage, para, last, page)
-                last, page = last + 1, types.Page()
+                last = last + 1
+                page = types.Page()
                 if not page.append(message, self.config.heap_size):
                     raise DefensiveFailure(
                         f"a message of {len(message)} bytes does not fit into a page"
                     )
         types.PAGES.insert(storage, para, last, page)
-        end, waiting, size = (
-            last + 1,
-            book.message_count + len(messages),
-            book.size + sum(map(len, messages)),
-        )
+        end = last + 1
+        waiting = book.message_count + len(messages)
+        size = book.size + sum(map(len, messages))
         book = replace(
             book, end=end, count=book.count + end - book.end, message_count=waiting, size=size
         )
@@ -208,7 +207,8 @@ class MessageQueue(Hooks):
 
     def messages(self, storage: Storage, para: ParaId) -> list[bytes]:
         """Return the waiting messages of a para, in order."""
-        book, out = types.BOOKS.get(storage, para), []
+        book = types.BOOKS.get(storage, para)
+        out = []
         for index in range(book.begin, book.end):
             raw = storage.get(types.PAGES.key_for(para, index))
             out += [] if raw is None else types.waiting(raw)

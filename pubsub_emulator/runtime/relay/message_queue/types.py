@@ -130,7 +130,9 @@ def waiting(page: bytes) -> list[bytes]:
     if length != len(heap) << 2 | 1:
         # This decodes pages of other lengths, and raises the error for invalid ones.
         whole = _page.decode(page)
-        remaining, first, heap = whole.remaining, whole.first, bytes(whole.heap)
+        remaining = whole.remaining
+        first = whole.first
+        heap = bytes(whole.heap)
     out = []
     for _ in range(remaining):
         start = first + ITEM_HEADER

@@ -218,7 +218,8 @@ class HistorySource(OfHistory):
 
         Raises `SourceError` for data that cannot be read, unless it is to be left out.
         """
-        entries, faults = part[0], list(part[1])
+        entries = part[0]
+        faults = list(part[1])
         filters = () if self.table == schema.READ_ERRORS.name else self.filters
         for entry in entries:
             for unit in read_file(

@@ -38,7 +38,9 @@ HEADERS, EVENTS, ENTRIES, CANDIDATES, PROOFS = (
     "candidates",
     "proofs",
 )
-_INT, _TEXT, _BYTES = pa.int64(), pa.string(), pa.binary()
+_INT = pa.int64()
+_TEXT = pa.string()
+_BYTES = pa.binary()
 _BLOCK: Final = {"number": _INT, "hash": _BYTES}
 _ENTRY: Final = {"key": _BYTES, "value": _BYTES, "ttl": _INT, "when_inserted": _INT}
 _JUDGED: Final = {"block": _BYTES, "verdict": _TEXT, "evidence": pa.list_(_TEXT)}
@@ -153,7 +155,8 @@ class NodeSource(Source):
             head = await (node.finalized_head() if self.finalized else node.best_head())
             number = (await node.header(head)).number
             if number > self.last:
-                number, head = self.last, await self._hash(node, self.last)
+                number = self.last
+                head = await self._hash(node, self.last)
             if number < self.first:
                 return {"next": self.first, "after": ""}
             return {"next": number + 1, "after": hexed(head)}
