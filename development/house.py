@@ -67,27 +67,25 @@ class House:
     def upward(self) -> list[tuple[Room, Room]]:
         """Return the imports that point to a higher floor."""
         return [
-            (room, other)
-            for room, others in self.imports.items()
-            for other in sorted(others)
-            if self.level(other) < self.level(room)
+            (room, other) for room, other in self.arrows() if self.level(other) < self.level(room)
         ]
 
     def across(self) -> list[tuple[Room, Room]]:
         """Return the imports of a room of another package."""
-        return [
-            (room, other)
-            for room, others in self.imports.items()
-            for other in sorted(others)
-            if other.package != room.package
-        ]
+        return [(room, other) for room, other in self.arrows() if other.package != room.package]
+
+    def arrows(self) -> Iterator[tuple[Room, Room]]:
+        """Yield each room with each room that it imports."""
+        for room, others in self.imports.items():
+            for other in sorted(others):
+                yield room, other
 
     def shown(self) -> Iterator[tuple[Room, Room]]:
         """Yield the imports that no longer way implies."""
-        for room, others in self.imports.items():
-            for other in sorted(others):
-                if not any(other in self._reached(each) for each in others - {other}):
-                    yield room, other
+        for room, other in self.arrows():
+            others = self.imports[room] - {other}
+            if not any(other in self._reached(each) for each in others):
+                yield room, other
 
     def _reached(self, start: Room) -> set[Room]:
         """Return all rooms that a room imports, directly or not."""
@@ -112,16 +110,17 @@ def house(root: Path = ROOT) -> House:
     floors: list[list[Room]] = []
     for package in packages:
         floors += _layers(contracts, root, package)
-    placed = {room for floor in floors for room in floor}
-    imports = {room: set[Room]() for floor in floors for room in floor}
+    imports: dict[Room, set[Room]] = {}
+    for floor in floors:
+        imports |= {room: set() for room in floor}
     for package in packages:
         for path in sorted((root / package).rglob("*.py")):
             if path.parent == root / package:
                 continue
             room = Room(package, path.relative_to(root).parts[1])
-            if room not in placed:
+            if room not in imports:
                 raise ValueError(f"{room} is in no contract of layers")
-            imports[room] |= (_imported(path, root) & placed) - {room}
+            imports[room] |= (_imported(path, root) & imports.keys()) - {room}
     return House(floors, {room: frozenset(others) for room, others in imports.items()})
 
 

@@ -30,14 +30,12 @@ def write_pages(
 
     folder.mkdir(parents=True, exist_ok=True)
     root = pubsub.make_context("pubsub", [], resilient_parsing=True, terminal_width=78)
+    contexts: list[click.Context] = []
     if extension is None:
-        contexts = _below(root)
+        contexts += _below(root)
     else:
-        contexts = (
-            context
-            for name in extension.commands
-            for context in _below(_context_of(pubsub, name, root))
-        )
+        for name in extension.commands:
+            contexts += _below(_context_of(pubsub, name, root))
     pages = []
     for context in contexts:
         page = folder / f"{context.command_path.replace(' ', '-')}.1"

@@ -48,8 +48,9 @@ def release(args: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="release-") as name:
         folder = Path(name)
         files = _built(folder, version)
-        faults = [fault for file in files for fault in file_faults(file, version)]
-        faults += sdist_faults(files)
+        faults = [*sdist_faults(files)]
+        for file in files:
+            faults += file_faults(file, version)
         for fault in faults:
             say(fault)
         if faults:
@@ -108,7 +109,9 @@ def _built(folder: Path, version: str) -> list[Path]:
         options = ("--quiet", "--no-index", "--no-deps", "--no-build-isolation")
         _call(PYTHON, "-m", "pip", "wheel", *options, "--wheel-dir", made, sdist)
     names = ("pubsub_emulator", "interchain_events")
-    wanted = [f"{name}-{version}{end}" for name in names for end in _ENDS]
+    wanted = []
+    for name in names:
+        wanted += [f"{name}-{version}{end}" for end in _ENDS]
     found = [file.name for file in _files(made)]
     if sorted(found) != sorted(wanted):
         raise SetupError(f"built were {', '.join(found)}, not {', '.join(wanted)}")

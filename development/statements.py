@@ -37,14 +37,15 @@ def _computes_several(node: ast.Assign) -> bool:
     """Whether a tuple of targets gets a tuple with a call, a condition or a loop in it."""
     if not isinstance(node.targets[0], ast.Tuple) or not isinstance(node.value, ast.Tuple):
         return False
-    return any(
-        isinstance(inner, _COMPUTED) for value in node.value.elts for inner in ast.walk(value)
-    )
+    return any(_contains(value, _COMPUTED) for value in node.value.elts)
 
 
 def _has_another(node: ast.IfExp) -> bool:
-    parts = (node.body, node.test, node.orelse)
-    return any(isinstance(inner, ast.IfExp) for part in parts for inner in ast.walk(part))
+    return any(_contains(part, ast.IfExp) for part in (node.body, node.test, node.orelse))
+
+
+def _contains(tree: ast.AST, kinds: type[ast.AST] | tuple[type[ast.AST], ...]) -> bool:
+    return any(isinstance(node, kinds) for node in ast.walk(tree))
 
 
 def found() -> dict[str, list[tuple[int, str]]]:
