@@ -130,7 +130,7 @@ def postgres() -> Iterator[str | None]:
 
     If PostgreSQL is not installed, print a message and yield `None`.
     """
-    from tests.support.postgres import (  # noqa: PLC0415  # a test dependency
+    from tests.support.plumbing.postgres import (  # noqa: PLC0415  # a test dependency
         packaged_programs,
         running_server,
     )

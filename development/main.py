@@ -59,7 +59,7 @@ def run(job: str, args: list[str]) -> int:
         case "pubsub":
             return jobs.tool("pubsub", *args, folder=Path.cwd())
         case "setup":
-            return jobs.tool("python", "tests/support/chromium.py")
+            return jobs.tool("python", "tests/support/plumbing/chromium.py")
         case "mutation":
             return jobs.tool("mutmut", "run", *args)
         case "compiled":

@@ -73,7 +73,7 @@ def calls() -> Iterator[str]:
 
 def real_differences() -> Iterator[str]:
     """The tables of differences from real runtimes, of the list that a test holds to metadata."""
-    from support.real_differences import SIGNS, kept  # noqa: PLC0415  # after the path
+    from support.runtime.real_differences import SIGNS, kept  # noqa: PLC0415  # after the path
 
     words = dict(zip(SIGNS, ("not here", "only here", "other bytes"), strict=True))
     chain = ""

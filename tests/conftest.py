@@ -15,10 +15,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 _SERVERS = {
-    "browser": "playwright",
-    "postgres": "psycopg",
-    "redis_server": "redis",
-    "spark": "pyspark",
+    "plumbing.browser": "playwright",
+    "plumbing.postgres": "psycopg",
+    "plumbing.redis_server": "redis",
+    "plumbing.spark": "pyspark",
 }
 """Modules of fixtures, and the library that each needs."""
 

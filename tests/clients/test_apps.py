@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, Route
-from support.served import Served
+from support.plumbing.served import Served
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.node import serving
+from support.node.nodes import serving
 
 from pubsub_emulator.node.server.options import Build
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 from google.protobuf.json_format import MessageToDict
-from support.certificates import certificate
-from support.prism import Wallet
-from support.prism_chain import Branches, Running, running
+from support.plumbing.certificates import certificate
+from support.prism.prism_chain import Branches, Running, running
+from support.prism.wallet import Wallet
 
 from interchain_events.events.log.sql_store import open_store
 from interchain_events.events.subscriptions.callers import Callers

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.node import serving
-from support.served import Served
+from support.node.nodes import serving
+from support.plumbing.served import Served
 
 from pubsub_emulator.emulator.network.records import BlockRecord, Observer, RelayRecord
 from pubsub_emulator.emulator.scenario.file import load_bundled

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import made
 import pytest
-from support.pages import ROOT
+from support.plumbing.pages import ROOT
 
 PAGES = [
     path

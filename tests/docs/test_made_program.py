@@ -3,8 +3,8 @@ encoding.
 """
 
 import pytest
-from support.pages import ROOT
-from support.processes import python
+from support.plumbing.pages import ROOT
+from support.plumbing.processes import python
 
 PROGRAM = ROOT / "docs" / "made.py"
 

@@ -6,7 +6,7 @@ import re
 from importlib.util import find_spec
 
 import pytest
-from support.pages import ROOT, filled
+from support.plumbing.pages import ROOT, filled
 
 from pubsub_emulator.emulator.fixtures import Fixture, read_fixture, replay_fixture
 from pubsub_emulator.runtime.parachain.block import Verdict

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.pages import ROOT, PageError, Runner, blocks, check_marks, matches, pages
+from support.plumbing.pages import ROOT, PageError, Runner, blocks, check_marks, matches, pages
 
 PAGES = {path.relative_to(ROOT).as_posix(): path for path in pages()}
 RUN = [name for name, path in PAGES.items() if any(block.reason is None for block in blocks(path))]

@@ -11,7 +11,7 @@ import pytest
 from api_reference import plain
 from links import faults
 from playwright.sync_api import Page
-from support.browser import PHONE, overflows, show
+from support.plumbing.browser import PHONE, overflows, show
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.xdist_group("browser")

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from support.pages import ROOT
+from support.plumbing.pages import ROOT
 
 PAGE = (ROOT / "docs" / "source-documents.md").read_text(encoding="utf-8")
 PARTS = {

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.limits import PROBES, limits, most
-from support.processes import ROOT, environment
+from support.plumbing.limits import PROBES, limits, most
+from support.plumbing.processes import ROOT, environment
 
 from pubsub_emulator.cli.commands.fuzz.targets import ALL
 from pubsub_emulator.files.readers import Row, all_rows
@@ -99,7 +99,7 @@ def test_every_limit_has_a_probe_or_a_test_that_names_it() -> None:
 @pytest.fixture(scope="module")
 def reader() -> Iterator["subprocess.Popen[str]"]:
     """The process that has a fork read each input."""
-    command = [sys.executable, "-m", "support.limits"]
+    command = [sys.executable, "-m", "support.plumbing.limits"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=environment(), cwd=ROOT, **pipes) as process:  # type: ignore[call-overload]
         yield process

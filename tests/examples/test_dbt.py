@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 import yaml
-from support.audits import add_junk, drop_a_node, write_history
+from support.spark_audit.audits import add_junk, drop_a_node, write_history
 
 from pubsub_emulator.spark_audit.audit.run import audit
 

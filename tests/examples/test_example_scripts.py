@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support.processes import program
-from support.rules import SCENARIO
+from support.plumbing.processes import program
+from support.runtime.rules import SCENARIO
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.emulator.scenario.file import load_scenario

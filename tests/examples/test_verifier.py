@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from support import page_verifier
+from support.runtime import page_verifier
 
 from pubsub_emulator.emulator.fixtures import Fixture
 from pubsub_emulator.laboratory.fixture_set import make_vectors

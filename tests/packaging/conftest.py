@@ -10,7 +10,7 @@ import venv
 from pathlib import Path
 
 import pytest
-from support.packaging import run
+from support.plumbing.packaging import run
 
 ROOT = Path(__file__).resolve().parents[2]
 MADE = (".git", ".venv", ".*cache", "build", "dist", "out", "mutants", "target", "*.egg-info")

@@ -11,8 +11,8 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
-from support.command import TINY
-from support.packaging import run
+from support.plumbing.command import TINY
+from support.plumbing.packaging import run
 
 from interchain_events.extension import EXTENSION
 from pubsub_emulator.cli.main import COMMANDS

@@ -19,9 +19,9 @@ from typing import Final, NamedTuple
 
 import pytest
 from command_reference import leaves
-from support.command import TINY
-from support.packaging import PATIENCE, Environment, Ran, run
-from support.wat import canister, method
+from support.icrc72.wat import canister, method
+from support.plumbing.command import TINY
+from support.plumbing.packaging import PATIENCE, Environment, Ran, run
 
 from interchain_events.extension import EXTENSION
 from pubsub_emulator.cli.base.extras import COVERS, PACKAGES, Command

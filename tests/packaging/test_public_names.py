@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from support.processes import ROOT
+from support.plumbing.processes import ROOT
 
 from pubsub_emulator.lazy import homes
 from pubsub_emulator.moved import MOVED

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from urllib.parse import urlencode
 
-from support.distributor import Stage, free_port, stage, until
+from support.distributor.stage import Stage, free_port, stage, until
 
 PROGRAMS = Path(__file__).parents[2] / ".venv" / "prometheus" / "usr" / "bin"
 MONITORING = Path(__file__).parents[2] / "examples" / "distributor" / "monitoring"

@@ -33,10 +33,10 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
-from support.distributor import free_port
-from support.ganache import Ganache, ganache
-from support.public_adapter import PublicAdapter
-from support.worlds import Program, adapter_of, distributor_over
+from support.distributor.ganache import Ganache, ganache
+from support.distributor.public_adapter import PublicAdapter
+from support.distributor.stage import free_port
+from support.distributor.worlds import Program, adapter_of, distributor_over
 
 from interchain_events.distributor.event import Event
 from interchain_events.distributor.service.serve import served

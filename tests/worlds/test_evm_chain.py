@@ -13,9 +13,9 @@ import pytest
 from eth_abi.abi import encode
 from hypothesis import given
 from hypothesis import strategies as st
-from support.evm import ACCOUNT, ids, ledger_on, opened, publishing
-from support.ganache import Ganache, anvil, ganache
-from support.told import alone
+from support.distributor.evm import ACCOUNT, ids, ledger_on, opened, publishing
+from support.distributor.ganache import Ganache, anvil, ganache
+from support.plumbing.told import alone
 from worlds import install
 
 from interchain_events.distributor.adapter.evm.account import keccak256

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from support.evm import STRANGER, ids, ledger_on
-from support.ganache import Ganache, ganache
-from support.public_adapter import PublicAdapter
-from support.worlds import adapter_of, distributor_over
+from support.distributor.evm import STRANGER, ids, ledger_on
+from support.distributor.ganache import Ganache, ganache
+from support.distributor.public_adapter import PublicAdapter
+from support.distributor.worlds import adapter_of, distributor_over
 from worlds.five_networks import EACH, KINDS, demonstrate
 
 from interchain_events.distributor.adapter.evm.account import usual_fees

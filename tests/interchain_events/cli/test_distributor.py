@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from support.distributor import free_port
-from support.processes import program
+from support.distributor.stage import free_port
+from support.plumbing.processes import program
 
 from interchain_events.cli.commands.distributor import command
 from interchain_events.cli.commands.distributor.serve import serve_distributor

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support.processes import program
+from support.plumbing.processes import program
 
 from pubsub_emulator.cli.main import pubsub
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support.scenarios import scenario
+from support.plumbing.scenarios import scenario
 
 from interchain_events.cli.commands.icrc72 import command
 from interchain_events.cli.commands.icrc72.modules import read_module

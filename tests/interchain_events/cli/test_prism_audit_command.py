@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from pyspark import SparkContext
-from support.prism import Wallet
-from support.prism_log import Chain
+from support.prism.prism_log import Chain
+from support.prism.wallet import Wallet
 
 from interchain_events.cli.commands.events import audit as event_audit
 from interchain_events.cli.commands.events.audit import run_audit

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.events import counted, make_block
-from support.power import SqliteDisk, laid, sqlite_on
+from support.events.blocks import counted, make_block
+from support.plumbing.power import SqliteDisk, laid, sqlite_on
 
 from interchain_events.distributor.once import open_store as open_once
 from interchain_events.distributor.once.transaction import Transaction

@@ -14,8 +14,8 @@ import jwt
 import pytest
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from support.distributor import Inbox, Stage, key_set, played, stage
-from support.told import alone, told
+from support.distributor.stage import Inbox, Stage, key_set, played, stage
+from support.plumbing.told import alone, told
 
 from interchain_events.distributor.core.messages import Post
 from interchain_events.distributor.event import Notice

@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.distributor import until
-from support.told import alone
+from support.distributor.stage import until
+from support.plumbing.told import alone
 
 from interchain_events.distributor.adapter import desk as desks
 from interchain_events.distributor.adapter.desk import AT_ONCE, Desk, in_order

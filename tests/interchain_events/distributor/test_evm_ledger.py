@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 import rlp
 from coincurve import PrivateKey, PublicKey
-from support.distributor import until
-from support.evm import ACCOUNT, Told, ids, ledger_on, publishing
-from support.evm_chain import CONTRACT, EvmChain
-from support.told import Told as Test
-from support.told import alone, told
+from support.distributor.evm import ACCOUNT, Told, ids, ledger_on, publishing
+from support.distributor.evm_chain import CONTRACT, EvmChain
+from support.distributor.stage import until
+from support.plumbing.told import Told as Test
+from support.plumbing.told import alone, told
 
 from interchain_events.distributor.adapter.evm import ledger as room
 from interchain_events.distributor.adapter.evm.account import (

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from support.distributor import NODE, Json, Stage, played, until
+from support.distributor.stage import NODE, Json, Stage, played, until
 
 from interchain_events.distributor.simulation.stories import event_of
 

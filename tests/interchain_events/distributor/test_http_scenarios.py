@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import redis
 from aiohttp import web
-from support.distributor import Stage, another, changed_rules, played, stage, until
-from support.redis_server import running_redis
-from support.told import alone
+from support.distributor.stage import Stage, another, changed_rules, played, stage, until
+from support.plumbing.redis_server import running_redis
+from support.plumbing.told import alone
 
 from interchain_events.distributor.adapter.http import AdapterHttp
 from interchain_events.distributor.adapter.ledger import MemoryLedger

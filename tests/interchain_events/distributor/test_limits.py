@@ -16,8 +16,8 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from support.certificates import certificate
-from support.distributor import Stage, key_set, play, played, served, web
+from support.distributor.stage import Stage, key_set, play, played, served, web
+from support.plumbing.certificates import certificate
 
 from interchain_events.distributor.core.messages import Post
 from interchain_events.distributor.event import Notice

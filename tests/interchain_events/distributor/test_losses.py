@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support.examples import scaled
+from support.plumbing.examples import scaled
 
 from interchain_events.distributor.core import continuity, rows
 from interchain_events.distributor.core.continuity import (

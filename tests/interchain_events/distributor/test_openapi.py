@@ -13,9 +13,9 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from support.distributor import stage
-from support.examples import scaled
-from support.told import beside
+from support.distributor.stage import stage
+from support.plumbing.examples import scaled
+from support.plumbing.told import beside
 
 from interchain_events.distributor.event import (
     MOST_METADATA,

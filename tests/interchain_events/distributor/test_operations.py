@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.distributor import Stage, play, played, until
+from support.distributor.stage import Stage, play, played, until
 
 from interchain_events.distributor.core import rows
 from interchain_events.distributor.once import open_store

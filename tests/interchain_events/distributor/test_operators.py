@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from support.distributor import Stage, another, free_port, play, played, stage, until
+from support.distributor.stage import Stage, another, free_port, play, played, stage, until
 
 from interchain_events.distributor.core import rows
 from interchain_events.distributor.core.continuity import EPOCHS

@@ -5,7 +5,7 @@ import json
 import re
 from pathlib import Path
 
-from support.distributor import Stage, played, until
+from support.distributor.stage import Stage, played, until
 
 MONITORING = Path(__file__).parents[3] / "examples" / "distributor" / "monitoring"
 _NAME = re.compile(r"\bied_[a-z_]+")

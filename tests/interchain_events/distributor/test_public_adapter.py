@@ -16,9 +16,9 @@ import aiohttp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.distributor import another, stage, until
-from support.public_adapter import PublicAdapter
-from support.told import Told, alone, told
+from support.distributor.public_adapter import PublicAdapter
+from support.distributor.stage import another, stage, until
+from support.plumbing.told import Told, alone, told
 
 from interchain_events.distributor.adapter.http import AdapterHttp
 from interchain_events.distributor.adapter.ledger import MemoryLedger

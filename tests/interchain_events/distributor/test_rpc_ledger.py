@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from support.served import Served
-from support.told import alone
+from support.plumbing.served import Served
+from support.plumbing.told import alone
 
 from interchain_events.distributor.adapter.ledger import Published
 from interchain_events.distributor.adapter.rpc import RpcLedger, _included

@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
-from support.axe import faults
-from support.browser import DESKTOP, PHONE, NewPage, launched, overflows, show
-from support.chromium import ready
-from support.distributor import Stage, free_port, stage, until
+from support.distributor.stage import Stage, free_port, stage, until
+from support.plumbing.axe import faults
+from support.plumbing.browser import DESKTOP, PHONE, NewPage, launched, overflows, show
+from support.plumbing.chromium import ready
 
 from interchain_events.distributor.service.standing import Party
 from interchain_events.distributor.service.status_page import (

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.examples import scaled
+from support.plumbing.examples import scaled
 
 from interchain_events.distributor.core import rows
 from interchain_events.distributor.core.messages import (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark import SparkContext
-from support.events import block_hash, make_block
+from support.events.blocks import block_hash, make_block
 
 from interchain_events.delivery_audit.deliveries import Audited, DeliveriesError, audit_deliveries
 from interchain_events.events.cheats import CHEATS

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from support.protobuf import ROOT, generate
+from support.plumbing.protobuf import ROOT, generate
 
 
 def test_the_protobuf_modules_are_those_of_their_sources(tmp_path: Path) -> None:

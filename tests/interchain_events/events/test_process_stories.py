@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from support.postgres import MortalServer
-from support.processes import Cast
-from support.story_client import seen as seen_by
+from support.events.story_client import seen as seen_by
+from support.plumbing.postgres import MortalServer
+from support.plumbing.processes import Cast
 
 from interchain_events.database.errors import StoreUnavailable
 from interchain_events.events import Kind, open_store
@@ -42,9 +42,9 @@ class Story(Cast):
     def arguments(self, who: str) -> list[str]:
         options = ("--log", self.place, "--port", str(self.port), "--heartbeat", "0.2")
         return {
-            "writer": ["support.story_writer", self.place, str(BLOCKS)],
+            "writer": ["support.events.story_writer", self.place, str(BLOCKS)],
             "server": ["pubsub_emulator", "events", "serve", *options],
-            "client": ["support.story_client", self.url, self.token, str(self.kept)],
+            "client": ["support.events.story_client", self.url, self.token, str(self.kept)],
         }[who]
 
     def subscribe(self) -> None:

@@ -1,8 +1,8 @@
 """The system on which most stories of this room are played."""
 
 import pytest
-from support.canister_apps import Lab
-from support.carried import compare_carried
+from support.icrc72.canister_apps import Lab
+from support.icrc72.carried import compare_carried
 
 
 @pytest.fixture

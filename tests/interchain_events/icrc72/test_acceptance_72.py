@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from support.canister_apps import NAME, Lab, Lists, Sink, Source, err, keeping
+from support.icrc72.canister_apps import NAME, Lab, Lists, Sink, Source, err, keeping
 
 from interchain_events.icrc72 import CanisterNetwork, Schedule, deploy, keys
 from interchain_events.icrc72 import messages as m

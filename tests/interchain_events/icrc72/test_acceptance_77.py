@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from support.canister_apps import NAME, Asker, Lab, Source, err
+from support.icrc72.canister_apps import NAME, Asker, Lab, Source, err
 
 from interchain_events.icrc72 import FILTER, REPLAY, keys
 from interchain_events.icrc72.ic.candid.types import Variant

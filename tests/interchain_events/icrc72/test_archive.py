@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.canister_apps import NAME, Asker, Lab, Source, keeping
+from support.icrc72.canister_apps import NAME, Asker, Lab, Source, keeping
 
 from interchain_events.events import MemoryStore, open_store
 from interchain_events.events.log.store import Store

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.canister_apps import NAME, Lab, Ledger, Sink
+from support.icrc72.canister_apps import NAME, Lab, Ledger, Sink
 
 from interchain_events.icrc72 import Audit, keys
 from interchain_events.icrc72 import messages as m

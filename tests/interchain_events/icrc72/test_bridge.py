@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from support.canister_apps import Lab, keeping
+from support.icrc72.canister_apps import Lab, keeping
 
 from interchain_events.events.log.memory import MemoryStore
 from interchain_events.events.log.sources.network import NetworkLog

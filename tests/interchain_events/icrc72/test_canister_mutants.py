@@ -1,7 +1,7 @@
 """The generator of planted faults: in one place, the same each time, enough for each role."""
 
 import pytest
-from support.canister_mutants import EXAMPLES, ROLES, RUST, mutants, mutants_of
+from support.icrc72.canister_mutants import EXAMPLES, ROLES, RUST, mutants, mutants_of
 
 
 @pytest.mark.parametrize("role", ROLES)

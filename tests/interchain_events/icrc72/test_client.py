@@ -5,7 +5,7 @@ IC-49g, I12.
 from typing import Any
 
 import pytest
-from support.canister_apps import NAME, Lab, Sink, Source
+from support.icrc72.canister_apps import NAME, Lab, Sink, Source
 
 from interchain_events.icrc72 import CanisterNetwork, Schedule
 from interchain_events.icrc72.client import FILTER, App, EventNotification, plain

@@ -5,7 +5,7 @@ IC-51, RP-14.
 from collections.abc import Callable
 
 import pytest
-from support.wrong_roles import NAME, WRONG, role
+from support.icrc72.wrong_roles import NAME, WRONG, role
 
 from interchain_events.icrc72 import CHEATS, CanisterNetwork, Schedule
 from interchain_events.icrc72.cheats.stage import Cheat, run

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from support.canister_apps import NAME, Lab, Sink, Source
+from support.icrc72.canister_apps import NAME, Lab, Sink, Source
 
 from interchain_events.icrc72.ic.candid.carried import Message, plain
 from interchain_events.icrc72.ic.errors import CandidError

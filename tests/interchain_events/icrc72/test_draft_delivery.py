@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from support.canister_apps import NAME, Lab, Source, keeping
+from support.icrc72.canister_apps import NAME, Lab, Source, keeping
 
 from interchain_events.icrc72 import RoleCanister, keys
 from interchain_events.icrc72.broadcaster.core import Broadcaster

@@ -5,7 +5,7 @@ again.
 from typing import Any
 
 import pytest
-from support.canister_apps import NAME, Lab
+from support.icrc72.canister_apps import NAME, Lab
 
 from interchain_events.icrc72 import keys
 from interchain_events.icrc72 import messages as m

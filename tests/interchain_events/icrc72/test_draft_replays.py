@@ -5,7 +5,7 @@ archive as a log.
 from typing import Any
 
 import pytest
-from support.canister_apps import NAME, Lab, Source
+from support.icrc72.canister_apps import NAME, Lab, Source
 
 from interchain_events.icrc72 import keys
 from interchain_events.icrc72.alerts import (

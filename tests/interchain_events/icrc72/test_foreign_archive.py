@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
-from support.canister_apps import NAME, Asker, Lab, Source, keeping
+from support.icrc72.canister_apps import NAME, Asker, Lab, Source, keeping
 
 from interchain_events.icrc72 import REPLAY, App, plain
 from interchain_events.icrc72.client import Context, EventNotification

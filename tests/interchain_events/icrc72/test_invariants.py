@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.canister_apps import NAME, Asker, Lab, Ledger, Source, keeping
-from support.examples import scaled
+from support.icrc72.canister_apps import NAME, Asker, Lab, Ledger, Source, keeping
+from support.plumbing.examples import scaled
 
 from interchain_events.icrc72 import Audit, Schedule, keys, methods
 from interchain_events.icrc72.campaign import play_plan

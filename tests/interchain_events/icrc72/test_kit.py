@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.wrong_roles import ROLES, WRONG, asked
+from support.icrc72.wrong_roles import ROLES, WRONG, asked
 
 from interchain_events.cli.commands.icrc72.conform import _told
 from interchain_events.icrc72.cheats.stage import Actor

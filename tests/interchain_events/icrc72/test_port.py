@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from support.wat import canister
+from support.icrc72.wat import canister
 
 from interchain_events.icrc72.ic.candid.did import parse_types
 from interchain_events.icrc72.ic.candid.encode import Encoder

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.examples import scaled
+from support.plumbing.examples import scaled
 
 from interchain_events.icrc72 import filters
 from interchain_events.icrc72.config import PublicationConfig, SubscriptionConfig

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from support.canister_apps import NAME, Lab, Lists, Sink, Source, keeping
+from support.icrc72.canister_apps import NAME, Lab, Lists, Sink, Source, keeping
 
 from interchain_events.icrc72 import keys
 from interchain_events.icrc72 import messages as m

@@ -14,10 +14,10 @@ import cbor2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import wrong_roles
-from support.command import pubsub
-from support.replica import Replica, replica
-from support.wrong_roles import WRONG
+from support.icrc72 import wrong_roles
+from support.icrc72.replica import Replica, replica
+from support.icrc72.wrong_roles import WRONG
+from support.plumbing.command import pubsub
 
 from interchain_events.icrc72.conformance.probes import Verdict
 from interchain_events.icrc72.conformance.remote import visit

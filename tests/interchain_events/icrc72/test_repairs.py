@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.canister_apps import NAME, Lab, Sink, Source
+from support.icrc72.canister_apps import NAME, Lab, Sink, Source
 
 from interchain_events.icrc72 import Schedule, keys
 from interchain_events.icrc72.broadcaster.accept import Acceptance

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.canister_apps import NAME, Lab, Source, err
+from support.icrc72.canister_apps import NAME, Lab, Source, err
 
 from interchain_events.icrc72 import keys
 from interchain_events.icrc72.client import REPLAY

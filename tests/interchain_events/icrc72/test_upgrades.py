@@ -5,7 +5,7 @@ IC-48, IC-49).
 from dataclasses import replace
 
 import pytest
-from support.canister_apps import NAME, Lab, Sink, Source
+from support.icrc72.canister_apps import NAME, Lab, Sink, Source
 
 from interchain_events.icrc72 import FILTER, REPLAY, App, RoleCanister, Schedule
 from interchain_events.icrc72.broadcaster.core import Broadcaster

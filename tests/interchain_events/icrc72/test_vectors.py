@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.canister_apps import NAME, Lab
+from support.icrc72.canister_apps import NAME, Lab
 
 from interchain_events.events.log.memory import MemoryStore
 from interchain_events.icrc72 import App, Archive, CanisterNetwork, RoleCanister

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.canister_apps import NAME, Lab, Sink, Source, err
+from support.icrc72.canister_apps import NAME, Lab, Sink, Source, err
 
 from interchain_events.icrc72 import filters, keys
 from interchain_events.icrc72.alerts import one_entry

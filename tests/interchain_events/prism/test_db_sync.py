@@ -14,15 +14,15 @@ from typing import Any
 import cbor2
 import grpc
 import pytest
-from support.command import pubsub
-from support.db_sync import MAINNET, DbSync, as_json, metadatum
-from support.postgres import MortalServer
-from support.prism import ANY, Wallet
-from support.prism_chain import running, until
-from support.prism_log import dump
-from support.prism_processes import PATIENCE, Cast, operations
-from support.prism_story_client import seen
-from support.told import alone
+from support.plumbing.command import pubsub
+from support.plumbing.postgres import MortalServer
+from support.plumbing.told import alone
+from support.prism.db_sync import MAINNET, DbSync, as_json, metadatum
+from support.prism.prism_chain import running, until
+from support.prism.prism_log import dump
+from support.prism.prism_processes import PATIENCE, Cast, operations
+from support.prism.prism_story_client import seen
+from support.prism.wallet import ANY, Wallet
 
 from interchain_events.database.errors import StoreUnavailable
 from interchain_events.events.errors import (

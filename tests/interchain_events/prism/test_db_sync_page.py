@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.processes import ROOT, environment, program
+from support.plumbing.processes import ROOT, environment, program
 
 from interchain_events.prism.service.db_sync import DEPTH, SCHEMAS
 

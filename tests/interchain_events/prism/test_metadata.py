@@ -9,7 +9,7 @@ import pytest
 from cbor2 import dumps as cbor
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.db_sync import as_json, metadatum
+from support.prism.db_sync import as_json, metadatum
 
 from interchain_events.pallets.prism.pallet import MOST_OBJECT
 from interchain_events.prism.core.metadata import LABEL, MOST_BYTES, MOST_PIECE, object_of

@@ -6,10 +6,10 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
-from support.certificates import certificate
-from support.command import pubsub
-from support.prism import ANY, Wallet
-from support.prism_chain import Running, play, played, refused, until
+from support.plumbing.certificates import certificate
+from support.plumbing.command import pubsub
+from support.prism.prism_chain import Running, play, played, refused, until
+from support.prism.wallet import ANY, Wallet
 
 from interchain_events.events.errors import EventsError
 from interchain_events.events.log.sql_store import SqlStore

@@ -1,6 +1,6 @@
 """Stories of a whole node under a clock that jumps (PR-3, PR-5, PR-52 to PR-62, EV-40).
 
-`python -m support.story_campaign prism` plays very many; docs/measured.md has the figures.
+`python -m support.plumbing.story_campaign prism` plays very many; docs/measured.md has the figures.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pyspark import SparkContext
-from support.story_campaign import Player, db_sync_player, prism_player
+from support.plumbing.story_campaign import Player, db_sync_player, prism_player
 
 from interchain_events.delivery_audit.statuses import audit_statuses
 from interchain_events.prism.core.errors import Reason

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from pyspark import SparkContext
-from support.prism import Wallet, add
-from support.prism_chain import Branches, running, until
-from support.told import alone
+from support.plumbing.told import alone
+from support.prism.prism_chain import Branches, running, until
+from support.prism.wallet import Wallet, add
 
 from interchain_events.delivery_audit.deliveries import audit_deliveries
 from interchain_events.delivery_audit.statuses import audit_statuses

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from support.postgres import MortalServer
-from support.prism_log import dump
-from support.prism_processes import PATIENCE, Cast, operations
-from support.prism_story_client import seen
-from support.processes import environment
+from support.plumbing.postgres import MortalServer
+from support.plumbing.processes import environment
+from support.prism.prism_log import dump
+from support.prism.prism_processes import PATIENCE, Cast, operations
+from support.prism.prism_story_client import seen
 
 from interchain_events.database.opening import open_database
 from interchain_events.events.log.sql_store import open_store

@@ -9,7 +9,7 @@ import pytest
 from coincurve import PublicKey as PointOf
 from hypothesis import given
 from hypothesis import strategies as st
-from support.prism import Wallet, judge, judged, new_key, reason, secret
+from support.prism.wallet import Wallet, judge, judged, new_key, reason, secret
 
 from interchain_events.prism import create_did, issue_batch, revoke, update_did
 from interchain_events.prism.core import messages as m

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.mortal import Crash, Mortal
-from support.prism import ANY, DOCUMENT, Wallet, add
-from support.prism_log import Chain, dump
+from support.database.mortal import Crash, Mortal
+from support.prism.prism_log import Chain, dump
+from support.prism.wallet import ANY, DOCUMENT, Wallet, add
 
 from interchain_events.database.database import Database, Dialect, migrate
 from interchain_events.database.errors import StoreError

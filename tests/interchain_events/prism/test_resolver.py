@@ -21,11 +21,11 @@ import aiohttp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.certificates import certificate
-from support.distributor import free_port
-from support.prism import DOCUMENT, Wallet, add, secret
-from support.prism_log import Chain
-from support.processes import ROOT, environment
+from support.distributor.stage import free_port
+from support.plumbing.certificates import certificate
+from support.plumbing.processes import ROOT, environment
+from support.prism.prism_log import Chain
+from support.prism.wallet import DOCUMENT, Wallet, add, secret
 from yarl import URL
 
 from interchain_events.database.database import Database

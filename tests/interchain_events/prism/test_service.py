@@ -10,9 +10,9 @@ from typing import Any
 
 import grpc
 import pytest
-from support.prism import ANY, Wallet, add, new_key, secret
-from support.prism_chain import Branches, Running, play, played, refused, until
-from support.prism_log import Chain
+from support.prism.prism_chain import Branches, Running, play, played, refused, until
+from support.prism.prism_log import Chain
+from support.prism.wallet import ANY, Wallet, add, new_key, secret
 
 from interchain_events.events.errors import LimitReached
 from interchain_events.events.filters.algebra import OneOf

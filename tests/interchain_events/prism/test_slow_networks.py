@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from support.certificates import certificate
-from support.prism import ANY
-from support.prism_chain import Branches, running, until
-from support.told import alone
+from support.plumbing.certificates import certificate
+from support.plumbing.told import alone
+from support.prism.prism_chain import Branches, running, until
+from support.prism.wallet import ANY
 
 from interchain_events.events.log.sql_store import SqlStore
 from interchain_events.prism.client import PrismClient

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
-from support.prism import Wallet, judged, new_key, reason
+from support.prism.wallet import Wallet, judged, new_key, reason
 
 from interchain_events.prism import create_did, create_storage_entry, update_did
 from interchain_events.prism.core import messages as m

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.prism import DOCUMENT
+from support.prism.wallet import DOCUMENT
 
 from interchain_events.prism.core.errors import Reason
 from interchain_events.prism.core.filters import OWNERS, Filter, FilterType, matches, normal_form

@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from support.processes import python
+from support.plumbing.processes import python
 
 from development import biome, environment, jobs, main
 from development.environment import PYTHON, VENV

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from support.audits import SUBSCRIBER, Slip, drop_a_node, small_network, write_history
-from support.command import pubsub as typed
-from support.processes import environment
+from support.plumbing.command import pubsub as typed
+from support.plumbing.processes import environment
+from support.spark_audit.audits import SUBSCRIBER, Slip, drop_a_node, small_network, write_history
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.spark_audit.audit.run import audit

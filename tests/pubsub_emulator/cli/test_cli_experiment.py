@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from support.processes import python
+from support.plumbing.processes import python
 
 from pubsub_emulator.cli.commands.experiment import plot
 from pubsub_emulator.cli.main import pubsub

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from command_reference import leaves
-from support.command import TINY
+from support.plumbing.command import TINY
 
 from pubsub_emulator.cli.exits import PIPE_CLOSED
 from pubsub_emulator.cli.main import main, sentences_of_all

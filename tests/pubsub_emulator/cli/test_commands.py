@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.command import TINY, pubsub
-from support.processes import environment, python
+from support.plumbing.command import TINY, pubsub
+from support.plumbing.processes import environment, python
 
 from pubsub_emulator.cli.commands.run import run
 from pubsub_emulator.spark_audit.history import storage

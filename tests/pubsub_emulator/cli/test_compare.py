@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.processes import program, python
-from support.rules import CAP, SCENARIO
+from support.plumbing.processes import program, python
+from support.runtime.rules import CAP, SCENARIO
 
 import pubsub_emulator
 from pubsub_emulator.cli.base.figures import lines_of, markdown

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from support.command import LINES, told
-from support.explorer import open_page
-from support.node import Running, serving_beside
+from support.explorer.run_page import open_page
+from support.node.nodes import Running, serving_beside
+from support.plumbing.command import LINES, told
 
 from pubsub_emulator.cli.exits import INFRASTRUCTURE
 from pubsub_emulator.cli.main import pubsub

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.processes import program
+from support.plumbing.processes import program
 
 from pubsub_emulator.spark_audit.engine.engine import usable_cores
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from command_reference import leaves
-from support.command import TINY
-from support.processes import PATIENCE, environment
+from support.plumbing.command import TINY
+from support.plumbing.processes import PATIENCE, environment
 
 from pubsub_emulator.cli.commands.new.run import schema_text
 from pubsub_emulator.cli.exits import DEFECT, FINDINGS, USAGE

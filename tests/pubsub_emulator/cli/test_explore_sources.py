@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from support.command import invoked
+from support.plumbing.command import invoked
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.emulator.fixtures import FixtureMaker, write_fixture

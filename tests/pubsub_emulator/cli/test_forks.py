@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support.served import Served
+from support.plumbing.served import Served
 
 from pubsub_emulator.cli.main import pubsub
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import TINY, pubsub
+from support.plumbing.command import TINY, pubsub
 
 from pubsub_emulator.cli import main as program
 from pubsub_emulator.cli.commands.evidence.run import _shown

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from support.audits import flip
-from support.command import TINY, invoked
+from support.plumbing.command import TINY, invoked
+from support.spark_audit.audits import flip
 
 from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.session import Session

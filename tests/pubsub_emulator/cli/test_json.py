@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import TINY, invoked
+from support.plumbing.command import TINY, invoked
 
 from pubsub_emulator.laboratory.campaign import corpus
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
-from support.command import invoked
+from support.plumbing.command import invoked
 
 from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.commands.new.run import TEMPLATE

@@ -14,8 +14,8 @@ from typing import Final
 import click
 import pytest
 from command_reference import leaves
-from support.audits import write_history
-from support.command import TINY, pubsub
+from support.plumbing.command import TINY, pubsub
+from support.spark_audit.audits import write_history
 
 from pubsub_emulator.cli.base.options import Address
 from pubsub_emulator.spark_audit.audit.run import audit

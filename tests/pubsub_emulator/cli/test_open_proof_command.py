@@ -6,8 +6,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner, Result
-from support.node_data import PRICES, hexed
-from support.processes import python
+from support.node.node_data import PRICES, hexed
+from support.plumbing.processes import python
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.primitives.errors import PubsubError

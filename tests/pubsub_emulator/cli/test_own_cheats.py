@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from support.command import TINY
-from support.processes import program
+from support.plumbing.command import TINY
+from support.plumbing.processes import program
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from aiohttp import web
 from click.testing import CliRunner, Result
-from support.chain_values import REAL, real_metadata
-from support.recorded_relay import MAINNET, RECORDED, RelayNode, recorded, relay_node
+from support.client.chain_values import REAL, real_metadata
+from support.client.recorded_relay import MAINNET, RECORDED, RelayNode, recorded, relay_node
 
 from pubsub_emulator.cli.commands.prove import sources
 from pubsub_emulator.cli.main import pubsub

@@ -11,8 +11,8 @@ from importlib import import_module
 import click
 import pytest
 from click.testing import CliRunner
-from support.pages import ROOT, filled, made
-from support.processes import python
+from support.plumbing.pages import ROOT, filled, made
+from support.plumbing.processes import python
 
 from pubsub_emulator.cli.base.groups import Group
 from pubsub_emulator.cli.main import pubsub, sentences_of_all

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.processes import environment, program
-from support.rules import CAP, SCENARIO
+from support.plumbing.processes import environment, program
+from support.runtime.rules import CAP, SCENARIO
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.processes import program
-from support.served import PATIENCE, Served
+from support.plumbing.processes import program
+from support.plumbing.served import PATIENCE, Served
 
 from pubsub_emulator.cli.session import saved
 from pubsub_emulator.cli.session.session import Session

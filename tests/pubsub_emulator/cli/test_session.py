@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from support.command import told
-from support.scenarios import scenario
+from support.plumbing.command import told
+from support.plumbing.scenarios import scenario
 
 from pubsub_emulator import child_root_key, derive_child_key, key_from_data
 from pubsub_emulator.cli.screen.pages import Doing, Grid

@@ -14,10 +14,10 @@ import click
 import pyarrow as pa
 import pytest
 from command_reference import leaves
-from support.audits import drop_a_node, write_history
-from support.command import pubsub
-from support.history_forgery import load, store
-from support.pages import ROOT
+from support.plumbing.command import pubsub
+from support.plumbing.pages import ROOT
+from support.spark_audit.audits import drop_a_node, write_history
+from support.spark_audit.history_forgery import load, store
 
 from pubsub_emulator.cli.exits import DEFECT
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.command import TINY
-from support.processes import environment, program
+from support.plumbing.command import TINY
+from support.plumbing.processes import environment, program
 
 if sys.platform == "win32":
     pytest.skip("terminals are another thing there", allow_module_level=True)

@@ -14,8 +14,8 @@ from typing import Any
 import click.testing
 import pytest
 from click.testing import CliRunner
-from support.broken import breaks
-from support.node import serving
+from support.node.nodes import serving
+from support.plumbing.broken import breaks
 
 from pubsub_emulator.cli.commands.conform import exit_code
 from pubsub_emulator.cli.main import pubsub

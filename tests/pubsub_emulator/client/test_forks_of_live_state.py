@@ -12,8 +12,8 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from support.node import Running, serving_beside
-from support.told import beside
+from support.node.nodes import Running, serving_beside
+from support.plumbing.told import beside
 
 from interchain_events.distributor.service.serve import served
 from pubsub_emulator import Network, key_from_data

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from aiohttp import WSMsgType, web
-from support.event_networks import metadata_of_chains
-from support.node import serving, story
+from support.events.event_networks import metadata_of_chains
+from support.node.nodes import serving, story
 
 from interchain_events.distributor.service.serve import served
 from pubsub_emulator.client import rpc as rpc_module

@@ -1,7 +1,7 @@
 """Names of storage keys by Polkadot's metadata, and their names again."""
 
 import pytest
-from support.chain_values import real_metadata
+from support.client.chain_values import real_metadata
 
 from pubsub_emulator.client.errors import ClientError
 from pubsub_emulator.client.storage_names import LONGEST_NAME, StorageNames

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.examples import scaled
-from support.processes import printed
+from support.plumbing.examples import scaled
+from support.plumbing.processes import printed
 
 from pubsub_emulator.collator.author import Authored, CannotAuthor, author
 from pubsub_emulator.collator.cheats import Situation

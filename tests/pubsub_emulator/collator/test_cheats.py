@@ -8,8 +8,8 @@ from hashlib import blake2b
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.cheats import SITUATIONS, found, names, situations
-from support.scenarios import scenario
+from support.collator.cheats import SITUATIONS, found, names, situations
+from support.plumbing.scenarios import scenario
 
 from pubsub_emulator.collator import cheats
 from pubsub_emulator.collator.cheats import (

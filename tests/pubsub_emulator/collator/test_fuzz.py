@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.cheats import SITUATIONS, situations
-from support.examples import scaled
+from support.collator.cheats import SITUATIONS, situations
+from support.plumbing.examples import scaled
 
 from pubsub_emulator.collator.cheats import expected, for_any_chain
 from pubsub_emulator.collator.cheats.steps import Drop, Step, shrink

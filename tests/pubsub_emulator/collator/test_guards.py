@@ -13,7 +13,7 @@ from functools import partial
 from types import CodeType, FunctionType
 
 import pytest
-from support.guard_attacks import (
+from support.collator.guard_attacks import (
     HOSTILE,
     Attack,
     blocks_of,

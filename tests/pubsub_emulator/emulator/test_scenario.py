@@ -2,8 +2,8 @@ import json
 from pathlib import Path
 
 import pytest
-from support.processes import printed
-from support.scenarios import scenario
+from support.plumbing.processes import printed
+from support.plumbing.scenarios import scenario
 
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.emulator.observers.summary import Summary

@@ -1,7 +1,7 @@
 """One run for all tests of the explorer."""
 
 import pytest
-from support.explorer import SCENARIO, Explored, Told, open_page
+from support.explorer.run_page import SCENARIO, Explored, Told, open_page
 
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support.command import TINY
-from support.explorer import open_page
-from support.processes import program
+from support.explorer.run_page import open_page
+from support.plumbing.command import TINY
+from support.plumbing.processes import program
 
 from pubsub_emulator.cli.main import main, pubsub
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
-from support.browser import DESKTOP, PHONE, NewPage, ViewportSize, overflows, show
-from support.explorer import Explored
+from support.explorer.run_page import Explored
+from support.plumbing.browser import DESKTOP, PHONE, NewPage, ViewportSize, overflows, show
 
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.scenario.file import parse_scenario

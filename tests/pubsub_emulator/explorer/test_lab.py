@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, WebSocketRoute, expect
-from support.axe import faults
-from support.explorer import open_page
-from support.lab import MISPLACED, WIDTHS, Lab, many_blocks
-from support.served import Served
+from support.explorer.lab import MISPLACED, WIDTHS, Lab, many_blocks
+from support.explorer.run_page import open_page
+from support.plumbing.axe import faults
+from support.plumbing.served import Served
 
 from pubsub_emulator.cli.session import saved
 from pubsub_emulator.cli.session.session import Session

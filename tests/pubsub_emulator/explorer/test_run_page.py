@@ -7,7 +7,7 @@ from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.explorer import Explored
+from support.explorer.run_page import Explored
 
 from pubsub_emulator.collator.author import full_proof
 from pubsub_emulator.explorer.block_tree import _Reach, draw_block

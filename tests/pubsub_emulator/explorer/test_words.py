@@ -1,6 +1,6 @@
 """Names, values, events and outcomes in front of people."""
 
-from support.explorer import Explored
+from support.explorer.run_page import Explored
 
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.explorer.changes import MOST_ROWS, Change, state_changes

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.command import pubsub
+from support.plumbing.command import pubsub
 
 from interchain_events.icrc72 import campaign
 from interchain_events.icrc72.stories import Plan

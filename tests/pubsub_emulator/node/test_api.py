@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from support.accounts import (
+from support.node.nodes import at
+from support.runtime.accounts import (
     KEY,
     PUBLISHER,
     SUBSCRIBER,
@@ -14,7 +15,6 @@ from support.accounts import (
     signer,
     storage_of,
 )
-from support.node import at
 
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.runtimes import every_runtime

@@ -13,7 +13,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from support.node import HANDSHAKE, Client, Running, served, serving, story
+from support.node.nodes import HANDSHAKE, Client, Running, served, serving, story
 
 from pubsub_emulator.node.chain.block import Moment
 from pubsub_emulator.node.rpc.dispatch import RequestLimits

@@ -3,7 +3,7 @@ ND-24).
 """
 
 import pytest
-from support.node import Client, Running, served, serving, story
+from support.node.nodes import Client, Running, served, serving, story
 
 from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.runtimes import every_runtime

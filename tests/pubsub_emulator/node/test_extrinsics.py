@@ -3,8 +3,8 @@ ND-21).
 """
 
 import pytest
-from support.accounts import call
-from support.node import ALICE, Client, Running, served, transfer
+from support.node.nodes import ALICE, Client, Running, served, transfer
+from support.runtime.accounts import call
 
 from pubsub_emulator.node.server.options import Build
 from pubsub_emulator.primitives.hashing import blake2_256

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.node import Client, served
+from support.node.nodes import Client, served
 
 from pubsub_emulator.cli.commands.serve.run import JournalFile
 from pubsub_emulator.emulator.network.actions import LAST_SLOT, action_adapter

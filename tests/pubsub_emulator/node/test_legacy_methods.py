@@ -2,7 +2,7 @@
 speak of (ND-21).
 """
 
-from support.node import Client, Running, served
+from support.node.nodes import Client, Running, served
 
 from pubsub_emulator.emulator.scenario.model import published_key
 from pubsub_emulator.node.chain.block import RELAY

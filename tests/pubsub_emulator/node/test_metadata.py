@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from scalecodec.base import RuntimeConfigurationObject, ScaleBytes
 from scalecodec.type_registry import load_type_registry_preset
-from support.accounts import SUBSCRIBER, network
-from support.node import at as newest
+from support.node.nodes import at as newest
+from support.runtime.accounts import SUBSCRIBER, network
 
 from pubsub_emulator.client.metadata import parse_metadata
 from pubsub_emulator.node.api import FUNCTIONS

@@ -2,7 +2,7 @@
 
 import re
 
-from support.node import Client, Running, served
+from support.node.nodes import Client, Running, served
 
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.explorer.live import LivePage

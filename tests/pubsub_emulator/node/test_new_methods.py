@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
-from support.node import Client, Running, served
+from support.node.nodes import Client, Running, served
 
 from pubsub_emulator.node.chain.block import RELAY
 from pubsub_emulator.node.rpc import chain_head

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.accounts import Signer, call, network, signed, signer
-from support.examples import scaled
-from support.node import at as newest
+from support.node.nodes import at as newest
+from support.plumbing.examples import scaled
+from support.runtime.accounts import Signer, call, network, signed, signer
 
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.node.at import At

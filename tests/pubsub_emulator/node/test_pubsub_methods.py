@@ -3,7 +3,7 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
-from support.node import Client, Running, served, serving, story
+from support.node.nodes import Client, Running, served, serving, story
 
 from pubsub_emulator.node.chain import journal
 from pubsub_emulator.primitives.hashing import blake2_256

@@ -13,8 +13,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from support.accounts import call, signed
-from support.node import ALICE, HANDSHAKE, Client, Running, served, serving, story
+from support.node.nodes import ALICE, HANDSHAKE, Client, Running, served, serving, story
+from support.runtime.accounts import call, signed
 
 from pubsub_emulator.node.pool import MOST_EXTRINSIC
 from pubsub_emulator.node.rpc import legacy_state

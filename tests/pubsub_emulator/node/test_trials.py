@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.accounts import call
-from support.node import ALICE, BOB, Client, Running, served, transfer
+from support.node.nodes import ALICE, BOB, Client, Running, served, transfer
+from support.runtime.accounts import call
 
 from pubsub_emulator.explorer.live import difference_page
 from pubsub_emulator.node.types.delta import delta

@@ -5,9 +5,9 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.accounts import PUBLISHER, SUBSCRIBER, call, network, signed, signer
-from support.examples import scaled
-from support.node import at
+from support.node.nodes import at
+from support.plumbing.examples import scaled
+from support.runtime.accounts import PUBLISHER, SUBSCRIBER, call, network, signed, signer
 
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.node.at import At

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.relay_chain import world
-from support.relay_chain.world import PUBLIC, SECOND, SYSTEM
+from support.runtime.relay_chain import world
+from support.runtime.relay_chain.world import PUBLIC, SECOND, SYSTEM
 
 from pubsub_emulator.emulator.relay.chain import Genesis, RelayChain
 from pubsub_emulator.primitives.errors import ScaleError

@@ -1,12 +1,12 @@
 """The runtimes here beside real ones: what differs in their metadata is kept, with reasons.
 
-A new difference makes these tests red. `python tests/support/real_differences.py` writes it into
-the kept list, where its place needs a reason.
+A new difference makes these tests red. `python tests/support/runtime/real_differences.py` writes
+it into the kept list, where its place needs a reason.
 """
 
 import pytest
-from support.pages import filled
-from support.real_differences import (
+from support.plumbing.pages import filled
+from support.runtime.real_differences import (
     CHAINS,
     Differences,
     compared,
@@ -15,7 +15,7 @@ from support.real_differences import (
     of_kinds,
     runtimes,
 )
-from support.real_shapes import Runtime
+from support.runtime.real_shapes import Runtime
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def test_the_kept_differences_are_the_ones_that_there_are(now: Differences) -> N
     listed = {place: of_kinds(entry) for place, entry in kept().items()}
     assert listed.keys() == now.keys()
     for place, kinds in now.items():
-        assert listed[place] == kinds, f"{place}: run tests/support/real_differences.py"
+        assert listed[place] == kinds, f"{place}: run tests/support/runtime/real_differences.py"
 
 
 def test_every_difference_has_a_reason() -> None:

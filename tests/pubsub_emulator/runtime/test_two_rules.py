@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from support.rules import CAP, SCENARIO
+from support.runtime.rules import CAP, SCENARIO
 
 import pubsub_emulator
 from pubsub_emulator.emulator.observers.digest import RunDigest

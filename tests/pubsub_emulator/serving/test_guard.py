@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 from aiohttp import web
-from support.node import story
-from support.pages import ROOT
+from support.node.nodes import story
+from support.plumbing.pages import ROOT
 
 from interchain_events.distributor.service.serve import served
 from pubsub_emulator.node.server.options import Options

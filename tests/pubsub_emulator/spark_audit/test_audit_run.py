@@ -10,8 +10,15 @@ from threading import Event
 from typing import Any
 
 import pytest
-from support.audits import SUBSCRIBER, all_rows, drop_a_node, flip, growing, write_history
-from support.processes import python
+from support.plumbing.processes import python
+from support.spark_audit.audits import (
+    SUBSCRIBER,
+    all_rows,
+    drop_a_node,
+    flip,
+    growing,
+    write_history,
+)
 
 from pubsub_emulator.spark_audit.audit import ledger, rounds
 from pubsub_emulator.spark_audit.audit.follow import follow

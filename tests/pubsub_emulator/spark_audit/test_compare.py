@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from support.audits import flip
-from support.scenarios import scenario
+from support.plumbing.scenarios import scenario
+from support.spark_audit.audits import flip
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.emulator.fixtures import (

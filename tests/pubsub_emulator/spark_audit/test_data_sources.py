@@ -18,10 +18,10 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In
-from support.audits import drop_a_node, flip, include_invalid, write_history
-from support.node import serving_beside
-from support.processes import PATIENCE, python
-from support.spark import run_stream
+from support.node.nodes import serving_beside
+from support.plumbing.processes import PATIENCE, python
+from support.plumbing.spark import run_stream
+from support.spark_audit.audits import drop_a_node, flip, include_invalid, write_history
 
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
@@ -311,7 +311,7 @@ def test_a_relay_chains_node_tells_what_it_judged() -> None:
 PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
-from support.spark import run_stream
+from support.plumbing.spark import run_stream
 from pubsub_emulator.spark_audit import register
 
 spark = SparkSession.builder.remote("local[1]").config("spark.ui.enabled", "false").getOrCreate()

@@ -15,10 +15,17 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from support import pool_units
-from support.audits import SUBSCRIBER, Slip, drop_a_node, flip, small_network, write_history
-from support.history_forgery import load, rewrite_manifests, store
-from support.world import SEEDS, Chain, Relay, filled, make_spec, numbered
+from support.runtime.world import SEEDS, Chain, Relay, filled, make_spec, numbered
+from support.spark_audit import pool_units
+from support.spark_audit.audits import (
+    SUBSCRIBER,
+    Slip,
+    drop_a_node,
+    flip,
+    small_network,
+    write_history,
+)
+from support.spark_audit.history_forgery import load, rewrite_manifests, store
 
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.emulator.network.records import CheckpointRecord
@@ -669,7 +676,7 @@ def test_a_failure_of_the_machine_while_judging_is_not_kept(
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers find the units of the tests."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(pool_units.__file__).parents[1]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(pool_units.__file__).parents[2]))
 
 
 def test_a_killed_worker_is_replaced_and_its_unit_done_again(tmp_path: Path, workers: None) -> None:  # noqa: ARG001  # a fixture

@@ -15,8 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.node import Running, serving, story
-from support.real_chain import (
+from support.node.nodes import Running, serving, story
+from support.plumbing.scenarios import scenario
+from support.spark_audit.real_chain import (
     CHAIN,
     FIRST_TIME,
     NAME,
@@ -31,7 +32,6 @@ from support.real_chain import (
     runtime_metadata,
     telling,
 )
-from support.scenarios import scenario
 
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.primitives.header import Header

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.audits import growing
-from support.power import FileDisk, lay_files
+from support.plumbing.power import FileDisk, lay_files
+from support.spark_audit.audits import growing
 
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import store as history_store

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.audits import (
+from support.plumbing.command import pubsub
+from support.plumbing.processes import python
+from support.spark_audit.audits import (
     add_junk,
     drop_a_node,
     include_invalid,
@@ -17,8 +19,6 @@ from support.audits import (
     refuse_valid,
     write_history,
 )
-from support.command import pubsub
-from support.processes import python
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.hashing import blake2_256

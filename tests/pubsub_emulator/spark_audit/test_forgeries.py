@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.audits import SUBSCRIBER, all_rows, drop_a_node, flip, write_history
-from support.forgeries import CLAIMS, IMPORTED_CLAIMS, Forger
-from support.history_forgery import Segment, load, rewrite_manifests, store
+from support.spark_audit.audits import SUBSCRIBER, all_rows, drop_a_node, flip, write_history
+from support.spark_audit.forgeries import CLAIMS, IMPORTED_CLAIMS, Forger
+from support.spark_audit.history_forgery import Segment, load, rewrite_manifests, store
 
 from pubsub_emulator.spark_audit.audit.ledger import LEDGER
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.audits import SUBSCRIBER, small_network, write_history
-from support.examples import scaled
-from support.processes import python
+from support.plumbing.examples import scaled
+from support.plumbing.processes import python
+from support.spark_audit.audits import SUBSCRIBER, small_network, write_history
 
 from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord
 from pubsub_emulator.primitives.hashing import blake2_256

@@ -11,9 +11,9 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
-from support.audits import all_rows, drop_a_node, write_history
-from support.object_store import s3_server
-from support.processes import python
+from support.plumbing.object_store import s3_server
+from support.plumbing.processes import python
+from support.spark_audit.audits import all_rows, drop_a_node, write_history
 
 from pubsub_emulator.spark_audit.audit.run import INFRASTRUCTURE, AuditFailed, AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema, storage
@@ -101,7 +101,7 @@ def main(history, out, fate):
     source = session.readStream.format("pubsub_audit").option("table", "block_measures")
     rows = source.option("maxSegmentsPerTrigger", 2).load(history)
     writer = rows.writeStream.foreachBatch(write).option("checkpointLocation", f"{out}/checkpoint")
-    from support.spark import run_stream
+    from support.plumbing.spark import run_stream
     run_stream(writer)
     context.stop()
 

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from support.audits import drop_a_node, write_history
-from support.history_forgery import Segment, load, store
+from support.spark_audit.audits import drop_a_node, write_history
+from support.spark_audit.history_forgery import Segment, load, store
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.spark_audit.audit.run import audit

@@ -6,8 +6,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner
-from support.audits import SUBSCRIBER, drop_a_node, write_history
-from support.command import TINY
+from support.plumbing.command import TINY
+from support.spark_audit.audits import SUBSCRIBER, drop_a_node, write_history
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.spark_audit.audit.run import audit

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.node_data import (
+from support.node.node_data import (
     PRICES,
     STATIC,
     answers,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.audits import write_history
+from support.spark_audit.audits import write_history
 
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import COMMITS

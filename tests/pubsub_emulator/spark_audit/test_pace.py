@@ -11,9 +11,9 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from support import pool_units
-from support.audits import write_history
-from support.processes import python
+from support.plumbing.processes import python
+from support.spark_audit import pool_units
+from support.spark_audit.audits import write_history
 
 from pubsub_emulator.spark_audit.audit.rounds import Progress
 from pubsub_emulator.spark_audit.audit.run import audit
@@ -27,7 +27,7 @@ from pubsub_emulator.spark_audit.simulate.run import Simulation, simulate
 def test_the_shares_of_units_are_added_to_those_that_are_done(
     engine: Callable[[], Mapper], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(pool_units.__file__).parents[1]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(pool_units.__file__).parents[2]))
     monkeypatch.setattr(pace, "TELL_EVERY", 0.0)
     seen: list[float] = []
     mapper = engine()
@@ -45,7 +45,7 @@ def test_the_shares_of_units_are_added_to_those_that_are_done(
 def test_a_task_that_ends_after_all_of_it_was_told_ends_the_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(pool_units.__file__).parents[1]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(pool_units.__file__).parents[2]))
     heard = tmp_path / "heard"
     mapper = PoolMapper(1)
     found: list[object] = []
@@ -93,9 +93,13 @@ def test_nothing_is_told_where_nobody_listens() -> None:
 
 def test_a_worker_whose_driver_is_killed_ends_and_notes_nothing(tmp_path: Path) -> None:
     noted = tmp_path / "noted"
-    request = {"unit": "support.pool_units:note_every_error", "task": str(noted), "out": ""}
+    request = {
+        "unit": "support.spark_audit.pool_units:note_every_error",
+        "task": str(noted),
+        "out": "",
+    }
     path = os.pathsep.join(
-        [str(Path(pool_units.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        [str(Path(pool_units.__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     )
     worker = subprocess.Popen(
         [sys.executable, "-m", "pubsub_emulator.spark_audit.engine.worker"],

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from deltalake import DeltaTable
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from support.audits import add_junk, all_rows, drop_a_node, flip, growing, write_history
+from support.spark_audit.audits import add_junk, all_rows, drop_a_node, flip, growing, write_history
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.primitives.pubsub import node_cost

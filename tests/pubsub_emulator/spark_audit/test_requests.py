@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.audits import write_history
-from support.object_store import s3_server
+from support.plumbing.object_store import s3_server
+from support.spark_audit.audits import write_history
 
 from pubsub_emulator.spark_audit.audit import rounds
 from pubsub_emulator.spark_audit.audit.run import audit

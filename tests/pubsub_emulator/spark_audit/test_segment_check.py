@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.accounts import KEY, PUBLISHER, call, network, signed, signer
-from support.audits import (
+from support.runtime.accounts import KEY, PUBLISHER, call, network, signed, signer
+from support.spark_audit.audits import (
     SUBSCRIBER,
     Cheat,
     Scene,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from pyspark import SparkContext
-from support.audits import drop_a_node, write_history
+from support.spark_audit.audits import drop_a_node, write_history
 
 from pubsub_emulator.cli.commands.simulate.run import run_score
 from pubsub_emulator.collator.cheats import BUILT_IN

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.forged_report import block
+from support.spark_audit.forged_report import block
 
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.spark_audit.history import schema

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from support.audits import drop_a_node, write_history
-from support.object_store import s3_server
+from support.plumbing.object_store import s3_server
+from support.spark_audit.audits import drop_a_node, write_history
 
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
 from pubsub_emulator.spark_audit.judge.results import RECEIPT, REPORT

@@ -5,8 +5,15 @@ from pathlib import Path
 
 import pytest
 from pyspark import SparkContext
-from support import pool_units
-from support.audits import add_junk, all_rows, drop_a_node, flip, include_invalid, write_history
+from support.spark_audit import pool_units
+from support.spark_audit.audits import (
+    add_junk,
+    all_rows,
+    drop_a_node,
+    flip,
+    include_invalid,
+    write_history,
+)
 
 from pubsub_emulator.spark_audit.audit.rounds import Progress
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
@@ -86,11 +93,11 @@ def test_a_job_whose_output_cannot_be_written_is_an_infrastructure_failure(
 
 @pytest.fixture
 def shipped_units(tmp_path: Path) -> str:
-    """An archive from which executors import `support.pool_units`."""
+    """An archive from which executors import `support.spark_audit.pool_units`."""
     path = tmp_path / "units.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.mkdir("support")
-        archive.write(pool_units.__file__, "support/pool_units.py")
+        archive.write(pool_units.__file__, "support/spark_audit/pool_units.py")
     return str(path)
 
 

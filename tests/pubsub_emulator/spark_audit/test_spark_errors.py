@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from support.audits import write_history
-from support.processes import python
+from support.plumbing.processes import python
+from support.spark_audit.audits import write_history
 
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, audit
 from pubsub_emulator.spark_audit.engine.engine import WrongMaster, check_form

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from support.audits import drop_a_node, write_history
-from support.object_store import s3_server
+from support.plumbing.object_store import s3_server
+from support.spark_audit.audits import drop_a_node, write_history
 
 from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.commands.report import make_report

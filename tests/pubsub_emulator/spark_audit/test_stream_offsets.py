@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, ReadMaxRows
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
-from support.audits import SUBSCRIBER, write_history
-from support.node import Running, serving_beside
-from support.processes import PATIENCE
+from support.node.nodes import Running, serving_beside
+from support.plumbing.processes import PATIENCE
+from support.spark_audit.audits import SUBSCRIBER, write_history
 
 from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.reader import History

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support.audits import add_junk, drop_a_node, flip, write_history
+from support.spark_audit.audits import add_junk, drop_a_node, flip, write_history
 
 from pubsub_emulator.spark_audit.audit.ledger import LEDGER
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit

@@ -20,8 +20,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from support.audits import drop_a_node, write_history
-from support.history_forgery import load, store
+from support.spark_audit.audits import drop_a_node, write_history
+from support.spark_audit.history_forgery import load, store
 
 from pubsub_emulator.spark_audit.audit import rounds
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit

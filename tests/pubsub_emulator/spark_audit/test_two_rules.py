@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.rules import CAP
-from support.scenarios import scenario
+from support.plumbing.scenarios import scenario
+from support.runtime.rules import CAP
 
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.forged_report import block
-from support.two_step_cheats import ALL, FAR, SHAPES, campaign
+from support.spark_audit.forged_report import block
+from support.spark_audit.two_step_cheats import ALL, FAR, SHAPES, campaign
 
 from pubsub_emulator.spark_audit.judge import patterns
 from pubsub_emulator.spark_audit.judge.findings import Thresholds

@@ -11,7 +11,7 @@ from threading import Barrier
 from typing import Any, NoReturn
 
 import pytest
-from support.object_store import s3_server
+from support.plumbing.object_store import s3_server
 
 from pubsub_emulator.spark_audit.history import object_store, schema, storage
 from pubsub_emulator.spark_audit.history.address import StorageError

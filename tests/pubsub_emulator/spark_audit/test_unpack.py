@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.audits import write_history
-from support.history_forgery import load, store
+from support.spark_audit.audits import write_history
+from support.spark_audit.history_forgery import load, store
 
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import commit, unpack

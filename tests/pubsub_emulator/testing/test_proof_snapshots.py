@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
-from support.scenarios import scenario
+from support.plumbing.scenarios import scenario
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.emulator.scenario.file import parse_scenario

@@ -4,7 +4,7 @@ come out small.
 
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
-from support.examples import scaled
+from support.plumbing.examples import scaled
 
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.network import Network

@@ -7,8 +7,8 @@ from inspect import unwrap
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.slow_trie import blake2
-from support.tries import entries, versions
+from support.trie.mainnet import entries, versions
+from support.trie.slow_trie import blake2
 
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.trie import (

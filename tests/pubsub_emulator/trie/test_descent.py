@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.tries import dense_keys, entries, keys, versions, wide_keys
+from support.trie.mainnet import dense_keys, entries, keys, versions, wide_keys
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.slow_trie import root
+from support.trie.slow_trie import root
 
 from pubsub_emulator.trie import Trie, state_root
 from pubsub_emulator.trie.bulk import _regular_root

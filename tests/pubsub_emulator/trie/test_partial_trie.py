@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import slow_trie
-from support.slow_trie import Kept
+from support.trie import slow_trie
+from support.trie.slow_trie import Kept
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes, encode_compact

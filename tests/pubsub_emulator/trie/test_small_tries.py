@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Iterator
 
 import pytest
-from support.slow_trie import blake2, encode, plant, proof, root, to_nibbles
+from support.trie.slow_trie import blake2, encode, plant, proof, root, to_nibbles
 
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.trie import Trie, state_root

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.slow_trie import blake2, encode, plant, to_nibbles
-from support.tries import entries, keys, versions
+from support.trie.mainnet import entries, keys, versions
+from support.trie.slow_trie import blake2, encode, plant, to_nibbles
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.slow_trie import blake2, proof, root
-from support.tries import dense_keys, entries, keys, values, versions
+from support.trie.mainnet import dense_keys, entries, keys, values, versions
+from support.trie.slow_trie import blake2, proof, root
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_compact as encode_number

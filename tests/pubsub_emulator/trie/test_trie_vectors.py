@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.tries import MAINNET
-from support.vectors import each_case
+from support.plumbing.vectors import each_case
+from support.trie.mainnet import MAINNET
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header

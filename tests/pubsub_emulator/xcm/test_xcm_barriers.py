@@ -5,7 +5,7 @@ gets for it.
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.xcm import (
+from support.xcm.messages import (
     ID,
     ORIGIN,
     PARA,

@@ -5,7 +5,7 @@ one another.
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support.xcm import (
+from support.xcm.messages import (
     ID,
     ORIGIN,
     PARA,

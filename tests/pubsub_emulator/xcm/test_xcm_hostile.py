@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.xcm import VECTORS, messages, publish
+from support.xcm.messages import VECTORS, messages, publish
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hexadecimal import unhex

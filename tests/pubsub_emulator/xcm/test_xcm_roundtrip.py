@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.xcm import PUBLISHES, messages, of_class, shown
+from support.xcm.messages import PUBLISHES, messages, of_class, shown
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Reader

@@ -5,7 +5,7 @@ hold.
 from typing import Any
 
 import pytest
-from support.xcm import VECTORS, classes_below
+from support.xcm.messages import VECTORS, classes_below
 
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.types import ParaId

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import redis
-from support.redis_server import RedisServer, running_redis
+from support.plumbing.redis_server import RedisServer, running_redis
 
 from interchain_events.database.errors import StoreError
 from interchain_events.distributor.core.continuity import EMPTIED, OLDER, AnotherStore, Seat, enter

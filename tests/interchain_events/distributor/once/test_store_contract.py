@@ -15,8 +15,8 @@ import pytest
 import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.examples import scaled
-from support.redis_server import running_redis
+from support.plumbing.examples import scaled
+from support.plumbing.redis_server import running_redis
 
 from interchain_events.database.errors import StoreError
 from interchain_events.distributor.once import (

@@ -11,7 +11,7 @@ from typing import Any as Json
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.events import CHAINS, FIELDS, FILTERS, KINDS
+from support.events.blocks import CHAINS, FIELDS, FILTERS, KINDS
 
 from interchain_events.database.database import Database, migrate
 from interchain_events.database.opening import open_database

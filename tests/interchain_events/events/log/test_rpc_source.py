@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from support.node import Running, serving, story
+from support.node.nodes import Running, serving, story
 
 from interchain_events.events.errors import AnotherChain, SourceError
 from interchain_events.events.log.memory import MemoryStore

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 import pytest
-from support.events import block_hash, counted, make_block
+from support.events.blocks import block_hash, counted, make_block
 
 from interchain_events.database.errors import StoreError
 from interchain_events.events import Chain, Field, Kind, Not, open_store

@@ -13,9 +13,9 @@ import aiohttp
 import grpc
 import grpc.aio
 import pytest
-from support.events import block_hash, counted, make_block
-from support.prism_chain import until
-from support.told import Told, alone, told
+from support.events.blocks import block_hash, counted, make_block
+from support.plumbing.told import Told, alone, told
+from support.prism.prism_chain import until
 
 from interchain_events.database.errors import StoreUnavailable
 from interchain_events.events import EventService, SqlRegistry

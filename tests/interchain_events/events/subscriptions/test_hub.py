@@ -6,8 +6,8 @@ from typing import Final
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.events import counted, make_block
-from support.stories import Story
+from support.events.blocks import counted, make_block
+from support.events.stories import Story
 
 from interchain_events.events.errors import BadCursor, CursorAbandoned
 from interchain_events.events.filters.algebra import ANY
@@ -22,7 +22,7 @@ from interchain_events.events.subscriptions.cursor import (
 from interchain_events.events.subscriptions.hub import BOUND_BYTES, Hub
 
 STORIES: Final = int(os.environ.get("EVENT_STORIES", "800"))
-"""More of them are the campaign of `support.story_campaign`."""
+"""More of them are the campaign of `support.plumbing.story_campaign`."""
 
 
 def test_ev_21_clients_see_exactly_the_matching_rows_whatever_happens() -> None:

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
-from support.events import counted
-from support.told import alone
+from support.events.blocks import counted
+from support.plumbing.told import alone
 
 from interchain_events.events.errors import CursorAbandoned, LimitReached
 from interchain_events.events.filters.algebra import ANY, Filter, Kind

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.wat import ask, canister, method
+from support.icrc72.wat import ask, canister, method
 
 from interchain_events.icrc72.ic import canister as ic
 from interchain_events.icrc72.ic.candid.did import parse_types

@@ -6,8 +6,8 @@ import pytest
 import wasmtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.examples import scaled
-from support.wat import IMPORTS, ask, canister, method
+from support.icrc72.wat import IMPORTS, ask, canister, method
+from support.plumbing.examples import scaled
 
 from interchain_events.fuzz.drawn_modules import Choices, drawn_module
 from interchain_events.icrc72.ic.candid.encode import leb128

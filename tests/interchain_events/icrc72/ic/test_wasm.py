@@ -7,9 +7,9 @@ import pytest
 import wasmtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.examples import scaled
-from support.processes import python
-from support.wat import ask, canister, method
+from support.icrc72.wat import ask, canister, method
+from support.plumbing.examples import scaled
+from support.plumbing.processes import python
 
 from interchain_events.icrc72.ic.canister import (
     CANISTER_ERROR,

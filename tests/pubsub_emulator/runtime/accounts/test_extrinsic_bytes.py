@@ -5,7 +5,16 @@ anything else.
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.accounts import KEY, PUBLISHER, SUBSCRIBER, call, network, runtime_of, signed, signer
+from support.runtime.accounts import (
+    KEY,
+    PUBLISHER,
+    SUBSCRIBER,
+    call,
+    network,
+    runtime_of,
+    signed,
+    signer,
+)
 
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.primitives.errors import ScaleError

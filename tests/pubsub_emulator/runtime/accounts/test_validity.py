@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.accounts import (
+from support.runtime.accounts import (
     PUBLISHER,
     SUBSCRIBER,
     Signer,

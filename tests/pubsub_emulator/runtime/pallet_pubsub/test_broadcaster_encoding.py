@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.pallet_pubsub.world import ALICE, MOCK, World
+from support.runtime.pallet_pubsub.world import ALICE, MOCK, World
 
 from pubsub_emulator.emulator.runtimes import every_runtime
 from pubsub_emulator.primitives.hexadecimal import unhex

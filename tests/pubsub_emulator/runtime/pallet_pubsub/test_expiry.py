@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import hypothesis.strategies as st
 from hypothesis import example, given
-from support.pallet_pubsub.world import (
+from support.runtime.pallet_pubsub.world import (
     ALICE,
     MOCK,
     NOTHING_LEFT,

@@ -3,7 +3,7 @@
 """
 
 import pytest
-from support.pallet_pubsub.world import MOCK, World, both_policies, name, numbered
+from support.runtime.pallet_pubsub.world import MOCK, World, both_policies, name, numbered
 
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber

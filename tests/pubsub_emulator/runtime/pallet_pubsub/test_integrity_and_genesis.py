@@ -7,7 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.pallet_pubsub.world import ALICE, BOB, MOCK, World, both_policies, name, numbered
+from support.runtime.pallet_pubsub.world import (
+    ALICE,
+    BOB,
+    MOCK,
+    World,
+    both_policies,
+    name,
+    numbered,
+)
 
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, RelayBlockNumber

@@ -2,8 +2,8 @@
 every kind (PS-10).
 
 Their calls are of an older form that takes a batch; ours publishes one key at a time (RFC-0160,
-decision 6). Rows A8 to A10, A14, A31, A37 and A38 are in the model of tests/support/relay_chain,
-A32 in the vectors.
+decision 6). Rows A8 to A10, A14, A31, A37 and A38 are in the model of
+tests/support/runtime/relay_chain, A32 in the vectors.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,16 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.pallet_pubsub.world import ALICE, BOB, MOCK, POOR, World, name, numbered, parachain
+from support.runtime.pallet_pubsub.world import (
+    ALICE,
+    BOB,
+    MOCK,
+    POOR,
+    World,
+    name,
+    numbered,
+    parachain,
+)
 
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key

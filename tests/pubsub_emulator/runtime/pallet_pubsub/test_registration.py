@@ -8,7 +8,15 @@ Among them defects 31 to 34 of the Rust attempt. Upstream's `cleanup_published_d
 from collections.abc import Callable
 
 import pytest
-from support.pallet_pubsub.world import ALICE, MOCK, NOTHING_LEFT, World, name, numbered, parachain
+from support.runtime.pallet_pubsub.world import (
+    ALICE,
+    MOCK,
+    NOTHING_LEFT,
+    World,
+    name,
+    numbered,
+    parachain,
+)
 
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.balances import HOLDS, TOTAL_ISSUANCE, Precision

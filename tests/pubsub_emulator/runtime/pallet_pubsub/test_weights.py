@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from support.pallet_pubsub.world import MOCK, World
+from support.runtime.pallet_pubsub.world import MOCK, World
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.weights import Weight

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.page_verifier import cost
-from support.world import (
+from support.runtime.page_verifier import cost
+from support.runtime.world import (
     Recorder,
     Relay,
     Subscriber,

@@ -6,7 +6,7 @@ import re
 from itertools import count
 
 import pytest
-from support.world import make_spec, numbered
+from support.runtime.world import make_spec, numbered
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.pubsub import node_cost

@@ -6,8 +6,17 @@ import random
 from dataclasses import replace
 
 import pytest
-from support.page_verifier import cost, verifier
-from support.world import PLENTY, Relay, Subscriber, each_policy, entry, filled, make_spec, numbered
+from support.runtime.page_verifier import cost, verifier
+from support.runtime.world import (
+    PLENTY,
+    Relay,
+    Subscriber,
+    each_policy,
+    entry,
+    filled,
+    make_spec,
+    numbered,
+)
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import (

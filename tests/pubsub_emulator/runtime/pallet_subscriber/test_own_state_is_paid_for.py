@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.examples import scaled
-from support.world import (
+from support.plumbing.examples import scaled
+from support.runtime.world import (
     ME,
     Chain,
     Entries,

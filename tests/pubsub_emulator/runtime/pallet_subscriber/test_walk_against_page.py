@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from support.page_verifier import SecondOpinion
-from support.world import PLENTY, Relay, Subscriber, each_policy, entry, make_spec
+from support.runtime.page_verifier import SecondOpinion
+from support.runtime.world import PLENTY, Relay, Subscriber, each_policy, entry, make_spec
 
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.types import ParaId

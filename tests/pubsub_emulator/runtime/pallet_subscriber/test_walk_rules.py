@@ -5,8 +5,17 @@ that it gets on.
 import random
 
 import pytest
-from support.page_verifier import INFO_ROW, cost
-from support.world import ME, Relay, Subscriber, each_policy, entry, filled, make_spec, numbered
+from support.runtime.page_verifier import INFO_ROW, cost
+from support.runtime.world import (
+    ME,
+    Relay,
+    Subscriber,
+    each_policy,
+    entry,
+    filled,
+    make_spec,
+    numbered,
+)
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.hashing import blake2_256

@@ -5,8 +5,17 @@ it.
 from dataclasses import replace
 
 import pytest
-from support.page_verifier import INFO_ROW, cost
-from support.world import COLLATORS, Chain, Relay, each_policy, entry, filled, make_spec, numbered
+from support.runtime.page_verifier import INFO_ROW, cost
+from support.runtime.world import (
+    COLLATORS,
+    Chain,
+    Relay,
+    each_policy,
+    entry,
+    filled,
+    make_spec,
+    numbered,
+)
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256

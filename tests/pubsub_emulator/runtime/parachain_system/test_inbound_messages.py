@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.world import (
+from support.runtime.world import (
     ME,
     Chain,
     Governed,

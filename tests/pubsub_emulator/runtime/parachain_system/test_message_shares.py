@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.world import ME
+from support.runtime.world import ME
 
 from pubsub_emulator.collator.author import (
     CannotAuthor,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from support.world import ME, Governed, Relay, make_spec, seal
+from support.runtime.world import ME, Governed, Relay, make_spec, seal
 
 from pubsub_emulator.primitives.header import (
     AURA_ENGINE,

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.world import (
+from support.runtime.world import (
     ME,
     SEEDS,
     Chain,

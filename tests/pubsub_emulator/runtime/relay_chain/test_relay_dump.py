@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.relay_chain import world
-from support.relay_chain.golden_trace import Trace
-from support.relay_chain.storage_dump import rows
+from support.runtime.relay_chain import world
+from support.runtime.relay_chain.golden_trace import Trace
+from support.runtime.relay_chain.storage_dump import rows
 
 from pubsub_emulator.emulator.relay.chain import RelayChain
 from pubsub_emulator.emulator.relay.pallets import RELAY

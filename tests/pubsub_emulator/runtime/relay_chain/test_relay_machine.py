@@ -10,9 +10,18 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from support.relay_chain import world
-from support.relay_chain.model import Message, RelayModel
-from support.relay_chain.world import ALICE, BOB, MANAGERS, ROOT, SMALL, STRANGER, UNIT, para_origin
+from support.runtime.relay_chain import world
+from support.runtime.relay_chain.model import Message, RelayModel
+from support.runtime.relay_chain.world import (
+    ALICE,
+    BOB,
+    MANAGERS,
+    ROOT,
+    SMALL,
+    STRANGER,
+    UNIT,
+    para_origin,
+)
 
 from pubsub_emulator.emulator.relay.message_outcomes import Attempted
 from pubsub_emulator.primitives.hashing import blake2_256

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.pallet_pubsub.world import both_policies
-from support.relay_chain import world
-from support.relay_chain.storage_dump import differing
-from support.relay_chain.world import (
+from support.runtime.pallet_pubsub.world import both_policies
+from support.runtime.relay_chain import world
+from support.runtime.relay_chain.storage_dump import differing
+from support.runtime.relay_chain.world import (
     ALICE,
     BOB,
     BOUNDARY,

@@ -3,8 +3,8 @@ cannot be read.
 """
 
 import pytest
-from support.audits import drop_a_node, flip, write_history
-from support.forged_report import Reported
+from support.spark_audit.audits import drop_a_node, flip, write_history
+from support.spark_audit.forged_report import Reported
 
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import schema

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
-from support.browser import DESKTOP, PHONE, NewPage, overflows, show
-from support.forged_report import HOSTILE, Reported, chain, finding, forge, unread
+from support.plumbing.browser import DESKTOP, PHONE, NewPage, overflows, show
+from support.spark_audit.forged_report import HOSTILE, Reported, chain, finding, forge, unread
 
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.judge.results import Results

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.audits import KEYS, SUBSCRIBER, small_network
-from support.forged_report import Reported, block, chain, forge
+from support.spark_audit.audits import KEYS, SUBSCRIBER, small_network
+from support.spark_audit.forged_report import Reported, block, chain, forge
 
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.emulator.network.parachain import Pace

@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 
 import pyarrow.parquet as pq
 import pytest
-from support.audits import drop_a_node, write_history
-from support.forged_report import HOSTILE, Reported, block, chain, forge, unread
+from support.spark_audit.audits import drop_a_node, write_history
+from support.spark_audit.forged_report import HOSTILE, Reported, block, chain, forge, unread
 
 from pubsub_emulator.cli.commands.evidence import run as evidence
 from pubsub_emulator.files.extras import brings

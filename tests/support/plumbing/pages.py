@@ -1,0 +1,271 @@
+"""Runs what Markdown pages show: a page's blocks in order, in a folder of its own, output compared
+where it is shown.
+
+    ```python            run; all blocks of a page share their names
+    ```sh                every line a command: `pubsub …` or `python …`; `\\` continues one, `#`
+                         begins a comment
+    ```sql               asked of the audit at `out/audit`, which the page has made; the answer has
+                         columns
+    ```text              shown, not run
+
+A comment right before a block says what is not as usual:
+
+    <!-- not run: why -->      the reason is part of the page; `tests/docs/test_pages.py` counts
+                               these blocks
+    <!-- file: name.toml -->   the block is written to this file in the page's folder, and is not
+                               run
+    <!-- prints -->            the block is what the one before it prints, or its message where it
+                               fails; `…` is any text, on its own line any lines
+    <!-- exit code: 1 -->      how each command of the block ends, where that is not 0
+
+A block in any other language than `text` must be a file, run, or marked as not run.
+"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import made
+from markdown_it import MarkdownIt
+from support.plumbing import forked
+
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.spark_audit.tables.ask import ask
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+
+SHOWN: Final = frozenset({"text", ""})
+PROGRAMS: Final = Path(sys.executable).parent
+MOST_SECONDS: Final = 240
+
+_MARK: Final = re.compile(r"<!--\s*(not run|file|prints|exit code)(?::\s*(.*?))?\s*-->", re.DOTALL)
+_COMMAND: Final = re.compile(r"^\s*(\$ |pubsub |python3? |pip |pytest )", re.MULTILINE)
+
+_CONSOLE: Final = """
+import contextlib, io, json, sys, traceback, types
+page = types.ModuleType("page")
+sys.modules["page"] = page
+for line in sys.stdin:
+    place, code = json.loads(line)
+    out, failure = io.StringIO(), None
+    with contextlib.redirect_stdout(out):
+        try:
+            exec(compile(code, place, "exec"), page.__dict__)
+        except BaseException:
+            failure = traceback.format_exc()
+    print(json.dumps([out.getvalue(), failure]), flush=True)
+"""
+
+
+def filled(name: str) -> str:
+    """A page of docs/ as the site has it, with the parts that code writes."""
+    text: str = made.filled((ROOT / "docs" / name).read_text(encoding="utf-8"))
+    return text
+
+
+class PageError(AssertionError):
+    """What a page shows is not so; the message begins with page and line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block: where it begins, its language, its text, and the marks before it."""
+
+    place: str
+    language: str
+    text: str
+    marks: dict[str, str]
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is not run, where it is marked so."""
+        return self.marks.get("not run")
+
+
+def pages() -> list[Path]:
+    """Every page of the project's documentation, and its README."""
+    written = [
+        path for folder in ("docs", "examples") for path in sorted((ROOT / folder).rglob("*.md"))
+    ]
+    made = ("_", ".")  # folders of Sphinx and pytest
+    kept = (
+        path
+        for path in written
+        if not any(part.startswith(made) for part in path.relative_to(ROOT).parts)
+    )
+    return [ROOT / "README.md", *kept]
+
+
+def blocks(path: Path) -> Iterator[Block]:
+    """The fenced blocks of a page, in order; Sphinx's own directives are none."""
+    name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path.name
+    marks: dict[str, str] = {}
+    for token in MarkdownIt().parse(path.read_text(encoding="utf-8")):
+        if token.type == "html_block":
+            marks |= {kind: said or "" for kind, said in _MARK.findall(token.content)}
+        elif token.type in ("fence", "code_block"):
+            language = (token.info.split() or [""])[0]
+            if not language.startswith("{"):
+                yield Block(
+                    f"{name}:{token.map[0] + 1 if token.map else 0}", language, token.content, marks
+                )
+            marks = {}
+        elif token.nesting != -1:
+            marks = {}
+
+
+def check_marks(block: Block) -> None:
+    """Raises `PageError` for a block that would pass for run, and is not."""
+    if block.reason is not None and len(block.reason) < 10:  # a word is no reason
+        raise PageError(f"{block.place}: say why it is not run")
+    if block.reason is not None or "file" in block.marks:
+        return
+    if block.language in SHOWN and "prints" not in block.marks and _COMMAND.search(block.text):
+        raise PageError(
+            f"{block.place}: it holds commands; make it an `sh` block, or mark it as not run"
+        )
+    if block.language not in SHOWN and block.language not in ("python", "sh", "sql"):
+        raise PageError(
+            f"{block.place}: nothing runs a {block.language} block; mark it as a file or as not run"
+        )
+
+
+class Runner:
+    """One page's folder and Python."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for shared in ("examples", "bench"):
+            (folder / shared).symlink_to(ROOT / shared)
+        self._python: subprocess.Popen[str] | None = None
+        self.environment = {
+            **os.environ,
+            "PATH": os.pathsep.join((str(PROGRAMS), os.environ.get("PATH", os.defpath))),
+            "COLUMNS": "120",
+            "NO_COLOR": "1",
+            "PYTHONPATH": str(ROOT),
+        }
+
+    def close(self) -> None:
+        """End the page's Python."""
+        if self._python is not None:
+            self._python.communicate(timeout=MOST_SECONDS)
+
+    def run(self, page: Path) -> int:
+        """Run a page, return how many blocks it has that are run or compared.
+
+        Raises `PageError`.
+        """
+        printed, ran = "", 0
+        for block in blocks(page):
+            check_marks(block)
+            if block.reason is not None:
+                continue
+            if "file" in block.marks:
+                target = self.folder / block.marks["file"]
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(block.text, encoding="utf-8")
+            elif "prints" in block.marks:
+                if not matches(block.text, printed):
+                    raise PageError(
+                        f"{block.place}: the page shows\n{block.text}\nbut there came\n{printed}"
+                    )
+            elif block.language == "python":
+                printed = self._run_python(block)
+            elif block.language == "sql":
+                printed = self._ask(block)
+            elif block.language == "sh":
+                printed = "".join(self._run_command(block, words) for words in commands(block.text))
+            else:
+                continue
+            ran += 1
+        return ran
+
+    def _ask(self, block: Block) -> str:
+        try:
+            answer = ask(self.folder / "out" / "audit", block.text)
+        except PubsubError as error:
+            raise PageError(f"{block.place}: {error}") from None
+        return "\n".join(str(row) for row in (answer.columns, *answer.rows))
+
+    def _run_python(self, block: Block) -> str:
+        if self._python is None:
+            self._python = subprocess.Popen(
+                [sys.executable, "-W", "error", "-c", _CONSOLE],
+                cwd=self.folder,
+                env=self.environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        assert self._python.stdin is not None
+        assert self._python.stdout is not None
+        print(json.dumps([block.place, block.text]), file=self._python.stdin, flush=True)
+        printed, failure = json.loads(self._python.stdout.readline())
+        if failure is not None:
+            raise PageError(f"{block.place}: {failure}")
+        return str(printed)
+
+    def _run_command(self, block: Block, words: list[str]) -> str:
+        if words[0] not in ("pubsub", "python", "pytest"):
+            raise PageError(f"{block.place}: {words[0]} is not run here; mark the block")
+        expanded = [found for word in words[1:] for found in self._expanded(word)]
+        if words[0] == "pubsub":
+            done = forked.run(expanded, self.folder, None, self.environment, MOST_SECONDS)
+        else:
+            done = subprocess.run(
+                [PROGRAMS / words[0], *expanded],
+                cwd=self.folder,
+                env=self.environment,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=MOST_SECONDS,
+                stdin=subprocess.DEVNULL,
+            )
+        wanted = int(block.marks.get("exit code", "0"))
+        if done.returncode != wanted:
+            said = done.stderr or done.stdout
+            raise PageError(
+                f"{block.place}: `{shlex.join(words)}` ends with {done.returncode}, not"
+                f" {wanted}:\n{said}"
+            )
+        return done.stdout or (done.stderr if wanted else "")
+
+    def _expanded(self, word: str) -> list[str]:
+        if not any(sign in word for sign in "*?["):
+            return [word]
+        return sorted(str(found.relative_to(self.folder)) for found in self.folder.glob(word)) or [
+            word
+        ]
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The commands of a block, as words. Raises `PageError` for what needs a shell."""
+    for line in text.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        if any(word in ("|", "&&", "||", ";", ">", "<", "&") for word in words):
+            raise PageError(
+                f"`{line}` needs a shell, which not every machine has; write it in one command"
+            )
+        if words:
+            yield words
+
+
+def matches(shown: str, printed: str) -> bool:
+    """Whether this is what was printed; spaces at the ends of lines do not count."""
+    parts = []
+    for line in shown.strip("\n").splitlines():
+        if line.strip() == "…":
+            parts.append(r"(?:[^\n]*\n)*?")
+        else:
+            parts.append(".*?".join(map(re.escape, line.rstrip().split("…"))) + r"[ ]*\n")
+    lines = "\n".join(line.rstrip() for line in printed.strip("\n").splitlines())
+    return re.fullmatch("".join(parts), lines + "\n") is not None

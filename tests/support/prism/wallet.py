@@ -1,0 +1,135 @@
+"""A wallet with fixed keys, and shortcuts to judge operations."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from interchain_events.prism import create_did, issue_batch, revoke, update_did
+from interchain_events.prism.core.errors import Reason
+from interchain_events.prism.core.filters import Filter, FilterType
+from interchain_events.prism.core.identifiers import merkle_tree, sha256
+from interchain_events.prism.core.ledger import MemoryLedger
+from interchain_events.prism.core.messages import (
+    Action,
+    AddKey,
+    AddService,
+    Service,
+    SignedAtalaOperation,
+    StorageData,
+    Usage,
+    decode,
+)
+from interchain_events.prism.core.process import Outcome, process
+from interchain_events.prism.make import (
+    IssuedBatch,
+    Secret,
+    Signed,
+    create_storage_entry,
+    deactivate_did,
+    deactivate_storage_entry,
+    public_key,
+    update_storage_entry,
+)
+
+DOCUMENT: dict[str, Any] = json.loads(
+    (Path(__file__).resolve().parents[2] / "vectors" / "prism" / "vectors.json").read_text(
+        encoding="utf-8"
+    )
+)
+"""The golden vectors."""
+ANY = Filter(FilterType.ANONYMOUS_ANY_FILTER)
+
+
+def secret(name: str) -> Secret:
+    """The same secret for the same name."""
+    return Secret(sha256(name.encode()))
+
+
+def add(name: str) -> AddService:
+    """A service of this name, added."""
+    return AddService(Service(name, "T", "a:b"))
+
+
+def new_key(name: str, usage: Usage = Usage.AUTHENTICATION_KEY) -> AddKey:
+    """A key of this name, added."""
+    return AddKey(public_key(name, usage, secret(name)))
+
+
+class Wallet:
+    """One DID with keys `master`, `issuing`, `revocation` and, if asked for, `vdr`, and the
+    operations that follow one another.
+    """
+
+    def __init__(self, name: str, *, stores: bool = False) -> None:
+        self.name = name
+        self.vdr = secret(f"{name} v")
+        keys_of_storage = {"vdr": (Usage.VDR_KEY, self.vdr)} if stores else {}
+        self.master, self.issuing, self.revocation = (
+            secret(f"{name} {each}") for each in ("m", "i", "r")
+        )
+        self.created = create_did(
+            {
+                "master": (Usage.MASTER_KEY, self.master),
+                "issuing": (Usage.ISSUING_KEY, self.issuing),
+                "revocation": (Usage.REVOCATION_KEY, self.revocation),
+                **keys_of_storage,
+            }
+        )
+        self.suffix = self.created.suffix
+        self.last = self.created.hash
+
+    def update(self, *actions: Action, previous: bytes | None = None) -> Signed:
+        """The next update; with `previous`, one that names another operation, and changes nothing
+        here.
+        """
+        made = update_did(
+            self.suffix, self.last if previous is None else previous, actions, "master", self.master
+        )
+        if previous is None:
+            self.last = made.hash
+        return made
+
+    def deactivate(self) -> Signed:
+        """The end of the DID."""
+        made = deactivate_did(self.suffix, self.last, "master", self.master)
+        self.last = made.hash
+        return made
+
+    def issue(self, *hashes: bytes) -> IssuedBatch:
+        """A batch of credentials."""
+        return issue_batch(self.suffix, merkle_tree(hashes)[0], "issuing", self.issuing)
+
+    def store(self, data: StorageData, nonce: bytes = b"") -> Signed:
+        """A new storage entry."""
+        return create_storage_entry(self.suffix, data, "vdr", self.vdr, nonce=nonce)
+
+    def change(self, previous: Signed, data: StorageData) -> Signed:
+        """Other data of the storage entry that an operation made or changed."""
+        return update_storage_entry(previous.hash, data, "vdr", self.vdr)
+
+    def end(self, previous: Signed) -> Signed:
+        """The end of the storage entry that an operation made or changed."""
+        return deactivate_storage_entry(previous.hash, "vdr", self.vdr)
+
+    def revoke(self, batch: IssuedBatch, *hashes: bytes) -> Signed:
+        """A revocation of some, or of all, credentials of a batch."""
+        return revoke(batch.batch_id, batch.signed.hash, hashes, "revocation", self.revocation)
+
+
+def judge(ledger: MemoryLedger, raw: bytes | Signed) -> Outcome | None:
+    """Process the bytes of one SignedAtalaOperation."""
+    return process(
+        ledger, decode(SignedAtalaOperation, raw.raw if isinstance(raw, Signed) else raw)
+    )
+
+
+def judged(ledger: MemoryLedger, raw: bytes | Signed) -> Outcome:
+    """What becomes of an operation that is not ignored."""
+    found = judge(ledger, raw)
+    assert found is not None  # a test's own
+    return found
+
+
+def reason(ledger: MemoryLedger, raw: bytes | Signed) -> Reason | None:
+    """Why it is rejected, `None` for an applied one."""
+    return judged(ledger, raw).reason
