@@ -6,6 +6,7 @@ notifications and from reads of a log, in the order of the log (see `reading`).
 
 from interchain_events.distributor.core import jobs, rows
 from interchain_events.distributor.core.messages import Turn
+from interchain_events.distributor.core.rules import NOW
 from interchain_events.distributor.event import Event, Notice
 from interchain_events.distributor.once.claims import commit, forget
 
@@ -47,7 +48,7 @@ def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
     if conflicts:
         turn.note("conflict", network, notice.id)
         return
-    if not (history and notice.time < turn.rules.since):
+    if not (history and notice.time < _since(turn)):
         for other in turn.rules.networks:
             if other != network:
                 due = turn.now + turn.rules.delay(other)
@@ -62,6 +63,14 @@ def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
                 history and notice.time * 1000 + 999 < created
             ):
                 _enqueue(turn, rows.to_subscription(name), rows.notified(name), notice, lane=lane)
+
+
+def _since(turn: Turn) -> int:
+    """Return the second from which events of a history are published on other networks."""
+    if turn.rules.since != NOW:
+        return turn.rules.since
+    begin = rows.get_begin(turn.tx)
+    return turn.now // 1000 if begin is None else begin
 
 
 def _enqueue(

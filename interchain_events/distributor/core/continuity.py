@@ -17,6 +17,9 @@ After a loss, the histories of all networks are read again before anything is pu
 Calls that began before the loss may still take effect, so that reading ends one lease later at the
 earliest. Jobs that were stored until then are in doubt: the network is asked before it is called.
 
+The store also keeps the time of the first start, for `Rules.since`. A process that is killed and
+started again would otherwise take the events that it has not read yet for older ones.
+
 A store may also have been restored while no process ran. A process that starts finds out from the
 seats when the store was last used. If that is not just now, it also reads to the end of the logs
 before it publishes, as nobody can tell it whether transactions are missing.
@@ -31,7 +34,7 @@ from interchain_events.database.errors import StoreError
 from interchain_events.distributor.core import hooks, rows
 from interchain_events.distributor.core.messages import Effects, Input, Start, Turn
 from interchain_events.distributor.core.rows import State
-from interchain_events.distributor.core.rules import Rules
+from interchain_events.distributor.core.rules import NOW, Rules
 from interchain_events.distributor.core.step import step
 from interchain_events.distributor.once import Transaction
 
@@ -69,6 +72,9 @@ class Seat(NamedTuple):
     """The number of the last transaction of this process that was surely stored."""
     time: int = 0
     """The time of that transaction in ms."""
+    begin: int = 0
+    """The second in which the distributor began. 0 before the first transaction, and where
+    `Rules.since` is not `NOW`."""
 
 
 class Entered(NamedTuple):
@@ -100,15 +106,34 @@ def enter(rules: Rules, seat: Seat, tx: Transaction) -> Entered:
     epochs: list[str] = json.loads(tx.get(rows.CONTINUITY, EPOCHS) or "[]")
     found = _read_seat(tx, rules.owner)
     loss = ""
+    begin = seat.begin
     if not seat.epochs:
         epochs = _join(turn, seat, epochs)
+        begin = _begin(turn, turn.now // 1000)
     else:
         loss = _loss(seat, epochs, found.number)
     if loss:
         epochs = _repair(turn, seat, epochs, loss)
+        begin = _begin(turn, seat.begin)
     count = max(found.number, seat.number) + 1
     tx.put(rows.CONTINUITY, _seat_key(rules.owner), f"{count} {turn.now}")
-    return Entered(Seat(seat.keys, tuple(epochs), count, turn.now), turn.effects, loss)
+    entered = Seat(seat.keys, tuple(epochs), count, turn.now, begin)
+    return Entered(entered, turn.effects, loss)
+
+
+def _begin(turn: Turn, known: int) -> int:
+    """Return the second in which the distributor began, and store it.
+
+    It is the earlier one of the store's and of `known`, the process's own. Returns 0 if
+    `Rules.since` does not ask for it.
+    """
+    if turn.rules.since != NOW:
+        return 0
+    stored = rows.get_begin(turn.tx)
+    begin = known if stored is None else min(known, stored)
+    if begin != stored:
+        rows.put_begin(turn.tx, begin)
+    return begin
 
 
 def _loss(seat: Seat, epochs: list[str], count: int) -> str:

@@ -55,8 +55,10 @@ QUARANTINE: Final = "quarantine"
 EXPIRY: Final = "expiry"
 """"1" by event id, if `Rules.retain` is set. Due when the id is to be forgotten."""
 CONTINUITY: Final = "continuity"
-"""The epoch of the store, the seats of processes and the `Loss` of each network, see `continuity`.
-"""
+"""The epoch of the store, the seats of processes, the second in which the distributor began, and
+the `Loss` of each network, see `continuity`."""
+_BEGIN: Final = "begin"
+"""The key of that second in `CONTINUITY`."""
 ALARMS: Final = "alarms"
 """A text for operators, by `network|kind of alarm`."""
 
@@ -436,6 +438,17 @@ def get_cursor(tx: Transaction, network: str) -> Cursor:
 def get_state(tx: Transaction, network: str) -> State:
     """Return whether a network may be published to."""
     return State(tx.get(STATES, network) or State.HISTORY)
+
+
+def get_begin(tx: Transaction) -> int | None:
+    """Return the second in which the distributor began, `None` if it is not stored."""
+    text = tx.get(CONTINUITY, _BEGIN)
+    return None if text is None else int(text)
+
+
+def put_begin(tx: Transaction, begin: int) -> None:
+    """Store the second in which the distributor began."""
+    tx.put(CONTINUITY, _BEGIN, str(begin))
 
 
 def get_loss(tx: Transaction, network: str) -> Loss | None:

@@ -5,6 +5,8 @@ from typing import Final
 
 START: Final = 0
 """The value of `since` for which all events are published, however old."""
+NOW: Final = -1
+"""The value of `since` for the time of the first start, which the store keeps: see `continuity`."""
 MOST_SUBSCRIPTIONS: Final = 10_000
 """The greatest number of clients' subscriptions."""
 MOST_INDEX_BYTES: Final = 4 * 2**20
@@ -43,7 +45,8 @@ class Rules:
     doubling_delay: int = 15_000
     """The least wait before an event is published on a network in `doubling`."""
     since: int = START
-    """The second from which events of a network's history are published on other networks."""
+    """The second from which events of a network's history are published on other networks, `START`
+    or `NOW`."""
     retain: int = 0
     """The age, by chain time, at which ids are forgotten (ID-46), 0 to keep all."""
     silence: int = 30_000

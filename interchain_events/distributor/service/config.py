@@ -1,14 +1,13 @@
 """The settings of a distributor, read from a TOML file."""
 
 import os
-import time
 from pathlib import Path
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from interchain_events.distributor.core.rules import START, Rules
+from interchain_events.distributor.core.rules import NOW, START, Rules
 from interchain_events.distributor.service.access import RIGHTS, Access, AccessError, Keys, Verifier
 from interchain_events.distributor.service.problems import parse_json
 from pubsub_emulator.files.settings import Problem, SettingsError, StrictModel, parse, read
@@ -144,8 +143,8 @@ class Config(StrictModel):
     default is 0, and 15 for networks that publish an id twice.
     """
     since: Literal["start", "now"] | Annotated[int, Field(ge=0)] = "start"
-    """Events before this time are not published on other networks: `start`, `now`, or seconds since
-    1970."""
+    """Events before this time are not published on other networks: `start`, `now` for the time of
+    the first start with this store, or seconds since 1970."""
     retain: Seconds = 0
     """The age, by block time, at which ids are forgotten. 0 keeps all."""
     private_endpoints: bool = False
@@ -200,6 +199,16 @@ class Config(StrictModel):
         unique = adapter.profile == "standard" if adapter.unique is None else adapter.unique
         return self.replication_delay is None and not unique
 
+    def _since(self) -> int:
+        """Return the setting `since` as a number of `Rules`."""
+        match self.since:
+            case "start":
+                return START
+            case "now":
+                return NOW
+            case second:
+                return second
+
     def rules(self, owner: str) -> Rules:
         """Return the settings of the state machine."""
         return Rules(
@@ -212,11 +221,7 @@ class Config(StrictModel):
             call_timeout=int(self.call_timeout * 1000),
             replication_delay=int((self.replication_delay or 0) * 1000),
             doubling=frozenset(name for name, each in self.adapters.items() if self._doubles(each)),
-            since=int(time.time())
-            if self.since == "now"
-            else START
-            if self.since == "start"
-            else self.since,
+            since=self._since(),
             retain=int(self.retain * 1000),
         )
 

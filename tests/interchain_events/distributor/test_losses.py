@@ -22,7 +22,7 @@ from interchain_events.distributor.core.continuity import (
 )
 from interchain_events.distributor.core.messages import Input, Note, Start
 from interchain_events.distributor.core.rows import State
-from interchain_events.distributor.core.rules import Rules
+from interchain_events.distributor.core.rules import NOW, START, Rules
 from interchain_events.distributor.simulation.losses import (
     BACKS,
     Loss,
@@ -32,6 +32,8 @@ from interchain_events.distributor.simulation.losses import (
     steps_of,
     tell_with_loss,
 )
+from interchain_events.distributor.simulation.network import SimulatedNetwork
+from interchain_events.distributor.simulation.scenery import BEGIN
 from interchain_events.distributor.simulation.stories import event_of
 from interchain_events.distributor.simulation.world import CheckedStore, Copy, World
 
@@ -71,10 +73,17 @@ class Clock:
 class Replica:
     """A process over a store."""
 
-    def __init__(self, store: CheckedStore, clock: Clock, name: str, networks: str = "ab") -> None:
+    def __init__(
+        self,
+        store: CheckedStore,
+        clock: Clock,
+        name: str,
+        networks: str = "ab",
+        since: int = START,
+    ) -> None:
         self.store = store
         self.clock = clock
-        self.rules = Rules(tuple(networks), name)
+        self.rules = Rules(tuple(networks), name, since=since)
         self.seat = Seat({network: f"{name}-{network}" for network in networks})
 
     def take(self, *inputs: Input) -> Taken:
@@ -112,6 +121,56 @@ Make = Callable[[str], Replica]
 def test_an_intact_store_has_lost_nothing(replica: Make) -> None:
     one, other = replica("one"), replica("other")
     assert [process.loss() for process in (one, other, one, one, other)] == [""] * 5
+
+
+def _began(store: CheckedStore) -> int | None:
+    """Return the second that the store keeps as the beginning of the distributor."""
+    return store.transact(rows.get_begin)
+
+
+def test_the_beginning_is_kept_over_restarts_and_losses(store: CheckedStore, clock: Clock) -> None:
+    def process(name: str) -> Replica:
+        return Replica(store, clock, name, since=NOW).start()
+
+    one = process("one")
+    begin = _began(store)
+    assert begin == clock.now // 1000
+    clock.now += 60_000
+    process("two")
+    assert _began(store) == begin
+    store.empty()
+    assert one.loss() == EMPTIED
+    assert _began(store) == begin
+    store.empty()
+    # This one began later, and is the first with the empty store.
+    clock.now += 60_000
+    process("three")
+    assert _began(store) == clock.now // 1000
+    assert one.loss() == EMPTIED
+    assert _began(store) == begin
+
+
+def test_no_beginning_is_kept_where_the_settings_name_a_time(
+    store: CheckedStore, replica: Make
+) -> None:
+    replica("one")
+    assert _began(store) is None
+
+
+def test_an_event_that_a_killed_process_had_not_read_is_no_older_one() -> None:
+    """The process is killed before it reads the event, and starts again a minute later."""
+    network = SimulatedNetwork("a")
+    network.append(event_of(1)[1], BEGIN - 60_000)
+    networks = {"a": network, "b": SimulatedNetwork("b")}
+    world = World(1, networks, rules=Rules(("a", "b"), "", since=NOW))
+    world.start()
+    [process] = world.processes
+    world.kill(process, back=False)
+    network.append(event_of(2, 1)[1], BEGIN + 1_000)
+    world.now += 60_000
+    world.begin(process)
+    world.run(200_000)
+    assert [notice.id for notice in networks["b"].log] == [event_of(2)[0]]
 
 
 def test_an_emptied_store_is_noticed_by_each_process(store: CheckedStore, replica: Make) -> None:
