@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from pubsub_emulator.cli.base.paths import check_outputs
 from pubsub_emulator.primitives.errors import MissingPackage, PubsubError
 
 PACKAGES: Final = {
@@ -81,7 +82,8 @@ class Command(click.Command):
         self.needs = tuple(needs)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command. Raises `ExtraNotInstalled`."""
+        """Run the command. Raises `ExtraNotInstalled`, and `UsageError` by `check_outputs`."""
+        check_outputs(ctx)
         try:
             return super().invoke(ctx)
         except (MissingPackage, ModuleNotFoundError) as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from pubsub_emulator.cli.base.paths import NamedPath, NewFile
 from pubsub_emulator.extension import attribute, extensions
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ def repeatable(*names: str, says: str, **more: Any) -> Callable[[FC], FC]:
     return click.option(*names, multiple=True, help=f"{says}; may be given repeatedly.", **more)
 
 
-OUT: Final = click.Path(file_okay=False, path_type=Path)
-FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
-NEW_FILE: Final = click.Path(dir_okay=False, path_type=Path)
-FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
-ANY: Final = click.Path(exists=True, path_type=Path)
+OUT: Final = NamedPath(file_okay=False)
+FILE: Final = NamedPath(exists=True, dir_okay=False)
+NEW_FILE: Final = NewFile()
+NEW_FILE_AND_FOLDER: Final = NewFile(makes_folder=True)
+"""A file to write, and the folders that it is in."""
+FOLDER: Final = NamedPath(exists=True, file_okay=False)
+ANY: Final = NamedPath(exists=True)
 PORT: Final = click.IntRange(0, 65535)
 POSITIVE: Final = click.IntRange(1)
 NODE_URLS: Final = ("ws://", "wss://", "http://", "https://")
@@ -129,6 +132,8 @@ class Address(click.ParamType[str]):
         )
 
         text = str(value)
+        if not text:
+            self.fail("an empty text names no folder", param, ctx)
         if is_remote(text):
             try:
                 return canonical_uri(text)

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base.extras import Command, Need
+from pubsub_emulator.cli.base.options import NEW_FILE
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
@@ -18,7 +19,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     ),
 )
 @click.argument("source", metavar="URL")
-@click.argument("file", type=click.Path(dir_okay=False, writable=True, path_type=Path))
+@click.argument("file", type=NEW_FILE)
 @with_json_option
 def command(source: str, file: Path) -> Result:
     """Write the full state of the chain at URL to FILE and check it against the block's state root.

@@ -32,7 +32,7 @@ def _is_audit(path: str) -> bool:
     metavar="ID",
     help="For an audit's folder: the finding to write, by its id or the start of it.",
 )
-@option("--out", type=options.NEW_FILE, help="The file to write it to.")
+@option("--out", type=options.NEW_FILE_AND_FOLDER, help="The file to write it to.")
 @with_json_option
 def command(path: str, finding: str | None, out: Path | None) -> Result:
     """Check a finding again, offline, from its file alone; or extract that file from an audit.

@@ -37,7 +37,7 @@ def _is_recorded(source: str | None) -> bool:
 @options.own_cheats
 @option(
     "--out",
-    type=options.NEW_FILE,
+    type=options.NEW_FILE_AND_FOLDER,
     required=True,
     help="The page to write; an existing one is replaced.",
 )

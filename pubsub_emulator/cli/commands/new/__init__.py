@@ -5,18 +5,20 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command
 from pubsub_emulator.cli.base.options import option
 
 
 @click.command(
     "new",
+    cls=Command,
     epilog=(
         "\b\nExamples:\n  pubsub new mine.toml\n  pubsub new prices.toml --like oracle\n  pubsub"
         " new mine.toml --schema\n  pubsub new --list\n  pubsub new --schema >"
         " scenario.schema.json\n"
     ),
 )
-@click.argument("file", required=False, type=options.NEW_FILE)
+@click.argument("file", required=False, type=options.NEW_FILE_AND_FOLDER)
 @option(
     "--like",
     metavar="NAME",

@@ -5,12 +5,14 @@ import sys
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command
 from pubsub_emulator.cli.base.options import option, repeatable
 from pubsub_emulator.cli.exits import FINDINGS
 
 
 @click.command(
     "open-proof",
+    cls=Command,
     epilog=(
         "\b\nExamples:\n  pubsub open-proof proof.json --header header.json\n"
         "  pubsub open-proof proof.json --root 0x1f46… --child 1000 --json\n"

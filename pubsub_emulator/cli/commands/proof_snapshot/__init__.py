@@ -6,12 +6,14 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.extras import Command
 from pubsub_emulator.cli.base.options import option
 from pubsub_emulator.cli.exits import FINDINGS
 
 
 @click.command(
     "proof-snapshot",
+    cls=Command,
     epilog=(
         "\b\nExamples:\n  pubsub proof-snapshot prices.toml --out prices.proof-snapshot\n"
         "  pubsub proof-snapshot prices.toml --check prices.proof-snapshot --tolerance 2%\n"
@@ -20,7 +22,7 @@ from pubsub_emulator.cli.exits import FINDINGS
     ),
 )
 @click.argument("scenario", shell_complete=options.complete_scenario)
-@option("--out", type=options.NEW_FILE, help="File to write proof sizes to.")
+@option("--out", type=options.NEW_FILE_AND_FOLDER, help="File to write proof sizes to.")
 @option("--check", "kept", type=options.FILE, help="File to compare proof sizes with.")
 @option("--tolerance", default="0%", help="The share by which a size may grow.")
 @option(

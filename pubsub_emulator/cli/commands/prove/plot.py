@@ -9,6 +9,7 @@ import vl_convert
 from pubsub_emulator.cli.commands.experiment.plot import specification
 from pubsub_emulator.cli.commands.prove.names import OwnNames
 from pubsub_emulator.client.request_costs import BlockCost
+from pubsub_emulator.files.atomic import write_whole, write_whole_bytes
 from pubsub_emulator.laboratory.experiments.presets import Figure, Row
 
 MOST_BARS: Final = 60
@@ -21,9 +22,9 @@ def draw_costs(names: OwnNames, blocks: Sequence[BlockCost], file: Path) -> None
     figure = _by_key(names, blocks[0]) if len(blocks) == 1 else _by_block(blocks)
     chart = specification(figure)
     if file.suffix == ".svg":
-        file.write_text(vl_convert.vegalite_to_svg(chart), encoding="utf-8")
+        write_whole(file, vl_convert.vegalite_to_svg(chart))
     else:
-        file.write_bytes(vl_convert.vegalite_to_png(chart, scale=2))
+        write_whole_bytes(file, vl_convert.vegalite_to_png(chart, scale=2))
 
 
 def _by_key(names: OwnNames, block: BlockCost) -> Figure:

@@ -1,0 +1,143 @@
+"""Files that a user names to be written: nothing else that the user has is replaced."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from pubsub_emulator.cli.base.extras import Command
+from pubsub_emulator.cli.base.paths import NewFile
+from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.files.atomic import NOT_A_FILE, whole_file, write_whole, write_whole_bytes
+
+REQUEST = 'top = ["System.Number"]\n'
+
+
+def run(*words: str | Path) -> Result:
+    return CliRunner().invoke(pubsub, list(map(str, words)))
+
+
+def refused(*words: str | Path) -> str:
+    result = run(*words)
+    assert result.exit_code == 2, result.output
+    return " ".join(result.output.split())
+
+
+@pytest.fixture
+def request_file(tmp_path: Path) -> Path:
+    file = tmp_path / "request.toml"
+    file.write_text(REQUEST)
+    return file
+
+
+def test_an_output_that_is_an_input_is_refused(request_file: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.toml"
+    link.symlink_to(request_file)
+    for out in (request_file, link, tmp_path / "." / "request.toml"):
+        said = refused("prove", "node", "--request", request_file, "--out", out)
+        assert "named twice, for --request and for --out" in said
+    assert request_file.read_text() == REQUEST
+    same = tmp_path / "a.svg"
+    said = refused("prove", "node", "--top", "0x12", "--plot", same, "--out", same)
+    assert "named twice, for --plot and for --out" in said or "for --out and for --plot" in said
+    assert not same.exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("open-proof", "FILE", "--root", "0x" + "11" * 32, "--draw", "FILE"),
+        ("open-proof", "README.md", "--header", "FILE", "--draw", "FILE"),
+        ("explore", "FILE", "--out", "FILE"),
+        ("proof-snapshot", "FILE", "--out", "FILE"),
+        ("icrc72", "trace", "FILE", "--namespace", "a", "--event", "1", "--svg", "FILE"),
+    ],
+)
+def test_other_commands_do_not_replace_their_inputs_either(
+    words: tuple[str, ...], request_file: Path
+) -> None:
+    given = [str(request_file) if word == "FILE" else word for word in words]
+    assert "named twice" in refused(*given)
+    assert request_file.read_text() == REQUEST
+
+
+def commands(group: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(group, click.Group):
+        yield name, group
+        return
+    context = click.Context(group)
+    for each in group.list_commands(context):
+        command = group.get_command(context, each)
+        assert command is not None
+        yield from commands(command, f"{name} {each}")
+
+
+def test_every_command_that_writes_a_file_checks_its_uses() -> None:
+    """`Command` makes the check. No other type of path is for files that do not exist."""
+    seen = 0
+    for name, command in commands(pubsub):
+        for param in command.params:
+            if isinstance(param.type, NewFile):
+                seen += 1
+                assert isinstance(command, Command), name
+            elif isinstance(param.type, click.Path) and not param.type.exists:
+                assert not param.type.file_okay or param.type.allow_dash, (name, param.name)
+    assert seen > 8
+
+
+def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert NOT_A_FILE in refused("prove", "node", "--top", "0x12", "--out", pipe)
+    for write in (
+        lambda: write_whole(pipe, "x"),
+        lambda: write_whole_bytes(pipe, b"x"),
+    ):
+        with pytest.raises(OSError, match="regular file") as caught:
+            write()
+        assert caught.value.filename == str(pipe)
+    assert pipe.is_fifo()
+    assert [each.name for each in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    target = tmp_path / "folder" / "target"
+    link = tmp_path / "link"
+    link.symlink_to(target)
+    write_whole(link, "one")
+    write_whole_bytes(link, b"two")
+    assert link.is_symlink()
+    assert target.read_text() == "two"
+    assert [each.name for each in target.parent.iterdir()] == ["target"]
+
+
+def test_an_error_names_the_file_and_not_its_temporary_place(tmp_path: Path) -> None:
+    wanted = tmp_path / "none" / "x.json"
+    with pytest.raises(FileNotFoundError) as caught, whole_file(wanted):
+        pass
+    assert str(caught.value).endswith(f"No such file or directory: '{wanted}'")
+
+
+@pytest.mark.parametrize("option", ["--out", "--plot"])
+def test_a_folder_that_is_missing_is_reported_before_any_work(option: str, tmp_path: Path) -> None:
+    place = tmp_path / "none" / "x.svg"
+    said = refused("prove", "no-such-scenario", "--top", "0x12", option, place)
+    assert f"{place}: there is no folder" in said
+    assert "no-such-scenario" not in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("prove", "node", "--top", "0x12", "--out", ""),
+        ("run", "node", "--out", ""),
+        ("audit", "", "--out", "x"),
+        ("export-state", "ws://127.0.0.1:1", ""),
+    ],
+)
+def test_an_empty_text_is_no_path(words: tuple[str, ...]) -> None:
+    assert "empty text" in refused(*words)
