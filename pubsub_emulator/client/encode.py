@@ -24,9 +24,12 @@ from pubsub_emulator.client.decode import (
 from pubsub_emulator.client.errors import ClientError
 from pubsub_emulator.client.metadata import Field, Metadata
 from pubsub_emulator.files.shown import safe
+from pubsub_emulator.primitives.hexadecimal import shortened
 from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
+from pubsub_emulator.primitives.words import counted
 
 _SHOWN: Final = 60
+_SHOWN_BYTES: Final = 28
 """The maximum length of a value in an error, in characters."""
 _NAMES: Final = 12
 """The maximum number of names in an error."""
@@ -169,7 +172,9 @@ class _Writer:
         missing = [name for name in names if name not in value]
         if unknown or missing:
             problems = [f"no field is called {_listed(unknown)}"] if unknown else []
-            problems += [f"{_listed(missing)} is missing"] if missing else []
+            if missing:
+                verb = "is" if len(missing) == 1 else "are"
+                problems.append(f"{_listed(missing)} {verb} missing")
             raise self._error(path, f"{self._name(kind)}: {' and '.join(problems)}")
         return b"".join(
             self.value(field.type, value[field.name], (*path, str(field.name))) for field in fields
@@ -241,7 +246,9 @@ class _Writer:
 
     def _same_length(self, kind: int, wanted: int, found: int, path: Path) -> None:
         if wanted != found:
-            raise self._error(path, f"{self._name(kind)} has {wanted} parts, and {found} are given")
+            raise self._error(
+                path, f"{self._name(kind)} has {counted(wanted, 'part')}, not {found}"
+            )
 
     # Primitives
 
@@ -306,7 +313,9 @@ class _Writer:
 
 
 def _shown(value: object) -> str:
-    """Return the beginning of a value."""
+    """Return the beginning of a value. Bytes are in hex."""
+    if isinstance(value, (bytes, bytearray)):
+        return shortened(bytes(value), _SHOWN_BYTES)
     try:
         text = _SHORT.repr(value)
     except ValueError:

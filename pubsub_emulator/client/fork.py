@@ -1,17 +1,13 @@
 """States that a network can continue from: those of a node, or those in a file."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 from pubsub_emulator.client.live_state import live_state
+from pubsub_emulator.client.places import url_and_block
 from pubsub_emulator.client.state_file import read_state
 from pubsub_emulator.runtime.framework.fork import BadFork, Fork
-
-_AT: Final = re.compile(r"(.+://.+)@(0x[0-9a-fA-F]{64}|[0-9]+)")
-"""A URL and the block after it."""
 
 
 @contextmanager
@@ -22,9 +18,8 @@ def open_fork(source: str | Path, at: str | int | None = None) -> Iterator[Fork]
     state. `at` is a block of the node by hash or number, by default the newest final one. It can
     also follow the URL after an @. Raises `ClientError` or `BadFork`.
     """
-    named = _AT.fullmatch(str(source)) if at is None else None
-    if named is not None:
-        source, at = named.groups()
+    if at is None:
+        source, at = url_and_block(str(source))
     if "://" in str(source):
         with live_state(str(source), None if at is None else str(at)) as fork:
             yield fork

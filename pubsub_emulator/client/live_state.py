@@ -16,6 +16,7 @@ from typing import Final, Protocol, TypeVar
 
 from pubsub_emulator.client.answers import HASH, HEAD, KEYS, MAYBE_HASH, PROOF, Head, read
 from pubsub_emulator.client.errors import (
+    METHOD_NOT_FOUND,
     BadAnswer,
     ClientError,
     NodeRefused,
@@ -177,10 +178,7 @@ class TrieSource:
             try:
                 self._fetch(wanted, [key, *(self._following(place, key) if ahead else ())])
             except NodeRefused as error:
-                said = "nodes keep the states of a few hundred blocks, archive nodes all"
-                raise StateUnavailable(
-                    f"{error}: {url} does not provide the state of block {block}; {said}"
-                ) from error
+                raise StateUnavailable(no_state(url, block, error)) from error
             except ClientError as error:
                 raise StateUnavailable(str(error)) from error
             if wanted not in nodes:
@@ -232,6 +230,16 @@ class TrieSource:
         """Call the method for the top trie or the one for child tries."""
         call = (of_top,) if self._child is None else (of_child, hexed(self._child))
         return self._source.node.ask(*call, *params, hexed(self._source.block))
+
+
+def no_state(url: str, block: str | int, error: NodeRefused) -> str:
+    """Return in words why a node refuses to prove the state of a block."""
+    if error.code == METHOD_NOT_FOUND:
+        return f"{url}: the node cannot prove states: {error}"
+    return (
+        f"{url}: the node does not provide the state of block {block}: {error}; nodes keep the"
+        " states of a few hundred blocks, and archive nodes keep all"
+    )
 
 
 def references(node: bytes) -> list[bytes]:

@@ -17,6 +17,7 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import twox_128
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import child_root_key
+from pubsub_emulator.primitives.words import counted
 
 _EVENTS_KEY: Final = twox_128(b"System") + twox_128(b"Events")
 _TIMESTAMP_KEY: Final = twox_128(b"Timestamp") + twox_128(b"Now")
@@ -178,7 +179,9 @@ class SubstrateNode:
         if found is None or entry is None:
             raise BadAnswer(f"{self.rpc.url}: the chain has no storage {pallet}.{name}")
         if len(keys) != len(entry.hashers):
-            raise BadAnswer(f"{pallet}.{name} takes {len(entry.hashers)} keys, not {len(keys)}")
+            raise BadAnswer(
+                f"{pallet}.{name} takes {counted(len(entry.hashers), 'key')}, not {len(keys)}"
+            )
         place = twox_128(found.prefix.encode()) + twox_128(name.encode())
         place += b"".join(
             hashed(hasher, key) for hasher, key in zip(entry.hashers, keys, strict=True)

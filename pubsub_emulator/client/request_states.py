@@ -16,7 +16,7 @@ from typing import Final
 
 from pubsub_emulator.client.answers import BYTES, HASH, HEAD, MAYBE_HASH, PROOF, Head, read
 from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused, UnknownBlock
-from pubsub_emulator.client.live_state import NodeCalls, references
+from pubsub_emulator.client.live_state import NodeCalls, no_state, references
 from pubsub_emulator.client.metadata import Metadata, parse_metadata
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -154,7 +154,8 @@ class ChainStates:
         try:
             raw = read(BYTES, self.node.ask("state_call", KEYS_TO_PROVE, "0x", *at), place)
         except NodeRefused as error:
-            raise ClientError(f"{place}: the runtime does not tell its request: {error}") from error
+            said = f"{place}: the runtime did not return its request: {error}"
+            raise ClientError(said) from error
         try:
             return RelayProofRequest.decode(raw)
         except ScaleError as error:
@@ -193,11 +194,8 @@ class ChainStates:
             try:
                 answer = self.node.ask(method, *child, some, hexed(block.hash))
             except NodeRefused as error:
-                said = "nodes keep the states of a few hundred blocks, archive nodes all"
-                raise StateUnavailable(
-                    f"{self.node.url}: the node does not provide the state of block"
-                    f" {block.header.number}: {error}; {said}"
-                ) from error
+                said = no_state(self.node.url, block.header.number, error)
+                raise StateUnavailable(said) from error
             proof = read(PROOF, answer, f"{self.node.url}: {method}").proof
             self._keep(root, block, nodes, {blake2_256(node): node for node in proof})
 

@@ -17,6 +17,7 @@ from pubsub_emulator.files.untrusted import read_json
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
 from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.framework.fork import BadFork, Fork, state_number
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.trie import state_root
@@ -112,7 +113,7 @@ def _children(place: str, found: object) -> dict[bytes, dict[bytes, bytes]]:
     for name, rows in found.items():
         key = _bytes(f"{place}: a key", name)
         if len(child_root_key(key)) > LONGEST_KEY:
-            raise BadFork(f"{place}: a key of {len(key)} bytes")
+            raise BadFork(f"{place}: a key of {counted(len(key), 'byte')}")
         out[key] = _entries(f"{place}.{name[:40]}", rows)
     return out
 
@@ -125,7 +126,7 @@ def _entries(place: str, found: object) -> dict[bytes, bytes]:
     for name, value in found.items():
         key = _bytes(f"{place}: a key", name)
         if len(key) > LONGEST_KEY:
-            raise BadFork(f"{place}: a key of {len(key)} bytes")
+            raise BadFork(f"{place}: a key of {counted(len(key), 'byte')}")
         if key in out:
             raise BadFork(f"{place}: {name[:80]} occurs twice")
         out[key] = _bytes(f"{place}.{name[:80]}", value)

@@ -1,8 +1,9 @@
 """Names of storage keys, such as `System.Account(5Grw…)`, by a chain's metadata.
 
 Pallet.Item                  an item without keys
-Pallet.Item(KEY, …)          an item of a map; keys are numbers, 0x…, addresses, names of
-                             variants, or True and False
+Pallet.Item(KEY, …)          an item of a map; keys are numbers, addresses, names of variants,
+                             True and False, development accounts such as //Alice, the bytes of
+                             an array as 0x…, or the SCALE of any other type as 0x…
 :code                        a well-known key, as it is written
 0x…                          any key in hexadecimal digits
 """
@@ -11,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from pubsub_emulator.client.decode import Walk, read
+from pubsub_emulator.client.decode import Walk, decode, read
 from pubsub_emulator.client.encode import encode
 from pubsub_emulator.client.errors import BadAnswer, ClientError
 from pubsub_emulator.client.hashers import CONCATENATING, hashed
@@ -27,14 +28,19 @@ from pubsub_emulator.client.metadata import (
 from pubsub_emulator.client.metadata import (
     Sequence as SequenceType,
 )
-from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.files.shown import safe
+from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import twox_128
-from pubsub_emulator.primitives.hexadecimal import hexed, unhex
-from pubsub_emulator.primitives.ss58 import decode_address, encode_address
+from pubsub_emulator.primitives.hexadecimal import hexed, shortened, unhex
+from pubsub_emulator.primitives.ss58 import BadAddress, decode_address, encode_address
 from pubsub_emulator.primitives.types import AccountId
+from pubsub_emulator.primitives.words import counted
+from pubsub_emulator.runtime.accounts.endowed import NAMES, SR25519
 
 LONGEST_NAME: Final = 4_096
 """The maximum length of a key's name in characters."""
+_SHOWN_BYTES: Final = 32
+"""The number of bytes of a key that an error repeats."""
 _ITEM: Final = re.compile(r"([A-Za-z]\w*)\.([A-Za-z]\w*)(?:\((.*)\))?")
 
 
@@ -64,6 +70,16 @@ def split_name(text: str) -> tuple[str, str, list[str]]:
     return pallet, item, [part.strip() for part in parts.split(",")] if parts else []
 
 
+def development_account(text: str) -> bytes:
+    """Return the public key (sr25519) of `//Alice` to `//Ferdie`. Raises `ClientError`."""
+    accounts = dict(zip(NAMES, SR25519, strict=True))
+    found = accounts.get(text.removeprefix("//"))
+    if found is None:
+        known = ", ".join(f"//{name}" for name in NAMES)
+        raise ClientError(f"{safe(text[:80])}: not a development account, which are {known}")
+    return found
+
+
 class StorageNames:
     """The storage items of a chain by name, and their names by key."""
 
@@ -87,16 +103,16 @@ class StorageNames:
         pallet, item = self._item(pallet_name, name)
         if len(given) != len(item.hashers):
             raise ClientError(
-                f"{pallet_name}.{name} takes {len(item.hashers)} keys, and {len(given)} are given"
+                f"{pallet_name}.{name} takes {counted(len(item.hashers), 'key')}, not {len(given)}"
             )
         key = twox_128(pallet.prefix.encode()) + twox_128(name.encode())
         for hasher, kind, part in zip(item.hashers, self._key_types(item), given, strict=True):
             try:
-                encoded = encode(self._metadata, kind, self._value(kind, part))
+                encoded = self._encoded(kind, part)
             except BadAnswer:
                 raise
             except ClientError as error:
-                raise ClientError(f"{text[:200]}: {error}") from None
+                raise ClientError(f"{pallet_name}.{name}: {error}") from None
             key += hashed(hasher, encoded)
         return key
 
@@ -136,22 +152,38 @@ class StorageNames:
             return kind.items
         raise BadAnswer("the metadata has a map whose keys and hashers differ in number")
 
+    def _encoded(self, kind: int, text: str) -> bytes:
+        """Return the SCALE of a part of a name. Raises `ClientError`, `BadAnswer`."""
+        if not text.startswith("0x"):
+            return encode(self._metadata, kind, self._value(kind, text))
+        try:
+            data = unhex(text)
+        except ValueError:
+            raise ClientError(f"{safe(text[:80])}: not hexadecimal digits") from None
+        if self._is_bytes(kind):
+            return encode(self._metadata, kind, data)
+        try:
+            decode(self._metadata, kind, data)
+        except ScaleError as error:
+            said = shortened(data, _SHOWN_BYTES)
+            raise ClientError(
+                f"{said} is not the SCALE of {self._metadata.name_of(kind)}: {error}"
+            ) from None
+        return data
+
     def _value(self, kind: int, text: str) -> object:
         """Return the value that a part of a name describes."""
         if text in {"True", "False"}:
             return text == "True"
-        if text.startswith("0x"):
-            try:
-                return unhex(text)
-            except ValueError:
-                raise ClientError(f"{text[:80]}: not hexadecimal digits") from None
         if re.fullmatch(r"-?[0-9]{1,80}", text):
             return int(text)
         if self._is_bytes(kind):
+            if text.startswith("//"):
+                return development_account(text)
             try:
                 return bytes(decode_address(text))
-            except PubsubError as error:
-                raise ClientError(f"{text[:80]}: not an address: {error}") from None
+            except BadAddress as error:
+                raise ClientError(f"not an address: {error}") from None
         return text
 
     def _is_bytes(self, kind: int) -> bool:
@@ -183,7 +215,7 @@ class StorageNames:
             parts.append(self._shown(kind, value))
             rest = rest[used:]
         if rest:
-            raise ScaleError(f"{len(rest)} bytes after the keys")
+            raise ScaleError(f"{counted(len(rest), 'byte')} after the keys")
         return parts
 
     def _shown(self, kind: int, value: object) -> str:

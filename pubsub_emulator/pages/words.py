@@ -14,11 +14,6 @@ def size(count: int) -> str:
     return f"{count:,} B" if unit == 0 else f"{figure:,.1f} {_UNITS[unit]}"
 
 
-def counted(count: int, one: str, many: str | None = None) -> str:
-    """Return a number with a noun: `1 chain`, `2,000 chains`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
 def percent(part: int, whole: int) -> str:
     """Return a share, with a decimal if it is below 10 %. It is `none` if the whole is 0."""
     if whole == 0:

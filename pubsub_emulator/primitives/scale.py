@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.type_info import TypeInfo
+from pubsub_emulator.primitives.words import counted
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -82,7 +83,9 @@ class Reader:
         """Take the next `count` bytes."""
         end = self.pos + count
         if count < 0 or end > len(self.data):
-            raise ScaleError(f"{count} bytes wanted at offset {self.pos}, {self.remaining()} left")
+            raise ScaleError(
+                f"{counted(count, 'byte')} wanted at offset {self.pos}, {self.remaining()} left"
+            )
         out = self.data[self.pos : end]
         self.pos = end
         return out
@@ -140,7 +143,8 @@ class Reader:
         count = self.compact(32)
         if count * least > self.remaining():
             raise ScaleError(
-                f"length {count} at offset {start} exceeds the {self.remaining()} bytes left"
+                f"length {count} at offset {start} exceeds the"
+                f" {counted(self.remaining(), 'byte')} left"
             )
         return count
 
@@ -154,7 +158,7 @@ class Reader:
         Raises `ScaleError` otherwise.
         """
         if self.pos != len(self.data):
-            raise ScaleError(f"{self.remaining()} trailing bytes at offset {self.pos}")
+            raise ScaleError(f"{counted(self.remaining(), 'trailing byte')} at offset {self.pos}")
 
 
 class Codec(Generic[T]):

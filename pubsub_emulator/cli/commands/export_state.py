@@ -7,6 +7,7 @@ import click
 from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import NEW_FILE
 from pubsub_emulator.cli.base.result import Result, with_json_option
+from pubsub_emulator.primitives.words import counted
 
 
 @click.command(
@@ -43,7 +44,7 @@ def command(source: str, file: Path) -> Result:
             "entries": count,
         }
     say(
-        f"{file}: {count:,} entries of block {document['block']}, state root"
+        f"{file}: {counted(count, 'entry', 'entries')} of block {document['block']}, state root"
         f" {document['state_root']}"
     )
     return Result(document)

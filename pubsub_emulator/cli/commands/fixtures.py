@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.primitives.words import counted
 
 
 @click.command(
@@ -36,7 +37,7 @@ def command(out: Path) -> None:
             fixtures = make_vectors(advance)
         write_vectors(fixtures, folder)
     verdicts = Counter(fixture.expected.verdict or "accepted" for fixture in fixtures)
-    table(f"{len(fixtures)} fixtures", ("verdict", "files"), sorted(verdicts.items()))
+    table(counted(len(fixtures), "fixture"), ("verdict", "files"), sorted(verdicts.items()))
     written = (
         (out, "one block per file; `pubsub replay` plays them again"),
         (out / SCHEMA_FILE, "the JSON Schema of these files"),

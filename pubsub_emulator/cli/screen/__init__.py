@@ -26,7 +26,7 @@ _aside: ContextVar[bool] = ContextVar("prose goes to standard error", default=Fa
 
 @contextmanager
 def prose_aside(*, wanted: bool) -> Iterator[None]:
-    """Send prose and tables to standard error within this context.
+    """Send prose, tables and documents to standard error within this context.
 
     Standard output then holds a document.
     """
@@ -44,12 +44,15 @@ def say(*lines: str, aside: bool = False) -> None:
 
 
 def say_document(text: str) -> None:
-    """A document on standard output: its lines, of any length.
+    """Print a document on standard output: its lines, of any length.
 
-    JSON stays the same JSON in every encoding.
+    JSON stays the same JSON in every encoding. Within `prose_aside` another document will follow
+    on standard output, so this one goes to standard error.
     """
+    aside = _aside.get()
+    stream = sys.stderr if aside else sys.stdout
     for line in text.split("\n"):
-        click.echo(shown_on(sys.stdout, whole(line), DOCUMENT))
+        click.echo(shown_on(stream, whole(line), DOCUMENT), err=aside)
 
 
 class _Lines(logging.Formatter):

@@ -82,7 +82,14 @@ def _print(console: Terminal, names: tuple[str, ...], cells: list[tuple[str, ...
         )
     for row in cells:
         shown.add_row(*map(Text, row))
-    console.print(shown)
+    if console.is_terminal:
+        console.print(shown)
+    else:
+        # The table fills its last column with blanks, which nobody wants in a file.
+        with console.capture() as captured:
+            console.print(shown)
+        for line in captured.get().splitlines():
+            console.file.write(f"{line.rstrip(' ')}\n")
     click.echo(err=console.stderr)
 
 

@@ -10,6 +10,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.framework.message_chains import (
     InboundDownwardMessage,
     InboundHrmpMessage,
@@ -56,7 +57,7 @@ class Values:
         """Return the hash in a 0x string."""
         raw = self.hex(place, value)
         if len(raw) != 32:
-            raise self.fail(f"{place} has {len(raw)} bytes, not 32")
+            raise self.fail(f"{place} has {counted(len(raw), 'byte')}, not 32")
         return Hash(raw)
 
     def number(self, place: str, value: object) -> int:

@@ -19,7 +19,8 @@ from pubsub_emulator.files.shown import safe
 from pubsub_emulator.pages.assets import script, styles
 from pubsub_emulator.pages.document import head
 from pubsub_emulator.pages.html import Html, cells, heads
-from pubsub_emulator.pages.words import counted, percent, size
+from pubsub_emulator.pages.words import percent, size
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.row import Row

@@ -92,9 +92,9 @@ def test_the_drawing_is_svg_with_every_node(tmp_path: Path) -> None:
     ("args", "said"),
     [
         ([PROOF], "read-proof.json: result: no header names the state root"),
-        ([HEADER], "no read proof, only 1 headers"),
+        ([HEADER], "no read proof, only 1 header$"),
         ([PROOF, "--root", "0x" + "00" * 32], "the node of the storage root 0000"),
-        ([PROOF, "--root", "0x00"], "--root has 1 bytes, not 32"),
+        ([PROOF, "--root", "0x00"], "--root has 1 byte, not 32"),
         ([PROOF, "--root", "0xzz"], "--root 0xzz: not hex"),
         ([PROOF, HEADER, "--key", "0x1"], "--key 0x1: not hex"),
         (

@@ -12,12 +12,22 @@ import pytest
 from aiohttp import web
 from click.testing import CliRunner, Result
 from support.client.chain_values import REAL, real_metadata
-from support.client.recorded_relay import MAINNET, RECORDED, RelayNode, recorded, relay_node
+from support.client.recorded_relay import (
+    MAINNET,
+    RECORDED,
+    UNKNOWN_METHOD,
+    RelayNode,
+    recorded,
+    relay_node,
+)
 
+from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.commands.prove import sources
+from pubsub_emulator.cli.commands.prove.names import fixed_names
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.client import kept_answers, request_states
 from pubsub_emulator.client.kept_answers import KeptAnswers
+from pubsub_emulator.client.places import url_and_block
 from pubsub_emulator.client.storage_names import StorageNames
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
@@ -25,6 +35,7 @@ from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.storage_keys import (
     ACTIVE_CONFIG,
+    CHILD_STORAGE_PREFIX,
     CURRENT_SLOT,
     item_prefix,
     para_head,
@@ -148,7 +159,7 @@ def test_the_tables_name_sizes_keys_and_absent_keys(
     result = run(node.url, *cache, "--top", SLOT, "--top", "0x" + "1c" * 32)
     assert result.exit_code == 0, result.output
     assert re.search(r"Babe\.CurrentSlot +8 bytes", result.stdout)
-    assert "1 of 2 keys are absent" in result.stdout
+    assert "1 of 2 keys is absent. Without it, the request" in result.stdout
     assert "of 5 MiB" in result.stdout
 
 
@@ -280,9 +291,9 @@ def test_the_request_comes_from_digits_a_file_or_the_parachain(
         ('[[child]]\ntrie = 1000\nkeys = ["zz"]\n', "child.keys: zz: not hexadecimal"),
         ('top = ["Nope.Item"]\n', "no pallet Nope"),
         ('top = ["Babe.Nope"]\n', "no storage Babe.Nope"),
-        ('top = ["Paras.Heads"]\n', "takes 1 keys, and 0 are given"),
-        ('top = ["Paras.Heads(4294967296)"]\n', r"Heads\(4294967296\): 4294967296 is no value"),
-        ('top = ["System.Account(abc)"]\n', "abc: not an address"),
+        ('top = ["Paras.Heads"]\n', "Heads takes 1 key, not 0"),
+        ('top = ["Paras.Heads(4294967296)"]\n', r"Paras\.Heads: 4294967296 is no value"),
+        ('top = ["System.Account(abc)"]\n', "System.Account: not an address: 'abc'"),
         ('top = ["what is this"]\n', "a key is 0x"),
         ("", "the request has no keys"),
     ],
@@ -352,6 +363,10 @@ FAULTS: dict[str, tuple[Any, str]] = {
             "refuse State already discarded" if method == "state_getReadProof" else answer
         ),
         "does not provide the state of block 3: .*discarded.*archive nodes",
+    ),
+    "no method": (
+        lambda method, answer: UNKNOWN_METHOD if method == "state_getReadProof" else answer,
+        "cannot prove states: state_getReadProof: Method not found",
     ),
     "an unknown block": (
         lambda method, answer: None if method == "chain_getHeader" else answer,
@@ -537,6 +552,172 @@ def test_metadata_comes_from_a_file(tmp_path: Path) -> None:
 )
 def test_wrong_usage_is_refused(words: tuple[str, ...]) -> None:
     assert run(*words).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("Paras.Heads(0xd4070000)", "Paras.Heads(2004)"),
+        (
+            "System.Account(//Alice)",
+            "System.Account(5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY)",
+        ),
+        (
+            "System.Account(0xd43593c715fdd31c61141abd04a99fd6822c8558854ccde39a5684e7a56da27d)",
+            "System.Account(5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY)",
+        ),
+    ],
+)
+def test_keys_of_maps_are_scale_or_development_accounts(given: str, name: str) -> None:
+    names = StorageNames(real_metadata("polkadot-14"))
+    assert names.name(names.key(given)) == name
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("Paras.Heads(0xd407)", "Paras.Heads: 0xd407 is not the SCALE of .*Id: "),
+        ("Paras.Heads(0xd407000000)", "0xd407000000 is not the SCALE of .*1 trailing byte"),
+        ("System.Account(0x1234)", "System.Account: .*has 32 parts, not 2"),
+        ("System.Account(//Zoe)", "//Zoe: not a development account, which are //Alice, "),
+        (
+            "System.Account(5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQZ)",
+            "^System.Account: not an address: '5Grw[^:]*' has a wrong checksum$",
+        ),
+    ],
+)
+def test_wrong_keys_of_maps_are_shown_once_and_in_hex(given: str, words: str) -> None:
+    names = StorageNames(real_metadata("polkadot-14"))
+    with pytest.raises(PubsubError) as caught:
+        names.key(given)
+    assert re.search(words, str(caught.value)), caught.value
+
+
+def test_an_id_is_scale_without_metadata_too() -> None:
+    names = fixed_names()
+    assert names.key("Paras.Heads(0xd0070000)") == para_head(ParaId(2000))
+    with pytest.raises(PubsubError, match=r"SCALE as 0x…"):
+        names.key("Paras.Heads(0xd007)")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("proof.json", b'{"format": "x",\n "proof": [\n]}\n'),
+        ("env", b"\x7fELF\n\x01\x02" * 100),
+        ("odd.hex", b"0x123"),
+        ("empty.hex", b""),
+    ],
+)
+def test_a_file_that_is_no_request_is_not_shown(name: str, content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    said = failure("node", "--request", str(file))
+    assert said.startswith(f"{file}: neither a request in hexadecimal digits, nor TOML")
+
+
+def test_a_request_is_no_source(tmp_path: Path) -> None:
+    file = tmp_path / "request.toml"
+    file.write_text('top = ["System.Number"]\n')
+    assert "this is a request" in failure(str(file), "--top", "System.Number")
+
+
+def test_a_child_trie_has_a_storage_key_and_a_key_may_be_empty() -> None:
+    for trie in ("0x", hexed(CHILD_STORAGE_PREFIX)):
+        assert "cannot be empty" in failure("node", "--child", trie, "0x12")
+    found = document("node", "--top", "0x", "--child", "1000", "0x")
+    assert [row["key"] for row in found["keys"]] == ["0x", "0x"]
+
+
+def test_an_error_of_a_node_is_one_short_line(cache: tuple[str, str]) -> None:
+    text = "refuse " + "a line\n" * 400 + "\x1b[31m"
+    with relay_node(
+        RelayNode(fault=lambda method, answer: text if "ReadProof" in method else answer)
+    ) as node:
+        said = failure(node.url, *cache, "--top", SLOT)
+    assert "a line\\na line" in said
+    assert "\x1b" not in said
+    assert len(said) < 1_500
+
+
+@pytest.mark.parametrize("at", ["x", "", "0x00", "0x" + "1" * 63, "12345678901"])
+def test_a_wrong_block_after_the_url_is_named(at: str, node: RelayNode) -> None:
+    said = failure(f"{node.url}@{at}", "--top", SLOT)
+    assert f"{at!r} after the @ is neither a block's number nor its hash" in said
+    made = CliRunner().invoke(pubsub, ["export-state", f"{node.url}@{at}", "state.json"])
+    assert "neither a block's number nor its hash" in str(made.exception)
+    assert not node.calls
+
+
+def test_the_host_after_a_users_name_is_no_block() -> None:
+    for place in ("ws://a:b@host.example", "ws://a:b@localhost", "ws://a:b@h:9944", "ws://h/"):
+        assert url_and_block(place) == (place, None)
+    assert url_and_block("ws://a:b@host:1@17") == ("ws://a:b@host:1", "17")
+
+
+def test_a_state_of_a_parachain_has_no_static_keys(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    top = {hexed(item_prefix("System", "Number")): "0x05000000"}
+    file.write_text(json.dumps({"genesis": {"raw": {"top": top, "childrenDefault": {}}}}))
+    said = failure(str(file), "--top", "System.Number", "--para", "2000")
+    assert "no relay chain of parachain 2000" in said
+
+
+def test_the_metadata_of_a_parachain_is_recognized(
+    node: RelayNode, cache: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "PARACHAIN_PALLET", "Paras")
+    assert "this is a parachain's node" in failure(node.url, *cache, "--top", SLOT)
+
+
+def test_fewer_blocks_than_asked_for_are_reported(node: RelayNode, cache: tuple[str, str]) -> None:
+    result = run(node.url, *cache, "--top", SLOT, "--blocks", "50")
+    assert "only 4 blocks of the 50" in result.stdout
+    assert not re.search(r"\d\.0\b", result.stdout)
+    assert not re.search(r" +$", result.stdout, re.MULTILINE)
+
+
+def test_tables_have_whole_keys_to_copy() -> None:
+    key = "0x" + "1f" * 32
+    assert f"child trie 1000: {key}" in run("node", "--child", "1000", key).stdout
+
+
+def test_json_is_alone_on_standard_output() -> None:
+    result = run("node", "--top", "Paras.Heads(2000)", "--markdown", "--json")
+    assert json.loads(result.stdout)["para"] is None
+    assert "| part |" in result.stderr
+
+
+def test_an_empty_source_is_none() -> None:
+    assert run("", "--top", "0x12").exit_code == 2
+
+
+def test_metadata_that_cannot_be_read_is_a_wrong_file(tmp_path: Path) -> None:
+    file = tmp_path / "cost.svg"
+    for content in (b"<svg>0x1234</svg>", b'"0x1234"', b"meta", b"", b'"0x"'):
+        file.write_bytes(content)
+        result = run("node", "--top", "0x12", "--metadata", str(file))
+        assert isinstance(result.exception, InputError)
+        assert str(result.exception).startswith(f"{file}: ")
+
+
+def test_a_proof_of_no_keys_proves_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "proof.json"
+    content = {"format": "pubsub-request-proof/1", "request": "0x00", "proof": ["0x00"]}
+    file.write_text(json.dumps(content))
+    assert "it has no keys" in failure("--verify", str(file), "--root", "0x" + "7c" * 32)
+
+
+def test_messages_agree_with_their_numbers(tmp_path: Path) -> None:
+    out = tmp_path / "proof.json"
+    made = run("node", "--top", "Paras.Heads(2000)", "--out", str(out))
+    assert "proving 1 key\n" in made.stderr
+    root = json.loads(out.read_text())["root"]
+    assert re.search(
+        r"1 key is proven under \w+ by \d+ nodes, [\d,]+ bytes",
+        run("--verify", str(out), "--root", root).stdout,
+    )
+    assert "--root has 1 byte, not 32" in failure("--verify", str(out), "--root", "0x00")
 
 
 @pytest.mark.parametrize("text", ["0", "x", "5-3", "1-2-3", "10001", "-1"])

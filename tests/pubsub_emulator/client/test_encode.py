@@ -345,7 +345,7 @@ GOOD: dict[str, Any] = {"dest": "Root", "entries": [{"value": [1], "ttl": 0}]}
         ({"entries": [{"value": [True], "ttl": 0}]}, r"entries\[0\]\.value\[0\]: True is no value"),
         ({"entries": [{"value": []}]}, r"entries\[0\]: Entry: ttl is missing"),
         ({"entries": [{"value": [], "ttl": 0, "x": 1}]}, r"entries\[0\]: Entry: no field.* x"),
-        ({"entries": [[[1]]]}, r"entries\[0\]: Entry has 2 parts, and 1 are given"),
+        ({"entries": [[[1]]]}, r"entries\[0\]: Entry has 2 parts, not 1"),
         ({"dest": {}}, r"dest: \{\} is no value of the chain's type Target"),
         ({"dest": {"Id": 1, "Root": None}}, r"dest: .* is no value of the chain's type Target"),
         ({"dest": "Other"}, r"dest: Target has no variant 'Other', only Id, Root"),

@@ -5,7 +5,8 @@ import random
 from playwright.sync_api import Page
 
 from pubsub_emulator.pages.assets import script
-from pubsub_emulator.pages.words import counted, percent, size
+from pubsub_emulator.pages.words import percent, size
+from pubsub_emulator.primitives.words import counted
 
 SIZES = [0, 1, 1023, 1024, 1536, 1_048_575, 1_048_576, 5 * 2**30, 3 * 2**40, -2048]
 SHARES = [(0, 9), (1, 3), (1, 10_000), (1, 1000), (95, 1000), (1, 8), (10, 100), (3, 0), (-1, 8)]

@@ -263,7 +263,7 @@ GOOD: dict[str, Any] = json.loads((MAINNET / "asset-hub-polkadot-3356195.json").
         ("block", "12x", "block is '12x', not a number of 32 bits"),
         ("block", 2**32, "block is '4294967296', not a number"),
         ("relayParentNumber", True, "relayParentNumber is 'True', not a number"),
-        ("relayParentStorageRoot", "0x12", "relayParentStorageRoot has 1 bytes, not 32"),
+        ("relayParentStorageRoot", "0x12", "relayParentStorageRoot has 1 byte, not 32"),
         ("relayParentStorageRoot", "0x" + "00" * 32, "trieNodes the node of the storage root"),
         ("trieNodes", {}, "trieNodes is '{}', not a list"),
         ("trieNodes", ["0x0", *GOOD["trieNodes"]], r"trieNodes\[0\] is not hex"),

@@ -37,6 +37,9 @@ RECORDED = (
 Fault = Callable[[str, Any], Any]
 """Returns what the node answers instead of its answer to a method."""
 
+UNKNOWN_METHOD = "unknown method"
+"""The answer of a fault for a method that the node does not have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
@@ -119,6 +122,9 @@ class RelayNode:
             found = None
         if isinstance(found, str) and found.startswith("refuse "):
             return web.json_response({**body, "error": {"code": 4003, "message": found}})
+        if found == UNKNOWN_METHOD:
+            error = {"code": -32601, "message": "Method not found"}
+            return web.json_response({**body, "error": error})
         return web.json_response({**body, "result": found})
 
     @asynccontextmanager

@@ -18,7 +18,8 @@ from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.report import make_report
 from pubsub_emulator.cli.commands.run.run import show_digest
 from pubsub_emulator.cli.screen import Advance, bar, files, say, stage, table
-from pubsub_emulator.pages.words import counted, size
+from pubsub_emulator.pages.words import size
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.spark_audit.audit.follow import follow
 from pubsub_emulator.spark_audit.audit.rounds import Progress

@@ -34,6 +34,7 @@ from pubsub_emulator.primitives.types import (
     RelayBlockNumber,
     Slot,
 )
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 
@@ -98,7 +99,7 @@ def _case_cards(case: Case) -> Iterator[tuple[str, str]]:
     if case.block is None:
         changed = case.changed_proof(case.shrunk)
         for heading, nodes in (("the honest proof", case.proof), ("the changed proof", changed)):
-            title = f"{len(nodes)} nodes under 0x{judging.root.hex()[:16]}…"
+            title = f"{counted(len(nodes), 'node')} under 0x{judging.root.hex()[:16]}…"
             yield heading, Picture(draw_trie(judging.root, nodes), title)._repr_html_()
         return
     chain = runtime_spec(Storage(parent.state)).para_id
@@ -168,7 +169,8 @@ def _history(path: Path, network: str | None, most: int) -> str:
     first, newest = (relays[0]["number"], relays[-1]["number"]) if relays else (0, 0)
     last = first + most
     found: list[BlockRecord] = []
-    with stage(f"executing the blocks of {len(chains)} chains again", len(chains)) as advance:
+    said = f"executing the blocks of {counted(len(chains), 'chain')} again"
+    with stage(said, len(chains)) as advance:
         for done, chain in enumerate(chains, start=1):
             found += _blocks(record_, chosen, chain, last, recorder)
             if chain in subscribing:

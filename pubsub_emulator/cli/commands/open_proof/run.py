@@ -21,6 +21,7 @@ from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.spark_audit.real_proofs import attribution as shares
 from pubsub_emulator.spark_audit.real_proofs.node_data import (
     NodeDataError,
@@ -77,12 +78,11 @@ def open_files(
     asked = _requested(child, keys, top, request, names)
     data = read_node_data([*files, *([] if header is None else [header])])
     if not data.proofs:
-        raise NodeDataError(
-            f"{', '.join(map(str, files))}: no read proof, only {len(data.headers)} headers"
-        )
+        headers = counted(len(data.headers), "header")
+        raise NodeDataError(f"{', '.join(map(str, files))}: no read proof, only {headers}")
     given = None if root is None else Hash(_hex("--root", root))
     if given is not None and len(given) != 32:
-        raise NodeDataError(f"--root has {len(given)} bytes, not 32")
+        raise NodeDataError(f"--root has {counted(len(given), 'byte')}, not 32")
     opened = []
     for proof in data.proofs:
         under = root_of(proof, data.headers) if given is None else given

@@ -33,7 +33,8 @@ def is_folder(source: str | None) -> bool:
         "  pubsub prove state.json --top System.Number --out proof.json\n"
         "  pubsub prove --verify proof.json --root 0x1f46…\n"
         "\n\b\nExit codes:\n  0 proven, 1 with --verify: the proof has nodes that no key needs,\n"
-        "  2 wrong usage, request or proof, 4 the node does not answer, or not truly\n"
+        "  2 wrong usage, request or proof, 4 the node does not answer, or not truly,\n"
+        "  or a file cannot be written\n"
     ),
 )
 @click.argument("source", required=False, shell_complete=options.complete_scenario)
@@ -88,7 +89,7 @@ def command(source: str | None, verify: Path | None, root: str | None, **given: 
         from pubsub_emulator.cli.commands.prove.verify import verify_file
 
         return verify_file(verify, root)
-    if source is None or root is not None:
+    if not source or root is not None:
         raise click.UsageError("give a SOURCE, or --verify with --root")
     from pubsub_emulator.cli.commands.prove.run import prove_source
 

@@ -1,13 +1,16 @@
 """Names of keys in `pubsub prove` and `pubsub open-proof`: by metadata, or the well-known ones."""
 
+import re
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.extras import is_url
+from pubsub_emulator.client.errors import BadAnswer
 from pubsub_emulator.client.metadata import Metadata, parse_metadata
 from pubsub_emulator.client.storage_names import StorageNames, plain_key, split_name
+from pubsub_emulator.files.shown import safe
 from pubsub_emulator.files.untrusted import read_bytes
 from pubsub_emulator.primitives.hashing import twox64_concat
 from pubsub_emulator.primitives.hexadecimal import unhex
@@ -16,6 +19,8 @@ from pubsub_emulator.primitives.types import U32_MAX
 from pubsub_emulator.runtime.framework.relay_request import ChildKey, RelayStorageKey, TopKey
 from pubsub_emulator.spark_audit.real_proofs.attribution import TOP, child_trie_name, place_name
 
+_ID_DIGITS: Final = re.compile(r"0x[0-9a-fA-F]{8}")
+"""A parachain's id as SCALE."""
 MOST_METADATA: Final = 16 * 1_048_576
 """The maximum size of a file with metadata, in bytes."""
 
@@ -45,11 +50,7 @@ class OwnNames:
         pallet, item, parts = split_name(text)
         key = item_prefix(pallet, item)
         for part in parts:
-            if not part.isdecimal() or int(part) > U32_MAX:
-                raise InputError(
-                    f"{text[:200]}: without --metadata, keys of maps are ids of parachains"
-                )
-            key += twox64_concat(int(part).to_bytes(4, "little"))
+            key += twox64_concat(_para_id(part, text))
         if parts and place_name(TOP, key).startswith("unknown"):
             raise InputError(f"{text[:200]}: give --metadata, which says how its keys are hashed")
         return key
@@ -73,6 +74,18 @@ class OwnNames:
                 return self.top_name(key)
             case ChildKey(storage_key, key):
                 return f"{child_trie_name(storage_key)}: 0x{key.hex()}"
+
+
+def _para_id(part: str, name: str) -> bytes:
+    """Return the SCALE of a parachain's id in a key's name. Raises `InputError`."""
+    if _ID_DIGITS.fullmatch(part):
+        return unhex(part)
+    if part.isascii() and part.isdecimal() and int(part) <= U32_MAX:
+        return int(part).to_bytes(4, "little")
+    raise InputError(
+        f"{safe(name[:200])}: without --metadata, keys of maps are ids of parachains, or their"
+        " SCALE as 0x…"
+    )
 
 
 def fixed_names() -> OwnNames:
@@ -100,11 +113,16 @@ def _metadata(place: str, seconds: float) -> Metadata:
     data = read_bytes(Path(place), MOST_METADATA, InputError)
     if not data.startswith(b"meta"):
         # The text of an answer: the longest run of digits.
-        text = data.decode("ascii", "replace")
+        text = data.decode("ascii", "replace").strip()
         start = text.find("0x")
         digits = text[start + 2 :].split('"', 1)[0].strip() if start >= 0 else ""
         try:
             data = unhex(digits)
         except ValueError:
             raise InputError(f"{place}: neither metadata nor its digits 0x…") from None
-    return parse_metadata(data)
+        if not data:
+            raise InputError(f"{place}: neither metadata nor its digits 0x…")
+    try:
+        return parse_metadata(data)
+    except BadAnswer as error:
+        raise InputError(f"{place}: {error}") from None

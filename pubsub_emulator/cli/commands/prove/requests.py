@@ -1,5 +1,6 @@
 """The request of `pubsub prove` and `open-proof`, from digits, a file or a node."""
 
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,7 @@ from pydantic import Field
 from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.extras import is_url
 from pubsub_emulator.files.settings import StrictModel, read
+from pubsub_emulator.files.shown import safe
 from pubsub_emulator.files.untrusted import read_bytes
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hexadecimal import unhex
@@ -26,6 +28,10 @@ from pubsub_emulator.runtime.framework.request_proof import joined
 
 _MOST_TEXT: Final = 2 * MAX_REQUEST_BYTES + 100
 """The maximum size of a file with a request in digits, in bytes."""
+
+
+_DIGITS: Final = re.compile(r"(?:0x)?(?:[0-9a-fA-F]{2})+")
+"""The text of a request in digits."""
 
 
 class Names(Protocol):
@@ -63,7 +69,7 @@ def whole_request(
 ) -> RelayProofRequest:
     """Return the request that a command line describes.
 
-    Raises `InputError`, `SettingsError`, and `ClientError` if a node does not tell its request.
+    Raises `InputError`, `SettingsError`, and `ClientError` if a node does not return its request.
     """
     requests = [] if given is None else [request_of(given, names, seconds)]
     keys = [TopKey(names.key(text)) for text in top]
@@ -88,10 +94,15 @@ def request_of(given: str, names: Names, seconds: float) -> RelayProofRequest:
     if given.startswith("0x"):
         return _decoded("--request", given)
     path = Path(given)
-    if not path.is_file():
-        raise InputError(f"--request {given[:200]}: neither 0x…, a file nor a URL")
+    if not given or not path.is_file():
+        raise InputError(f"--request {safe(given[:200])}: neither 0x…, a file nor a URL")
     if path.suffix != ".toml":
         text = read_bytes(path, _MOST_TEXT, InputError).decode("ascii", "replace").strip()
+        if _DIGITS.fullmatch(text) is None:
+            raise InputError(
+                f"{path}: neither a request in hexadecimal digits, nor TOML in a file whose name"
+                " ends with .toml"
+            )
         return _decoded(str(path), text)
     file = read(path, RequestFile)
     keys = [TopKey(names.key(text)) for text in file.top]
@@ -110,8 +121,11 @@ def child_trie(text: str) -> bytes:
     if text.isascii() and text.isdecimal() and int(text) <= U32_MAX:
         return derive_child_key(ParaId(int(text)))
     if not text.startswith("0x"):
-        raise InputError(f"{text[:80]}: neither a parachain's id nor a storage key as 0x…")
-    return _hex("a child trie", text).removeprefix(CHILD_STORAGE_PREFIX)
+        raise InputError(f"{safe(text[:80])}: neither a parachain's id nor a storage key as 0x…")
+    key = _hex("a child trie", text).removeprefix(CHILD_STORAGE_PREFIX)
+    if not key:
+        raise InputError(f"a child trie: {text}: it needs a storage key, which cannot be empty")
+    return key
 
 
 def _decoded(place: str, text: str) -> RelayProofRequest:
@@ -125,4 +139,4 @@ def _hex(place: str, text: str) -> bytes:
     try:
         return unhex(text)
     except ValueError:
-        raise InputError(f"{place}: {text[:80]}: not hexadecimal digits") from None
+        raise InputError(f"{place}: {safe(text[:80])}: not hexadecimal digits") from None

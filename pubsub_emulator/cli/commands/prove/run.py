@@ -20,8 +20,10 @@ from pubsub_emulator.client.request_costs import BlockCost, Changes, Range, chan
 from pubsub_emulator.files.atomic import write_whole
 from pubsub_emulator.files.shown import marked
 from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.storage_keys import ACTIVE_CONFIG
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.framework.relay_request import ChildKey, RelayProofRequest
+from pubsub_emulator.primitives.words import counted
+from pubsub_emulator.runtime.framework.relay_request import ChildKey, RelayProofRequest, TopKey
 from pubsub_emulator.runtime.framework.request_proof import (
     BUDGET,
     LARGE_POV,
@@ -33,8 +35,6 @@ from pubsub_emulator.runtime.framework.request_proof import (
 )
 from pubsub_emulator.trie.errors import TrieError
 
-_NAME: Final = 60
-"""The maximum length of a key's name in a table, in characters. `--json` has it whole."""
 _LIMITS: Final = (("of 5 MiB", POV), ("of 10 MiB", LARGE_POV), ("of 1 MiB", BUDGET))
 """The sizes that a proof is compared with, and the titles of their columns."""
 
@@ -56,6 +56,8 @@ class Costs:
     para: int | None
     blocks: tuple[BlockCost, ...]
     names: OwnNames
+    wanted: int = 1
+    """The number of blocks that were asked for. The chain may have fewer."""
 
     @property
     def newest(self) -> BlockCost:
@@ -105,14 +107,16 @@ def prove_source(
         if not asked.keys:
             raise InputError("the request has no keys")
         of = None if para is None else ParaId(para)
-        with stage(f"proving {len(asked.keys)} keys", wanted.count) as advance:
+        with stage(f"proving {counted(len(asked.keys), 'key')}", wanted.count) as advance:
             listed: list[BlockCost] = []
             for cost in found.costs(asked, of):
                 listed.append(cost)
                 advance(len(listed), wanted.count)
         if not listed:
             raise InputError(f"{source}: it has no block")
-        costs = Costs(asked, para, tuple(listed), found.names)
+        if of is not None:
+            _check_relay_chain(source, listed[-1], of)
+        costs = Costs(asked, para, tuple(listed), found.names, wanted.count)
     _show(costs, markdown=markdown)
     if out is not None:
         write_whole(out, json.dumps(_proof_file(costs), indent=1) + "\n")
@@ -121,6 +125,20 @@ def prove_source(
         draw(costs.names, costs.blocks, plot)
         say(f"written: {plot}")
     return Result(_document(costs))
+
+
+def _check_relay_chain(source: str, cost: BlockCost, para: ParaId) -> None:
+    """Refuse a state without the configuration that every relay chain has.
+
+    Its proof is a static key's, so this needs no metadata. Raises `InputError`.
+    """
+    static = () if cost.static is None else cost.static.keys
+    values = {found.asked: found.value for found in static}
+    if values.get(TopKey(ACTIVE_CONFIG)) is None:
+        raise InputError(
+            f"{source}: this is no relay chain of parachain {para}: its state has no"
+            " Configuration.ActiveConfig; give SOURCE a node or state of the relay chain"
+        )
 
 
 def _drawing() -> Callable[[OwnNames, Sequence[BlockCost], Path], None]:
@@ -166,7 +184,8 @@ def _sizes_table(costs: Costs) -> Table:
         return Table("sizes", ("part", "nodes", "bytes", "compact bytes", *titles), tuple(rows))
     ranges = [(part, sizes(proofs)) for part, proofs in costs.parts()]
     listed = [
-        (part, found.min, found.median, found.max, *_shares(found.max)) for part, found in ranges
+        (part, found.min, _figure(found.median), found.max, *_shares(found.max))
+        for part, found in ranges
     ]
     header = ("part", "min bytes", "median", "max", *(f"max {title}" for title in titles))
     first = costs.blocks[0].number
@@ -187,7 +206,7 @@ def _keys_table(costs: Costs) -> Table:
     rows = []
     for cost in costs.newest.request.keys:
         row: tuple[object, ...] = (
-            _short(costs.names.name(cost.asked)),
+            costs.names.name(cost.asked),
             _value(cost),
             cost.own_nodes,
             cost.own_bytes,
@@ -203,15 +222,26 @@ def _keys_table(costs: Costs) -> Table:
 def _lines(costs: Costs) -> list[str]:
     """Return what the tables do not say."""
     lines = []
-    absent = [cost for cost in costs.newest.request.keys if cost.value is None]
-    if absent:
+    if len(costs.blocks) < costs.wanted:
         lines.append(
-            f"{len(absent)} of {len(costs.newest.request.keys)} keys are absent. Without them, the"
-            f" request would be {absent_bytes(costs.newest.request):,} bytes smaller."
+            f"The source has only {counted(len(costs.blocks), 'block')} of the {costs.wanted:,}"
+            " that --blocks names."
+        )
+    keys = costs.newest.request.keys
+    absent = [cost for cost in keys if cost.value is None]
+    if absent:
+        verb = "is" if len(absent) == 1 else "are"
+        smaller = counted(absent_bytes(costs.newest.request), "byte")
+        without = "it" if len(absent) == 1 else "them"
+        lines.append(
+            f"{len(absent)} of {counted(len(keys), 'key')} {verb} absent. Without {without}, the"
+            f" request would be {smaller} smaller."
         )
     if costs.newest.both is not None and costs.newest.static is not None:
         more = costs.newest.both.size - costs.newest.static.size
-        lines.append(f"Beside the static keys, the request adds {more:,} bytes to the block.")
+        lines.append(
+            f"On top of the static keys, the request adds {counted(more, 'byte')} to the block."
+        )
     found = costs.changes()
     if found is not None:
         lines.append(
@@ -234,11 +264,12 @@ def _shares(size: float) -> tuple[str, ...]:
 
 
 def _value(cost: KeyCost) -> str:
-    return "absent" if cost.value is None else f"{len(cost.value):,} bytes"
+    return "absent" if cost.value is None else counted(len(cost.value), "byte")
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= _NAME else f"{name[: _NAME - 10]}…{name[-8:]}"
+def _figure(median: float) -> float:
+    """Return a median of whole numbers without a needless decimal."""
+    return int(median) if median == int(median) else median
 
 
 def _markdown(shown: Table) -> list[str]:

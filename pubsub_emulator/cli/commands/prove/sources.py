@@ -15,8 +15,10 @@ from pubsub_emulator.cli.screen import stage
 from pubsub_emulator.client.request_costs import BlockCost, Provable, cost_of
 from pubsub_emulator.emulator.network.records import Observer, RelayRecord
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.files.untrusted import read_json
+from pubsub_emulator.files.shown import safe
+from pubsub_emulator.files.untrusted import MOST_TEXT, parse_toml, read_bytes, read_json
 from pubsub_emulator.node.chain.lines import FORMAT
+from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.relay_request import RelayProofRequest
@@ -27,9 +29,9 @@ if TYPE_CHECKING:
     from pubsub_emulator.client.kept_answers import KeptAnswers
     from pubsub_emulator.client.request_states import BlockAt, ChainStates
 
-_AT: Final = re.compile(r"(.+://.+)@(0x[0-9a-fA-F]{64}|[0-9]+)")
-"""A URL and a block."""
 _BLOCKS: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
+PARACHAIN_PALLET: Final = "ParachainSystem"
+"""The pallet that every parachain has and no relay chain."""
 KINDS: Final = "a node's URL, a state file, a saved session, a history, a run or a scenario"
 MOST_BLOCKS: Final = 10_000
 """The maximum number of blocks of one call."""
@@ -53,11 +55,15 @@ def blocks_of(text: str | None) -> Blocks:
         return Blocks()
     found = _BLOCKS.fullmatch(text)
     if found is None:
-        raise InputError(f"--blocks {text[:40]}: a number, or two such as 100-150")
+        raise InputError(
+            f"--blocks {safe(text[:40])}: this is neither a number nor a range such as 100-150"
+        )
     first, last = found.groups()
     count = int(first) if last is None else int(last) - int(first) + 1
+    if last is not None and count < 1:
+        raise InputError(f"--blocks {text}: the range must ascend, as in {last}-{first}")
     if not 1 <= count <= MOST_BLOCKS:
-        raise InputError(f"--blocks {text[:40]}: 1 to {MOST_BLOCKS:,} blocks, in ascending order")
+        raise InputError(f"--blocks {text}: give from 1 to {MOST_BLOCKS:,} blocks")
     return Blocks(count, None if last is None else int(last), asked=True)
 
 
@@ -151,11 +157,11 @@ def _node(
 ) -> Iterator[NodeSource]:
     from pubsub_emulator.client.kept_answers import KeptAnswers
     from pubsub_emulator.client.live_state import BlockingNode
+    from pubsub_emulator.client.places import url_and_block
     from pubsub_emulator.client.request_states import ChainStates
     from pubsub_emulator.client.storage_names import StorageNames
 
-    named = _AT.fullmatch(source)
-    url, at = named.groups() if named is not None else (source, None)
+    url, at = url_and_block(source)
     if at is not None and blocks.last is not None:
         raise InputError("give either a block after the URL's @, or --blocks A-B")
     with closing(BlockingNode(url, seconds)) as node:
@@ -165,7 +171,14 @@ def _node(
             newest = states.block(at if blocks.last is None else str(blocks.last))
             listed = states.back_from(newest, blocks.count)
             if metadata is None:
-                names = OwnNames(StorageNames(states.metadata(newest)))
+                found = states.metadata(newest)
+                if PARACHAIN_PALLET in found.pallets:
+                    raise InputError(
+                        f"{url}: this is a parachain's node, whose runtime has the pallet"
+                        f" {PARACHAIN_PALLET}; SOURCE is a node of its relay chain, and --request"
+                        " takes the parachain's"
+                    )
+                names = OwnNames(StorageNames(found))
             else:
                 names = names_from(metadata, seconds)
         yield NodeSource(states, listed, names, kept)
@@ -174,12 +187,25 @@ def _node(
 def _known(source: str, blocks: Blocks) -> Iterator[KnownState]:
     """Yield the states of a file, a session, a history or a scenario."""
     path = Path(source)
+    if path.suffix == ".toml" and path.is_file():
+        _refuse_request(path)
     if path.is_dir():
         yield from _history(path, blocks)
     elif path.suffix == ".json":
         yield from _file(path, blocks)
     else:
         yield from _scenario(source, blocks)
+
+
+def _refuse_request(path: Path) -> None:
+    """Refuse a file with a request, which is an option and not a source. Raises `InputError`."""
+    try:
+        document = parse_toml(read_bytes(path, MOST_TEXT).decode())
+    except (PubsubError, UnicodeDecodeError):
+        # The reader of scenarios says what is wrong with the file.
+        return
+    if document and document.keys() <= {"top", "child"}:
+        raise InputError(f"{path}: this is a request, so it belongs after --request")
 
 
 class _LastStates(Observer):

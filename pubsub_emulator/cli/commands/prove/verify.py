@@ -9,11 +9,13 @@ from pubsub_emulator.cli.commands.prove.names import fixed_names
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.screen import say, table
 from pubsub_emulator.cli.screen.pages import words
+from pubsub_emulator.files.shown import safe
 from pubsub_emulator.files.untrusted import read_json
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.framework.relay_request import RelayProofRequest
 from pubsub_emulator.runtime.framework.request_proof import open_request
 from pubsub_emulator.trie.errors import TrieError
@@ -29,12 +31,14 @@ def verify_file(path: Path, root_text: str) -> Result:
     """
     root = Hash(_hex("--root", root_text))
     if len(root) != 32:
-        raise InputError(f"--root has {len(root)} bytes, not 32")
+        raise InputError(f"--root has {counted(len(root), 'byte')}, not 32")
     request, nodes = read_proof_file(path)
     try:
         proof = open_request(root, {blake2_256(node): node for node in nodes}, request)
     except TrieError as error:
         raise InputError(f"{path}: not every key is proven: {error}") from None
+    if not proof.keys:
+        raise InputError(f"{path}: request: it has no keys, so nothing is proven")
     names = fixed_names()
     values: dict[str, str | None] = {}
     rows: list[tuple[str, str]] = []
@@ -47,13 +51,14 @@ def verify_file(path: Path, root_text: str) -> Result:
     repeated = len(nodes) - len(set(nodes))
     table("keys", ("key", "value"), rows)
     say(
-        f"{len(request.keys)} keys are proven under {hexed(root)} by {len(nodes)} nodes,"
-        f" {sum(map(len, nodes)):,} bytes"
+        f"{counted(len(proof.keys), 'key is', 'keys are')} proven under {hexed(root)} by"
+        f" {counted(len(nodes), 'node')}, {counted(sum(map(len, nodes)), 'byte')}"
     )
     for node_hash in extra:
         say(f"no key needs node {hexed(node_hash)}")
     if repeated:
-        say(f"{repeated} nodes are listed more than once")
+        said = counted(repeated, "repetition")
+        say(f"the file has {said} of nodes")
     document = {
         "root": hexed(root),
         "values": values,
@@ -90,4 +95,4 @@ def _hex(place: str, text: object) -> bytes:
     try:
         return unhex(text)
     except ValueError:
-        raise InputError(f"{place}: {text[:80]}: not hexadecimal digits") from None
+        raise InputError(f"{place}: {safe(text[:80])}: not hexadecimal digits") from None

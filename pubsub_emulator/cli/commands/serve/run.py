@@ -28,6 +28,7 @@ from pubsub_emulator.node.chain.live import LiveNetwork, Observers
 from pubsub_emulator.node.server.options import BadOption, Options
 from pubsub_emulator.node.server.server import Server
 from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 _SLOT: Final = 6000
@@ -153,7 +154,7 @@ async def _serve(
     ended = asked_to_end()
     if replayed is not None:
         await server.producer.replay(replayed, name)
-        say(f"replayed {len(replayed.entries)} steps, hash by hash")
+        say(f"replayed {counted(len(replayed.entries), 'step')}, hash by hash")
     if server.options.external:
         say("others can reach this node, and Alice, whose key is public, controls it")
     async with server.serving() as places:
