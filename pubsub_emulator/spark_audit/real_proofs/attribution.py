@@ -60,7 +60,8 @@ class ProofShare:
     value: bytes | None = None
     """The value of the key, if it has one."""
     path_bytes: int | None = None
-    """Bytes of all nodes on the way to the key, including shared ones."""
+    """Bytes of all nodes on the way from the state root to the key, including shared ones. A proof
+    of this key alone has these bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,10 @@ class Attribution:
     nodes: int
     """Nodes of the proof, repetitions included."""
     weight: int
-    """Bytes of the proof, repetitions included."""
+    """Bytes of the proof, repetitions included. As in a block, each node has its length before
+    it."""
+    node_bytes: int
+    """Bytes of the nodes alone, without their lengths."""
     unplaced: tuple[Hash, ...] = ()
     """Nodes that a key may need if the chain stores the nodes above them."""
 
@@ -178,7 +182,8 @@ def attribute_reads(
             trie_root = None if value is None else Hash(value)
         for key in sorted(set(keys)):
             if trie_root is None:
-                # Without the child trie, all its keys are absent, which the way to its root proves.
+                # Without the child trie, all its keys are absent, which the way to its root
+                # proves. `_key_part` adds that way.
                 ledger.found[child, key] = _Path((), True, "absent", None)
             else:
                 value = _read(trie_root, ledger.nodes, child, key)
@@ -232,7 +237,7 @@ def _attribution(
     """
     users = ledger.users
     costs = {node_hash: node_cost(len(node)) for node_hash, node in ledger.nodes.items()}
-    parts = [_key_part(place, path, users, costs) for place, path in ledger.found.items()]
+    parts = [_key_part(place, ledger.found, users, costs) for place in ledger.found]
     shared: dict[int, list[Hash]] = {}
     for node_hash, places in users.items():
         if len(places) > 1:
@@ -262,14 +267,29 @@ def _attribution(
     if unread or repeated:
         own = sum(costs[node_hash] for node_hash in unread)
         parts.append(ProofShare("unread", "", len(unread), own + repeated))
-    return Attribution(tuple(parts), tuple(unread), len(listed), whole, tuple(unplaced))
+    return Attribution(
+        parts=tuple(parts),
+        unread=tuple(unread),
+        nodes=len(listed),
+        weight=whole,
+        node_bytes=sum(map(len, listed)),
+        unplaced=tuple(unplaced),
+    )
 
 
 def _key_part(
-    place: Place, path: _Path, users: Mapping[Hash, list[Place]], costs: Mapping[Hash, int]
+    place: Place,
+    paths: Mapping[Place, _Path],
+    users: Mapping[Hash, list[Place]],
+    costs: Mapping[Hash, int],
 ) -> ProofShare:
     """Return the part of a key: the nodes that only it needs."""
     trie, key = place
+    path = paths[place]
+    way = set(path.nodes)
+    above = None if trie == TOP else paths.get((TOP, child_root_key(trie)))
+    if above is not None:
+        way.update(above.nodes)
     own = [node_hash for node_hash in path.nodes if users.get(node_hash) == [place]]
     kind = (
         "neighbour"
@@ -278,7 +298,8 @@ def _key_part(
         if trie == TOP and is_child_root(key)
         else "key"
     )
-    weight, whole = (sum(costs[node_hash] for node_hash in nodes) for nodes in (own, path.nodes))
+    weight = sum(costs[node_hash] for node_hash in own)
+    whole = sum(costs[node_hash] for node_hash in way)
     return ProofShare(
         kind, place_name(trie, key), len(own), weight, trie, key, path.state, path.value, whole
     )

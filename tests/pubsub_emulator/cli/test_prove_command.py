@@ -31,7 +31,7 @@ from pubsub_emulator.client.places import url_and_block
 from pubsub_emulator.client.storage_names import StorageNames
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
-from pubsub_emulator.primitives.pubsub import derive_child_key
+from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.storage_keys import (
     ACTIVE_CONFIG,
@@ -552,6 +552,46 @@ def test_metadata_comes_from_a_file(tmp_path: Path) -> None:
 )
 def test_wrong_usage_is_refused(words: tuple[str, ...]) -> None:
     assert run(*words).exit_code == 2
+
+
+def test_prove_and_open_proof_agree_about_sizes(tmp_path: Path) -> None:
+    """`open-proof` adds the length of each node, and says so."""
+    scenario = tmp_path / "small.toml"
+    scenario.write_text(SMALL)
+    file = tmp_path / "proof.json"
+    absent = "0x" + "11" * 32
+    found = document(
+        str(scenario),
+        *("--top", "Paras.Heads(2000)"),
+        *("--child", "1000", absent, "--child", "3000", absent, "--out", str(file)),
+    )
+    size = found["parts"]["request"]["bytes"]
+    nodes = found["parts"]["request"]["nodes"]
+    root = found["block"]["root"]
+    verified = run("--verify", str(file), "--root", root)
+    assert f"by {nodes} nodes, {size:,} bytes without their lengths" in verified.stdout
+    opened = CliRunner().invoke(pubsub, ["open-proof", str(file), "--root", root, "--json"])
+    (proof,) = json.loads(opened.stdout)["proofs"]
+    lengths = [node_cost(len(node) // 2 - 1) for node in json.loads(file.read_text())["proof"]]
+    assert proof["node_bytes"] == size
+    assert proof["bytes"] == sum(lengths)
+    paths = {part["name"]: part["path_bytes"] for part in proof["parts"] if part["key"]}
+    for row in found["keys"]:
+        # A node has at most two bytes of length here.
+        assert row["path_bytes"] < paths[row["name"]] <= row["path_bytes"] + 2 * nodes
+    assert "absent" in {part["state"] for part in proof["parts"]}
+    shown = CliRunner().invoke(pubsub, ["open-proof", str(file), "--root", root])
+    assert f"Without the lengths, the nodes have {size:,} bytes." in shown.stdout
+
+
+def test_open_proof_explains_groups_of_nodes_in_whole_words(tmp_path: Path) -> None:
+    file = tmp_path / "proof.json"
+    document("node", "--top", "Paras.Heads(4000)", "--out", str(file))
+    content = json.loads(file.read_text())
+    bare = tmp_path / "bare.json"
+    bare.write_text(json.dumps({"at": content["at"], "proof": content["proof"]}))
+    opened = CliRunner().invoke(pubsub, ["open-proof", str(bare), "--root", content["root"]])
+    assert "on the way to keys that are absent or unchanged" in opened.stdout
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ class RpcSource:
 
         An empty log begins with block `first`, by default the newest one. If a node or the database
         is away, it is asked again. Raises `AnotherChain`, `SourceError` and `ClientError` if asking
-        again is useless.
+        again is useless, for example because an empty log would begin after `until`.
         """
         away = bound = False
         while True:
@@ -117,6 +117,13 @@ class RpcSource:
         head = await asyncio.to_thread(store.head)
         if head.anchor is None or head.hash is None:
             following = final.number if first is None else first
+            if until is not None and following > until:
+                # The log would stay empty, and `follow` would wait for a block that is past.
+                raise SourceError(
+                    f"{self.node.rpc.url}: the log would begin at block {following}, which is"
+                    f" after the last block that is asked for, {until}; give its first block"
+                    " (--from)"
+                )
         else:
             await self._check_not_behind(head.anchor, final.number)
             following = await self._still_there(store, head.anchor, head.hash, final.number) + 1

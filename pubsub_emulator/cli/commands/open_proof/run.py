@@ -201,15 +201,15 @@ def _show(opened: Opened) -> None:
     found, proof = opened.found, opened.proof
     of = "" if proof.at is None else f" of block 0x{proof.at.hex()}"
     say(
-        f"{proof.place}: {found.weight:,} bytes in {found.nodes} nodes{of}, state root"
-        f" 0x{opened.root.hex()}"
+        f"{proof.place}: {counted(found.weight, 'byte')} in {counted(found.nodes, 'node')}{of},"
+        f" state root 0x{opened.root.hex()}",
+        f"Each node counts with its length before it, as in a block. Without the lengths, the"
+        f" nodes have {counted(found.node_bytes, 'byte')}.",
     )
     rows: list[tuple[object, ...]] = []
     for part in found.parts:
         path = "" if part.path_bytes is None else part.path_bytes
-        rows.append(
-            (part.kind, _short(opened.name(part)), part.nodes, part.weight, path, _said(part))
-        )
+        rows.append((part.kind, _what(opened, part), part.nodes, part.weight, path, _said(part)))
     table("", ("", "what", "nodes", "own bytes", "whole path", "value"), rows)
     for node_hash in found.unread:
         say(f"unread node {hexed(node_hash)}")
@@ -217,8 +217,11 @@ def _show(opened: Opened) -> None:
         say(f"unplaced node {hexed(node_hash)}: no node of the proof leads to it")
 
 
-def _short(name: str) -> str:
-    """A name that leaves room for figures; `--json` has it whole."""
+def _what(opened: Opened, part: shares.ProofShare) -> str:
+    """Return a part in words. A key leaves room for figures, and `--json` has it whole."""
+    name = opened.name(part)
+    if part.key is None:
+        return name
     return name if len(name) <= _NAME else f"{name[: _NAME - 10]}…{name[-8:]}"
 
 
@@ -229,6 +232,7 @@ def _as_json(opened: Opened) -> dict[str, object]:
     parts = {
         "nodes": found.nodes,
         "bytes": found.weight,
+        "node_bytes": found.node_bytes,
         "parts": [_part_as_json(part, opened.name(part)) for part in found.parts],
     }
     left = {"unread": list(map(hexed, found.unread)), "unplaced": list(map(hexed, found.unplaced))}

@@ -52,7 +52,7 @@ def verify_file(path: Path, root_text: str) -> Result:
     table("keys", ("key", "value"), rows)
     say(
         f"{counted(len(proof.keys), 'key is', 'keys are')} proven under {hexed(root)} by"
-        f" {counted(len(nodes), 'node')}, {counted(sum(map(len, nodes)), 'byte')}"
+        f" {counted(len(nodes), 'node')}, {counted(sum(map(len, nodes)), 'byte')} without their lengths"
     )
     for node_hash in extra:
         say(f"no key needs node {hexed(node_hash)}")

@@ -56,6 +56,23 @@ async def test_ev_4_the_log_by_rpc_equals_the_observers(http: bool) -> None:
 
 
 @story
+async def test_an_end_before_the_first_block_is_refused_instead_of_waited_for() -> None:
+    """An empty log begins at the newest block, which can be after the wanted end."""
+    fetched = MemoryStore("net")
+    async with serving() as node:
+        await node.step(4)
+        newest = node.server.live.network.number
+        async with source(node) as rpc:
+            async with asyncio.timeout(60):
+                with pytest.raises(SourceError, match=f"begin at block {newest}, .*asked for, 1;"):
+                    await rpc.follow(fetched, until=1)
+                with pytest.raises(SourceError, match="begin at block 3, .*asked for, 2;"):
+                    await rpc.follow(fetched, 3, until=2)
+                await rpc.follow(fetched, 1, until=1)
+    assert fetched.head().anchor == 1
+
+
+@story
 async def test_ev_4_following_fetches_what_comes_and_what_was_missed() -> None:
     fetched = MemoryStore("net")
     async with serving() as node:
