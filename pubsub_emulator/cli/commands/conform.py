@@ -10,6 +10,7 @@ from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option, repeatable
 from pubsub_emulator.cli.base.result import Result, with_json_option
 from pubsub_emulator.cli.exits import FINDINGS, INFRASTRUCTURE
+from pubsub_emulator.primitives.words import counted
 
 if TYPE_CHECKING:
     from pubsub_emulator.client.conform import Finding
@@ -52,14 +53,18 @@ def command(url: str, file: Path | None, paras: tuple[str, ...], rules: tuple[st
     from collections import Counter
     from dataclasses import asdict
 
-    from pubsub_emulator.cli.screen import say, table
+    from pubsub_emulator.cli.screen import say, stage, table
     from pubsub_emulator.client.conform import RULES, Trial, conform, read_mapping
 
     for name in rules:
         if name not in RULES:
             raise click.UsageError(f"--rule {name}: not one of {', '.join(RULES)}")
-    with Trial(url, read_mapping(file), dict(map(options.para_url, paras))) as trial:
-        findings = conform(trial, rules)
+    total = len(set(rules)) or len(RULES)
+    with (
+        Trial(url, read_mapping(file), dict(map(options.para_url, paras))) as trial,
+        stage(f"testing {counted(total, 'rule')}", total) as advance,
+    ):
+        findings = conform(trial, rules, lambda done, name: advance(done, total, name))
     table(
         "rules",
         ("rule", "result", "what it says"),
@@ -74,9 +79,15 @@ def command(url: str, file: Path | None, paras: tuple[str, ...], rules: tuple[st
         elif each.reason:
             say(f"{each.rule}: not testable here: {each.reason}")
     counts = dict(sorted(Counter(each.verdict for each in findings).items()))
-    say(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    say(", ".join(_counted(count, verdict) for verdict, count in counts.items()))
     document = {"url": url, "counts": counts, "rules": [asdict(each) for each in findings]}
     return Result(document, exit_code(findings))
+
+
+def _counted(count: int, verdict: str) -> str:
+    """Return a number of rules with its verb: `1 holds`, `28 hold`."""
+    verb = "hold" if verdict == "holds" and count != 1 else verdict
+    return f"{count} {verb}"
 
 
 def exit_code(findings: list["Finding"]) -> int:

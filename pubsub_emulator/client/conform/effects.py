@@ -60,8 +60,8 @@ _OTHERS: Final = bytes.fromhex("05300a 14 1500 1600 17 1900 1b 1e00 24 2b00 2d 2
 
 @rule(
     "PS-22",
-    "Messages of Publish alone are admitted, up to a number; each other one is refused for its"
-    " reason",
+    "Messages of Publish alone are admitted, up to a number; every other message is refused, with"
+    " its reason",
 )
 def _barrier(t: Trial) -> None:
     t.fresh()

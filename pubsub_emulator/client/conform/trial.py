@@ -86,16 +86,25 @@ def rule(name: str, sentence: str) -> Callable[[Check], Check]:
     return keep
 
 
-def conform(trial: "Trial", only: Collection[str] = ()) -> list[Finding]:
+def conform(
+    trial: "Trial", only: Collection[str] = (), begin: Callable[[int, str], None] | None = None
+) -> list[Finding]:
     """Test all rules, or those in `only`.
+
+    `begin` is called before each rule with the number of rules before it and its name.
 
     A rule is not testable here if the node refuses a call that its test needs, or answers something
     that cannot be read. Raises `NodeUnavailable` if the node does not answer, because the other
     rules would wait for it as well.
     """
-    return [
-        _judged(trial, name, *found) for name, found in RULES.items() if not only or name in only
-    ]
+    findings: list[Finding] = []
+    for name, (sentence, check) in RULES.items():
+        if only and name not in only:
+            continue
+        if begin is not None:
+            begin(len(findings), name)
+        findings.append(_judged(trial, name, sentence, check))
+    return findings
 
 
 def _judged(trial: "Trial", name: str, sentence: str, check: Check) -> Finding:

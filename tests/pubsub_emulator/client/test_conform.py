@@ -198,11 +198,14 @@ def test_the_command_reports_each_rule_and_ends_with_one_if_any_is_broken(
 
     good = asyncio.run(run())
     assert good.exit_code == 0, good.output
+    assert "testing 2 rules" in good.stderr
+    assert "2 hold\n" in good.stderr
     breaks(monkeypatch, sweep, "row.expiry <= now", "row.expiry < now")
     bad = asyncio.run(run())
     report = json.loads(bad.stdout)
     assert bad.exit_code == 1
     assert report["counts"] == {"broken": 1, "holds": 1}
+    assert "1 broken, 1 holds\n" in bad.stderr
     assert [each["rule"] for each in report["rules"] if each["verdict"] == "broken"] == ["PS-13"]
 
 

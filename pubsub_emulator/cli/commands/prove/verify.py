@@ -50,9 +50,10 @@ def verify_file(path: Path, root_text: str) -> Result:
     extra = [node_hash for node_hash in hashes if node_hash not in proof.nodes]
     repeated = len(nodes) - len(set(nodes))
     table("keys", ("key", "value"), rows)
+    size = sum(map(len, nodes))
     say(
         f"{counted(len(proof.keys), 'key is', 'keys are')} proven under {hexed(root)} by"
-        f" {counted(len(nodes), 'node')}, {counted(sum(map(len, nodes)), 'byte')} without their lengths"
+        f" {counted(len(nodes), 'node')}, {counted(size, 'byte')} without their lengths"
     )
     for node_hash in extra:
         say(f"no key needs node {hexed(node_hash)}")
@@ -63,7 +64,7 @@ def verify_file(path: Path, root_text: str) -> Result:
         "root": hexed(root),
         "values": values,
         "nodes": len(nodes),
-        "bytes": sum(map(len, nodes)),
+        "bytes": size,
         "unneeded": list(map(hexed, extra)),
         "repeated": repeated,
     }
