@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pubsub_emulator.client.errors import NodeUnavailable
 from pubsub_emulator.files.untrusted import Unreadable, read_json
 from pubsub_emulator.primitives.hashing import blake2_256
 
@@ -78,9 +79,14 @@ class KeptAnswers:
 
     @contextmanager
     def accepted(self) -> Iterator[None]:
-        """Keep the answers within this context if it ends well, and else remove those it used."""
+        """Keep the answers within this context if it ends well, and else remove those it used.
+
+        A node that is not there, or a user who interrupts, says nothing against kept answers.
+        """
         try:
             yield
+        except (NodeUnavailable, KeyboardInterrupt):
+            raise
         except BaseException:
             for path in self._used:
                 with suppress(OSError):

@@ -194,6 +194,19 @@ def test_answers_are_kept_for_the_next_call(
     assert (tmp_path / "cache").stat().st_mode & 0o077 == 0
 
 
+def test_kept_answers_are_enough_when_the_node_is_stopped(cache: tuple[str, str]) -> None:
+    """The block's hash must be given, because only the node knows which block is the newest."""
+    with relay_node() as node:
+        first = document(node.url, *cache, "--top", SLOT, "--blocks", "2")
+        place = f"{node.url}@{first['block']['hash']}"
+        words = (place, *cache, "--top", SLOT, "--blocks", "2")
+        assert document(*words) == first
+    assert document(*words) == first
+    # A call that needs more than the kept answers fails, and does not remove them.
+    assert "nobody listens" in failure(*words[:-1], "4")
+    assert document(*words) == first
+
+
 def test_blocks_before_one_that_fails_are_kept(cache: tuple[str, str]) -> None:
     """The third proof fails. The next call asks for the proofs of the third and fourth block."""
     asked = 0

@@ -171,7 +171,8 @@ def _show(costs: Costs, *, markdown: bool) -> None:
     say(*said)
     for each in tables:
         table(each.title, each.header, each.rows)
-    say(*more)
+    if more:
+        say(*more)
 
 
 def _sizes_table(costs: Costs) -> Table:
@@ -246,7 +247,7 @@ def _lines(costs: Costs) -> list[str]:
     if found is not None:
         lines.append(
             f"The median of the nodes that the block before does not have is"
-            f" {found.new_bytes:,.0f} bytes. A cache of nodes could save the others."
+            f" {counted(round(found.new_bytes), 'byte')}. A cache of nodes could save the others."
         )
     return lines
 

@@ -64,9 +64,9 @@ async def test_an_end_before_the_first_block_is_refused_instead_of_waited_for() 
         newest = node.server.live.network.number
         async with source(node) as rpc:
             async with asyncio.timeout(60):
-                with pytest.raises(SourceError, match=f"begin at block {newest}, .*asked for, 1;"):
+                with pytest.raises(SourceError, match=rf"begin at block {newest}, .*asked for, 1;"):
                     await rpc.follow(fetched, until=1)
-                with pytest.raises(SourceError, match="begin at block 3, .*asked for, 2;"):
+                with pytest.raises(SourceError, match=r"begin at block 3, .*asked for, 2;"):
                     await rpc.follow(fetched, 3, until=2)
                 await rpc.follow(fetched, 1, until=1)
     assert fetched.head().anchor == 1
