@@ -187,17 +187,20 @@ class Rpc:
 
     async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         """Read messages until the connection ends, then fail everything that waits."""
-        reason = "the connection was closed"
+        said = f"{self.url}: the connection was closed"
         try:
             async for message in socket:
                 if message.type is aiohttp.WSMsgType.TEXT:
                     data = message.data.encode()
                     self._take(self._parsed(data), len(data))
-        except (*_FAILURES, ClientError) as error:
-            reason = str(error)
+        except ClientError as error:
+            # The error about an answer that cannot be read names the node.
+            said = str(error) if self.url in str(error) else f"{self.url}: {error}"
+        except _FAILURES as error:
+            said = f"{self.url}: {error}"
         finally:
             await socket.close()
-            lost = NodeUnavailable(f"{self.url}: {reason}")
+            lost = NodeUnavailable(said)
             for future, _ in self._pending.values():
                 if not future.done():
                     future.set_exception(lost)

@@ -180,8 +180,9 @@ def test_what_is_no_answer_is_refused(raw: str, words: str) -> None:
 
     async def main() -> None:
         async with speaking(talk) as url, connect(url, answer_seconds=5) as rpc:
-            with pytest.raises(ClientError, match=words):
+            with pytest.raises(ClientError, match=words) as caught:
                 await rpc.call("x")
+            assert str(caught.value).count(url) == 1
 
     asyncio.run(main())
 
