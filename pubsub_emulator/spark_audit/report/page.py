@@ -134,8 +134,7 @@ def write_report(
         )
     context = {
         "evidence": _write_evidence(results, caught, folder / EVIDENCE),
-        # The page has its own word for the read errors.
-        "report": {**results.report, "quarantined": results.report["read_errors"]},
+        "report": results.report,
         "chains": chains,
         "drawn": drawn,
         "names": names,

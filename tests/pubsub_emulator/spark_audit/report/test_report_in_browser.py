@@ -160,7 +160,7 @@ def test_the_figures_are_those_of_the_tables(page: Page, reported: Reported) -> 
         "findings": str(len(findings)),
         "candidates": f"{results.report['candidates']:,}",
         "proofs": f"{results.report['proof_bytes'] / 1024:,.1f} KiB",
-        "quarantine": "1 unit",
+        "read errors": "1 unit",
     }
     assert {(row[0], row[1], _number(row[3])) for row in _rows(page, "#chains table")} == {
         (f"{row['network']} {row['chain']}", row["status"], row["candidates"])
@@ -188,7 +188,7 @@ def test_the_figures_are_those_of_the_tables(page: Page, reported: Reported) -> 
     assert {row[0] for row in _rows(page, "table.collators")} == {
         row["collator"].hex() for row in findings
     }
-    assert len(_rows(page, "table.quarantine")) == 1
+    assert len(_rows(page, "table.read-errors")) == 1
 
 
 @SIZES

@@ -139,7 +139,7 @@ def test_an_audit_that_could_read_nothing_says_so_first(tmp_path: Path) -> None:
     ]
     page = _words(_page(forge(tmp_path / "audit", {schema.READ_ERRORS: rows}), tmp_path / "out"))
     assert "There was no chain to audit." in page
-    assert "250 units could not be read or judged and are in quarantine." in page
+    assert "250 units could not be read or judged." in page
     assert page.count("a flipped bit") == 200
     assert "50 more units in the audit's table." in page
 
