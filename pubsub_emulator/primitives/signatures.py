@@ -28,6 +28,11 @@ class Scheme(IntEnum):
 
 LENGTH: Final = {Scheme.ED25519: 64, Scheme.SR25519: 64, Scheme.ECDSA: 65}
 """The length of a signature in bytes."""
+MOST_CACHED: Final = 256
+"""The length in bytes up to which results for a message are cached.
+
+Extrinsics sign the hash of a payload that is longer than this.
+"""
 
 
 class MissingLibrary(MissingPackage):
@@ -54,15 +59,24 @@ def account_of(scheme: Scheme, public: bytes) -> AccountId:
     return AccountId(blake2_256(public) if scheme is Scheme.ECDSA else public)
 
 
-@lru_cache(maxsize=1 << 14)
 def verify(scheme: Scheme, signature: bytes, message: bytes, account: AccountId) -> bool:
     """Return whether `signature` is a signature of `message` by `account`.
 
-    It is `False` for bytes that are not a signature. The last results are cached, since pool,
-    author and verifier check the same signatures. Raises `MissingLibrary`.
+    It is `False` for bytes that are not a signature. The last 16,384 results for messages of up to
+    `MOST_CACHED` bytes are cached, since pool, author and verifier check the same signatures.
+    Raises `MissingLibrary`.
     """
     if len(signature) != LENGTH[scheme]:
         return False
+    # The cache holds its messages, so longer ones would take memory without a bound.
+    if len(message) > MOST_CACHED:
+        return _VERIFY[scheme](signature, message, account)
+    return verify_cached(scheme, signature, message, account)
+
+
+@lru_cache(maxsize=1 << 14)
+def verify_cached(scheme: Scheme, signature: bytes, message: bytes, account: AccountId) -> bool:
+    """Do the work of `verify`, which alone calls this and limits the size of its arguments."""
     return _VERIFY[scheme](signature, message, account)
 
 

@@ -343,7 +343,7 @@ def test_nd35_without_a_library_a_history_is_a_read_error_and_nobody_accused(
     def missing(name: str, package: str) -> None:
         raise signatures.MissingLibrary(f"{package} is not here, nor is {name}")
 
-    signatures.verify.cache_clear()
+    signatures.verify_cached.cache_clear()
     monkeypatch.setattr(signatures, "_library", missing)
     result = audit(path, tmp_path / "out", engine="python")
     assert result.codes == {}
