@@ -75,7 +75,8 @@ class BlockingChain(BlockingNode):
         raw = self.run(signed_by(self.node, signer, EncodedCall("", "", (), call)))
         looked = self.best()
         self.ask("author_submitExtrinsic", hexed(raw))
-        end, pause = time.monotonic() + self._patience, _PAUSE
+        end = time.monotonic() + self._patience
+        pause = _PAUSE
         while time.monotonic() < end:
             while looked < self.best() and time.monotonic() < end:
                 looked += 1

@@ -172,7 +172,8 @@ class TrieSource:
         """
         nodes = self._source.nodes
         if wanted not in nodes:
-            url, block = self._source.node.url, hexed(self._source.block)
+            url = self._source.node.url
+            block = hexed(self._source.block)
             # The proof of any key below `place` contains the node, whether or not the key exists.
             key = unhex(place + "0" * (len(place) % 2))
             try:

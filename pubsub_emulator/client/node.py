@@ -94,7 +94,8 @@ class SubstrateNode:
 
     async def child_storage(self, key: bytes, block: bytes) -> AsyncIterator[tuple[bytes, bytes]]:
         """Yield keys and values of a default child trie at a block, in the order of keys."""
-        trie, after = hexed(child_root_key(key)), None
+        trie = hexed(child_root_key(key))
+        after = None
         while True:
             page = (trie, "0x", _PAGE, after and hexed(after), hexed(block))
             keys = await self._read(answers.KEYS, "childstate_getKeysPaged", *page)

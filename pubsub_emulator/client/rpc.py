@@ -115,7 +115,8 @@ class Rpc:
             problem = answer["error"]
             if not isinstance(problem, dict):
                 raise BadAnswer(f"{self.url}: {method}: the error is not an object")
-            code, said = problem.get("code"), str(problem.get("message"))
+            code = problem.get("code")
+            said = str(problem.get("message"))
             raise NodeRefused(
                 method, code if isinstance(code, int) else 0, said, problem.get("data")
             )
@@ -210,7 +211,8 @@ class Rpc:
 
     def _take(self, answer: dict[str, object], size: int) -> None:
         """Hand an answer to the caller that waits for it, or a notification to its subscription."""
-        number, params = answer.get("id"), answer.get("params")
+        number = answer.get("id")
+        params = answer.get("params")
         if isinstance(number, int):
             future, queue = self._pending.get(number, (None, None))
             # The queue is registered here and not where the answer is awaited. The connection could

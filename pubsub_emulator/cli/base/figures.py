@@ -91,7 +91,8 @@ class Line:
 
     def share(self, at: int) -> float | None:
         """The change in percent, infinite from nothing to something."""
-        first, change = self.values[0], self.change(at)
+        first = self.values[0]
+        change = self.change(at)
         if first is None or change is None:
             return None
         return 100 * change / abs(first) if first else float("inf") if change else 0.0
@@ -110,7 +111,8 @@ class Line:
         """The line as it is shown."""
         out = [self.name, _figure(self.values[0])]
         for at in range(1, len(self.values)):
-            change, share = self.change(at), self.share(at)
+            change = self.change(at)
+            share = self.share(at)
             far = "" if share is None or share == float("inf") or not change else f"{share:+.1f} %"
             out += [_figure(self.values[at]), "" if not change else f"{round(change, 3):+,}", far]
         return tuple(out)

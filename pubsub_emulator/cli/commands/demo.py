@@ -82,10 +82,8 @@ def command(out: Path, master: str | None, engine: str) -> None:
     if result.exit_code >= INCOMPLETE:
         sys.exit(result.exit_code)
     verdicts = {verdict.value for verdict in Verdict}
-    known, found = (
-        dict(run.summary.verdicts),
-        {code: n for code, n in result.codes.items() if code in verdicts},
-    )
+    known = dict(run.summary.verdicts)
+    found = {code: n for code, n in result.codes.items() if code in verdicts}
     if known != found:
         say(f"pubsub: the network knows of {known}, the audit found {found}", aside=True)
         sys.exit(FINDINGS)

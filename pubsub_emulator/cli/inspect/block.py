@@ -87,11 +87,9 @@ def node_figures(node: bytes) -> NodeFigures:
     kind, partial, children = "value", "", 0
     with suppress(ProofError):
         parts = decode_node(node)
-        kind, partial, children = (
-            "branch" if parts.children else "leaf",
-            parts.partial,
-            len(parts.children),
-        )
+        kind = "branch" if parts.children else "leaf"
+        partial = parts.partial
+        children = len(parts.children)
         kind += " with a value" if children and parts.value is not None else ""
     return NodeFigures(blake2_256(node), len(node), node_cost(len(node)), kind, partial, children)
 

@@ -31,7 +31,8 @@ def history(path: Path) -> View:
     found = History.open(path)
     faults = list(found.faults)
     entries = [entry for commit in found.commits for entry in commit.files]
-    rows, sizes = Counter[str](), Counter[str]()
+    rows = Counter[str]()
+    sizes = Counter[str]()
     for entry in entries:
         rows[entry.table] += entry.rows
         sizes[entry.table] += entry.weight
@@ -111,7 +112,8 @@ def history_block(path: Path, block: str) -> View:
     if len(chains) > 1:
         which = ", ".join(f"{name}/{chain}:{number}" for name, _ in chains)
         raise InputError(f"{path}: --block {block}: several networks have that chain: {which}")
-    seen, found = set[int](), []
+    seen = set[int]()
+    found = []
     for judged in record.blocks(*chains[0]):
         at = judged.candidate.header.number
         if at == number:

@@ -128,7 +128,8 @@ def _fitting(
 
 
 def _shortened(found: re.Match[str], kept: int, gap: str) -> str:
-    prefix, digits = found.group(1) or "", found.group(2)
+    prefix = found.group(1) or ""
+    digits = found.group(2)
     if len(digits) <= 2 * kept + len(gap):
         return found.group()
     return f"{prefix}{digits[:kept]}{gap}{digits[-kept:]}"

@@ -14,7 +14,8 @@ def _sessions() -> Iterable[bytes]:
     scenario: dict[str, object] = {"name": "tiny", "seed": "tiny", "relay_blocks": 8}
     scenario["publishers"] = [{"paras": [1000], "keys": 4}]
     scenario["subscribers"] = [{"para": 3000, "subscribe": [{"publishers": "all"}]}]
-    session, path = Session.of(parse_document(scenario, "tiny")), temporary_folder() / "made.json"
+    session = Session.of(parse_document(scenario, "tiny"))
+    path = temporary_folder() / "made.json"
     for line in ("step 1", "publish 1000 key value", "step 1", f"write {path}"):
         list(session.execute(line))
     return [path.read_bytes()]

@@ -261,7 +261,8 @@ def _publishers(session: Session) -> Iterator[Shown]:
 @command(INSPECTION, "candidates PARA [BLOCK]", "candidates 3000", "candidates 3000 7")
 def _candidates(session: Session, of: str, at: str | None = None) -> Iterator[Shown]:
     """Show the candidates that were judged for a relay block, refused ones too."""
-    para, block = session.para(of), session.block_at(at)
+    para = session.para(of)
+    block = session.block_at(at)
     found = session.read(answers.CANDIDATES, "pubsub_candidates", para, hexed(block.hash))
     if not found:
         yield Line(f"no candidate of {para} was judged for relay block {block.number}")

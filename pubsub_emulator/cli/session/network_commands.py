@@ -57,7 +57,8 @@ def _publish(
     TTL is in relay blocks; without one, or with 0, the entry does not expire.
     Key 3 of a scenario's publisher 1000 has the name 1000/3.
     """
-    para, key = session.para(publisher), session.key(name)
+    para = session.para(publisher)
+    key = session.key(name)
     data = hexadecimal(text, "a value") if text.startswith("0x") else text.encode()
     ttl = number(lifetime, "TTL is a number of relay blocks, 0 for no expiry")
     at = session.number
@@ -109,7 +110,8 @@ def _subscribe(session: Session, subscriber: str, of: str, *names: str) -> Itera
     """
     para = _subscriber(session, subscriber)
     publisher = ParaId(number(of, PUBLISHER_ID))
-    spec, keys = session.spec(para), [session.key(text) for text in names]
+    spec = session.spec(para)
+    keys = [session.key(text) for text in names]
     before = [(each, list(held)) for each, held in spec.subscriptions.items()]
     yield _ordered(session, spec, merge_subscriptions([*before, (publisher, keys)]), publisher)
 
@@ -160,7 +162,8 @@ def _cheat(
     COLLATOR counts from 1; by default it is the collator whose turn is next.
     RATE is the share of its turns in which it cheats, 1 by default. `honest` ends the cheating.
     """
-    para, names = session.para(of), strategies.split(",")
+    para = session.para(of)
+    names = strategies.split(",")
     for name in names:
         if name not in STRATEGIES:
             raise unknown("strategy", name, STRATEGIES, "`strategies` lists all")
@@ -201,7 +204,8 @@ def _honest(session: Session, of: str) -> Iterator[Shown]:
 )
 def _order(session: Session, subscriber: str, call: str, of: str) -> Iterator[Shown]:
     """Send a subscriber a governance call about a publisher."""
-    para, publisher = _subscriber(session, subscriber), number(of, PUBLISHER_ID)
+    para = _subscriber(session, subscriber)
+    publisher = number(of, PUBLISHER_ID)
     session.ask("pubsub_order", para, call, publisher)
     yield Line(
         f"governance sends {para} the call {call}({publisher}) in relay block {session.number + 1}"

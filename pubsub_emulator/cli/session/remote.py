@@ -44,7 +44,8 @@ class RemoteNode(NodeApi):
 
     def events_by_metadata(self, block: bytes) -> list[Deposited]:
         """The events of a relay block."""
-        relay, found = self._chain(RELAY), []
+        relay = self._chain(RELAY)
+        found = []
         for each in _run(relay, relay.node.events(block)):
             inside = ", ".join(f"{name} {words(of)}" for name, of in each.fields.items())
             found.append(

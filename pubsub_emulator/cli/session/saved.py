@@ -119,7 +119,8 @@ def _ensure_same_fork(path: Path, content: dict[str, object], forks: Forks) -> N
 
     Raises `CommandError`.
     """
-    wanted, found = content.get("fork", {}), forks.roots()
+    wanted = content.get("fork", {})
+    found = forks.roots()
     if wanted == found:
         return
     if not isinstance(wanted, dict):
@@ -183,7 +184,8 @@ def read(
                     yield Doing(f"playing {path.name} again", session.number, content["block"])
         except CommandError as error:
             raise CommandError(f"{path}: commands.{at}: {error}") from error
-    at, found = session.number, hexed(session.newest(RELAY))
+    at = session.number
+    found = hexed(session.newest(RELAY))
     if (at, found) != (content["block"], content["hash"]):
         raise CommandError(
             f"{path}: hash: its commands lead to relay block {at}, {found}, not to"

@@ -403,7 +403,8 @@ class Session:
             ) from error
         found = []
         for each in records:
-            event, index = each.event, getattr(each.phase, "index", None)
+            event = each.event
+            index = getattr(each.phase, "index", None)
             phase = type(each.phase).__name__ if index is None else f"extrinsic {index}"
             failed = words(event.dispatch_error) if isinstance(event, ExtrinsicFailed) else ""
             found.append(

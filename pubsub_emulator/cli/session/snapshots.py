@@ -112,7 +112,8 @@ def _state(session: Session, moment: Checkpoint, chain: str) -> State:
 @command(SNAPSHOTS, "head BLOCK", "head 5")
 def _head(session: Session, height: str) -> Iterator[Shown]:
     """Go back to an earlier relay block of the branch, which continues from there."""
-    target, first = number(height, "BLOCK is the height of a relay block"), session.facts.first
+    target = number(height, "BLOCK is the height of a relay block")
+    first = session.facts.first
     if not first <= target <= session.number:
         raise CommandError(
             f"the network has the relay blocks {first} to {session.number}, not {target}"
@@ -143,7 +144,8 @@ def _diff(
     and the trie node that contains the first one. With ITEM only its rows are shown, with full
     values. What every block writes (numbers, slots, hashes, events) comes last.
     """
-    a, b = session.named(one), session.named(other)
+    a = session.named(one)
+    b = session.named(other)
     yield Line(f"A: {one}, relay block {a.number}")
     yield Line(f"B: {other}, relay block {b.number}")
     pairs = [

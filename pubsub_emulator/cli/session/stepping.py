@@ -65,7 +65,8 @@ def _step(session: Session, blocks: str = "1") -> Iterator[Shown]:
 @command(STEPPING, "to BLOCK", "to 100")
 def _to(session: Session, height: str) -> Iterator[Shown]:
     """Build relay blocks up to a height."""
-    target, now = number(height, "BLOCK is the height of a relay block"), session.number
+    target = number(height, "BLOCK is the height of a relay block")
+    now = session.number
     if target <= now:
         raise CommandError(
             f"the network is already at relay block {now}; `restore` and `head` go back"

@@ -206,7 +206,8 @@ def _entries(session: Session, para: ParaId, entries: Iterator[tuple[bytes, byte
 def _cache(session: Session, subscriber: str, publisher: str | None = None) -> Iterator[Shown]:
     """Show a subscriber's cache by publisher, or that of one publisher by key and row."""
     chain = session.chain(session.para(subscriber, "a subscriber's id is a whole number"))
-    storage, spec = Storage(chain.state), chain.spec()
+    storage = Storage(chain.state)
+    spec = chain.spec()
     if publisher is not None:
         yield from _delivered(
             session, chain, ParaId(number(publisher, "a publisher's id is a whole number"))
@@ -242,7 +243,8 @@ def _cached(storage: Storage, policy: CachePolicy, para: ParaId) -> tuple[str | 
 
 
 def _delivered(session: Session, chain: ChainState, publisher: ParaId) -> Iterator[Shown]:
-    storage, spec = Storage(chain.state), chain.spec()
+    storage = Storage(chain.state)
+    spec = chain.spec()
     keys = spec.subscriptions.get(publisher)
     if keys is None:
         raise CommandError(f"{chain.para} subscribes to nothing of {publisher}")
@@ -280,7 +282,8 @@ def _cursor(session: Session, subscriber: str | None = None) -> Iterator[Shown]:
     """Show where a subscriber's next block continues to read."""
     for para in session.listed(subscriber, subscribers=True):
         storage = Storage(session.chain(para).state)
-        at, parent = items.PROCESSING_CURSOR.get(storage), items.LAST_RELAY_PARENT.get(storage)
+        at = items.PROCESSING_CURSOR.get(storage)
+        parent = items.LAST_RELAY_PARENT.get(storage)
         behind = "none yet" if parent is None else parent
         goes_on = (
             "at the first item" if at is None else f"at key {session.key_name(at[1])} of {at[0]}"

@@ -228,7 +228,8 @@ def _keys(t: Trial) -> None:
 @rule("PS-8 size", "MaxTotalStorageSize bytes are stored and no more; what shrinks frees room")
 def _size(t: Trial) -> None:
     t.fresh()
-    most, longest = t.number("MaxTotalStorageSize"), t.longest()
+    most = t.number("MaxTotalStorageSize")
+    longest = t.longest()
     count, rest = divmod(most, 32 + longest)
     if count + 2 > t.number("MaxStoredKeys"):
         raise Untestable("the number of keys is reached before the total size is")

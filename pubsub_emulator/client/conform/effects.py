@@ -149,7 +149,8 @@ def _backlog(t: Trial) -> tuple[int, int, list[bytes]]:
 
     Returns how many rows a sweep examines, the block of expiry, and the keys.
     """
-    scans, most = t.number("MaxTtlScansPerIdle"), t.number("MaxStoredKeys")
+    scans = t.number("MaxTtlScansPerIdle")
+    most = t.number("MaxStoredKeys")
     count = min(most, 64)
     if count < 4 * scans:
         raise Untestable(f"a sweep examines {scans} rows, and one call publishes {count} keys")
@@ -162,7 +163,8 @@ def _bounded(t: Trial) -> None:
     scans, end, keys = _backlog(t)
     t.until(end + 3)
     for number in range(end, end + 4):
-        gone, most = len(keys) - len(t.child(number, t.para)), scans * (number - end + 1)
+        gone = len(keys) - len(t.child(number, t.para))
+        most = scans * (number - end + 1)
         if gone > most:
             raise Broken(f"at most {most} entries gone", gone, number)
 
@@ -248,7 +250,8 @@ def _delivered(t: Trial) -> None:
 def _parents(t: Trial) -> None:
     t.step(4)
     for chain in t.paras.values():
-        best, before = chain.best(), 0
+        best = chain.best()
+        before = 0
         for number in range(max(1, best - 8), best + 1):
             parent = chain.item(number, t.mapping.subscriber_pallet, "LastRelayParent") or 0
             expect(True, parent >= before, number)
@@ -280,7 +283,8 @@ def _handed(t: Trial, value: bytes, code: bytes = b"") -> None:
     mapping = t.mapping
     if not mapping.subscribed:
         raise Untestable("the mapping names no key that is subscribed to (subscribed)")
-    key, chain = unhex(mapping.subscribed[0]), t.paras[mapping.subscriber]
+    key = unhex(mapping.subscribed[0])
+    chain = t.paras[mapping.subscriber]
     since = chain.best()
     if code:
         chain.submit(t.manager, chain.call("System", "set_code", {"code": code}, root=True))

@@ -63,7 +63,8 @@ class Broken(Exception):
 
     def __init__(self, expected: object, seen: object, block: int) -> None:
         super().__init__()
-        (self.expected, self.seen), self.block = _said(expected, seen), block
+        (self.expected, self.seen) = _said(expected, seen)
+        self.block = block
 
 
 class Untestable(Exception):
@@ -200,10 +201,8 @@ class Trial:
         self.paras = {
             para: self._open(paras.get(para, f"{base}/{para}")) for para in sorted(wanted)
         }
-        self.manager, self.stranger = (
-            development_signer(mapping.manager),
-            development_signer(mapping.stranger),
-        )
+        self.manager = development_signer(mapping.manager)
+        self.stranger = development_signer(mapping.stranger)
 
     def __enter__(self) -> Self:
         return self
@@ -246,7 +245,8 @@ class Trial:
         The result has the relay block of the effect or of the refusal. Its error is `Parachain: …`
         if the parachain's own call fails, and otherwise as for `send`.
         """
-        how, keys = self.mapping.publish, {key for key, _, _ in entries}
+        how = self.mapping.publish
+        keys = {key for key, _, _ in entries}
         if how.by == "message":
             return self.send(para, self.message(entries), keys=keys)[0]
         call = self.paras[para].call(how.pallet, how.call, {how.argument: list(map(list, entries))})
@@ -286,7 +286,8 @@ class Trial:
         self, para: int, call: Encoded, keys: Collection[bytes], count: int
     ) -> list[Included]:
         """Submit a parachain's call, and find the effects of its messages on the relay chain."""
-        chain, since = self.paras[para], self.relay.best()
+        chain = self.paras[para]
+        since = self.relay.best()
         failed = chain.failure(chain.submit(self.manager, call)[1])
         if failed is not None:
             return [Included(since, f"Parachain: {failed}")] * count
@@ -308,11 +309,9 @@ class Trial:
         that published `keys` is returned.
         """
         events = self.relay.events(number)
-        ours, name, key = (
-            self._ours(events),
-            self.mapping.name("DataPublished"),
-            self.mapping.name("key"),
-        )
+        ours = self._ours(events)
+        name = self.mapping.name("DataPublished")
+        key = self.mapping.name("key")
         if para != self.mapping.publisher and keys:
             published = any(each[0] == name and each[1].get(key) in keys for each in ours)
             return [Included(number, None, ours)] if published else []
@@ -455,7 +454,8 @@ class Trial:
 
         Raises `Untestable` if the chain has no constant of this name.
         """
-        metadata, called = self.relay.metadata(), self.mapping.name(name)
+        metadata = self.relay.metadata()
+        called = self.mapping.name(name)
         pallet = metadata.pallets.get(self.mapping.pallet)
         found = None if pallet is None else pallet.constants.get(called)
         value = None if found is None else decode(metadata, found.type, found.value)

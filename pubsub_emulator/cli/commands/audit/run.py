@@ -85,12 +85,16 @@ def judge(request: AuditOptions) -> AuditResult:
 
 
 def _watcher(advance: Advance) -> Callable[[Progress], None]:
-    phase, began, first = "", monotonic(), 0.0
+    phase = ""
+    began = monotonic()
+    first = 0.0
 
     def watch(progress: Progress) -> None:
         nonlocal phase, began, first
         if progress.phase != phase or progress.done < first:
-            phase, began, first = progress.phase, monotonic(), progress.done
+            phase = progress.phase
+            began = monotonic()
+            first = progress.done
         rate = (progress.done - first) / max(monotonic() - began, 1e-3)
         pace = f", {rate:.1f} a second" if rate >= SLOWEST_SHOWN else ""
         advance(
@@ -125,7 +129,8 @@ def run_audit(request: AuditOptions, *, growing: bool = False, report: bool = Fa
         say("", uncommitted(result.uncommitted))
     files("written:", (*written(request.out), *(make_report(request.out) if report else ())))
     if result.codes:
-        pubsub, out = program(), request.out
+        pubsub = program()
+        out = request.out
         say(
             f"`{pubsub} evidence {out}` lists the findings, `{pubsub} report {out}` draws all of it"
         )

@@ -45,7 +45,8 @@ def run_sweep(  # noqa: PLR0917  # the order of the options
     known = [field.name for field in fields(Measurement) if field.name != "workload"]
     if y not in known:
         raise UnknownParameter(f"a measurement has no figure {y!r}; it has {', '.join(known)}")
-    base, given = Workload(), []
+    base = Workload()
+    given = []
     for name, value in map(_assignment, settings):
         base = with_field(base, name, value)
         given.append(name)

@@ -74,7 +74,8 @@ def command(
     elif _is_recorded(source):
         from pubsub_emulator.cli.commands.explore.sources import page_from
 
-        page, of = page_from(path, network, blocks), str(path)
+        page = page_from(path, network, blocks)
+        of = str(path)
     else:
         from pubsub_emulator.cli.commands.run.run import find_scenario
         from pubsub_emulator.explorer.page import explore
@@ -83,6 +84,7 @@ def command(
         with stage(
             f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks
         ) as advance:
-            page, of = explore(scenario, advance), "this run"
+            page = explore(scenario, advance)
+            of = "this run"
     write_whole(out, page)
     files("written:", ((out, f"the page of {of}, for a browser"),))

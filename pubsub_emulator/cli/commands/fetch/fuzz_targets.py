@@ -33,7 +33,8 @@ def _parachain() -> "tuple[Metadata, RawBlock]":
     candidate = next(
         record.candidate for record in records if record.candidate.inherent.messages.downward
     )
-    chain, header = network.parachain(2000), candidate.header
+    chain = network.parachain(2000)
+    header = candidate.header
     raw = at.metadata(at.At(None, chain.header, chain.state, network.relay.header.hash()), 14)
     roots = header.parent_hash, header.state_root, header.extrinsics_root
     of_block = RawHeader(header.number, header.hash(), *roots, header.encode())

@@ -25,7 +25,9 @@ def run_fuzz(request: Campaign) -> Result:
     Ctrl-C ends the campaign after the case under way, and what was found is shown.
     """
     first = [case for _, case in corpus()]
-    cases, kept, began = request.most, request.corpus, monotonic()
+    cases = request.most
+    kept = request.corpus
+    began = monotonic()
     interrupts = Interrupts()
     wanted = f"{cases:,} cheats" if cases is not None else f"cheats for {request.minutes:g} minutes"
     said = f"replaying {len(first)} kept cases, then trying {wanted}"

@@ -95,7 +95,8 @@ def simulate(
     from pubsub_emulator.explorer.page import page_of, record
     from pubsub_emulator.explorer.recorder import Recorder
 
-    summary, digest = Summary(), RunDigest()
+    summary = Summary()
+    digest = RunDigest()
     observers: list[Observer] = [summary, digest]
     with (
         (
@@ -327,7 +328,9 @@ def _show_publishers(summary: Summary) -> None:
             f" {_counted(summary.failed_calls)}",
             "",
         )
-    weight, heaviest, blocks = summary.weight, summary.heaviest, max(summary.relay_blocks, 1)
+    weight = summary.weight
+    heaviest = summary.heaviest
+    blocks = max(summary.relay_blocks, 1)
     times = (
         f"{each / 1e6:,.1f}"
         for each in (weight.ref_time, weight.ref_time / blocks, heaviest.ref_time)
