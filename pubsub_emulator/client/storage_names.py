@@ -85,11 +85,11 @@ class StorageNames:
 
     def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata
-        self._items = {
-            twox_128(pallet.prefix.encode()) + twox_128(name.encode()): (pallet, name, item)
-            for pallet in metadata.pallets.values()
-            for name, item in pallet.storage.items()
-        }
+        self._items = {}
+        for pallet in metadata.pallets.values():
+            prefix = twox_128(pallet.prefix.encode())
+            for name, item in pallet.storage.items():
+                self._items[prefix + twox_128(name.encode())] = (pallet, name, item)
 
     def key(self, text: str) -> bytes:
         """Return the storage key of a name.

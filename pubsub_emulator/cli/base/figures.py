@@ -131,7 +131,10 @@ def lines_of(sides: Sequence[Figures]) -> list[Line]:
 
 
 def _header(labels: Sequence[str]) -> tuple[str, ...]:
-    return ("figure", labels[0], *(name for label in labels[1:] for name in (label, "change", "%")))
+    header = ["figure", labels[0]]
+    for label in labels[1:]:
+        header += [label, "change", "%"]
+    return tuple(header)
 
 
 def markdown(labels: Sequence[str], lines: Iterable[Line]) -> str:

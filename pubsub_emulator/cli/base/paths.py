@@ -66,11 +66,9 @@ class NewFile(NamedPath):
 
 def check_outputs(ctx: click.Context) -> None:
     """Check that each file to write has a single use in a call. Raises `UsageError`."""
-    given = [
-        (param, place)
-        for param in ctx.command.get_params(ctx)
-        for place in _places(ctx.params.get(param.name or ""))
-    ]
+    given = []
+    for param in ctx.command.get_params(ctx):
+        given += [(param, place) for place in _places(ctx.params.get(param.name or ""))]
     for param, out in given:
         if not isinstance(param.type, NewFile):
             continue

@@ -1,5 +1,6 @@
 """Single files: scenarios, sessions, fixtures, fuzz cases, differences, relay proofs, findings."""
 
+import itertools
 from collections import Counter
 from pathlib import Path
 
@@ -19,15 +20,16 @@ from pubsub_emulator.spark_audit.real_proofs.relay_proofs import read_relay_proo
 def scenario(path: Path) -> View:
     """A scenario file. Raises `SettingsError`."""
     found = load_scenario(path)
+    cheating = 0
+    for subscriber in found.subscribers:
+        cheating += sum(bool(collator.strategies) for collator in subscriber.collators)
     figures = {
         **fields_of(found, "name", "description", "seed", "relay_blocks", "segment_length"),
         "publishers": len(found.publisher_ids()),
         "keys": sum(group.keys * len(group.paras) for group in found.publishers),
         "subscribers": len(found.subscribers),
         "subscribed_keys": sum(_subscribed(found, each) for each in found.subscribers),
-        "collators_that_cheat": sum(
-            bool(each.strategies) for sub in found.subscribers for each in sub.collators
-        ),
+        "collators_that_cheat": cheating,
         "scenario": found.document(),
     }
     publishers, subscribers = [], []
@@ -36,10 +38,10 @@ def scenario(path: Path) -> View:
         sizes = " to ".join(map(str, dict.fromkeys((group.sizes().min, group.sizes().max))))
         publishers.append((ids, group.keys, sizes, f"{group.update_rate / 1_000_000:g}", ttls))
     for each in found.subscribers:
-        cheats = (
-            ", ".join(name for collator in each.collators for name in collator.strategies)[:60]
-            or "none"
+        strategies = itertools.chain.from_iterable(
+            collator.strategies for collator in each.collators
         )
+        cheats = ", ".join(strategies)[:60] or "none"
         keys = _subscribed(found, each)
         subscribers.append(
             (f"{each.para} {each.name}", keys, each.cache, len(each.collators), cheats)

@@ -1,5 +1,6 @@
 """Folders: histories with their blocks, audits, fixtures."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -30,7 +31,7 @@ def history(path: Path) -> View:
     """The content of a history, from its manifests and the columns of its blocks' outcomes."""
     found = History.open(path)
     faults = list(found.faults)
-    entries = [entry for commit in found.commits for entry in commit.files]
+    entries = list(itertools.chain.from_iterable(commit.files for commit in found.commits))
     rows = Counter[str]()
     sizes = Counter[str]()
     for entry in entries:
@@ -130,7 +131,7 @@ def history_block(path: Path, block: str) -> View:
         known = sorted({*seen, *imported})
         raise InputError(f"{path}: --block {block}: the chain has {_numbers(known)}")
     views = [judged_block(each, path) for each in found]
-    pages = tuple(page for each in views for page in each.pages)
+    pages = tuple(itertools.chain.from_iterable(each.pages for each in views))
     return View(
         {"kind": "blocks", "path": str(path), "blocks": [each.document for each in views]}, pages
     )

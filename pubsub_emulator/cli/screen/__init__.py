@@ -139,7 +139,11 @@ class Spoken:
             return
         self._told = now
         total = total or self._total
-        far = f"{_figure(done)} of {total:,}, " if total else f"{_figure(done)}, " if done else ""
+        far = ""
+        if total:
+            far = f"{_figure(done)} of {total:,}, "
+        elif done:
+            far = f"{_figure(done)}, "
         say(f"{what or self._said}: {far}{self._time(now, done, total)}", aside=True)
 
     def _time(self, now: float, done: float, total: int | None) -> str:

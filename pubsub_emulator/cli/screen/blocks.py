@@ -26,7 +26,9 @@ def ledger_pages(title: str, ledger: BlockLedger) -> Iterator[Shown]:
     yield Grid(f"{title}: ledger", ("bytes", "figure"), figures)
     rows: list[tuple[str | int, ...]] = []
     for each in ledger.publishers:
-        walk = "unchanged" if each.unchanged else "complete" if each.complete else "not complete"
+        walk = "complete" if each.complete else "not complete"
+        if each.unchanged:
+            walk = "unchanged"
         nodes = each.top_path_bytes, each.child_node_bytes, each.value_bytes
         rows.append(
             (str(each.para), walk, *nodes, each.cache_charges, each.row_charges, each.cached_bytes)

@@ -140,13 +140,13 @@ def _least(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> int:
 
 
 def _least_widths(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> list[int]:
-    return [
-        max(
-            map(cell_len, (*name.split(), *(part for row in cells for part in _unbroken(row[at])))),
-            default=0,
-        )
-        for at, name in enumerate(names)
-    ]
+    widths = []
+    for at, name in enumerate(names):
+        parts = name.split()
+        for row in cells:
+            parts += _unbroken(row[at])
+        widths.append(max(map(cell_len, parts), default=0))
+    return widths
 
 
 def _unbroken(cell: str) -> list[str]:

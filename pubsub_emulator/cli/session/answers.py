@@ -1,6 +1,7 @@
 """The answers of a node's methods for sessions, as typed values."""
 
-from itertools import chain, islice
+from collections.abc import Iterator
+from itertools import islice
 from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, StrictBool, TypeAdapter
@@ -73,17 +74,16 @@ class Setting(Answer):
 
         The keys of the publishers come first, then the subscribed keys that are never published.
         """
-        published = (
-            (published_key(each.para, index), f"{each.para}/{index}")
-            for each in self.publishers
-            for index in range(each.keys)
-        )
-        missing = (
-            (missing_key(each.para, index), f"{each.para}/never/{index}")
-            for each in self.publishers
-            for index in range(self.missing_keys)
-        )
-        return dict(islice(chain(published, missing), MOST_NAMES))
+        return dict(islice(self._named_keys(), MOST_NAMES))
+
+    def _named_keys(self) -> Iterator[tuple[PubsubKey, str]]:
+        """Yield all keys with their names. There may be very many."""
+        for each in self.publishers:
+            for index in range(each.keys):
+                yield published_key(each.para, index), f"{each.para}/{index}"
+        for each in self.publishers:
+            for index in range(self.missing_keys):
+                yield missing_key(each.para, index), f"{each.para}/never/{index}"
 
 
 class Parachain(Answer):

@@ -1,5 +1,6 @@
 """Commands that show what happened: chains, blocks, ledgers, deliveries, verdicts, collators."""
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -123,9 +124,9 @@ def _deliveries(
     """Show what subscribers received in the newest relay blocks (default 10)."""
     wanted = set(session.listed(subscriber))
     blocks = session.blocks(number(most, "BLOCKS is a number of relay blocks, at least 1", 1))
-    found = [
-        each for block in blocks for each in deliveries(session, block.hash) if each.para in wanted
-    ]
+    found = []
+    for block in blocks:
+        found += [each for each in deliveries(session, block.hash) if each.para in wanted]
     yield delivery_grid(session, "deliveries", found)
 
 
@@ -159,20 +160,22 @@ def refusal_grid(
     title: str, blocks: Iterable[answers.RelayBlock], wanted: Iterable[ParaId]
 ) -> Grid:
     """The refused blocks of some parachains as a table."""
-    rows = tuple(
-        (
-            block.number,
-            str(each.para),
-            each.number,
-            str(each.verdict),
-            each.strategy or "",
-            "; ".join(each.evidence),
-        )
-        for block in blocks
-        for each in block.refused
-        if each.para in wanted
-    )
-    return Grid(title, ("relay block", "parachain", "block", "verdict", "strategy", "why"), rows)
+    rows: list[tuple[str | int, ...]] = []
+    for block in blocks:
+        rows += [
+            (
+                block.number,
+                str(each.para),
+                each.number,
+                str(each.verdict),
+                each.strategy or "",
+                "; ".join(each.evidence),
+            )
+            for each in block.refused
+            if each.para in wanted
+        ]
+    header = ("relay block", "parachain", "block", "verdict", "strategy", "why")
+    return Grid(title, header, tuple(rows))
 
 
 @command(
@@ -218,12 +221,11 @@ def _few(session: Session, keys: Iterable[bytes], most: int = 6) -> str:
 @command(INSPECTION, "collators [PARA]", "collators 3000")
 def _collators(session: Session, of: str | None = None) -> Iterator[Shown]:
     """Show who authors blocks and who cheats."""
-    rows = tuple(
-        (str(para), each.collator, words(each.key), _habit(each))
-        for para in session.listed(of, subscribers=True)
-        for each in session.read(answers.COLLATORS, "pubsub_collators", para)
-    )
-    yield Grid("collators", ("parachain", "collator", "key", "tries"), rows)
+    rows: list[tuple[str | int, ...]] = []
+    for para in session.listed(of, subscribers=True):
+        found = session.read(answers.COLLATORS, "pubsub_collators", para)
+        rows += [(str(para), each.collator, words(each.key), _habit(each)) for each in found]
+    yield Grid("collators", ("parachain", "collator", "key", "tries"), tuple(rows))
 
 
 def _habit(collator: answers.Collator) -> str:
@@ -286,10 +288,7 @@ def _call(session: Session, method: str, *texts: str) -> Iterator[Shown]:
     try:
         found = session.ask(method, *params)
         pages = tuple(_shown(method, found))
-        cells = (
-            cell for page in pages if isinstance(page, Grid) for row in page.rows for cell in row
-        )
-        cut = any(_CUT in str(cell) for cell in cells)
+        cut = any(_has_cut_cell(page) for page in pages if isinstance(page, Grid))
         yield from (
             map(Line, json.dumps(found, ensure_ascii=False, indent=1).splitlines())
             if cut
@@ -297,6 +296,10 @@ def _call(session: Session, method: str, *texts: str) -> Iterator[Shown]:
         )
     except RecursionError:
         raise CommandError(f"{method}: the answer is nested too deeply to be shown") from None
+
+
+def _has_cut_cell(page: Grid) -> bool:
+    return any(_CUT in str(cell) for cell in itertools.chain.from_iterable(page.rows))
 
 
 _CUT: Final = "…"
@@ -315,7 +318,7 @@ def _cell(found: object) -> str:
 def _shown(title: str, found: object) -> Iterator[Shown]:
     """JSON as a table: one row per object of a list, or one row per field."""
     if isinstance(found, list) and found and all(isinstance(each, Mapping) for each in found):
-        header = tuple(dict.fromkeys(name for each in found for name in each))
+        header = tuple(dict.fromkeys(itertools.chain.from_iterable(found)))
         yield Grid(
             title, header, tuple(tuple(_cell(each.get(name)) for name in header) for each in found)
         )

@@ -112,6 +112,13 @@ def _until(session: Session, what: str, which: str = "any", limit: str = "1000")
     )
 
 
+def _event_names(session: Session, block: RelayBlock) -> Iterator[str]:
+    """Yield the names of the events of a relay block, and of the blocks that became valid in it."""
+    yield from (event.name for event in session.events(RELAY, block.hash))
+    for built in block.valid:
+        yield from (event.name for event in session.events(str(built.para), built.hash))
+
+
 def _condition(session: Session, what: str, which: str | None) -> Callable[[RelayBlock], bool]:
     """The condition that `until` waits for.
 
@@ -128,14 +135,7 @@ def _condition(session: Session, what: str, which: str | None) -> Callable[[Rela
                 "WHICH is missing: name an event, for example `until event KeyExpired`"
             )
         name = which.rpartition(".")[2]
-        return lambda block: any(
-            each.name == name
-            for chain, at in (
-                (RELAY, block.hash),
-                *((str(built.para), built.hash) for built in block.valid),
-            )
-            for each in session.events(chain, at)
-        )
+        return lambda block: name in _event_names(session, block)
     para = None if which is None else session.para(which, "WHICH is a parachain's id")
     met: Callable[[Built], int] = {
         "stop": lambda built: built.stopped,

@@ -220,13 +220,9 @@ def _cache(session: Session, subscriber: str, publisher: str | None = None) -> I
     for para, keys in spec.subscriptions.items():
         got = sum(delivered.get(storage, spec, para, key) is not None for key in keys)
         newest = relay.child_root(session.rules.placed(para, ())[0])
-        root = (
-            "none yet"
-            if para not in roots
-            else "the newest"
-            if roots[para] == newest
-            else "an older one"
-        )
+        root = "none yet"
+        if para in roots:
+            root = "the newest" if roots[para] == newest else "an older one"
         state = words(items.DISABLED_PUBLISHERS.get(storage, para) or "read")
         rows.append((str(para), len(keys), got, root, *_cached(storage, spec.cache, para), state))
     header = ("publisher", "keys", "delivered", "root resolved", "cached", "bytes", "state")

@@ -1,5 +1,6 @@
 """All commands of a session in one table, by section, and its help."""
 
+import itertools
 from collections.abc import Iterator
 from typing import Final
 
@@ -53,8 +54,9 @@ SECTIONS: Final = {
     "help and leave": _LEAVING,
 }
 
-COMMANDS: Final = tuple(command for commands in SECTIONS.values() for command in commands)
+COMMANDS: Final = tuple(itertools.chain.from_iterable(SECTIONS.values()))
 
-BY_NAME.update({name: each for each in COMMANDS for name in (each.name, *each.aliases)})
+for _each in COMMANDS:
+    BY_NAME.update(dict.fromkeys((_each.name, *_each.aliases), _each))
 
 __all__ = ["COMMANDS", "SECTIONS", "find"]

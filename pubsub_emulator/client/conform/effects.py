@@ -3,6 +3,7 @@
 Each function tests the rule in its decorator, with the vocabulary of `Trial`.
 """
 
+import itertools
 from pathlib import Path
 from typing import Final
 
@@ -211,7 +212,7 @@ def _moving(t: Trial) -> None:
     t.has(last)
     deleted = set(kept[::3]) & set(t.child(gone.number - 1, t.para))
     name, key, of = (t.mapping.name(each) for each in ("KeyExpired", "key", "publisher"))
-    events = (each for number in range(end, last + 1) for each in t.events(number))
+    events = itertools.chain.from_iterable(map(t.events, range(end, last + 1)))
     expired = [
         fields[key] for event, fields in events if event == name and fields.get(of) == t.para
     ]
@@ -292,7 +293,9 @@ def _handed(t: Trial, value: bytes, code: bytes = b"") -> None:
     expect(None, made.error, made.number)
     seen: list[object] = []
     for _ in range(mapping.delay):
-        events = (event for at in range(since + 1, chain.best() + 1) for event in chain.events(at))
+        events = itertools.chain.from_iterable(
+            map(chain.events, range(since + 1, chain.best() + 1))
+        )
         seen = [
             each.fields.get(mapping.name("key"))
             for each in events

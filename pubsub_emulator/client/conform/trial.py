@@ -383,9 +383,9 @@ class Trial:
     def info(self, number: int) -> tuple[bytes, int] | None:
         """Return manager and deposit of the registration after a block, or `None`."""
         found = self.of_publisher(number, "RegisteredPublishers")
-        return (
-            None if found is None else tuple(found.values() if isinstance(found, dict) else found)
-        )
+        if found is None:
+            return None
+        return tuple(found.values() if isinstance(found, dict) else found)
 
     def of_publisher(self, number: int, name: str, *keys: bytes) -> Any:
         """Return a storage item of the publisher after a block."""

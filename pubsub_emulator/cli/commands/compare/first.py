@@ -24,13 +24,12 @@ Names = tuple[str, str]
 def first_difference(a: Path, b: Path, names: Names) -> list[str]:
     """The place of the first block that differs, and why, line by line; nothing if none does."""
     for mine, other in zip_longest(_blocks(HistoryRecord(a)), _blocks(HistoryRecord(b))):
-        if mine is None or other is None:
-            has, place = (
-                (names[1], other.place)
-                if other is not None
-                else (names[0], mine.place if mine else "")
-            )
-            return [f"{place} is only in {has}"]
+        if mine is None and other is None:
+            continue
+        if mine is None:
+            return [f"{other.place} is only in {names[1]}"]
+        if other is None:
+            return [f"{mine.place} is only in {names[0]}"]
         why = list(_reasons(mine, other, names))
         if why:
             number = mine.candidate.inherent.relay_parent_number

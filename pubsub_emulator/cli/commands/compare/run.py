@@ -112,18 +112,18 @@ def _draw(labels: Sequence[str], lines: Sequence[Line], folder: Path) -> list[Pa
     from pubsub_emulator.cli.commands.experiment.plot import draw
     from pubsub_emulator.laboratory.experiments.presets import Figure, Row
 
-    rows: tuple[Row, ...] = tuple(
-        {"figure": line.name, "change, %": round(share, 3), "side": labels[at]}
-        for line in lines
-        for at in range(1, len(labels))
-        if (share := line.share(at)) is not None and isfinite(share)
-    )
+    rows: list[Row] = []
+    for line in lines:
+        for at, label in enumerate(labels[1:], start=1):
+            share = line.share(at)
+            if share is not None and isfinite(share):
+                rows.append({"figure": line.name, "change, %": round(share, 3), "side": label})
     if not rows:
         return []
     with new_folder(folder) as made:
         title = f"Change against {labels[0]}"
         written = draw(
-            Figure("changes", title, rows, "change, %", "figure", "side", bars=True), made
+            Figure("changes", title, tuple(rows), "change, %", "figure", "side", bars=True), made
         )
     files("written:", [(folder / path.name, "the changes") for path in written])
     return [folder / path.name for path in written]
@@ -207,8 +207,10 @@ def _run(label: str, scenario: str, rules: Rules, folder: Path) -> Side:
 def _of_folder(path: Path) -> Side:
     if (path / REPORT).is_file():
         return Side(path.name, _figures(path / REPORT, of_audit))
-    of_a_run = path if (path / MARKER).is_file() else path.parent if path.name == HISTORY else None
-    if of_a_run is not None and (of_a_run / MARKER).is_file():
+    of_a_run = path
+    if path.name == HISTORY and not (path / MARKER).is_file():
+        of_a_run = path.parent
+    if (of_a_run / MARKER).is_file():
         history = of_a_run / HISTORY
         return Side(
             of_a_run.name,

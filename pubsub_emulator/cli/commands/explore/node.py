@@ -89,7 +89,9 @@ async def _relay_block(
         raise Disagrees(f"{reader.url}: {said}")
     listed = await _together(reader.candidates(chain.para, number) for chain in chains)
     pairs = zip(chains, listed, strict=True)
-    records = [await _judged(chain, found, number) for chain, each in pairs for found in each]
+    records = []
+    for chain, candidates in pairs:
+        records += [await _judged(chain, candidate, number) for candidate in candidates]
     newest = max((record.slot_now for record in records), default=Slot(0))
     recorder.relay_block(
         RelayRecord(RelayBlockNumber(number), header.hash(), header.state_root, newest)

@@ -1,5 +1,6 @@
 """Real inherents and exported tables, which `pubsub fetch` reads, as targets of the fuzzer."""
 
+import itertools
 import json
 from collections.abc import Iterable
 from dataclasses import replace
@@ -29,7 +30,7 @@ def _parachain() -> "tuple[Metadata, RawBlock]":
 
     network = relay_with_accounts()[0].fork()
     network.send_downward(2000, b"a message")
-    records = [record for step in network.step(4) for record in step.records]
+    records = list(itertools.chain.from_iterable(step.records for step in network.step(4)))
     candidate = next(
         record.candidate for record in records if record.candidate.inherent.messages.downward
     )

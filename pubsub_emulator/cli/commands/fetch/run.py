@@ -57,7 +57,8 @@ def run_fetch(options: FetchOptions) -> Result:
     seconds = monotonic() - began
     known = f", {fetched.there:,} were there already" if fetched.there else ""
     rate = fetched.fetched / max(seconds, 1e-3)
-    pace = f" ({rate:,.{0 if rate >= _WHOLE else 1}f} a second)" if fetched.fetched else ""
+    decimals = 0 if rate >= _WHOLE else 1
+    pace = f" ({rate:,.{decimals}f} a second)" if fetched.fetched else ""
     say(
         f"blocks {fetched.first:,} to {fetched.last:,}: {fetched.fetched:,} fetched in"
         f" {seconds:,.1f} s{pace}{known}"

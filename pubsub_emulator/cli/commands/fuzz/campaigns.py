@@ -27,7 +27,9 @@ class Campaign:
     @property
     def most(self) -> int | None:
         """The number of cases, `None` for as many as --minutes allow."""
-        return self.cases if self.cases is not None else CASES if self.minutes is None else None
+        if self.cases is None and self.minutes is None:
+            return CASES
+        return self.cases
 
     @property
     def counted(self) -> int:

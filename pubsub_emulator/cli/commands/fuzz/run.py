@@ -63,7 +63,9 @@ def run_fuzz(request: Campaign) -> Result:
         )
     if interrupts.noted:
         say("pubsub: interrupted; the figures are of what was tried until then", aside=True)
-    code = INTERRUPTED if interrupts.noted else FINDINGS if result.found.total else 0
+        code = INTERRUPTED
+    else:
+        code = FINDINGS if result.found.total else 0
     return Result({"kept_cases": len(first), **_document(result)}, code)
 
 

@@ -1,5 +1,6 @@
 """`pubsub open-proof`: what a node's read proof says, key by key, and where its bytes went."""
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -98,9 +99,14 @@ def open_files(
         for each in opened:
             _show(each)
     if drawing is not None:
-        write_whole(drawing, render(arrange(tree for each in opened for tree in _tree(each))))
+        trees = itertools.chain.from_iterable(map(_tree, opened))
+        write_whole(drawing, render(arrange(trees)))
         say(f"written: {drawing}", aside=as_json)
-    return not any(part.kind == "unread" for each in opened for part in each.found.parts)
+    return not any(_has_unread(each) for each in opened)
+
+
+def _has_unread(proof: Opened) -> bool:
+    return any(part.kind == "unread" for part in proof.found.parts)
 
 
 def _requested(

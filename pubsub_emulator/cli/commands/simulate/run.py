@@ -120,5 +120,6 @@ def run_score(history: str, audit: str) -> Result:
         "not_readable": faults,
         **rates,
     }
-    wrong = scored.missed or scored.wrong or scored.gone
-    return Result(document, FINDINGS if wrong else INCOMPLETE if faults else 0)
+    if scored.missed or scored.wrong or scored.gone:
+        return Result(document, FINDINGS)
+    return Result(document, INCOMPLETE if faults else 0)
