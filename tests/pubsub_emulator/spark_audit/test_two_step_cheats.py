@@ -34,9 +34,10 @@ def test_a_cheat_between_two_halves_of_another_hides_nothing(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", ALL)
-def test_no_strategy_is_hidden_by_any_other(tmp_path: Path, first: str) -> None:
-    plain, hidden = campaign(tmp_path, first, list(ALL), "segments")
+@pytest.mark.parametrize("first", list(ALL)[::12])
+def test_no_strategy_is_hidden_by_another_one(tmp_path: Path, first: str) -> None:
+    """A sample. All pairs take hours; `support.spark_audit.two_step_cheats` runs them."""
+    plain, hidden = campaign(tmp_path, first, FEW, "segments")
     assert plain - hidden == {}
 
 
