@@ -5,12 +5,13 @@ from hashlib import sha3_256
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.plumbing.examples import scaled
 
 from pubsub_emulator.primitives import ristretto, schnorrkel, signatures
 from pubsub_emulator.primitives.signatures import Scheme
 from pubsub_emulator.primitives.types import AccountId
 
-FEW = settings(max_examples=10, deadline=None)
+FEW = settings(max_examples=scaled(10), deadline=None)
 seeds = st.binary(min_size=32, max_size=32)
 SMALL_MULTIPLES = (
     "0000000000000000000000000000000000000000000000000000000000000000",

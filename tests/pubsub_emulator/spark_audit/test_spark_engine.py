@@ -97,6 +97,7 @@ def shipped_units(tmp_path: Path) -> str:
     path = tmp_path / "units.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.mkdir("support")
+        archive.mkdir("support/spark_audit")
         archive.write(pool_units.__file__, "support/spark_audit/pool_units.py")
     return str(path)
 

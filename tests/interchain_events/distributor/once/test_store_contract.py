@@ -41,7 +41,7 @@ CALLS: dict[str, Callable[..., object]] = {
     "release": release,
     "revoke": revoke,
 }
-WORKER = Path(__file__).parents[3] / "support" / "claimer.py"
+WORKER = Path(__file__).parents[3] / "support" / "distributor" / "claimer.py"
 LONG = 60_000
 
 

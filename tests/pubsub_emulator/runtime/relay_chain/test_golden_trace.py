@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-PROGRAM = Path(__file__).parents[3] / "support" / "relay_chain" / "golden_trace.py"
+PROGRAM = Path(__file__).parents[3] / "support" / "runtime" / "relay_chain" / "golden_trace.py"
 FIXTURES = Path(__file__).parents[3] / "vectors" / "golden_trace"
 POLICIES = ("scan", "expiry_index")
 HASH_SEEDS = ("0", "4242")
