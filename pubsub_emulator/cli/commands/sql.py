@@ -56,13 +56,26 @@ def command(*, place: str, sql: str, unsafe: bool) -> Result:
     answer = ask(place, sql, unsafe=unsafe)
     rows = [[_plain(cell) for cell in row] for row in answer.rows]
     # numbers without separators, so that ids can be copied into the next query
-    table(
-        "",
-        answer.columns,
-        [["NULL" if cell is None else str(cell) for cell in row] for row in rows],
-    )
+    table("", answer.columns, [list(map(_shown, row)) for row in rows])
     say(f"{len(rows):,} {'row' if len(rows) == 1 else 'rows'}")
     return Result({"columns": list(answer.columns), "rows": rows})
+
+
+def _shown(cell: object) -> str:
+    """Return a plain value as people read it. A null is `NULL`, also within lists and structs."""
+    if cell is None:
+        return "NULL"
+    if isinstance(cell, list):
+        return f"[{', '.join(map(_within, cell))}]"
+    if isinstance(cell, dict):
+        parts = (f"{name!r}: {_within(each)}" for name, each in cell.items())
+        return f"{{{', '.join(parts)}}}"
+    return str(cell)
+
+
+def _within(cell: object) -> str:
+    """Return a part of a list or a struct. Texts have quotes, so that their ends can be seen."""
+    return repr(cell) if isinstance(cell, str) else _shown(cell)
 
 
 def _plain(cell: object) -> object:

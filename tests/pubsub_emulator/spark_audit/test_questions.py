@@ -286,6 +286,11 @@ def test_one_statement_is_answered(asked: AuditResult, question: str, said: str)
 def test_null_is_shown_as_null(asked: AuditResult) -> None:
     shown = CliRunner().invoke(pubsub, ["sql", str(asked.out), "SELECT NULL AS a, 'x' AS b"])
     assert "NULL" in shown.output
+    nested = "SELECT [NULL, 1] AS a, {'x': NULL, 'y': ['NULL', NULL]} AS b"
+    shown = CliRunner().invoke(pubsub, ["sql", str(asked.out), nested])
+    assert "[NULL, 1]" in shown.output
+    assert "{'x': NULL, 'y': ['NULL', NULL]}" in shown.output
+    assert "None" not in shown.output
 
 
 def test_tables_whose_path_looks_like_a_pattern_are_read(
