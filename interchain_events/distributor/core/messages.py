@@ -108,6 +108,8 @@ class Probed(NamedTuple):
     hidden: bool = False
     """Whether the event could be on the network although it is not shown: a legacy adapter shows
     only the newest event of each entity, and it shows another event of this entity."""
+    last: int = 0
+    """The second of the last event that a legacy adapter shows, 0 if it shows none."""
 
 
 class Posted(NamedTuple):

@@ -97,9 +97,12 @@ def _committed(turn: Turn, network: str, event_id: str, time: int) -> None:
         # The job's time bounds the search of later probes. Without a job, the call that was
         # accepted cannot have begun earlier than one lease ago.
         since = turn.now - turn.rules.lease if job is None else job.since
-        row = rows.unseen_text(turn.now, since)
+        row = rows.Unseen(turn.now, since, time)
         turn.tx.put(
-            rows.UNSEEN, f"{network}|{event_id}", row, due=turn.now + turn.rules.check_after
+            rows.UNSEEN,
+            f"{network}|{event_id}",
+            row.text(),
+            due=turn.now + turn.rules.check_after,
         )
         jobs.unbury(turn, target, event_id)
     if not stored.time and time:
@@ -122,7 +125,7 @@ def check_unseen(turn: Turn, key: str) -> None:
     turn.tx.put(rows.UNSEEN, key, text, due=turn.now + turn.rules.check_after)
     stored = rows.get_event(turn.tx, event_id)
     entity = "" if stored is None else stored.fields().order
-    _, since = rows.read_unseen(text)
+    since = rows.read_unseen(text).since
     turn.emit(Probe(network, event_id, since // 1000, turn.now, entity))
 
 
@@ -176,17 +179,22 @@ def _checked(turn: Turn, message: Probed) -> None:
     event's number, without which the event could not be revoked after a rewind. So the id is probed
     until the log shows it. For a legacy network the probe is enough, as its log is not compared
     with an earlier reading. If a legacy adapter can no longer show the event, its acceptance is
-    believed, because publishing again would duplicate the event.
+    believed, because publishing again would duplicate the event. It can hide an event behind
+    a later one of the same entity and, while its log is short, behind others of the last second.
     """
     key = f"{message.network}|{message.id}"
     text = turn.tx.get(rows.UNSEEN, key)
     # A probe that was emitted before the acceptance cannot disprove it.
-    if message.there is None or text is None or message.asked_at <= rows.read_unseen(text)[0]:
+    if message.there is None or text is None:
+        return
+    unseen = rows.read_unseen(text)
+    if message.asked_at <= unseen.committed:
         return
     if message.there and message.network not in turn.rules.legacy:
         return
     turn.tx.delete(rows.UNSEEN, key)
-    if message.there or message.hidden:
+    in_last_second = unseen.time != 0 and message.last == unseen.time
+    if message.there or message.hidden or in_last_second:
         return
     revoke(turn.tx, rows.published(message.network), message.id)
     count = int(turn.tx.get(rows.REVOCATIONS, key) or "0") + 1

@@ -27,7 +27,7 @@ QUEUES: Final = "queues"
 DEAD: Final = "dead"
 """`Dead` by `letter_of`."""
 UNSEEN: Final = "unseen"
-"""`unseen_text` of each id that an adapter accepted and that is not in its log yet, by
+"""`Unseen` of each id that an adapter accepted and that is not in its log yet, by
 `network|event id`. Due when the network is probed."""
 REVOCATIONS: Final = "revocations"
 """How often an acceptance proved untrue, by `network|event id`."""
@@ -276,22 +276,29 @@ class Job(NamedTuple):
     """The reason of the last failure."""
 
 
-def unseen_text(committed: int, since: int) -> str:
-    """Return the row of an id that was accepted by an adapter but has not been seen in the log.
+class Unseen(NamedTuple):
+    """The acceptance of an id that has not been seen in the log."""
 
-    `committed` is the time at which the acceptance was stored, `since` the time of the job, before
-    which the event cannot be in the log. Both are in ms.
+    committed: int
+    """The time in ms at which the acceptance was stored."""
+    since: int
+    """The time of the job in ms, before which the event cannot be in the log."""
+    time: int = 0
+    """The second of the event's block according to the adapter, 0 if the adapter did not tell."""
+
+    def text(self) -> str:
+        """Return the text that is stored."""
+        return f"{self.committed} {self.since} {self.time}"
+
+
+def read_unseen(text: str) -> Unseen:
+    """Return the acceptance that a row of `UNSEEN` has.
+
+    Rows of earlier versions have no `time`, or only `committed`, which then also stands for
+    `since`.
     """
-    return f"{committed} {since}"
-
-
-def read_unseen(text: str) -> tuple[int, int]:
-    """Return `committed` and `since` of a row written by `unseen_text`.
-
-    Rows of earlier versions have only `committed`, which then stands for both.
-    """
-    committed, _, since = text.partition(" ")
-    return int(committed), int(since or committed)
+    numbers = [int(each) for each in text.split(" ")]
+    return Unseen(*(numbers if len(numbers) > 1 else numbers * 2))
 
 
 class Dead(NamedTuple):

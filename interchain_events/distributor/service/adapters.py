@@ -47,6 +47,8 @@ class Place(NamedTuple):
     """`None` if the adapter could not tell."""
     hidden: bool = False
     """Whether the event may be there although it is not shown, see `Probed`."""
+    last: int = 0
+    """The second of the last event that is shown, see `Probed`."""
 
 
 class Adapter(Protocol):

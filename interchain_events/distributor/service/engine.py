@@ -398,7 +398,12 @@ class Engine:
                 )
                 self._note_reached(effect.network, answered=found.there is not None)
                 return messages.Probed(
-                    effect.network, effect.id, found.there, effect.asked_at, found.hidden
+                    effect.network,
+                    effect.id,
+                    found.there,
+                    effect.asked_at,
+                    hidden=found.hidden,
+                    last=found.last,
                 )
             case messages.Read():
                 page = await self.adapters[effect.network].read(

@@ -198,13 +198,15 @@ class PublicAdapter(HttpAdapter):
 
 
 def shown_among(notices: tuple[Notice, ...], event_id: str, entity: str) -> Place:
-    """Return whether an id is among the shown events.
+    """Return whether an id is among the shown events, and the second of the last one.
 
     If it is not, an event of the same entity may hide it.
     """
     there = any(notice.id == event_id for notice in notices)
     return Place(
-        there, hidden=not there and any(notice.event.order == entity for notice in notices)
+        there,
+        hidden=not there and any(notice.event.order == entity for notice in notices),
+        last=max((notice.time for notice in notices), default=0),
     )
 
 

@@ -131,7 +131,7 @@ class Hands(Scenery, ABC):
         match effect:
             case messages.Probe():
                 self.record("probe", effect.network, effect.id)
-                there, hidden = None, False
+                there, hidden, last = None, False, 0
                 if answers:
                     shown = (
                         network.page(0, 0, effect.since).notices if network.legacy else network.log
@@ -142,7 +142,15 @@ class Hands(Scenery, ABC):
                         and not there
                         and any(each.event.order == effect.entity for each in shown)
                     )
-                return messages.Probed(effect.network, effect.id, there, effect.asked_at, hidden)
+                    last = max((notice.time for notice in shown), default=0)
+                return messages.Probed(
+                    effect.network,
+                    effect.id,
+                    there,
+                    effect.asked_at,
+                    hidden=hidden,
+                    last=last,
+                )
             case messages.Read():
                 page = network.page(effect.after, effect.limit, effect.since) if answers else None
                 return messages.Paged(effect.network, effect.after, page)

@@ -257,6 +257,31 @@ def test_id33_what_is_hidden_is_found_unless_its_own_second_hides_it(
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(
+    ("earlier", "counts"),
+    [
+        (0, [1, 1, 3, 2, 5, 3, 7, 4]),
+        (1, [2, 3, 2, 5, 3, 7, 4, 9]),
+        (5, [6, 7, 8, 9, 10, 11, 6, 13]),
+    ],
+)
+@alone
+async def test_id30_the_end_of_a_short_log_hides_events_which_a_probe_tells(
+    earlier: int, counts: list[int]
+) -> None:
+    """The counts are those that the functions of the real adapter at 3405d23 return."""
+    for same, count in enumerate(counts, 1):
+        adapter = PublicAdapter("x")
+        adapter.stops_early = True
+        times = [*range(1_700_000_000 - earlier, 1_700_000_000), *[1_700_000_000] * same]
+        for number, second in enumerate(times):
+            adapter.add(body(number, number), at=second)
+        assert len(adapter.shown(0, 1_800_000_000, "sbx")) == count
+        last = event_of(len(times) - 1)[0]
+        place = await Shown(adapter).probe(last, 1_700_000_000, "")
+        assert place == Place(there=count == len(times), last=1_700_000_000)
+
+
 @alone
 async def test_id33_a_read_beside_another_is_not_made() -> None:
     adapter = Shown(PublicAdapter("x"))

@@ -329,9 +329,10 @@ def test_id22_what_only_an_interest_told_of_fixes_no_content() -> None:
 def test_id30_a_legacy_adapter_that_hides_an_event_leaves_a_doubt() -> None:
     """In doubt it is published again; a yes is believed."""
     notices = (Notice(2, 2, event_of(2)[1], event_of(2)[0], ""),)
-    assert shown_among(notices, NAME, EVENT.order) == Place(there=False, hidden=True)
-    assert shown_among(notices, NAME, "0x" + "77" * 32) == Place(there=False, hidden=False)
-    assert shown_among(notices, event_of(2)[0], EVENT.order) == Place(there=True)
+    assert shown_among(notices, NAME, EVENT.order) == Place(there=False, hidden=True, last=2)
+    assert shown_among(notices, NAME, "0x" + "77" * 32) == Place(there=False, last=2)
+    assert shown_among(notices, event_of(2)[0], EVENT.order) == Place(there=True, last=2)
+    assert shown_among((), NAME, EVENT.order) == Place(there=False)
     world = _world(
         SimulatedNetwork("a", legacy=True, unique=False, lists=False, offers=()),
         SimulatedNetwork("b"),
@@ -343,6 +344,28 @@ def test_id30_a_legacy_adapter_that_hides_an_event_leaves_a_doubt() -> None:
     assert world.settle()
     assert world.networks["a"].count(NAME) == 1
     assert world.notes["revoked"] == 0
+
+
+@pytest.mark.parametrize("later", [0, 1])
+def test_id30_a_yes_for_the_last_second_that_a_legacy_adapter_shows_is_believed(
+    later: int,
+) -> None:
+    """It may leave out events of that second."""
+    lying = SimulatedNetwork("a", legacy=True, unique=False, lists=False, offers=(), lies=True)
+    world = _world(lying, SimulatedNetwork("b"))
+    world.publish(NAME, EVENT)
+    world.run(5_000)
+    unseen = rows.read_unseen(world.store.read_row(rows.UNSEEN, f"a|{NAME}"))
+    assert unseen.time
+    _tell(world, Probed("a", NAME, there=False, asked_at=world.now, last=unseen.time + later))
+    assert world.notes["revoked"] == later
+    assert world.store.read_row(rows.UNSEEN, f"a|{NAME}") == "[]"
+
+
+def test_a_row_of_an_acceptance_that_an_earlier_version_wrote_is_read() -> None:
+    assert rows.read_unseen("5") == rows.Unseen(5, 5, 0)
+    assert rows.read_unseen("5 3") == rows.Unseen(5, 3, 0)
+    assert rows.read_unseen(rows.Unseen(5, 3, 2).text()) == rows.Unseen(5, 3, 2)
 
 
 # ID-36: a log that was taken back is noticed, also where the last row read is the same on both
