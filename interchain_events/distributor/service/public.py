@@ -2,8 +2,8 @@
 
 It has the version of the interface that it turns out to serve. In the time asked for, it shows only
 the newest event of each entity. It steps through that time second by second and serves nobody else
-meanwhile. So a log is read in windows, one at a time. If a window times out, the next ones are
-shorter and may take longer.
+meanwhile. So a log is read in windows, one at a time. If a window fails, the next ones are shorter,
+and after a timeout they may take longer.
 
 Numbers have no gaps. If numbers are missing between two events, the time between those two is read,
 too.
@@ -185,8 +185,10 @@ class PublicAdapter(HttpAdapter):
                 parameters, timeout=aiohttp.ClientTimeout(total=self._patience)
             )
             if notices is None:
+                # Also after an error: a search of more than five seconds outlasts the adapter's
+                # connection to its node, and ends with one.
+                self._window = max(self._window // 4, DAY)
                 if time.monotonic() - begun >= self._patience:
-                    self._window = max(self._window // 4, DAY)
                     self._patience = min(self._patience * 2, MOST_PATIENCE)
                 return None
             if time.monotonic() - begun < self._patience / 4:

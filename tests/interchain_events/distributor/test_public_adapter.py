@@ -180,6 +180,17 @@ async def test_id33_an_old_log_is_read_in_windows_that_the_adapter_can_answer(
     assert failing[1] <= 2, "never the same again and again"
 
 
+@alone
+async def test_id33_windows_become_shorter_after_an_error(tmp_path: Path) -> None:
+    """A search that outlasts the adapter's connection to its node ends with one, in time."""
+    x, y = PublicAdapter("x"), PublicAdapter("y")
+    x.step, x.idle, x.settings = 1e-9, 0.02, {"environments": ["sbx"]}
+    x.network.append(event_of(1, 1)[1]._replace(metadata=("sbx", "")), 1_750_000_000_000)
+    async with two(tmp_path, x, y):
+        await until(lambda: len(y.network.log) == 1)
+    assert Counter(x.asked).most_common(1)[0][1] <= 2, "never the same again and again"
+
+
 @over_two()
 async def test_id30_one_publication_at_a_time_goes_to_a_public_adapter(made: Two) -> None:
     assert set(await asyncio.gather(*(made.publish(number) for number in range(1, 25)))) <= {

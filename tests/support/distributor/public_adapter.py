@@ -48,6 +48,9 @@ class PublicAdapter:
         self.mining = 0.02
         self.step = 1e-10
         """Seconds for one second that it steps through; 2e-8 was measured."""
+        self.idle = 5.0
+        """The seconds after which its connection to its node is closed, which it does not notice
+        while it steps. Its next question to the node, about the events it has found, then fails."""
         self.asked: list[tuple[int, int]] = []
         self.refused = 0
         self.deleted = 0
@@ -156,8 +159,11 @@ class PublicAdapter:
     async def events(self, request: web.Request) -> web.Response:
         start, end = int(request.query["startDate"]) // 1000, int(request.query["endDate"]) // 1000
         self.asked.append((start, end))
+        seconds = self.steps(start, end) * self.step
         async with self._thread:
-            await asyncio.sleep(self.steps(start, end) * self.step)
+            await asyncio.sleep(seconds)
+        if seconds > self.idle and any(start <= each.time <= end for each in self.network.log):
+            return web.Response(status=400, text="Error connecting to the blockchain.")
         return web.json_response(
             [each.row() for each in self.shown(start, end, request.query.get("envM", ""))]
         )
