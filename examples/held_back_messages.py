@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pubsub_emulator import (
+    LAST_PROCESSED_DOWNWARD,
+    SHIPPED,
+    BlockRecord,
     CollatorSettings,
+    Rules,
     Simulation,
     Storage,
     Verdict,
     load_scenario,
+    read_rules,
     register_strategy,
 )
-from pubsub_emulator.emulator.network.records import BlockRecord
-from pubsub_emulator.emulator.user_file import read_rules
-from pubsub_emulator.runtime.parachain.storage import LAST_PROCESSED_DOWNWARD
-from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 HERE = Path(__file__).resolve().parent
 register_strategy(runpy.run_path(str(HERE / "cheats" / "hold_back.py"))["hold_back"])

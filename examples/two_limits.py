@@ -2,9 +2,15 @@
 
 from pathlib import Path
 
-from pubsub_emulator import ParaId, Scenario, Simulation, load_scenario
-from pubsub_emulator.emulator.user_file import read_rules
-from pubsub_emulator.runtime.rules import SHIPPED, Rules
+from pubsub_emulator import (
+    SHIPPED,
+    ParaId,
+    Rules,
+    Scenario,
+    Simulation,
+    load_scenario,
+    read_rules,
+)
 
 SHOP = ParaId(3000)
 RULES = Path(__file__).resolve().parent / "rules"

@@ -95,3 +95,14 @@ from .trie import state_root as state_root
 from .trie.step import follow as follow
 
 __version__: str
+from .collator.cheats.steps import Claim as Claim
+from .collator.cheats.steps import HashMessages as HashMessages
+from .emulator.network.records import BlockRecord as BlockRecord
+from .emulator.scenario.network import HOST as HOST
+from .emulator.user_file import read_rules as read_rules
+from .runtime.framework.message_chains import HashedMessage as HashedMessage
+from .runtime.framework.message_chains import message_hash as message_hash
+from .runtime.framework.origin import Root as Root
+from .runtime.parachain.storage import LAST_PROCESSED_DOWNWARD as LAST_PROCESSED_DOWNWARD
+from .runtime.rules import SHIPPED as SHIPPED
+from .runtime.rules import Rules as Rules

@@ -2,9 +2,16 @@
 
 from dataclasses import replace
 
-from pubsub_emulator import Draws, Proposal, Situation, strategy
-from pubsub_emulator.collator.cheats.steps import Claim, HashMessages
-from pubsub_emulator.runtime.framework.message_chains import HashedMessage, message_hash
+from pubsub_emulator import (
+    Claim,
+    Draws,
+    HashedMessage,
+    HashMessages,
+    Proposal,
+    Situation,
+    message_hash,
+    strategy,
+)
 
 
 @strategy("hold-back", "have the orders of the relay chain carried out late")

@@ -9,8 +9,8 @@ import sys
 
 import duckdb
 
+from pubsub_emulator import Results
 from pubsub_emulator.spark_audit.history.schema import OF_AUDIT, Table
-from pubsub_emulator.spark_audit.judge.results import Results
 
 
 def sources() -> str:

@@ -11,8 +11,11 @@ from .client import REPLAY as REPLAY
 from .client import App as App
 from .client import plain as plain
 from .deployment import deploy as deploy
+from .ic.candid.did import parse_types as parse_types
 from .ic.messaging import Schedule as Schedule
 from .ic.network import CanisterNetwork as CanisterNetwork
 from .ic.principal import ANONYMOUS as ANONYMOUS
+from .ic.principal import Principal as Principal
 from .ic.wasm.canister import WasmCanister as WasmCanister
 from .role import RoleCanister as RoleCanister
+from .services import Codec as Codec

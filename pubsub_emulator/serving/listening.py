@@ -20,6 +20,10 @@ http_log.addFilter(
 )
 
 
+MOST_LINE: Final = 8_190
+"""The greatest size of a request's first line in bytes."""
+
+
 @asynccontextmanager
 async def listening(
     app: web.Application,
@@ -37,7 +41,12 @@ async def listening(
     to serve with.
     """
     runner = web.AppRunner(
-        app, access_log=None, logger=http_log, handler_cancellation=cancels, shutdown_timeout=grace
+        app,
+        access_log=None,
+        logger=http_log,
+        handler_cancellation=cancels,
+        shutdown_timeout=grace,
+        max_line_size=MOST_LINE,
     )
     await runner.setup()
     try:

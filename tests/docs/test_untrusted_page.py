@@ -209,6 +209,7 @@ OWN = {
         "pubsub_emulator/cli/commands/prove/sources.py",
         "pubsub_emulator/client/decode.py",
         "interchain_events/distributor/service/access.py",
+        "interchain_events/prism/core/document.py",
         "interchain_events/distributor/service/problems.py",
         "interchain_events/distributor/service/requests.py",
         "interchain_events/events/log/sources/rpc.py",

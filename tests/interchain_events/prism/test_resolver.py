@@ -41,6 +41,7 @@ from interchain_events.prism.service.resolver import _MOST_RANGES, PATH, media_t
 from interchain_events.prism.tables.processor import Processor
 from interchain_events.prism.tables.resolver import KEPT, Resolver
 from pubsub_emulator.primitives.hashing import token_hash
+from pubsub_emulator.serving.listening import MOST_LINE
 
 MAINNET = {each["name"]: each for each in DOCUMENT["histories"]}["mainnet-mixed"]
 DIDCOMM = f"{METHOD}35fbaf7f8a68e927feb89dc897f4edc24ca8d7510261829e4834d931e947e6ca"
@@ -348,7 +349,7 @@ def test_pr_71_statuses_and_forms_are_those_of_the_universal_resolver(tmp_path: 
                 assert answer.headers["Content-Type"] == old
                 found = json.loads(await answer.text())
                 assert found["didResolutionMetadata"] == {"contentType": "application/did"}
-            async with session.get(url + METHOD + "a" * 10_000) as answer:
+            async with session.get(url + METHOD + "a" * MOST_LINE) as answer:
                 assert answer.status == 400
 
     asyncio.run(ask())

@@ -282,7 +282,10 @@ def test_a_step_that_cannot_be_read_has_not_happened_and_can_be_tried_again(
         ),
         ('{"genesis": {"raw": {"top": {"0xaa": "0x0"}}}}', "is not hex"),
         ('{"genesis": {"raw": {"top": {"0xaa": "0x00", "0xAA": "0x01"}}}}', "occurs twice"),
-        ('{"genesis": {"raw": {"top": {"0x' + "00" * 5000 + '": "0x00"}}}}', "a key of 5000 bytes"),
+        (
+            '{"genesis": {"raw": {"top": {"0x' + "00" * 5000 + '": "0x00"}}}}',
+            "a key of 5,000 bytes",
+        ),
         ('{"genesis": {"raw": {"top": {"0xaa": "0x00"}, "childrenDefault": []}}}', "System.Number"),
         (
             '{"genesis": {"raw": {"top": {"0xaa": "0x00"}, "childrenDefault": [1]}}}',

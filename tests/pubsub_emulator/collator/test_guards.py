@@ -257,7 +257,7 @@ GUARDS = [
     Guard(
         "downward-share",
         abridged.share_faults,
-        "if downward > limit",
+        "if downward > shares.limit",
         "if False",
         "too many messages",
     ),

@@ -145,7 +145,7 @@ def test_no_application_is_without_the_guard() -> None:
     )
     texts = {path: path.read_text("utf-8") for path in paths}
     made = {path: text for path, text in texts.items() if "web.Application(" in text}
-    assert len(made) == 4
+    assert len(made) == 5
     for path, text in made.items():
         assert text.count("web.Application(") == len(re.findall(r"\bguard\(", text)), path
     runners = [path for path, text in texts.items() if "web.AppRunner(" in text]

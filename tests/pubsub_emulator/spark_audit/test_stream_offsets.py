@@ -180,7 +180,7 @@ def test_names_of_options_and_their_values_have_any_case(history: Path, kind: ty
     ("options", "said"),
     [
         ({"paths": '["a","b"]'}, "reads one path; the rows of several are a union"),
-        ({"colums": "chain"}, "has no option 'colums'; it has chain, columns, faults, from, max"),
+        ({"colums": "chain"}, "has no option 'colums'; it has chain, columns, from, max"),
         ({"owner": "root", "provider": "x"}, "cannot be a table of Spark's catalog"),
         ({"maxBlocksPerTrigger": "0"}, "maxBlocksPerTrigger must be 1 or more"),
         ({"from": "first"}, "option from is 'first', not a whole number"),
