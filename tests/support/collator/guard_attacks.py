@@ -359,7 +359,7 @@ def delivers_everything_once(*policies: CachePolicy) -> None:
     that is not new.
     """
     completed = 0
-    for world in _worlds(policies, b"deliveries 16", alone=False, each=3):
+    for world in _worlds(policies, b"deliveries 17", alone=False, each=3):
         for _ in range(8):
             now = world.situation()
             honest, after = now.honest, Storage(now.parent.state.fork())
