@@ -1,7 +1,6 @@
 """The options of JVMs: light ones for audits, Spark's own ones for queries of users."""
 
 import os
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 from pyspark import SparkContext
 
 from pubsub_emulator.spark_audit.spark import context
-from pubsub_emulator.spark_audit.spark.context import LIGHT_JVM
+from pubsub_emulator.spark_audit.spark.context import LIGHT_JVM, settings
 
 Started = list[str | None]
 
@@ -80,6 +79,6 @@ def test_the_jvm_of_a_context_that_runs_stays(
 
 
 def test_executors_of_sessions_have_no_options_of_an_audit() -> None:
-    settings: Callable[..., dict[str, str]] = context._settings
-    assert settings(local=False, light=True)["spark.executor.extraJavaOptions"] == LIGHT_JVM
-    assert "spark.executor.extraJavaOptions" not in settings(local=False, light=False)
+    url = "spark://127.0.0.1:7077"
+    assert settings(url, light=True)["spark.executor.extraJavaOptions"] == LIGHT_JVM
+    assert "spark.executor.extraJavaOptions" not in settings(url, light=False)
