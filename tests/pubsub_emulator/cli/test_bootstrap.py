@@ -51,12 +51,12 @@ def test_ci_runs_every_job_and_the_tests_only_after_all_others_passed(
     assert done.returncode == (3 if failing else 0)
     lanes = [
         *("setup", "lint", "compiled", "canisters"),
-        *("docs", "release", "interop", "clients", "worlds"),
+        *("docs", "release", "interop", "clients", "worlds", "prometheus"),
     ]
     after = {
         "lint": ["compiled", "canisters"],
         "docs": ["release", "interop"],
-        "clients": ["worlds"],
+        "clients": ["worlds", "prometheus"],
     }.get(failing, [])
     assert sorted(ran) == sorted(
         [job for job in lanes if job not in after] + ["test"] * (failing in {"", "test"})

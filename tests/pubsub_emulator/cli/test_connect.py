@@ -32,6 +32,7 @@ from pubsub_emulator.node.rpc import pubsub_read
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.runtime.framework.system import NUMBER
+from pubsub_emulator.runtime.rules import Rules
 
 
 @contextmanager
@@ -421,7 +422,7 @@ def test_a_script_over_a_lying_node_ends_with_the_code_of_a_failed_machine(
     liar: Lying, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    def at(_class: type[Session], _url: str) -> Session:
+    def at(_class: type[Session], _url: str, _rules: Rules) -> Session:
         session = Session(liar)
         liar.lie = lambda method, answer: {"oops": EVIL} if method == "pubsub_block" else answer
         return session

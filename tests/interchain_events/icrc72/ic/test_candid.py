@@ -389,7 +389,7 @@ def test_ic_11_every_value_is_read_back_and_an_argument_that_nobody_expects_is_r
     for type_, value in parts:
         assert from_json(type_, to_json(type_, value)) == value
         one = Encoder([type_])
-        assert one.size(value) == len(one.encode(value)) - len(one._header)
+        assert one.size(value) == len(one.encode(value)) - len(one.header)
     for cut in range(len(message)):
         with pytest.raises(CandidError):
             Decoder([*types, more[0]], strict=True).decode(message[:cut])
