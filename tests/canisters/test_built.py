@@ -156,8 +156,13 @@ def test_an_emulated_subscriber_and_an_emulated_publisher_understand_them() -> N
 @pytest.mark.parametrize(
     ("name", "tries", "lacks"),
     [
-        # It knows neither priorities nor trust, which the draft only recommends.
-        ("Broadcaster", try_broadcaster, {"IC-43 priority", "IC-46 endpoint"}),
+        # It has one chain for each publisher, and hears one publisher of a namespace. It knows
+        # neither priorities nor trust, which the draft only recommends.
+        (
+            "Broadcaster",
+            try_broadcaster,
+            {"IC-37 partitions", "IC-41 two", "IC-43 priority", "IC-46 endpoint"},
+        ),
         ("Orchestrator", try_orchestrator, set()),
     ],
     ids=str,
