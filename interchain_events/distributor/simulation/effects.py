@@ -142,7 +142,8 @@ class Hands(Scenery, ABC):
                         and not there
                         and any(each.event.order == effect.entity for each in shown)
                     )
-                    last = max((notice.time for notice in shown), default=0)
+                    if network.legacy:
+                        last = max((notice.time for notice in shown), default=0)
                 return messages.Probed(
                     effect.network,
                     effect.id,
