@@ -147,7 +147,7 @@ def compiled() -> int:
     """Build both wheels with compiled modules into `build/compiled` and run their tests there."""
     target = ROOT / "build" / "compiled"
     # setuptools would reuse what an earlier build left beside it
-    for build in (ROOT / "build", ROOT / "interchain_events" / "build"):
+    for build in (ROOT / "build", ROOT / "build" / "interchain_events"):
         for folder in (*build.glob("lib*"), *build.glob("temp*")):
             shutil.rmtree(folder, ignore_errors=True)
     shutil.rmtree(target, ignore_errors=True)

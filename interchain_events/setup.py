@@ -11,10 +11,16 @@ import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
+CHECKOUT = (HERE.parent / "development" / "manual_pages.py").is_file()
+"""Whether the program lies beside this folder, as it does not in a source distribution."""
+BUILD = HERE.parent / "build" / "interchain_events" if CHECKOUT else HERE / "build"
+"""The folder for what a build leaves. In a checkout it is outside of the package, whose files
+others may be reading."""
 DEMANDED = os.environ.get("PUBSUB_COMPILE") == "1"
 VERSION = "0.3.0"
 """The version of both distributions: a test compares it with the one of `pubsub_emulator`."""
@@ -35,6 +41,15 @@ def packages() -> list[str]:
         if parts[:1] != ("build",):
             names.append(".".join(("interchain_events", *parts)))
     return names
+
+
+class BuildElsewhere(build):
+    """A build in `BUILD`."""
+
+    def initialize_options(self) -> None:
+        """Set the folder, which an option can change."""
+        super().initialize_options()
+        self.build_base = str(BUILD)
 
 
 class BuildWithoutSetup(build_py):
@@ -86,7 +101,7 @@ def extensions() -> list[Extension]:
                 opt_level="3",
                 debug_level="0",
                 group_name="events",
-                target_dir=str(HERE / "build"),
+                target_dir=str(BUILD),
             )
     except (ImportError, SystemExit) as error:  # mypycify exits where mypy finds fault
         return give_up(error)
@@ -98,7 +113,7 @@ def named_sources() -> Path:
     mypy takes the names of packages from their folders. This one has another name in a source
     distribution.
     """
-    folder = HERE / "build" / "sources"
+    folder = BUILD / "sources"
     shutil.rmtree(folder, ignore_errors=True)
     made = shutil.ignore_patterns("build", "dist", "*.egg-info", "__pycache__", "setup.py")
     shutil.copytree(HERE, folder / "interchain_events", ignore=made)
@@ -114,7 +129,7 @@ def manual_pages() -> list[tuple[str, list[str]]]:
     if not {"bdist_wheel", "sdist"} & set(sys.argv):
         return []
     folder = HERE / "man"
-    if (HERE.parent / "development" / "manual_pages.py").is_file():
+    if CHECKOUT:
         shutil.rmtree(folder, ignore_errors=True)
         sys.path.insert(0, str(HERE.parent))
         from development.manual_pages import write_pages  # noqa: PLC0415  # only in a checkout
@@ -131,6 +146,6 @@ setup(
     packages=packages(),
     package_dir={"interchain_events": "."},
     ext_modules=extensions(),
-    cmdclass={"build_ext": BuildAllOrNone, "build_py": BuildWithoutSetup},
+    cmdclass={"build": BuildElsewhere, "build_ext": BuildAllOrNone, "build_py": BuildWithoutSetup},
     data_files=manual_pages(),
 )

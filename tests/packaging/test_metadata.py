@@ -248,3 +248,22 @@ def test_tests_of_the_sdist_pass_with_its_own_sources(unpacked: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert " passed" in done.stdout
+
+
+def test_a_build_in_a_checkout_leaves_nothing_in_the_folder_of_a_package() -> None:
+    """Other programs read the package meanwhile, and would take a copy for a part of it."""
+    code = (
+        "from distutils.core import run_setup\n"
+        "build = run_setup('setup.py', stop_after='init').get_command_obj('build')\n"
+        "build.ensure_finalized()\n"
+        "print(build.build_base)\n"
+    )
+    folder = ROOT / "interchain_events"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import setuptools\n{code}"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert Path(done.stdout.strip()) == ROOT / "build" / "interchain_events"
