@@ -3,6 +3,7 @@
 import json
 import re
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from support.plumbing.processes import program
 from support.runtime.rules import SCENARIO
 
 from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.collator import cheats
 from pubsub_emulator.emulator.scenario.file import load_scenario
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -110,6 +112,16 @@ def _shared(script: Path) -> pytest.ParameterSet:
     )
 
 
+@pytest.fixture
+def strategies_as_before() -> Iterator[None]:
+    """Forget the strategies that a script registers, since later tests must not find them."""
+    before = set(cheats._KNOWN)
+    yield
+    for name in set(cheats._KNOWN) - before:
+        del cheats._KNOWN[name]
+
+
+@pytest.mark.usefixtures("strategies_as_before")
 @pytest.mark.parametrize("script", [_shared(script) for script in SCRIPTS])
 def test_an_example_prints_what_the_index_says(
     script: Path,

@@ -107,6 +107,7 @@ ATTACKS: dict[str, Callable[[], Attack]] = {
     "charges": lambda: charges_add_up,
     "deliveries": lambda: partial(delivers_everything_once, *CachePolicy),
     "deliveries, slots": lambda: partial(delivers_everything_once, SLOTS),
+    "deliveries, parts of slots": lambda: partial(delivers_everything_once, SLOTS, tight=True),
     "faults": lambda: partial(faults_disable, "short-root", "long-root", "no-node"),
     "no entries": lambda: partial(faults_disable, "no-entry", "no-entry"),
     "deep paths": lambda: deep_paths_disable,
@@ -460,7 +461,7 @@ GUARDS = [
         SlotCache.store,
         " if done == slot.high - slot.low else NOTHING",
         "",
-        "deliveries, slots",
+        "deliveries, parts of slots",
     ),
     # Proof reading
     Guard(
