@@ -12,6 +12,7 @@ name.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain as chained
 from itertools import zip_longest
 from pathlib import Path
 
@@ -516,7 +517,8 @@ def _with_fixtures(history: HistoryRecord, fixtures: FixtureRecord, *, swapped: 
     """
     out = Comparison(partial=True)
     by_identity = {judged.identity: name for name, judged in fixtures.items()}
-    known = {block.identity for place in history.chains for block in history.blocks(*place)}
+    blocks = chained.from_iterable(history.blocks(*place) for place in history.chains)
+    known = {block.identity for block in blocks}
     by_occasion: dict[Occasion, str] = {}
     for name, judged in fixtures.items():
         # A fixture whose very block is in the history must not be compared with another block.

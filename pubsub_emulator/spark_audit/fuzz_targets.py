@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
+from itertools import chain as chained
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
@@ -139,7 +140,8 @@ def _tables() -> Iterable[bytes]:
 def _entries() -> "tuple[FileEntry, ...]":
     from pubsub_emulator.spark_audit.history.reader import History
 
-    return tuple(entry for commit in History.open(_history()).commits for entry in commit.files)[:8]
+    commits = History.open(_history()).commits
+    return tuple(chained.from_iterable(commit.files for commit in commits))[:8]
 
 
 @target(

@@ -74,7 +74,12 @@ def judge_chain(
     if chain.errors:
         reasons.append(f"{chain.errors} findings of severity error")
     names = ("segments", "complete", "candidates", "judged", "proof_bytes", "end_number")
-    status = "not verified" if reasons else "opened" if imported else "verified"
+    if reasons:
+        status = "not verified"
+    elif imported:
+        status = "opened"
+    else:
+        status = "verified"
     row = {
         "network": network.network,
         "chain": number,

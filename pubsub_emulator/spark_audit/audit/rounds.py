@@ -13,7 +13,8 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import groupby, starmap
+from itertools import chain as chained
+from itertools import groupby
 from typing import Any, Final, NamedTuple, cast
 
 import pyarrow as pa
@@ -268,7 +269,9 @@ class Rounds:
         `replaced` has rows by table, each with the name of their source. Rows of a source that the
         tables have already are not written again. Raises `OSError`, `ResultError`, `DeltaError`.
         """
-        wanted = {source for rows in replaced.values() for source, _ in rows}
+        wanted: set[str] = set()
+        for rows in replaced.values():
+            wanted.update(source for source, _ in rows)
         there = self.tables.sources(replaced=True)
         self.tables.drop(there - wanted, replaced=True)
         for name, rows in replaced.items():
@@ -285,11 +288,11 @@ class Rounds:
         # Temporary files of a run that was killed.
         half_written = (f".{LEDGER}.", f".{results.REPORT}.")
         self._remove(name for name in self.out.names("") if name.startswith(half_written))
-        folds = [fold for kept in self.networks.values() for fold in kept.account.folds]
+        folds = chained.from_iterable(kept.account.folds for kept in self.networks.values())
         states = {fold["files"]["state.json"][0] for fold in folds}
         for folder in results.FOLDERS:
             self._remove(path for path in self.out.walk(folder) if path not in states)
-        pages = {path for kept in self.networks.values() for path in kept.pages}
+        pages = set(chained.from_iterable(kept.pages for kept in self.networks.values()))
         self._remove(
             path
             for path in self.out.walk(PAGES)
@@ -362,7 +365,9 @@ class Rounds:
 
     def read_errors(self) -> list[Row]:
         """Return rows about everything that could not be read or judged. Rows may be repeated."""
-        rows = [row for kept in self.networks.values() for row in kept.account.read_errors]
+        rows: list[Row] = []
+        for kept in self.networks.values():
+            rows += kept.account.read_errors
         return rows + [fault.row() for fault in (*self.faults, *self.lost)]
 
     def uncommitted(self) -> int:
@@ -465,7 +470,7 @@ class Rounds:
         # Names are in order of networks, so only the last network can have segments in the next
         # round.
         self._after = {commit.network: commit for commit in commits[-1:]}
-        claimed = {entry.path for task in tasks for entry in task.files()}
+        claimed = {entry.path for entry in chained.from_iterable(task.files() for task in tasks)}
         return _Judged(commits, receipts, claimed) if names else None
 
     def _with_manifests(self, names: Sequence[str]) -> Store:
@@ -530,9 +535,8 @@ class Rounds:
             for receipt, before in zip(judged, known[len(folds) :], strict=True)
             if before is None
         )
-        self.candidates += sum(
-            chain["candidates"] for receipt in new for chain in receipt["chains"]
-        )
+        for receipt in new:
+            self.candidates += sum(chain["candidates"] for chain in receipt["chains"])
         return judged, receipts[: len(folds)]
 
     def _known(self, task: Task) -> results.SegmentReceipt | None:
@@ -616,16 +620,14 @@ class Rounds:
         Each fold has some of one network's chains, so that all cores have work, whether there are
         many networks, many chains or many segments.
         """
-        groups = (
-            (network, list(group))
-            for network, group in groupby(receipts, lambda each: each["network"])
-        )
-        planned = (
-            (network, mine, chains)
-            for network, mine in groups
-            for chains in self._fold_groups(network, mine)
-        )
-        return list(starmap(self._plan_fold, planned))
+        folds: list[Fold] = []
+        for network, group in groupby(receipts, lambda each: each["network"]):
+            mine = list(group)
+            folds += [
+                self._plan_fold(network, mine, chains)
+                for chains in self._fold_groups(network, mine)
+            ]
+        return folds
 
     def _fold_groups(
         self, network: str, receipts: Sequence[results.SegmentReceipt]
@@ -635,10 +637,12 @@ class Rounds:
         Chains without new segments are in a group as well: each chain must be in exactly one fold
         that ends with the last segment. A network without chains still has one fold.
         """
-        before = [int(chain) for fold in self._folds_of(network) for chain in fold["chains"]]
-        chains = sorted(
-            {*before, *(chain["chain"] for receipt in receipts for chain in receipt["chains"])}
-        )
+        distinct: set[int] = set()
+        for fold in self._folds_of(network):
+            distinct.update(map(int, fold["chains"]))
+        for receipt in receipts:
+            distinct.update(chain["chain"] for chain in receipt["chains"])
+        chains = sorted(distinct)
         segments = len({receipt["segment"] for receipt in receipts})
         size = max(FOLDED // segments, 1)
         yield from (tuple(chains[at : at + size]) for at in range(0, max(len(chains), 1), size))
@@ -672,12 +676,10 @@ class Rounds:
         mine = [
             each for each in receipts if any(chain["chain"] in chains for chain in each["chains"])
         ]
-        blocks = sum(
-            chain["candidates"]
-            for each in mine
-            for chain in each["chains"]
-            if chain["chain"] in chains
-        )
+        blocks = 0
+        for receipt in mine:
+            judged = (chain for chain in receipt["chains"] if chain["chain"] in chains)
+            blocks += sum(chain["candidates"] for chain in judged)
         seals = [fold["fingerprint"] for fold in befores]
         place = self.history.uri, network, chains, receipts[0]["segment"], receipts[-1]["segment"]
         segments = tuple((rows(each, names[0]), rows(each, names[1])) for each in mine)
@@ -727,7 +729,7 @@ class Rounds:
                 place_of(path) is None for path in {entry.path for entry in commit.files}
             )
             left = [entry for entry in commit.files if entry.path not in judged.claimed]
-            faults = [fault for entry in left for fault in check_file(self.history, entry)]
+            faults = list(chained.from_iterable(check_file(self.history, entry) for entry in left))
             kept.account.read_errors += [fault.row() for fault in faults]
             # A manifest may name files in another segment's folder. A change of such a file would
             # not show in this segment's part of the listing.

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
+from itertools import chain as chained
 from pathlib import Path
 from typing import Any, Final
 
@@ -216,12 +217,8 @@ def _rules_in(store: Store) -> bytes | None:
         if store.exists(COMMITS)
         else ([], [])
     )
-    files = [
-        entry
-        for commit in commits
-        for entry in commit.files
-        if entry.table == schema.CHECKPOINTS.name
-    ]
+    listed = chained.from_iterable(commit.files for commit in commits)
+    files = [entry for entry in listed if entry.table == schema.CHECKPOINTS.name]
     unit = next(read_file(store, files[0]), None) if files else None
     if unit is None or isinstance(unit, Fault) or not unit.num_rows:
         return None
@@ -359,13 +356,19 @@ def _finish(
     lost = summary.read_errors or summary.incomplete
     heads = {name: kept.account.head or "" for name, kept in rounds.networks.items()}
     head = None if rounds.faults or rounds.lost or not heads else head_of(heads)
+    if bad:
+        exit_code = BOTH if lost else FINDINGS
+    elif whole:
+        exit_code = CLEAN
+    else:
+        exit_code = INCOMPLETE
     figures = {
         **{
             name: sum(row[name] for row in summary.chains)
             for name in ("candidates", "judged", "proof_bytes")
         },
         "read_errors": len(summary.read_errors),
-        "exit_code": (BOTH if lost else FINDINGS) if bad else CLEAN if whole else INCOMPLETE,
+        "exit_code": exit_code,
         "digest": _digest(rounds.networks, digests),
         "engine": rounds.engine,
         "findings": severities,
@@ -449,10 +452,9 @@ def _digest(networks: Mapping[str, NetworkLedger], digests: Mapping[str, str]) -
     The parts are the running digests of each network's segments and of its chains' folds, and the
     digests of the rows about whole chains.
     """
-    accounts = [networks[name].account for name in sorted(networks)]
-    folds = [
-        sorted(chain for fold in each.folds for chain in fold["chains"].items())
-        for each in accounts
-    ]
-    body = [[each.network, each.rows, chains] for each, chains in zip(accounts, folds, strict=True)]
+    body: list[list[object]] = []
+    for name in sorted(networks):
+        account = networks[name].account
+        chains = sorted(chained.from_iterable(fold["chains"].items() for fold in account.folds))
+        body.append([account.network, account.rows, chains])
     return digest_of(canonical_json([body, digests]))

@@ -123,7 +123,8 @@ async def fetch(
         if not done and (name := await source.name()) is not None:
             write_names(out, source.network, {int(source.chain): name})
         known.update({proof.number: (proof.block, proof.parent) for proof in proofs})
-        proof_bytes += sum(len(node) for proof in proofs for node in proof.proof)
+        for proof in proofs:
+            proof_bytes += sum(map(len, proof.proof))
         differing += sum(
             proof.relay_header is not None and proof.relay_header.storage_root != proof.relay_root
             for proof in proofs

@@ -66,13 +66,19 @@ def _row_encoders(table: Table) -> tuple[tuple[str, Encoder], ...]:
     return _encoders(tuple((column.name, column.type) for column in table.columns))
 
 
+def _encode_boolean(value: bool | None) -> bytes:
+    if value is None:
+        return b"\x00"
+    return b"\x01\x01" if value else b"\x01\x00"
+
+
 def _optional(kind: pa.DataType) -> Encoder:
     """Return an encoder for values of an Arrow type, and for `None`.
 
     It is built once for a type, since each row of a history is encoded.
     """
     if pa.types.is_boolean(kind):
-        return lambda value: b"\x00" if value is None else b"\x01\x01" if value else b"\x01\x00"
+        return _encode_boolean
     if pa.types.is_integer(kind):
         return lambda value: (
             b"\x00" if value is None else b"\x01" + value.to_bytes(16, "little", signed=True)

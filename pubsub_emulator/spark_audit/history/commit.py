@@ -13,6 +13,7 @@ import contextlib
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain as chained
 from typing import IO, Final, Literal
 
 import pyarrow as pa
@@ -124,7 +125,7 @@ def write_manifest(  # noqa: PLR0917  # the content of a manifest
     name = manifest.manifest_name(network, segment, digest)
     content = manifest.canonical_json({**body, "digest": digest})
     is_new = store.put_new(f"{manifest.COMMITS}/{name}", content)
-    shares = tuple(share for entry in entries for share in entry.shares())
+    shares = tuple(chained.from_iterable(entry.shares() for entry in entries))
     commit = manifest.Commit(network, segment, shares, dict(next_positions), previous, digest)
     return commit, is_new
 
@@ -136,7 +137,7 @@ def encode_parquet(table: Table, rows: list[Row], rows_per_group: int = 4096) ->
 
 def _encode(table: Table, parts: Sequence[list[Row]], rows_per_group: int) -> bytes:
     """Return a Parquet file in which no row group has rows of two parts. Raises `SchemaError`."""
-    every = [row for rows in parts for row in rows]
+    every = list(chained.from_iterable(parts))
     tables = [table.arrow(rows, every) for rows in parts]
     out = pa.BufferOutputStream()
     shape = {
@@ -186,7 +187,7 @@ def _write_file(
     """Write parts of one table into a file, ordered by chain."""
     parts = sorted(parts, key=lambda part: part.chain or 0)
     table = parts[0].table
-    every = [row for part in parts for row in part.rows]
+    every = list(chained.from_iterable(part.rows for part in parts))
     usual = 1 if table.name == "checkpoints" else _ROWS_PER_GROUP.get(table.name, 256)
     data = _encode(table, [part.rows for part in parts], parts[0].rows_per_group or usual)
     metadata = pq.read_metadata(pa.BufferReader(data))

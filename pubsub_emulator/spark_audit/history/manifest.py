@@ -23,6 +23,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain as chained
 from itertools import groupby
 from typing import Any, Final, TypeVar
 
@@ -354,7 +355,7 @@ def _commit(body: dict[str, object], digest: str) -> Commit:
         raise CommitError("a file is named twice")
     if len({(entry.table, entry.chain) for entry in entries}) != len(entries):
         raise CommitError("a table has two files")
-    shares = tuple(share for entry in entries for share in entry.shares())
+    shares = tuple(chained.from_iterable(entry.shares() for entry in entries))
     return Commit(network, segment, shares, _positions(body["next_positions"]), previous, digest)
 
 

@@ -8,6 +8,7 @@ migration can be continued.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain as chained
 
 from pubsub_emulator.spark_audit.history import manifest
 from pubsub_emulator.spark_audit.history.address import Address
@@ -149,7 +150,8 @@ def _remove_others(store: Store, kept: Sequence[manifest.Commit], found: Iterabl
     In this order, an interruption leaves no file without a manifest that names it.
     """
     names = {commit.name for commit in kept}
-    paths = {entry.path for commit in kept for entry in commit.files}
+    entries = chained.from_iterable(commit.files for commit in kept)
+    paths = {entry.path for entry in entries}
     for name, commit, _ in sorted(found, key=lambda each: -each[2]):
         if name not in names:
             for path in {entry.path for entry in commit.files} - paths:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain as chained
 from typing import IO, Final
 
 import pyarrow as pa
@@ -105,7 +106,7 @@ class History:
         """
         wanted = {"table": table.name, "network": network, "chain": chain, "segment": segment}
         asked = [(name, value) for name, value in wanted.items() if value is not None]
-        every = (entry for commit in self.commits for entry in commit.files)
+        every = chained.from_iterable(commit.files for commit in self.commits)
         return [
             entry for entry in every if all(getattr(entry, name) == value for name, value in asked)
         ]

@@ -15,6 +15,7 @@ documentation.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain as chained
 from typing import Final
 
 import pyarrow as pa
@@ -153,8 +154,10 @@ class Table:
             return self
         listed = list(rows)
         for stage in range(len(self.added), 0, -1):
-            if any(row.get(column.name) for row in listed for column in self.added[stage - 1]):
-                return self.stages[stage]
+            names = [column.name for column in self.added[stage - 1]]
+            for row in listed:
+                if any(map(row.get, names)):
+                    return self.stages[stage]
         return self
 
     @property
@@ -285,7 +288,7 @@ def _fitted(version: Table, added: tuple[tuple[Column, ...], ...], rows: list[Ro
     """
     names = {column.name for column in version.columns}
     blank: Row = {
-        column.name: None if column.nullable else [] for columns in added for column in columns
+        column.name: None if column.nullable else [] for column in chained.from_iterable(added)
     }
     here = {name: value for name, value in blank.items() if name in names}
     gone = blank.keys() - names

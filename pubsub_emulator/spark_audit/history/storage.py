@@ -206,11 +206,12 @@ class LocalStore(Store):
 
     def walk(self, folder: str = "") -> dict[str, Stamp]:
         """Return all files below a folder. Symbolic links are not followed."""
-        return {
-            f"{parent}/{name}" if parent else name: Stamp(size, time)
-            for parent, files in self.folders(folder)
-            for name, size, time in sorted(files)
-        }
+        stamps: dict[str, Stamp] = {}
+        for parent, files in self.folders(folder):
+            for name, size, time in sorted(files):
+                path = f"{parent}/{name}" if parent else name
+                stamps[path] = Stamp(size, time)
+        return stamps
 
     def folders(self, folder: str) -> Iterator[tuple[str, list[Seen]]]:
         """Yield the files of each folder, in the order in which the folders are found."""

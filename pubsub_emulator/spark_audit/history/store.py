@@ -181,12 +181,13 @@ class HistoryWriter(records.Observer):
         """Commit the rows of a segment, unless it is committed already."""
         positions = {int(chain): state.position for chain, state in self._chains.items()}
         self._of(schema.NODES).extend(self._nodes.rows(self.network, segment))
-        parts = [
-            HistoryPart(table, held, f"{segment:08d}", chain)
-            for name, table in HISTORY_TABLES.items()
-            for (of, chain), held in sorted(self._rows.items())
-            if of == name
-        ]
+        parts: list[HistoryPart] = []
+        for name, table in HISTORY_TABLES.items():
+            parts += [
+                HistoryPart(table, held, f"{segment:08d}", chain)
+                for (of, chain), held in sorted(self._rows.items())
+                if of == name
+            ]
         commit = self._committed.get(segment)
         if commit is None:
             before = self.commits[-1] if self.commits else None

@@ -156,7 +156,8 @@ def check_group(  # noqa: PLR0917  # as `read_group`
             source, metadata=parquet.metadata, read_dictionary=coded, pre_buffer=False
         )
         group = again.read_row_group(at, columns=coded, use_threads=False)
-        certain += sum(_referred(chunk) for column in group.columns for chunk in column.chunks)
+        for column in group.columns:
+            certain += sum(map(_referred, column.chunks))
     if certain > most:
         which = (
             f"row group {at} and those before it unpack"

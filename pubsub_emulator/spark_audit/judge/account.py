@@ -6,6 +6,7 @@ They are added to with each segment, so that a run never has to look at all of t
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain as chained
 
 from pubsub_emulator.spark_audit.history.manifest import Commit, canonical_json, digest_of
 from pubsub_emulator.spark_audit.history.row import Kept, Row
@@ -119,7 +120,8 @@ class NetworkAccount:
 
     def add(self, commit: Commit, receipts: Sequence[SegmentReceipt]) -> None:
         """Add the next segment with the results of its tasks."""
-        judged = {chain["chain"]: chain for receipt in receipts for chain in receipt["chains"]}
+        chains = chained.from_iterable(receipt["chains"] for receipt in receipts)
+        judged = {chain["chain"]: chain for chain in chains}
         for chain in sorted(judged.keys() | commit.next_positions.keys()):
             # A chain with a `next_positions` entry is in the segment even if no task judged it.
             self.chains.setdefault(chain, ChainAccount(commit.segment, commit.segment)).meet(

@@ -10,6 +10,7 @@ that contradicts the header, the state, the manifest or another table is a fault
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain as chained
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -137,7 +138,7 @@ class _Candidates:
         start = points.start
         self.unread = self.unread or points.unread
         if start is None:
-            files = (each for chain in shared.task.chains for each in chain.checkpoints)
+            files = chained.from_iterable(chain.checkpoints for chain in shared.task.chains)
             # Without a checkpoint of any chain, the whole segment before is missing. That is noted
             # once, not for each chain.
             if place.segment and not any(each.segment < place.segment for each in files):

@@ -13,6 +13,7 @@ import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain as chained
 from typing import Any, Final
 
 from pubsub_emulator.spark_audit.engine.engine import UnitTask
@@ -101,7 +102,8 @@ class Task(UnitTask):
     @property
     def candidates(self) -> int:
         """The number of rows of `blocks` that the manifest states, for the progress display."""
-        return sum(entry.rows for chain in self.chains for entry in chain.blocks)
+        blocks = chained.from_iterable(chain.blocks for chain in self.chains)
+        return sum(entry.rows for entry in blocks)
 
     def files(self) -> Iterable[FileEntry]:
         """Yield every file that is read. A file may come twice."""
@@ -152,7 +154,8 @@ def _tasks(root: str, commit: Commit, before: Commit | None, listing: Listing | 
     def of(
         table: Table, chain: int | None, *sources: dict[tuple[str, int | None], list[FileEntry]]
     ) -> tuple[FileEntry, ...]:
-        return tuple(entry for source in sources for entry in source.get((table.name, chain), ()))
+        key = (table.name, chain)
+        return tuple(chained.from_iterable(source.get(key, ()) for source in sources))
 
     there = {
         chain for (table, chain) in own if chain is not None and table != schema.DELIVERIES.name
@@ -175,9 +178,8 @@ def _tasks(root: str, commit: Commit, before: Commit | None, listing: Listing | 
         "changes": (*of(schema.AUTHORITIES, None, own), *of(schema.SUBSCRIPTIONS, None, own)),
     }
     parts = ((*chain.checkpoints, *chain.blocks, *chain.deliveries) for chain in chains)
-    read = {
-        (entry.path, entry.chain) for entries in (*parts, *shared.values()) for entry in entries
-    }
+    entries = chained.from_iterable((*parts, *shared.values()))
+    read = {(entry.path, entry.chain) for entry in entries}
     rest = tuple(entry for entry in commit.files if (entry.path, entry.chain) not in read)
     return [
         _task(root, commit, group, {**shared, "checked": () if at else rest}, listing)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from itertools import chain as chained
 from typing import Any, Final
 
 import pyarrow as pa
@@ -51,11 +52,12 @@ def judge_segment(text: str, out: str) -> Answer:
     chains = [_fitting(check_chain(task, files, shared)) for files in task.chains]
     # The rows of all chains go into one file per table.
     every = [chain.tables() for chain in chains]
-    tables = {
-        table.name: (table, [row for each in every for row in each[table]])
-        for table in schema.OF_SEGMENT
-    }
-    shared.faults += [fault for entry in task.checked for fault in check_file(shared.store, entry)]
+    tables: dict[str, tuple[Table, list[Row]]] = {}
+    for table in schema.OF_SEGMENT:
+        rows = list(chained.from_iterable(each[table] for each in every))
+        tables[table.name] = (table, rows)
+    for entry in task.checked:
+        shared.faults += check_file(shared.store, entry)
     unread = tables[schema.READ_ERRORS.name][1]
     unread.extend(fault.row() for fault in shared.faults)
     passing = shared.passing or any(chain.passing for chain in chains)
@@ -153,9 +155,8 @@ def fold_fingerprint(
     limits: Thresholds,
 ) -> str:
     """Return a digest of a fold's inputs: the folds before it and the results of its segments."""
-    mine = (
-        chain for receipt in receipts for chain in receipt["chains"] if chain["chain"] in chains
-    )
+    judged = chained.from_iterable(receipt["chains"] for receipt in receipts)
+    mine = (chain for chain in judged if chain["chain"] in chains)
     digests = [[chain["chain"], chain["digests"]] for chain in mine]
     return digest_of(
         canonical_json([CHECK_VERSION, befores, network, chains, digests, asdict(limits)])
@@ -212,8 +213,8 @@ def fold_chains(text: str, out: str) -> Answer:
     sizes = {chain: list(state.sizes.rows(fold.network, chain)) for chain, state in chains.items()}
     tables: dict[str, tuple[Table, list[Row]]] = {
         "findings": (schema.FINDINGS, settled),
-        "open": (schema.FINDINGS, [row for rows in pending.values() for row in rows]),
-        "summaries": (schema.SUMMARIES, [row for rows in sizes.values() for row in rows]),
+        "open": (schema.FINDINGS, list(chained.from_iterable(pending.values()))),
+        "summaries": (schema.SUMMARIES, list(chained.from_iterable(sizes.values()))),
         "read_errors": (schema.READ_ERRORS, faults),
     }
     digests: dict[str, list[str]] = {}

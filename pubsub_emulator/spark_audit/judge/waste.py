@@ -39,12 +39,10 @@ def junk_bytes(proof: Sequence[bytes], refusal: InvalidBlock) -> int:
 
     These are nodes that the walk did not visit, and repetitions of nodes.
     """
-    unused = {
-        each
-        for offence in refusal.evidence
-        if offence.verdict is Verdict.UNUSED_NODES
-        for each in offence.subject
-    }
+    unused: set[object] = set()
+    for offence in refusal.evidence:
+        if offence.verdict is Verdict.UNUSED_NODES:
+            unused.update(offence.subject)
     seen: set[bytes] = set()
     total = 0
     for node in proof:

@@ -13,6 +13,7 @@ unread      nodes that no key needs, and repetitions
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain as chained
 from typing import Final, NamedTuple
 
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -117,7 +118,12 @@ class _Ledger:
             return
         counts = usual or any(node_hash not in self.users for node_hash in path)
         value = entries.get(key)
-        state = "value" if value is not None else "absent" if proven else "not proven"
+        if value is not None:
+            state = "value"
+        elif proven:
+            state = "absent"
+        else:
+            state = "not proven"
         self.found[place] = _Path(tuple(path), counts, state, value)
         for node_hash in path if counts else ():
             self.users.setdefault(node_hash, []).append(place)
@@ -159,7 +165,7 @@ def attribute(
             ledger.add(trie_root, (child, key), opened.entries, usual=False)
     for key in needed:
         ledger.found.setdefault((TOP, key), _Path((), True, "not proven", None))
-    reached = (node_hash for _, opened in tries.values() for node_hash in opened.reached)
+    reached = chained.from_iterable(opened.reached for _, opened in tries.values())
     below = cached and any(is_child_root(key) and value is not None for key, value in top.items())
     return _attribution(listed, ledger, frozenset(reached if absences else ()), cached=below)
 
@@ -291,13 +297,12 @@ def _key_part(
     if above is not None:
         way.update(above.nodes)
     own = [node_hash for node_hash in path.nodes if users.get(node_hash) == [place]]
-    kind = (
-        "neighbour"
-        if not path.requested
-        else "child trie"
-        if trie == TOP and is_child_root(key)
-        else "key"
-    )
+    if not path.requested:
+        kind = "neighbour"
+    elif trie == TOP and is_child_root(key):
+        kind = "child trie"
+    else:
+        kind = "key"
     weight = sum(costs[node_hash] for node_hash in own)
     whole = sum(costs[node_hash] for node_hash in way)
     return ProofShare(

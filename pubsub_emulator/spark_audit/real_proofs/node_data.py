@@ -77,11 +77,9 @@ def read_node_data(files: Iterable[Path]) -> NodeData:
     data = NodeData()
     for path in files:
         documents = _documents(path)
-        requested = {
-            identity: keys
-            for place, document in documents
-            for identity, keys in _request(place, document)
-        }
+        requested: dict[str, dict[bytes, tuple[bytes, ...]]] = {}
+        for place, document in documents:
+            requested.update(_request(place, document))
         for place, document in documents:
             if not _is_request(document):
                 _add(place, document, requested, data)

@@ -80,11 +80,12 @@ def import_relay_proofs(files: Iterable[Path], address: Address | Store) -> Impo
     network, chain, number and relay root) is left out. All files are checked before anything is
     written. Raises `ImportRefused`, `CommitError`.
     """
-    paths = [
-        each
-        for path in files
-        for each in (sorted(path.glob("*.json")) if path.is_dir() else [path])
-    ]
+    paths: list[Path] = []
+    for path in files:
+        if path.is_dir():
+            paths += sorted(path.glob("*.json"))
+        else:
+            paths.append(path)
     if not paths:
         raise ImportRefused("there are no files to import")
     out = open_store(address)
@@ -124,11 +125,10 @@ def read_relay_proof(path: Path) -> RelayProof:
     relay = fields.get("relay")
     if not isinstance(chain_name, str):
         raise ImportRefused(f"{path}: chain is {str(chain_name)[:40]!r}, not text")
-    network = (
-        relay
-        if isinstance(relay, str)
-        else "".join(c if c.isalnum() else "-" for c in chain_name).strip("-")
-    )
+    if isinstance(relay, str):
+        network = relay
+    else:
+        network = "".join(c if c.isalnum() else "-" for c in chain_name).strip("-")
     check_name(network)
     nodes = enumerate(read(_VALUES.list, "trieNodes"))
     proof = RelayProof(

@@ -69,13 +69,10 @@ class Values:
         if isinstance(value, str) and value.isascii():
             text = value.replace(",", "")
             try:
-                found = (
-                    int(text, 16)
-                    if text.startswith("0x")
-                    else int(text)
-                    if text.isdecimal()
-                    else value
-                )
+                if text.startswith("0x"):
+                    found = int(text, 16)
+                elif text.isdecimal():
+                    found = int(text)
             except ValueError:
                 found = None
         if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= U32_MAX:

@@ -6,6 +6,7 @@ that several keys need.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain as chained
 from typing import Final
 
 from pubsub_emulator.spark_audit.history import schema
@@ -58,7 +59,7 @@ class ByteShare:
     def of_small(name: str, small: Sequence["ByteShare"]) -> "ByteShare":
         """Return one part with the bytes of several small ones, by kind."""
         kinds: dict[str, int] = {}
-        for each in (each for part in small for each in part.parts):
+        for each in chained.from_iterable(part.parts for part in small):
             kinds[each.name] = kinds.get(each.name, 0) + each.bytes
         folded = tuple(ByteShare(kind, weight) for kind, weight in kinds.items())
         return ByteShare(name, sum(part.bytes for part in small), folded)

@@ -5,7 +5,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import altair as alt
 
@@ -29,7 +29,9 @@ _FEW: Final = 12
 def bytes_over_time(series: Series, width: int) -> axes.Spec:
     """Draw the bytes of a chain's proofs and the budget, on a logarithmic axis."""
     rows = [_time_row(each) for each in series.bins if each.blocks]
-    sizes = [row[name] for row in rows for name in ("mean", "largest", "budget") if row[name]]
+    sizes: list[Any] = []
+    for row in rows:
+        sizes += [row[name] for name in ("mean", "largest", "budget") if row[name]]
     low = max(min(sizes, default=1) // 2, 1)
     high = max(sizes, default=1) * 2
     x = alt.X(
@@ -41,13 +43,13 @@ def bytes_over_time(series: Series, width: int) -> axes.Spec:
     )
     names = ["budget", "largest proof", "mean proof"]
     columns = dict(zip(names, ("budget", "largest", "mean"), strict=True))
-    known = (
-        (row["middle"], name, row[column])
-        for row in rows
-        for name, column in columns.items()
-        if row[column]
-    )
-    lines = [{"middle": middle, "series": name, "bytes": figure} for middle, name, figure in known]
+    lines: list[dict[str, Any]] = []
+    for row in rows:
+        lines += [
+            {"middle": row["middle"], "series": name, "bytes": row[column]}
+            for name, column in columns.items()
+            if row[column]
+        ]
     shown = [name for name in names if any(line["series"] == name for line in lines)]
     colors = {"budget": "muted", "largest proof": "one", "mean proof": "two"}
     color = axes.colored("series:N", shown, [colors[name] for name in shown], width, lines=True)

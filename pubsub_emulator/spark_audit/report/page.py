@@ -7,6 +7,7 @@ forbids all scripts but its own.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain as chained
 from pathlib import Path
 from typing import Any, Final
 
@@ -188,12 +189,9 @@ def _ranked(results: Results) -> list[Row]:
     Chains that are not verified come first, then those with attributed bytes, then others; each
     group by the bytes of its proofs.
     """
-    parts = (part for table in _DRAWN_FIRST for part in results.groups(table, PLACE))
-    rows = {
-        _place(row)
-        for part in parts
-        for row in part.group_by(list(PLACE)).aggregate([]).to_pylist()
-    }
+    rows: set[Chain] = set()
+    for part in chained.from_iterable(results.groups(table, PLACE) for table in _DRAWN_FIRST):
+        rows.update(map(_place, part.group_by(list(PLACE)).aggregate([]).to_pylist()))
 
     def rank(row: Row) -> tuple[bool, bool, int, Chain]:
         return (

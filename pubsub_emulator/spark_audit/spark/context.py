@@ -129,7 +129,13 @@ def one_line(text: str) -> str:
         line.strip() for line in (*text.splitlines(), *last_words().splitlines()) if line.strip()
     ]
     causes = [line for line in lines if _CAUSE.match(line)]
-    return (causes[-1] if causes else lines[0] if lines else "nothing was said")[:_LAST_WORDS]
+    if causes:
+        cause = causes[-1]
+    elif lines:
+        cause = lines[0]
+    else:
+        cause = "nothing was said"
+    return cause[:_LAST_WORDS]
 
 
 def last_words() -> str:

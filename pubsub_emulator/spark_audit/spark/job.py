@@ -15,6 +15,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain as chained
 from itertools import count
 from threading import Event, Thread
 from typing import Final
@@ -145,12 +146,8 @@ def _watch(context: SparkContext, group: str, done: Event, report: Report) -> No
         try:
             tracker = context.statusTracker()
             jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-            stages = [
-                tracker.getStageInfo(stage)
-                for job in jobs
-                if job is not None
-                for stage in job.stageIds
-            ]
+            numbers = chained.from_iterable(job.stageIds for job in jobs if job is not None)
+            stages = [tracker.getStageInfo(number) for number in numbers]
         except (Py4JError, ConnectionError):
             return
         finished = sum(stage.numCompletedTasks for stage in stages if stage is not None)

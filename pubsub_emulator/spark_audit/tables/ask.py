@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain as chained
 from pathlib import Path
 from typing import Final
 
@@ -76,11 +77,11 @@ def _history_tables(store: Store) -> dict[str, list[str]]:
     """
     history = History.open(store)
     # A file that several chains share has an entry for each; `dict.fromkeys` below makes them one.
-    entries = [entry for commit in history.commits for entry in commit.files]
-    for fault in (
-        *history.faults,
-        *(fault for entry in entries for fault in check_file(store, entry)),
-    ):
+    entries = list(chained.from_iterable(commit.files for commit in history.commits))
+    faults = [*history.faults]
+    for entry in entries:
+        faults += check_file(store, entry)
+    for fault in faults:
         raise AskError(f"{store}/{fault.path}: {fault.error}")
     return {
         name: list(dict.fromkeys(each.path for each in entries if each.table == name))
@@ -104,7 +105,7 @@ def ask(place: Address | Store, sql: str, *, unsafe: bool = False) -> Answer:
             f"SET TimeZone = 'UTC'; SET temp_directory = ''; SET memory_limit = '{MOST_BYTES}B'"
         )
         if not unsafe:
-            _shut(connection, [path for files in tables.values() for path in files])
+            _shut(connection, list(chained.from_iterable(tables.values())))
         is_history = "blocks" in tables
         # Segments that were written in different versions of a table have different columns.
         later = ", union_by_name = true" if is_history else ""
@@ -159,13 +160,11 @@ def _weight(cell: object) -> int:
     """Return about how many bytes a value takes in Python."""
     if isinstance(cell, str | bytes):
         return 64 + len(cell)
-    inside = (
-        (*cell, *cell.values())
-        if isinstance(cell, dict)
-        else cell
-        if isinstance(cell, list | tuple)
-        else ()
-    )
+    inside: Sequence[object] = ()
+    if isinstance(cell, dict):
+        inside = (*cell, *cell.values())
+    elif isinstance(cell, list | tuple):
+        inside = cell
     return 64 + sum(map(_weight, inside))
 
 

@@ -16,6 +16,7 @@ import contextlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain as chained
 from typing import Any, Final
 
 import pyarrow as pa
@@ -128,13 +129,11 @@ class Tables:
 
         With `replaced`, these are the ones whose rows each run replaces, otherwise those that stay.
         """
-        parts = (
-            part
-            for state in self.states.values()
-            for part in state.parts
-            if part.replaced == replaced
-        )
-        return {source for part in parts for source, _ in self._sources(part)}
+        out: set[pack.Source] = set()
+        for part in chained.from_iterable(state.parts for state in self.states.values()):
+            if part.replaced == replaced:
+                out.update(source for source, _ in self._sources(part))
+        return out
 
     def find(self, table: str, wanted: Iterable[pack.Source]) -> dict[pack.Source, Rows]:
         """Return where the rows of these results are in a table."""

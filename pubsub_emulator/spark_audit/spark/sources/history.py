@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from functools import partial
+from itertools import chain as chained
 from typing import Any, ClassVar, Final
 
 import pyarrow as pa
@@ -100,12 +101,14 @@ class OfHistory(Source):
         """Return the offset after as many segments as a batch may have, the earliest ones first."""
         self._check(start)
         store = open_store(self.root)
-        waiting = sorted(
-            (segment, network, name)
-            for network, manifests in self._manifests().items()
-            for segment, name in manifests.items()
-            if max(self._next(start, network), self.begin) <= segment < self._next(end, network)
-        )
+        waiting: list[tuple[int, str, str]] = []
+        for network, manifests in self._manifests().items():
+            waiting += [
+                (segment, network, name)
+                for segment, name in manifests.items()
+                if max(self._next(start, network), self.begin) <= segment < self._next(end, network)
+            ]
+        waiting.sort()
         found = {network: place for network, place in start.items() if network in end}
         blocks = 0
         for at, (segment, network, name) in enumerate(waiting):
@@ -251,7 +254,7 @@ class HistorySource(OfHistory):
         del start
         parts: list[tuple[list[FileEntry], Sequence[Fault]]] = [([], faults)] if faults else []
         size = PARTITION_BYTES
-        for entry in (entry for commit in commits for entry in commit.files):
+        for entry in chained.from_iterable(commit.files for commit in commits):
             place = {name: (getattr(entry, name),) * 2 for name in ("network", "chain", "segment")}
             if (
                 self.table not in {entry.table, schema.READ_ERRORS.name}

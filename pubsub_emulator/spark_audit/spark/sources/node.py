@@ -96,7 +96,8 @@ class NodeSource(Source):
         self.columns = self.chosen(SCHEMAS[self.table])
         listed = self.text("publishers").split(",") if self.table == ENTRIES else []
         self.publishers = [ParaId(self.whole("publishers", each.strip())) for each in listed]
-        self.first, self.last = self.number("first", 1), self.number("last", I64_MAX)
+        self.first = self.number("first", 1)
+        self.last = self.number("last", I64_MAX)
         self.blocks = max(self.number("blocks", 100), 1)
         self.most_blocks = self.limit("maxBlocksPerTrigger")
         self.finalized = self.choice("finalized", ("true", "false"), "true") == "true"
@@ -258,11 +259,13 @@ class NodeSource(Source):
                 )
                 for a in found["blocks"]
             ]
-        return [
-            (header.number, para, key, *PublishedEntry.decode(value))
-            for para in self.publishers
-            async for key, value in node.child_storage(derive_child_key(para), header.hash)
-        ]
+        entries: list[Found] = []
+        for para in self.publishers:
+            entries += [
+                (header.number, para, key, *PublishedEntry.decode(value))
+                async for key, value in node.child_storage(derive_child_key(para), header.hash)
+            ]
+        return entries
 
     async def _proofs(self, first: int, last: int, _begins: str, ends: str) -> list[Found]:
         """Return the rows of the table `proofs`. The last block must be `ends`."""
