@@ -48,11 +48,18 @@ ECDSA: Final = _keys(
     "0291f1217d5a04cb83312ee3d88a6e6b33284e053e6ccfc3a90339a0299d12967c",
 )
 
-ACCOUNTS: Final[dict[str, AccountId]] = {
-    f"{scheme}/{name}": AccountId(blake2_256(key) if scheme == "ecdsa" else key)
-    for name, *keys in zip(NAMES, SR25519, ED25519, ECDSA, strict=True)
-    for scheme, key in zip(("sr25519", "ed25519", "ecdsa"), keys, strict=True)
-}
+
+def _accounts() -> dict[str, AccountId]:
+    accounts: dict[str, AccountId] = {}
+    for name, sr25519, ed25519, ecdsa in zip(NAMES, SR25519, ED25519, ECDSA, strict=True):
+        accounts[f"sr25519/{name}"] = AccountId(sr25519)
+        accounts[f"ed25519/{name}"] = AccountId(ed25519)
+        # An ECDSA key has 33 bytes, so its account is the key's hash.
+        accounts[f"ecdsa/{name}"] = AccountId(blake2_256(ecdsa))
+    return accounts
+
+
+ACCOUNTS: Final = _accounts()
 """The accounts by scheme and name."""
 
 ALICE: Final = ACCOUNTS["sr25519/Alice"]

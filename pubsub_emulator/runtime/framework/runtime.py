@@ -44,9 +44,9 @@ class Runtime:
             for index, pallet in self.pallets.items()
             if pallet.errors is not None
         }
-        found = {
-            item.name: item for pallet in self.pallets.values() for item in pallet.items.values()
-        }
+        found: dict[str, AnyItem] = {}
+        for pallet in self.pallets.values():
+            found |= {item.name: item for item in pallet.items.values()}
         self.items: Final[Mapping[str, AnyItem]] = {name: found[name] for name in sorted(found)}
         """The storage items by `Pallet.Item`, in the order of their names."""
         self._by_prefix: Final = {item.prefix: item for item in self.items.values()}

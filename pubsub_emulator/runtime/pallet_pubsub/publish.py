@@ -27,7 +27,12 @@ _INFINITE = bytes(4)
 def value_length(entry: bytes) -> int:
     """Return the length of the raw value inside an encoded `PublishedEntry`."""
     rest = len(entry) - 8
-    return rest - (1 if rest <= 0x40 else 2 if rest <= 0x4001 else 4)
+    # The length in front of the value takes one, two or four bytes.
+    if rest <= 0x40:
+        return rest - 1
+    if rest <= 0x4001:
+        return rest - 2
+    return rest - 4
 
 
 def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's own three

@@ -51,12 +51,11 @@ def _try_registrations(storage: Storage) -> None:
             deposits[info.manager] = deposits.get(info.manager, 0) + info.deposit
     counted = items.CounterForRegisteredPublishers.get(storage)
     _ensure(counted == registered, f"{registered} registrations are counted as {counted}")
-    held = {
-        who: hold.amount
-        for who, holds in HOLDS.items(storage)
-        for hold in holds
-        if hold.id == PUBLISHER_DEPOSIT
-    }
+    held: dict[AccountId, int] = {}
+    for who, holds_of_account in HOLDS.items(storage):
+        for hold in holds_of_account:
+            if hold.id == PUBLISHER_DEPOSIT:
+                held[who] = hold.amount
     for who in [*deposits, *held]:
         gave = deposits.get(who, 0)
         holds = held.get(who, 0)

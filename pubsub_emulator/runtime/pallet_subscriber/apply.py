@@ -168,13 +168,11 @@ class _Deliverer:
             cell = entry_hash + (ttl | inserted << 32).to_bytes(8, "little")
         self._writer.put(para, key, cell)
         if self._rule is not None:
-            left = (
-                state.blocks
-                if isinstance(state, ValidFor)
-                else 0
-                if isinstance(state, TimedOut)
-                else None
-            )
+            left: int | None = None
+            if isinstance(state, ValidFor):
+                left = state.blocks
+            elif isinstance(state, TimedOut):
+                left = 0
             if not self._rule(para, key, left):
                 return None
         failed = not self._call(para, key, value, state)

@@ -87,7 +87,10 @@ def merge_subscriptions(declared: list[tuple[ParaId, list[PubsubKey]]]) -> Subsc
 
     Duplicates are merged, empty lists dropped, and publishers and keys sorted.
     """
-    flat = sorted({(para, key) for para, keys in declared for key in keys})
+    distinct: set[tuple[ParaId, PubsubKey]] = set()
+    for para, keys in declared:
+        distinct.update((para, key) for key in keys)
+    flat = sorted(distinct)
     return {
         para: tuple(key for _, key in items)
         for para, items in groupby(flat, key=lambda item: item[0])

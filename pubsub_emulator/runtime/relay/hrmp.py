@@ -348,7 +348,10 @@ class Hrmp(Hooks):
         if not due:
             return
         DIGESTS.insert(storage, recipient, digests[len(due) :])
-        for sender in sorted({sender for _, senders in due for sender in senders}):
+        due_senders: set[ParaId] = set()
+        for _, senders in due:
+            due_senders.update(senders)
+        for sender in sorted(due_senders):
             self._prune(storage, HrmpChannelId(sender, recipient), watermark)
 
     def on_offboard(self, storage: Storage, outgoing: Iterable[ParaId]) -> None:
