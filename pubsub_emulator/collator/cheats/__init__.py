@@ -41,10 +41,12 @@ from pubsub_emulator.primitives.errors import PubsubError
 
 def _strategies(*modules: ModuleType) -> dict[str, Strategy]:
     """Return the strategies of these modules by name, in the order in which they are written."""
-    found = (
-        each for module in modules for each in vars(module).values() if isinstance(each, Strategy)
-    )
-    return {strategy.name: strategy for strategy in found}
+    found: dict[str, Strategy] = {}
+    for module in modules:
+        for member in vars(module).values():
+            if isinstance(member, Strategy):
+                found[member.name] = member
+    return found
 
 
 _KNOWN: Final = _strategies(nodes, pretences, claims, inherents, seals, mutations)

@@ -160,11 +160,10 @@ def equivocation(situation: Situation, draws: Draws) -> Proposal:
 
 def _places(situation: Situation) -> list[tuple[int, int, int, bytes]]:
     """Return all messages: queue, index, `sent_at`, bytes."""
-    return [
-        (queue, at, *message)
-        for queue, (_, messages) in enumerate(situation.messages.queues())
-        for at, message in enumerate(messages)
-    ]
+    places: list[tuple[int, int, int, bytes]] = []
+    for queue, (_, messages) in enumerate(situation.messages.queues()):
+        places += [(queue, at, *message) for at, message in enumerate(messages)]
+    return places
 
 
 @strategy("drop-message", "censor a message", _MISREPORTED)
@@ -282,9 +281,8 @@ def withheld_delivery(situation: Situation, draws: Draws) -> Proposal:
 @strategy("moved-cursor", "have the next walk begin elsewhere", Verdict.STATE_ROOT_MISMATCH)
 def moved_cursor(situation: Situation, draws: Draws) -> Proposal:
     """Claim the state with another cursor, with the honest proof."""
-    items = [(para, key) for para, keys in situation.spec.subscriptions.items() for key in keys]
     false = situation.walk_as_if()
-    items = [item for item in items if item != false.cursor]
+    items = [item for item in situation.subscribed_items if item != false.cursor]
     if not items:
         return None
     false.cursor = draws.choice(items)

@@ -106,7 +106,7 @@ def as_if_changed(situation: Situation, draws: Draws) -> Proposal:
 )
 def as_if_cursor(situation: Situation, draws: Draws) -> Proposal:
     """Build as if the walk began at another item."""
-    known = [(para, key) for para, keys in situation.spec.subscriptions.items() for key in keys]
+    known = situation.subscribed_items
     if not known:
         return None
     item = draws.choice(known)

@@ -13,7 +13,14 @@ from pubsub_emulator.collator.author import (
     make_inherent,
 )
 from pubsub_emulator.primitives.header import DigestItem, aura_pre_digest, turn_of
-from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.primitives.types import (
+    Hash,
+    ParaBlockNumber,
+    ParaId,
+    PubsubKey,
+    RelayBlockNumber,
+    Slot,
+)
 from pubsub_emulator.runtime.framework.abridged import Shares
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -101,6 +108,14 @@ class Situation:
     def shares(self) -> Shares:
         """The bytes of full messages that the block may have."""
         return self.spec.shares(self.rules)
+
+    @property
+    def subscribed_items(self) -> list[tuple[ParaId, PubsubKey]]:
+        """Return the items that the chain subscribes to, in ascending order."""
+        items: list[tuple[ParaId, PubsubKey]] = []
+        for para, keys in self.spec.subscriptions.items():
+            items += [(para, key) for key in keys]
+        return items
 
     @property
     def allowed(self) -> int:

@@ -144,7 +144,12 @@ def _place(chosen: Strategy, error: BaseException | None) -> str:
         if error is None
         else [at.lineno for at in extract_tb(error.__traceback__) if at.filename == file]
     )
-    line = lines[-1] if lines else code.co_firstlineno if code is not None else 0
+    if lines:
+        line = lines[-1]
+    elif code is not None:
+        line = code.co_firstlineno
+    else:
+        line = 0
     return f"{file}, line {line}"
 
 
