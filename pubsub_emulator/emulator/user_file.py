@@ -34,9 +34,11 @@ def execute(
             for frame in traceback.extract_tb(failure.__traceback__)
             if frame.filename == place
         ]
-        line = (
-            failure.lineno if isinstance(failure, SyntaxError) else places[-1] if places else None
-        )
+        line: int | None = None
+        if isinstance(failure, SyntaxError):
+            line = failure.lineno
+        elif places:
+            line = places[-1]
         where = f", line {line}" if line is not None else ""
         reason = failure.msg if isinstance(failure, SyntaxError) else failure
         raise error(f"{path}{where}: {type(failure).__name__}: {reason}") from failure

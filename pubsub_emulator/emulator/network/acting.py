@@ -204,7 +204,9 @@ def _set_storage(network: Network, action: actions.SetStorage) -> None:
 
     A parachain receives the calls as downward messages.
     """
-    put = [(key, value) for key, *rest in action.entries for value in rest if value is not None]
+    put: list[tuple[bytes, bytes]] = []
+    for key, *values in action.entries:
+        put += [(key, value) for value in values if value is not None]
     killed = [each[0] for each in action.entries if each[1:] in {(), (None,)}]
     if action.chain is None:
         if put:

@@ -183,7 +183,10 @@ class Parachain:
 
     def fit(self, longest: int) -> None:
         """Split waiting messages of publishes that are longer than `longest` bytes."""
-        self.upward = [part for message in self.upward for part in split(message, longest)]
+        fitting: list[bytes] = []
+        for message in self.upward:
+            fitting += split(message, longest)
+        self.upward = fitting
 
     def abandon(self) -> None:
         """Drop everything that waits to be sent, because the parachain has left the relay chain."""

@@ -53,13 +53,11 @@ class Step:
         """Return the deliveries to a parachain in this step. Raises `UnknownParachain`."""
         if para not in self.parachains:
             raise unknown_parachain(para, self.parachains)
-        outcomes = (record.outcome for record in self.records if record.chain == para)
-        return tuple(
-            delivery
-            for outcome in outcomes
-            if outcome is not None
-            for delivery in outcome.deliveries
-        )
+        delivered: list[Delivery] = []
+        for record in self.records:
+            if record.chain == para and record.outcome is not None:
+                delivered += record.outcome.deliveries
+        return tuple(delivered)
 
     @property
     def refused(self) -> tuple[BlockRecord, ...]:

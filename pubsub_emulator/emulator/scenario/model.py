@@ -5,6 +5,7 @@ Shares are stored as millionths, so that rounding does not depend on the machine
 """
 
 from collections.abc import Iterable
+from itertools import chain as chained
 from itertools import pairwise
 from typing import Annotated, Final, Literal
 
@@ -352,7 +353,7 @@ class Scenario(Model):
 
     def publisher_ids(self) -> tuple[ParaId, ...]:
         """Return the ids of all publishers in ascending order."""
-        return tuple(sorted(para for group in self.publishers for para in group.paras))
+        return tuple(sorted(chained.from_iterable(group.paras for group in self.publishers)))
 
     def items(
         self, subscriptions: Iterable[SubscriptionSettings]

@@ -91,14 +91,11 @@ def with_accounts(config: NetworkConfig) -> NetworkConfig:
 
 def channels(scenario: Scenario) -> tuple[tuple[ParaId, ParaId], ...]:
     """Return all channels that the scenario's loads need, as (sender, recipient)."""
-    loads = (
-        (subscriber.para, load.senders)
-        for subscriber in scenario.subscribers
-        for load in subscriber.load
-    )
-    return tuple(
-        sorted({(sender, recipient) for recipient, senders in loads for sender in senders})
-    )
+    needed: set[tuple[ParaId, ParaId]] = set()
+    for subscriber in scenario.subscribers:
+        for load in subscriber.load:
+            needed.update((sender, subscriber.para) for sender in load.senders)
+    return tuple(sorted(needed))
 
 
 def relay_config(
