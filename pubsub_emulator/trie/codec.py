@@ -55,7 +55,12 @@ _TABLED: Final = 600
 
 def node_head(kind: int, nibbles: int) -> bytes:
     """Return the header of a node of `kind` whose partial key has `nibbles` nibbles."""
-    most = 0x3F if kind >= LEAF else 0x1F if kind == HASHED_LEAF else 0x0F
+    if kind >= LEAF:
+        most = 0x3F
+    elif kind == HASHED_LEAF:
+        most = 0x1F
+    else:
+        most = 0x0F
     if nibbles < most:
         return bytes((kind + nibbles,))
     more, last = divmod(nibbles - most, 255)

@@ -87,7 +87,12 @@ class DecodedNode:
         head = reader.u8()
         if head == 0:
             return
-        most = 0x3F if head >= LEAF else 0x1F if head >= HASHED_LEAF else 0x0F
+        if head >= LEAF:
+            most = 0x3F
+        elif head >= HASHED_LEAF:
+            most = 0x1F
+        else:
+            most = 0x0F
         kind = self.kind = head & ~most
         if head < HASHED_BRANCH:
             _refuse(f"reserved header {head:#04x}")

@@ -444,16 +444,14 @@ def _encoded(node: PartialNode) -> bytes:
     """Encode a node, with its inline children inside of it."""
     value = node.value
     detached = node.is_detached
-    if node.children:
-        kind = (
-            codec.BRANCH
-            if value is None
-            else codec.HASHED_BRANCH
-            if detached
-            else codec.BRANCH_WITH_VALUE
-        )
-    else:
+    if not node.children:
         kind = codec.HASHED_LEAF if detached else codec.LEAF
+    elif value is None:
+        kind = codec.BRANCH
+    elif detached:
+        kind = codec.HASHED_BRANCH
+    else:
+        kind = codec.BRANCH_WITH_VALUE
     pieces = [codec.node_head(kind, len(node.partial)), codec.pack(node.partial)]
     if node.children:
         pieces.append(sum(1 << nibble for nibble in node.children).to_bytes(2, "little"))

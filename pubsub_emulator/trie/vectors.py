@@ -1,6 +1,7 @@
 """The formats of vectors of tries and their proofs, as `pubsub vectors check` reads them."""
 
 from collections.abc import Callable, Mapping
+from itertools import chain as chained
 from typing import Final
 
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -246,7 +247,7 @@ def check_prefix(vector: Document) -> None:
 
     The proof may omit their values.
     """
-    nodes = list({node: None for proof in vector["proofs"] for node in _all(proof)})
+    nodes = list(dict.fromkeys(chained.from_iterable(map(_all, vector["proofs"]))))
     root = Hash(unhex(vector["root"]))
     for key in vector["expected_keys_under_prefix"]:
         if "absent" in outcome(root, nodes, unhex(key)):
