@@ -71,12 +71,17 @@ def message_of(encoded: Iterable[bytes]) -> bytes:
     return _V5 + join_instructions(encoded)
 
 
-_INNER: Final = {
-    kind: name
-    for kind in Instruction.VARIANTS.values()
-    for name, codec in kind.FIELDS
-    if codec is XCM
-}
+def _fields_with_messages() -> dict[type[Instruction], str]:
+    """Return the name of the field that holds a message, by kind of instruction."""
+    names: dict[type[Instruction], str] = {}
+    for kind in Instruction.VARIANTS.values():
+        for name, codec in kind.FIELDS:
+            if codec is XCM:
+                names[kind] = name
+    return names
+
+
+_INNER: Final = _fields_with_messages()
 
 
 def nested(instruction: Instruction) -> Xcm | None:
