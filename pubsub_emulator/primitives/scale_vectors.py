@@ -137,9 +137,11 @@ def _value(vector: Document) -> None:
     codec = CODECS.get(kind)
     if codec is None:
         raise Mismatch(f"the type {kind} is not known here")
-    value: Any = (
-        int(stated) if kind in _NUMBERS else sorted(stated) if kind in _UNORDERED else stated
-    )
+    value: Any = stated
+    if kind in _NUMBERS:
+        value = int(stated)
+    elif kind in _UNORDERED:
+        value = sorted(stated)
     same(f"{kind}, encoded", codec.encode(value), encoded)
     same(f"{kind}, decoded", codec.decode(encoded), value)
 

@@ -14,7 +14,8 @@ PRIMITIVES: Final = (
     "bool",
     "char",
     "str",
-    *(f"{sign}{8 << size}" for sign in "ui" for size in range(6)),
+    *(f"u{8 << size}" for size in range(6)),
+    *(f"i{8 << size}" for size in range(6)),
 )
 """The names in the order of `TypeDefPrimitive`; the integers are u8 to u256, then i8 to i256."""
 

@@ -55,9 +55,11 @@ def cases_of(
     The case is named by `kind` and its index if there is a `kind`, else by its `name` or its index.
     """
     for at, vector in enumerate(vectors):
-        name = (
-            f"{kind} {at}" if kind else vector.get("name", at) if isinstance(vector, dict) else at
-        )
+        name: object = at
+        if kind:
+            name = f"{kind} {at}"
+        elif isinstance(vector, dict):
+            name = vector.get("name", at)
         yield str(name), partial(check, vector)
 
 
