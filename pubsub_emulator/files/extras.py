@@ -24,11 +24,9 @@ def install_command(*extras: str) -> str:
     """
     from pubsub_emulator.extension import extensions  # noqa: PLC0415  # only an error needs it
 
-    owners = {
-        extra: extension.distribution
-        for extension in extensions()
-        for extra in extension.extra_names
-    }
+    owners: dict[str, str] = {}
+    for extension in extensions():
+        owners |= dict.fromkeys(extension.extra_names, extension.distribution)
     by_owner: dict[str, list[str]] = {}
     for extra in extras:
         by_owner.setdefault(owners.get(extra, NAME), []).append(extra)

@@ -25,11 +25,9 @@ def whole(text: str) -> str:
 
     Documents need this, because a cut would change their meaning.
     """
-    return (
-        text
-        if text.isprintable()
-        else "".join(each if each.isprintable() else escaped(each) for each in text)
-    )
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else escaped(each) for each in text)
 
 
 def marked(text: str) -> str:

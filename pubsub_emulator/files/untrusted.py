@@ -98,7 +98,10 @@ def parse_toml(text: str) -> dict[str, object]:
     """
     depth = 0
     for token in _TOML_TOKEN.finditer(text):
-        depth += 1 if token.group() in "[{" else -1 if depth else 0
+        if token.group() in "[{":
+            depth += 1
+        elif depth:
+            depth -= 1
         if depth > MOST_DEPTH:
             raise Unreadable(f"lists and tables nest deeper than {MOST_DEPTH} levels")
     try:

@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import chain as chained
 from itertools import pairwise
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
@@ -131,7 +132,7 @@ def models_in(annotation: object) -> tuple[type[Model], ...]:
     """Return the models in a type, at any depth of lists and alternatives."""
     if isinstance(annotation, type) and issubclass(annotation, Model):
         return (annotation,)
-    return tuple(model for inner in get_args(annotation) for model in models_in(inner))
+    return tuple(chained.from_iterable(map(models_in, get_args(annotation))))
 
 
 def holds(field: FieldInfo) -> str:
@@ -201,7 +202,9 @@ def faults(document: object, error: ValidationError, root: type[Model]) -> list[
     for details in error.errors():
         location, reason = _fault(document, details, root)
         found.setdefault(location, reason)
-    inside = {location[:depth] for location in found for depth in range(len(location))}
+    inside: set[Location] = set()
+    for location in found:
+        inside.update(location[:depth] for depth in range(len(location)))
     # For a value with alternatives, pydantic reports findings of each. If one of them has findings
     # inside the value, it was meant, and findings about the whole value are dropped.
     return [
@@ -264,7 +267,9 @@ def _fault(document: object, details: ErrorDetails, root: type[Model]) -> tuple[
         )
     if details["type"] in {"union_tag_invalid", "union_tag_not_found"}:
         name = details["ctx"]["discriminator"].strip("'")
-        tags = [tag for each in options for tag in get_args(_written(each)[name].annotation)]
+        tags: list[Any] = []
+        for option in options:
+            tags += get_args(_written(option)[name].annotation)
         given = value.get(name) if isinstance(value, dict) else None
         reason = "missing" if given is None else f"{shown(given)} is none of those known"
         return (*location, name), f"{reason}; {_hint(str(given or ''), tags)}"
@@ -276,11 +281,9 @@ def _alternatives(kind: object) -> tuple[object, ...]:
     origin = get_origin(kind)
     if origin is Annotated:
         return _alternatives(get_args(kind)[0])
-    return (
-        tuple(y for x in get_args(kind) for y in _alternatives(x))
-        if origin in (Union, UnionType)
-        else (kind,)
-    )
+    if origin in (Union, UnionType):
+        return tuple(chained.from_iterable(map(_alternatives, get_args(kind))))
+    return (kind,)
 
 
 def _inner(kind: object, containers: tuple[type, ...], at: int) -> object:
