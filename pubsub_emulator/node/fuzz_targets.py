@@ -164,15 +164,12 @@ def _requests() -> Iterable[bytes]:
         params: list[object] = samples.get(name, [])
         for each in () if params else method.params:
             hint = f"{each}".lower()
-            params.append(
-                [key]
-                if "keys" in hint
-                else key
-                if "key" in hint
-                else block
-                if "hash" in hint
-                else 1
-            )
+            if "keys" in hint:
+                params.append([key])
+            elif "key" in hint:
+                params.append(key)
+            else:
+                params.append(block if "hash" in hint else 1)
         yield json.dumps({"jsonrpc": "2.0", "id": 1, "method": name, "params": params}).encode()
     query = [
         {"key": key, "type": "descendantsValues"},

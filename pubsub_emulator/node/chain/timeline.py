@@ -11,6 +11,7 @@ in other threads keep a consistent view.
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain as chained
 from typing import Final
 
 from pubsub_emulator.emulator.network.records import BlockRecord
@@ -203,10 +204,15 @@ class Timeline:
         if not joins and self.finality:
             raise CannotRewind(f"relay block {moment.number} is kept, but not what leads to it")
         # The relay height up to which the old and the new best chain are the same.
-        shared = self._first if not joins else branch[0].number - 1 if branch else moment.number
+        if not joins:
+            shared = self._first
+        elif branch:
+            shared = branch[0].number - 1
+        else:
+            shared = moment.number
         before = self.views
         gone = (self._path[number] for number in sorted(self._path) if number > shared)
-        left = tuple(block for each in gone for block in (each.relay, *each.blocks))
+        left = tuple(chained.from_iterable((each.relay, *each.blocks) for each in gone))
         heads = self._path[shared].heads
         self._path = {number: each for number, each in self._path.items() if number <= shared}
         # New mappings replace the old ones, which the views of readers still refer to.

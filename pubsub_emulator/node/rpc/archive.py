@@ -190,7 +190,12 @@ def _changes(before: Block, block: Block, item: DiffItem) -> Iterator[dict[str, 
     for key, was, now in old.differences(new):
         if not key.startswith(item.key):
             continue
-        kind = "added" if was is None else "deleted" if now is None else "modified"
+        if was is None:
+            kind = "added"
+        elif now is None:
+            kind = "deleted"
+        else:
+            kind = "modified"
         event: dict[str, object] = {"event": "storageDiff", "key": hexed(key), "type": kind}
         if now is not None:
             event[item.return_type] = hexed(now if item.return_type == "value" else blake2_256(now))

@@ -357,7 +357,7 @@ def _stored(block: Block, items: list[Query], child: bytes | None) -> Iterator[E
     """
     trie = trie_of(block, child)
     simple = [item for item in items if not item.lists]
-    page = [found for item in simple for found in find(trie, item)]
+    page = list(chained.from_iterable(find(trie, item) for item in simple))
     if page:
         yield {"event": "operationStorageItems", "items": page}
     page, size = [], 0

@@ -138,9 +138,10 @@ async def new_block(call: Call, config: NewBlock | None) -> Json:
     best = call.view.best.number
     if wanted.count is not None and wanted.to is not None:
         raise refused("count and to exclude each other")
-    count = (
-        wanted.to - best if wanted.to is not None else 1 if wanted.count is None else wanted.count
-    )
+    if wanted.to is not None:
+        count = wanted.to - best
+    else:
+        count = 1 if wanted.count is None else wanted.count
     if not 1 <= count <= MOST_BLOCKS:
         raise refused(f"1 to {MOST_BLOCKS} blocks are built at once, not {count}")
     todo = list(inputs(call, wanted))

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from inspect import iscoroutinefunction
+from itertools import chain as chained
 from types import CoroutineType
 from typing import Final, NamedTuple, NoReturn, Protocol
 
@@ -102,7 +103,8 @@ def _is_shallow(value: object, most: int) -> bool:
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(most):
         inner = (each.values() if isinstance(each, dict) else each for each in level)
-        level = [each for values in inner for each in values if isinstance(each, dict | list)]
+        values = chained.from_iterable(inner)
+        level = [each for each in values if isinstance(each, dict | list)]
     return not level
 
 

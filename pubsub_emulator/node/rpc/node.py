@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain as chained
 from typing import Final, Protocol, TypeVar
 
 from pubsub_emulator.emulator.network.actions import Action
@@ -154,7 +155,7 @@ class Node:
             if advance.rewound:
                 pool.retract(at, left[chain])
             elif change.new:
-                pool.advance(at, (extrinsic for block in change.new for extrinsic in block.body))
+                pool.advance(at, chained.from_iterable(block.body for block in change.new))
         self.watches.advanced(advance)
         for chain in self.pools:
             self.tell_pooled(chain)

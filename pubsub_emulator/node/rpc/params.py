@@ -72,10 +72,11 @@ def _by_name(params: tuple[Param, ...], given: dict[str, object]) -> list[object
 
     Raises `RpcError` if a name is unknown.
     """
-    listed = (
-        (at, name) for at, param in enumerate(params) for name in (param.name, *param.aliases)
-    )
-    names = {each: at for at, name in listed for each in (name, _snake(name))}
+    names: dict[str, int] = {}
+    for at, param in enumerate(params):
+        for name in (param.name, *param.aliases):
+            names[name] = at
+            names[_snake(name)] = at
     out: list[object] = [None] * len(params)
     for name, value in given.items():
         if name not in names:

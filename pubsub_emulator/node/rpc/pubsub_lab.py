@@ -206,14 +206,15 @@ def key_names(call: Call) -> Json:
     publisher.
     """
     scenario = call.node.live.simulation.scenario
-    every = (
-        [para, hexed(published_key(para, at)), f"{para}/{at}"]
-        for group in scenario.publishers
-        for para in group.paras
-        for at in range(group.keys)
-    )
+
+    def of_scenario() -> Iterator[list[object]]:
+        for group in scenario.publishers:
+            for para in group.paras:
+                for at in range(group.keys):
+                    yield [para, hexed(published_key(para, at)), f"{para}/{at}"]
+
     return [
-        *islice(every, MOST_NAMES),
+        *islice(of_scenario(), MOST_NAMES),
         *([None, hexed(key), name] for key, name in call.node.names.items()),
     ]
 

@@ -1,5 +1,7 @@
 """`pubsub_*` that describe the network: its scenario, parachains, runtimes and relay blocks."""
 
+from itertools import chain as chained
+
 from pubsub_emulator.emulator.network.acting import newest_runtime
 from pubsub_emulator.node.chain.block import RELAY, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork
@@ -18,10 +20,11 @@ def scenario(call: Call) -> Json:
     """
     simulation, network = call.node.live.simulation, call.node.network
     known = simulation.scenario
-    keys = {para: group.keys for group in known.publishers for para in group.paras}
-    absent = (
-        each.missing_keys for subscriber in known.subscribers for each in subscriber.subscribe
-    )
+    keys: dict[int, int] = {}
+    for group in known.publishers:
+        keys |= dict.fromkeys(group.paras, group.keys)
+    subscribed = chained.from_iterable(subscriber.subscribe for subscriber in known.subscribers)
+    absent = (each.missing_keys for each in subscribed)
     return {
         "name": known.name,
         "relayBlocks": known.relay_blocks,
@@ -93,6 +96,9 @@ def block(call: Call, at: int | bytes) -> Json:
     moment = moment_at(call, RELAY, at)
     if moment is None:
         return None
+    delivered = [
+        () if record.outcome is None else record.outcome.deliveries for record in moment.records
+    ]
     return {
         "number": moment.number,
         "hash": hexed(moment.relay.hash),
@@ -110,8 +116,7 @@ def block(call: Call, at: int | bytes) -> Json:
                 "removed": sum(each.value is None for each in deliveries),
                 "stopped": record.outcome is not None and record.outcome.plan.cursor is not None,
             }
-            for record in moment.records
-            for deliveries in [() if record.outcome is None else record.outcome.deliveries]
+            for record, deliveries in zip(moment.records, delivered, strict=True)
         ],
         "idle": [{"para": para, "why": why} for para, why in moment.idle.items()],
         "failures": failures(moment),

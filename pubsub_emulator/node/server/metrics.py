@@ -155,15 +155,11 @@ class NodeMetrics:
         yield from _states(node)
         yield from self._ages(node)
         views = node.timeline.views
-        heights = [
-            sample(
-                "substrate_block_height",
-                block.number,
-                (("chain", _name(chain)), ("status", status)),
-            )
-            for chain, view in views.items()
-            for status, block in (("best", view.best), ("finalized", view.final))
-        ]
+        heights: list[str] = []
+        for chain, view in views.items():
+            for status, block in (("best", view.best), ("finalized", view.final)):
+                labels = (("chain", _name(chain)), ("status", status))
+                heights.append(sample("substrate_block_height", block.number, labels))
         yield "substrate_block_height", "gauge", heights
         ready = [
             sample(
@@ -272,12 +268,10 @@ def _figures(
 
 
 def _histograms(name: str, label: str, found: Mapping[K, Histogram]) -> Series:
-    rows = sorted(found.items())
-    return (
-        name,
-        "histogram",
-        [line for key, each in rows for line in each.lines(name, ((label, str(key)),))],
-    )
+    lines: list[str] = []
+    for key, histogram in sorted(found.items()):
+        lines += histogram.lines(name, ((label, str(key)),))
+    return name, "histogram", lines
 
 
 def _name(chain: Chain) -> str:

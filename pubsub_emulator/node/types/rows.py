@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain as chained
 from typing import TypedDict
 
 from pubsub_emulator.node.at import At
@@ -103,13 +104,8 @@ def _names(runtime: RuntimeDefinition) -> Names:
 @lru_cache(maxsize=32)
 def _storage(runtime: RuntimeDefinition) -> Mapping[tuple[str, str] | bytes, StorageEntry]:
     """Return all items of a runtime by their folded names and by their prefixes."""
-    items = (
-        item
-        for each in runtime.pallets
-        for item in each.pallet.items.values()
-        if item.codec.info is not None
-    )
-    entries = [StorageEntry(item, _names(runtime)) for item in items]
+    items = chained.from_iterable(each.pallet.items.values() for each in runtime.pallets)
+    entries = [StorageEntry(item, _names(runtime)) for item in items if item.codec.info is not None]
     found: dict[tuple[str, str] | bytes, StorageEntry] = {entry.prefix: entry for entry in entries}
     return found | {(folded(entry.pallet), folded(entry.name)): entry for entry in entries}
 
