@@ -34,8 +34,10 @@ def draw_block(
         return draw(
             root, TreeQuery((), everything=True, fate=lambda *_: Fate.PRUNED), Sources(proof)
         )
-    visited = (each for publisher in plan.publishers.values() for each in publisher.visited.items())
-    own = {name: node for name, node in visited if name not in proof}
+    own: dict[Hash, bytes] = {}
+    for publisher in plan.publishers.values():
+        visited = publisher.visited.items()
+        own |= {name: node for name, node in visited if name not in proof}
     static = static_nodes(plan)
 
     def used(name: Hash) -> Fate:

@@ -53,7 +53,12 @@ def state_changes(before: State, after: State, names: Names) -> list[Change]:
                 f"{int.from_bytes(rest[:4], 'little')}, generation"
                 f" {int.from_bytes(rest[4:8], 'little')}"
             )
-            what = "removed" if new is None else "added" if old is None else "replaced"
+            if new is None:
+                what = "removed"
+            elif old is None:
+                what = "added"
+            else:
+                what = "replaced"
             cached[where, f"nodes {what}:"] += 1
             continue
         for change in _changes(key, old, new, names):

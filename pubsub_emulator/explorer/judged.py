@@ -58,6 +58,8 @@ def block_card(record: BlockRecord, state: State) -> str:
 
 def cards_page(title: str, said: str, cards: Iterable[tuple[str, str]]) -> str:
     """Return a self-contained page of cards with headings. `said` is the text above them."""
-    opened = ((heading, card.replace("<details>", "<details open>", 1)) for heading, card in cards)
-    body = join(part for heading, card in opened for part in (tag("h2", heading), Html(card)))
-    return document(title, styles("block/cards.css"), tag("p", said), body)
+    parts: list[Html] = []
+    for heading, card in cards:
+        opened = card.replace("<details>", "<details open>", 1)
+        parts += (tag("h2", heading), Html(opened))
+    return document(title, styles("block/cards.css"), tag("p", said), join(parts))

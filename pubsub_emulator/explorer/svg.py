@@ -134,11 +134,10 @@ def render(drawing: Drawing) -> str:
     width = 0.0
     for row, (label, note) in enumerate(drawing.texts):
         width = max(width, ends[row] + _LETTER * (len(label) + len(note) + 3))
-        faint = (
-            f'<tspan class="t">{" · " if label and note else ""}{escape(safe(note))}</tspan>'
-            if note
-            else ""
-        )
+        faint = ""
+        if note:
+            separator = " · " if label else ""
+            faint = f'<tspan class="t">{separator}{escape(safe(note))}</tspan>'
         if label or note:
             nodes.append(
                 f'<text x="{ends[row]}" y="{_y(row) + 4}">{escape(safe(label))}{faint}</text>'

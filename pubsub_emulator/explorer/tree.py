@@ -243,9 +243,7 @@ class _Builder:
             place.shape = Shape.AGAIN if again else Shape.MALFORMED
             return []
         if not again:
-            place.shape = (
-                Shape.BRANCH if node.children else Shape.LEAF if node.kind else Shape.EMPTY
-            )
+            place.shape = _shape_of(node)
         place.partial = node.partial
         end = place.path + node.partial
         # Keys are sorted digits, and "g" follows all digits. The keys that begin with `end` are
@@ -280,7 +278,7 @@ class _Builder:
             if not here:
                 place.label = place.note = ""
             label = f"no {gone[0]}" if len(gone) == 1 else f"{len(gone)} keys absent"
-            note = "" if len(gone) == 1 else ", ".join(gone[:3]) + (" …" if len(gone) > 3 else "")
+            note = "" if len(gone) == 1 else _first_labels(gone)
             place.children.append(Drawn(Shape.ABSENT, place.fate, path=end, label=label, note=note))
         return out
 
@@ -307,13 +305,12 @@ class _Builder:
             shape = Shape.AGAIN if self.first(name) is Shape.AGAIN else Shape.VALUE
             place.children.append(Drawn(shape, fate, name, found, end, note=f"{len(found)} B"))
             return []
-        fate = (
-            Fate.PRUNED
-            if not wanted
-            else Fate.MISSING
-            if at is None
-            else query.fate(value, at, at + 1)
-        )
+        if not wanted:
+            fate = Fate.PRUNED
+        elif at is None:
+            fate = Fate.MISSING
+        else:
+            fate = query.fate(value, at, at + 1)
         note = "value as delivered" if fate is Fate.REMEMBERED else "value"
         place.children.append(Drawn(Shape.STUB, fate, name, None, end, note=note))
         return []
@@ -384,6 +381,19 @@ def draw_trie(
     )
 
 
+def _shape_of(node: Opened) -> Shape:
+    """Return the shape of a node that is drawn for the first time."""
+    if node.children:
+        return Shape.BRANCH
+    return Shape.LEAF if node.kind else Shape.EMPTY
+
+
+def _first_labels(labels: list[str]) -> str:
+    """Return at most three labels as text, and a mark if there are more."""
+    shown = ", ".join(labels[:3])
+    return f"{shown} …" if len(labels) > 3 else shown
+
+
 def draw_read(root: Hash, nodes: Iterable[bytes], keys: Iterable[bytes]) -> list[Drawn]:
     """Draw a proof from which some keys of one trie are read.
 
@@ -393,7 +403,9 @@ def draw_read(root: Hash, nodes: Iterable[bytes], keys: Iterable[bytes]) -> list
     query = TreeQuery(tuple(sorted({key.hex() for key in keys})))
     read = draw(root, query, Sources(found))[:1]
     # A first drawing finds out which nodes the keys need. All others are unused in the second one.
-    touched = frozenset(place.hash for tree in read for place in tree.preorder())
+    touched: set[Hash | None] = set()
+    for tree in read:
+        touched.update(place.hash for place in tree.preorder())
     used = Sources(found, used=lambda name: Fate.PROVEN if name in touched else Fate.UNUSED)
     return draw(root, query, used)
 

@@ -69,12 +69,10 @@ class Names:
 
 def scenario_names(scenario: Scenario) -> Names:
     """Return the names in a scenario: those of subscribers, and those that keys derive from."""
-    keys = {
-        published_key(para, index): f"{para}/{index}"
-        for group in scenario.publishers
-        for para in group.paras
-        for index in range(group.keys)
-    }
+    keys: dict[bytes, str] = {}
+    for group in scenario.publishers:
+        for para in group.paras:
+            keys |= {published_key(para, index): f"{para}/{index}" for index in range(group.keys)}
     return Names({each.para: each.name for each in scenario.subscribers}, keys)
 
 
@@ -118,7 +116,12 @@ def ledger_cells(walked: PublisherLedger) -> tuple[str | int, ...]:
 
     The uses are top path, child nodes, values, delivered rows and cache reads.
     """
-    ended = "unchanged" if walked.unchanged else "complete" if walked.complete else "open"
+    if walked.unchanged:
+        ended = "unchanged"
+    elif walked.complete:
+        ended = "complete"
+    else:
+        ended = "open"
     nodes = walked.top_path_bytes, walked.child_node_bytes, walked.value_bytes
     return ended, *nodes, walked.row_charges, walked.cache_charges
 
