@@ -112,7 +112,12 @@ class CampaignResult:
             self.rejected += 1
         elif not due:
             self.accepted_equal += 1
-        verdict = found[0] if found else NO_EFFECT if idle else "Accepted"
+        if found:
+            verdict = found[0]
+        elif idle:
+            verdict = NO_EFFECT
+        else:
+            verdict = "Accepted"
         row = self.by_strategy.setdefault("+".join(names), {})
         row[verdict] = row.get(verdict, 0) + 1
 
@@ -407,11 +412,9 @@ def _digest(now: Situation) -> bytes:
 
     The root is also computed from scratch, to find out whether a cached node or hash is wrong.
     """
-    rows = (
-        part
-        for key, value in now.parent.state.top_entries()
-        for part in (blake2_256(key), blake2_256(value))
-    )
+    hashes: list[bytes] = []
+    for key, value in now.parent.state.top_entries():
+        hashes += (blake2_256(key), blake2_256(value))
     return blake2_256(
-        b"".join(rows) + now.parent.state.root() + fresh_state(now.parent.state).root()
+        b"".join(hashes) + now.parent.state.root() + fresh_state(now.parent.state).root()
     )

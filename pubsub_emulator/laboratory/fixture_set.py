@@ -77,7 +77,9 @@ def make_vectors(progress: Callable[[int], None] | None = None) -> list[Fixture]
     Simulation(load_bundled(SCENARIO), (maker,)).run(progress)
     cases = {case.strategies[0]: case for _, case in corpus() if case.block is not None}
     lacking = (cases[name] for name in STRATEGIES if name in cases and name not in maker.strategies)
-    found = [fixture for case in lacking for fixture in fixtures_of_case(case)]
+    found: list[Fixture] = []
+    for case in lacking:
+        found += fixtures_of_case(case)
     return sorted([*maker.fixtures, *found], key=lambda fixture: fixture.name)
 
 

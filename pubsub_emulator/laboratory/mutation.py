@@ -303,15 +303,16 @@ def _places(value: object, place: tuple[object, ...]) -> Iterator[tuple[object, 
     """Yield the places of all values in a document, up to a depth of 12."""
     yield place
     if len(place) < 12:
-        inner = (
-            value.items()
-            if isinstance(value, dict)
-            else enumerate(value)
-            if isinstance(value, list)
-            else ()
-        )
-        for part, each in inner:
-            yield from _places(each, (*place, part))
+        for part, inner in _inner_values(value):
+            yield from _places(inner, (*place, part))
+
+
+def _inner_values(value: object) -> Iterator[tuple[object, object]]:
+    """Yield the values of an object or a list, each with its key or index."""
+    if isinstance(value, dict):
+        yield from value.items()
+    elif isinstance(value, list):
+        yield from enumerate(value)
 
 
 def _at(document: Any, place: tuple[Any, ...]) -> Any:

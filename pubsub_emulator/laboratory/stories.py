@@ -14,6 +14,8 @@ from a seed.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import chain as chained
+from itertools import repeat
 from typing import Final
 
 from pubsub_emulator.emulator.network import Network, NetworkConfig, Pace, ParachainConfig, Step
@@ -270,9 +272,8 @@ class NetworkStory:
         for record in step.records:
             inherent = record.candidate.inherent
             arrived = [message.msg for message in inherent.messages.downward]
-            arrived += [
-                message.data for _, messages in inherent.messages.horizontal for message in messages
-            ]
+            for _, messages in inherent.messages.horizontal:
+                arrived += [message.data for message in messages]
             for data in arrived:
                 self._arrive(record.chain, data)
         for para in SUBSCRIBERS:
@@ -299,9 +300,9 @@ class NetworkStory:
 
     def _nothing_lost(self, living: list[ParaId]) -> None:
         """Check that every message arrived, still waits, or may be lost."""
-        waiting = {
-            message.data for para in PARAS for message in self.network.parachain(para).horizontal
-        }
+        waiting: set[bytes] = set()
+        for para in PARAS:
+            waiting.update(message.data for message in self.network.parachain(para).horizontal)
         for data, message in self.messages.items():
             gone = not message.arrived and data not in waiting and not message.excused
             if gone and message.recipient in living:
@@ -424,7 +425,9 @@ ACTIONS: Final[tuple[tuple[int, Callable[[NetworkStory, Draws], None]], ...]] = 
     (12, lambda story, draws: story.steps(draws.choice((1, 1, 1, 2, 5)))),
 )
 """Events with random arguments, and their relative frequencies."""
-_TELLABLE: Final = tuple(action for weight, action in ACTIONS for _ in range(weight))
+_TELLABLE: Final = tuple(
+    chained.from_iterable(repeat(action, weight) for weight, action in ACTIONS)
+)
 
 
 def tell(seed: bytes, turns: int = 40) -> NetworkStory:

@@ -206,11 +206,10 @@ def _read_scenario(data: bytes) -> str:
 
 
 def _fixtures() -> Iterable[bytes]:
-    return [
-        fixture.model_dump_json().encode()
-        for case, _ in _blocks()[:2]
-        for fixture in fixtures_of_case(case)
-    ]
+    written: list[bytes] = []
+    for case, _ in _blocks()[:2]:
+        written += [fixture.model_dump_json().encode() for fixture in fixtures_of_case(case)]
+    return written
 
 
 @target("fixture", "a fixture, replayed", _fixtures, "emulator.fixtures", "runtime", text=True)

@@ -89,9 +89,7 @@ def cache_policies(on_step: OnStep, rules: Rules = SHIPPED) -> tuple[Figure, ...
     """Measure all three cache policies by keys and update rates, and in other workloads."""
     by_keys = [
         Workload(keys=keys, update_rate=rate, cache=policy, spread=4)
-        for rate in _RATES
-        for keys in (16, 64, 256, 1024, 4096)
-        for policy in _POLICIES
+        for rate, keys, policy in product(_RATES, (16, 64, 256, 1024, 4096), _POLICIES)
     ]
     rows = _measured(
         by_keys, lambda workload: {"changing": _RATES[workload.update_rate]}, on_step, rules
@@ -203,9 +201,9 @@ def latency(on_step: OnStep, rules: Rules = SHIPPED) -> tuple[Figure, ...]:
             message_bytes=messages,
             spread=10,
         )
-        for messages in (0, 8_000_000)
-        for publishers in (1, 2, 5, 10)
-        for rate in (MILLION // 100, TENTH, ALL)
+        for messages, publishers, rate in product(
+            (0, 8_000_000), (1, 2, 5, 10), (MILLION // 100, TENTH, ALL)
+        )
     ]
 
     def label(workload: Workload) -> Row:
@@ -245,8 +243,7 @@ def unused_budget(on_step: OnStep, rules: Rules = SHIPPED) -> tuple[Figure, ...]
             cache=policy,
             spread=4,
         )
-        for size in (1, 16, 64, 256, 512, 1024, 2048)
-        for policy in _POLICIES
+        for size, policy in product((1, 16, 64, 256, 512, 1024, 2048), _POLICIES)
     ]
     bound = RuntimeSpec(ParaId(0), {}).max_item_cost + ROW_COST
     columns = (
