@@ -134,8 +134,10 @@ def histories_of(
 
     Its publishers write keys that are subscribed to, and other keys.
     """
-    items = (subscriber.items for subscriber in setup.subscribers)
-    wanted = sorted({key for each in items for listed in each.values() for key in listed})
+    subscribed: set[bytes] = set()
+    for subscriber in setup.subscribers:
+        subscribed.update(*subscriber.items.values())
+    wanted = sorted(subscribed)
     subscribers = [subscriber.para for subscriber in setup.subscribers]
     return histories(
         setup.publishers, st.sampled_from(wanted) | keys(), subscribers, max_actions, settle
@@ -201,7 +203,9 @@ def networks(
     unread = st.lists(st.sampled_from(publishers), max_size=1)
 
     def setup(subscribers: list[SubscriberSetup], unread: list[int]) -> NetworkSetup:
-        publishing = {*unread, *(para for subscriber in subscribers for para in subscriber.items)}
+        publishing = set(unread)
+        for subscriber in subscribers:
+            publishing.update(subscriber.items)
         return NetworkSetup(tuple(sorted(publishing)), tuple(subscribers))
 
     return st.builds(setup, found, unread)
