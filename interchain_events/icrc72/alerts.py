@@ -126,7 +126,9 @@ _REMOVES: Final = {
     "rp": keys.PUBLISHER_REPLAY_REMOVE,
 }
 """For each kind of a member's facts, the key for removing."""
-_KIND_OF: Final = {key: kind for kind, both in _BROKER_KEYS.items() for key in both}
+_KIND_OF: Final = {add: kind for kind, (add, _) in _BROKER_KEYS.items()} | {
+    remove: kind for kind, (_, remove) in _BROKER_KEYS.items()
+}
 """The kind of a broadcaster's fact by either of its keys."""
 _NAMED_BY: Final = {"pub": 2, "sub": 2, "relay": 3, "relayer": 2, "rp": 1, "rr": 1, "rf": 1}
 """How many parts of an entry belong to the key of the fact; the others are its value."""
@@ -239,7 +241,10 @@ def _parts(key: str, shape: tuple[_Kind, ...], item: v.Value) -> Parts:
     not have its shape.
     """
     given = v.as_items(item)
-    given = (item,) if given is None else given[:1] if shape is _ID else given
+    if given is None:
+        given = (item,)
+    elif shape is _ID:
+        given = given[:1]
     missing = shape[len(given) :]
     if len(given) > len(shape) or not all(each.optional for each in missing):
         raise ConfigError(f"an entry of {key} has {len(shape)} parts, not {len(given)}")

@@ -98,7 +98,7 @@ class Archive(Core):
         first = bisect_left(ids, start)
         last = bisect_left(ids, end)
         pages = (self.store.read(row - 1, 1) for row in rows[first:last][:take])
-        return tuple(self._event(row) for page in pages for row in page.rows)
+        return tuple(map(self._event, chain.from_iterable(page.rows for page in pages)))
 
     def _append(self, ctx: Context, part: ArchivePart) -> None:
         """Append a part of a block. Reply how many blocks, and events of the next one, are here.

@@ -50,10 +50,13 @@ def read(pairs: Pairs | None) -> Headers:
     # Reversed, because the first of repeated keys counts.
     found = dict(reversed(pairs))
     said = found.get(keys.HASH)
+    hash_ = None
+    if said is not None:
+        hash_ = said.value if said.tag == "Blob" else b""
     partition = found.get(keys.PARTITION)
     late = as_items(found.get(keys.RELAY_LATE)) or ()
     return Headers(
-        None if said is None else said.value if said.tag == "Blob" else b"",
+        hash_,
         None if partition is None else _numbers(partition),
         as_nat(found.get(keys.REPLAY_ID)),
         as_nat(found.get(keys.REPLAY_END, found.get("icrc77:replay:end"))),

@@ -7,6 +7,7 @@ tables. The constants here are the keys that the code uses.
 import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
+from itertools import chain as chained
 from typing import Final, NamedTuple
 
 
@@ -22,8 +23,11 @@ class Key(NamedTuple):
     """Other forms that are read as this key, because other implementations write them."""
 
 
-LISTS: Final = tuple(
-    f"{who}:{how}" for who in ("publishers", "subscribers") for how in ("allowed", "disallowed")
+LISTS: Final = (
+    "publishers:allowed",
+    "publishers:disallowed",
+    "subscribers:allowed",
+    "subscribers:disallowed",
 )
 """The four lists of a publication, without prefix and kind."""
 
@@ -125,7 +129,10 @@ def _table(rows: Mapping[str, list[str]]) -> tuple[Key, ...]:
     """Return the rows of a table. Rows with `LIST` stand for four keys each and come first."""
     listed = {name: row for name, row in rows.items() if ":LIST:" in name}
     others = [_key(name, row, "") for name, row in rows.items() if name not in listed]
-    return (*(_key(name, row, which) for which in LISTS for name, row in listed.items()), *others)
+    of_lists: list[Key] = []
+    for which in LISTS:
+        of_lists += [_key(name, row, which) for name, row in listed.items()]
+    return (*of_lists, *others)
 
 
 _WRITTEN: Final = tomllib.loads((files(__package__) / "keys.toml").read_text(encoding="utf-8"))
@@ -190,10 +197,12 @@ CODES: Final = dict(enumerate(_CODES, 1))
     CANCELED,
 ) = CODES
 
-ALIASES: Final = {
-    alias: key.name for table in TABLES.values() for key in table for alias in key.aliases
-}
+ALIASES: Final[dict[str, str]] = {}
 """The canonical key of each alias."""
+
+
+for _named in chained.from_iterable(TABLES.values()):
+    ALIASES.update(dict.fromkeys(_named.aliases, _named.name))
 
 
 def canonical(name: str) -> str:

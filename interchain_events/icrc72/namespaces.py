@@ -167,9 +167,8 @@ the number of partitions.
 """
 
 _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_VALUES: Final = {
-    letter: at for at, digit in enumerate(_DIGITS) for letter in (digit, digit.lower())
-}
+_VALUES: Final = {digit: at for at, digit in enumerate(_DIGITS)}
+_VALUES.update({digit.lower(): at for at, digit in enumerate(_DIGITS)})
 # Crockford's base32 reads letters that look like digits as these digits.
 _VALUES.update({"o": 0, "O": 0, **dict.fromkeys("iIlL", 1)})
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain as chained
 
 from interchain_events.icrc72.audit.core import Audit
 from interchain_events.icrc72.audit.record import Finding
@@ -303,14 +304,14 @@ class Run:
         skip = None if model.skip is None else Skip(*model.skip)
         due = 0
         in_order = True
-        for name in dict.fromkeys(
-            name for log in logs.values() for name, _ in log if matches(model.pattern, name)
-        ):
+        names = dict.fromkeys(name for name, _ in chained.from_iterable(logs.values()))
+        for name in names:
+            if not matches(model.pattern, name):
+                continue
             mine = [number for namespace, number in data if namespace == name]
             in_order = in_order and mine == sorted(mine)
-            events = [
-                event for log in logs.values() for event in log.values() if event.namespace == name
-            ]
+            published = chained.from_iterable(log.values() for log in logs.values())
+            events = [event for event in published if event.namespace == name]
             passing = [each.eventId for each in events if lets_pass((model.filter, skip), each)]
             due += sum(number >= min(mine, default=0) for number in passing)
         return len(data), due, in_order

@@ -233,11 +233,9 @@ def _struck(model: ScenarioModel) -> Iterator[Misplaced]:
     """Yield errors of faults that are impossible after those before them."""
     subnets = (0,) if model.kind == "broadcaster" else model.broadcasters
     brokers = {f"broadcaster {at}": subnet for at, subnet in enumerate(subnets)}
-    known = [
-        "orchestrator",
-        *brokers,
-        *(each.name for _, entries in _canisters(model) for each in entries),
-    ]
+    known = ["orchestrator", *brokers]
+    for _, canisters in _canisters(model):
+        known += [each.name for each in canisters]
     state: dict[str, str] = {}
     for at, fault in sorted(enumerate(model.fault), key=lambda each: each[1].round):
         who, where = fault.who, ("fault", at, "who")

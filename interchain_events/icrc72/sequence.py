@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from html import escape
+from itertools import chain as chained
 from typing import NamedTuple
 
 from interchain_events.icrc72.ic.errors import CandidError, shown
@@ -73,7 +74,8 @@ def as_text(arrows: list[Arrow]) -> str:
 
 def as_svg(arrows: list[Arrow]) -> str:
     """Return the diagram as SVG: a line for each canister, and an arrow for each message."""
-    actors = list(dict.fromkeys(name for each in arrows for name in (each.sender, each.receiver)))
+    ends = chained.from_iterable((each.sender, each.receiver) for each in arrows)
+    actors = list(dict.fromkeys(ends))
     wide = 180 * max(len(actors), 1) + 90
     high = 44 * len(arrows) + 80
     place = {name: 150 + 180 * at for at, name in enumerate(actors)}

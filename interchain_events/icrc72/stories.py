@@ -460,7 +460,9 @@ def _check_bounds(story: CanisterStory, broadcaster: Broadcaster) -> None:
         raise Surprise(f"a chain remembers more than {settings.repeated} ids")
     refs = sum(each.refs for each in state.events.values())
     notes = sum(each.live + each.replayed for each in state.queues.values())
-    lanes = sum(len(lane.queue) for relay in state.relays.values() for lane in relay.lanes.values())
+    lanes = 0
+    for relay in state.relays.values():
+        lanes += sum(len(lane.queue) for lane in relay.lanes.values())
     lanes += sum(len(each.lane.queue) for each in state.forwarded.values())
     if refs != notes + lanes or any(each.refs <= 0 for each in state.events.values()):
         raise Surprise(

@@ -11,6 +11,7 @@ and judges those that need the whole trace.
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from itertools import chain as chained
 from typing import Final, cast
 
 from interchain_events.icrc72 import keys, methods
@@ -253,12 +254,10 @@ class Audit(Record):
     def _entitled(self, call: Happening, note: EventNotification) -> None:
         """Judge whether any present or former subscription of the receiver lets an event pass."""
         configs = self._configs.get(call.receiver, {})
-        mine = [
-            each
-            for pattern, found in configs.items()
-            if matches(pattern, note.namespace)
-            for each in found
-        ]
+        matching = (
+            widths for pattern, widths in configs.items() if matches(pattern, note.namespace)
+        )
+        mine = list(chained.from_iterable(matching))
         passing = [each for each in mine if lets_pass((None, each[1]), note)]
         if mine and not passing:
             self._find(

@@ -1,6 +1,7 @@
 """The notes of an audit, and the judgements that need the whole trace (IC-51, RP-14)."""
 
 from collections.abc import Iterable, Mapping
+from itertools import chain as chained
 from typing import Final, NamedTuple
 
 from interchain_events.icrc72 import keys
@@ -375,7 +376,7 @@ class Record:
                 for pattern, each in self._configs.get(who, {}).items()
                 if matches(pattern, name)
             }
-            mine = [each for found in configs.values() for each in found]
+            mine = list(chained.from_iterable(configs.values()))
             # More than one width of a pattern means that the subscription was changed.
             if len(mine) != len(configs):
                 continue

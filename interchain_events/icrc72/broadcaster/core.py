@@ -42,7 +42,9 @@ class Relaying(Part):
 
     def lanes(self) -> list[Lane]:
         """Return all lanes."""
-        lanes = [lane for relay in self.state.relays.values() for lane in relay.lanes.values()]
+        lanes: list[Lane] = []
+        for relay in self.state.relays.values():
+            lanes += relay.lanes.values()
         return lanes + [each.lane for each in self.state.forwarded.values()]
 
     def drop(self, lane: Lane) -> None:

@@ -502,10 +502,9 @@ class Delivery(Part):
         """
         oldest = ctx.time - self.settings.silence * 10**9
         for who, queue in list(self.state.queues.items()):
-            windows = [window for _, window in self._windows(queue)]
-            notes = [
-                note for each in windows for note in (*each.out.values(), *islice(each.queue, 1))
-            ]
+            notes: list[Note] = []
+            for _, window in self._windows(queue):
+                notes += (*window.out.values(), *islice(window.queue, 1))
             if any(note.stored and note.data is None and note.made < oldest for note in notes):
                 self.drop_silent(ctx, who, queue)
 

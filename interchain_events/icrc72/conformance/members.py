@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import chain as chained
 from typing import Final
 
 from interchain_events.icrc72 import keys, methods
@@ -431,13 +432,11 @@ def _told(trial: Trial) -> list[tuple[int, Principal, MemberAlert]]:
 
 def _judge_events(trial: Trial, live: Sent, names: tuple[str, ...], stranger: Principal) -> None:
     """Judge the receivers and the fields of live events, each by itself."""
-    given = [
-        (at, who)
-        for at, by, alert in _told(trial)
-        if by != stranger
-        for x in alert.entries.values()
-        for who in x
-    ]
+    given: list[tuple[int, Principal]] = []
+    for told_at, by, alert in _told(trial):
+        if by != stranger:
+            members = chained.from_iterable(alert.entries.values())
+            given += [(told_at, member) for member in members]
     begun = min((at for at, _ in given), default=None)
     entries = {who for _, who in given}
 
@@ -544,7 +543,7 @@ def _judge_taken(trial: Trial, listener: Principal, live: Sent) -> None:
 def _judge_replay(trial: Trial, name: str, due: list[int], live: Sent) -> None:
     """Judge a replay of the events `due`: its receiver, events, marks and reports."""
     originals = {each.eventId: each for _, each in live}
-    replays = [each for _, _, alert in _told(trial) for each in alert.replays]
+    replays = list(chained.from_iterable(alert.replays for _, _, alert in _told(trial)))
     trial.book.must("RP-6", replays, "the orchestrator told nothing", len(replays))
     ids = {each.id for each in replays}
     entries = {each.entry for each in replays}

@@ -120,9 +120,10 @@ class Trial(Troupe):
         to: Principal | None = None,
     ) -> list[tuple[Happening, A]]:
         """Return all items of batches in the calls of a method."""
-        return [
-            (seen.at, each) for seen in self.seen(method, kind, by=by, to=to) for each in seen.value
-        ]
+        found: list[tuple[Happening, A]] = []
+        for seen in self.seen(method, kind, by=by, to=to):
+            found += [(seen.at, item) for item in seen.value]
+        return found
 
     def answers(
         self, method: Method[A, R], *, by: Principal, to: Principal

@@ -131,11 +131,10 @@ class Access(Part):
         for each in questions:
             by_canister.setdefault(each.canister, []).append(each)
         most = self.settings.batch_items
-        return [
-            asked[at : at + most]
-            for asked in by_canister.values()
-            for at in range(0, len(asked), most)
-        ]
+        batches: list[list[Question]] = []
+        for asked in by_canister.values():
+            batches += [asked[at : at + most] for at in range(0, len(asked), most)]
+        return batches
 
     def stale(self, now: int) -> list[Question]:
         """Return the questions that must be asked again, and forget old answers (IC-33a).
@@ -149,9 +148,9 @@ class Access(Part):
                 continue
             sides = [("publishers", who) for who in publication.publishers]
             sides += [("subscribers", who) for who in publication.subscribers]
-            questions = [
-                each for side, who in sides for each in self.questions(publication, side, who)
-            ]
+            questions: list[Question] = []
+            for side, who in sides:
+                questions += self.questions(publication, side, who)
             known = {each.said for each in questions}
             heard = publication.heard = {
                 said: at for said, at in publication.heard.items() if said in known

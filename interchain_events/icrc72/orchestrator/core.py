@@ -213,7 +213,10 @@ class Orchestrator(Core):
                     results.append(too_many(self.settings.batch_items))
                 method.reply(ctx, tuple(results))
 
-            questions = [] if ask is None else [each for item in taken for each in ask(ctx, item)]
+            questions: list[Question] = []
+            if ask is not None:
+                for item in taken:
+                    questions += ask(ctx, item)
             self.access.ask(ctx, list(dict.fromkeys(questions)), judged)
 
         return {method.name: run}

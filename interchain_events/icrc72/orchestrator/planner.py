@@ -14,6 +14,7 @@ serve.
 
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
+from itertools import chain as chained
 from typing import Final, cast
 
 from interchain_events.icrc72 import facts as f
@@ -201,7 +202,7 @@ class Planner:
     def entries(self, publication: Publication) -> tuple[Principal, ...]:
         """Return all entries of a publication, also those of publishers that are being moved."""
         every = (*publication.entries.values(), *publication.draining.values())
-        return tuple(dict.fromkeys(each for entries in every for each in entries))
+        return tuple(dict.fromkeys(chained.from_iterable(every)))
 
     def _wanted(self, publication: Publication, who: Principal) -> tuple[f.Wanted, ...]:
         """Return the subscriptions of a subscriber that are authorised and not stopped."""
@@ -468,12 +469,10 @@ class Planner:
                 entries = cast("tuple[Principal, ...]", value)
                 return all(self.sure(each, ("pub", namespace, member.id)) for each in entries)
             case ("sb", number, _):
-                facts = [
-                    (at, found)
-                    for publication in self._publications_of(member.id)
-                    if number in publication.subscribers[member.id]
-                    for at, found in self.state.reasons.get(("pair", publication.id, member.id), [])
-                ]
+                facts: list[tuple[Principal, f.Fact]] = []
+                for publication in self._publications_of(member.id):
+                    if number in publication.subscribers[member.id]:
+                        facts += self.state.reasons.get(("pair", publication.id, member.id), [])
                 known = number in self.state.subscriptions
                 return known and all(
                     self.sure(at, found) for at, found in facts if found[0] == "sub"

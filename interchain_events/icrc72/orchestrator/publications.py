@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
+from itertools import chain as chained
 
 from interchain_events.icrc72 import config as c
 from interchain_events.icrc72 import keys
@@ -161,7 +162,7 @@ class Publications(Part):
             self.state.last_check = ctx.now - self.settings.list_retry
         for who in publication.publishers:
             self.planner.plan_publisher(publication, who)
-        for number in {n for numbers in publication.subscribers.values() for n in numbers}:
+        for number in set(chained.from_iterable(publication.subscribers.values())):
             self.state.subscriptions[number].version += (
                 publication.config.priorities != before.priorities
             )

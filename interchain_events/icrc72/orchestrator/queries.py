@@ -10,6 +10,7 @@ query.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain as chained
 from typing import Final, NamedTuple, TypeVar, cast
 
 from interchain_events.icrc72 import keys
@@ -183,15 +184,16 @@ class Queries:
         filter_ = page.filter or _ALL
         if not filter_.slice:
             return set(every), filter_
-        return {
-            each for row in self.rows(filter_.slice) for each in of_row(row) if each is not None
-        }, filter_
+        found: set[E] = set()
+        for row in self.rows(filter_.slice):
+            found.update(each for each in of_row(row) if each is not None)
+        return found, filter_
 
     def _publishers(
         self, _caller: Principal, _time: int, page: m.ByPrincipal
     ) -> tuple[m.PublisherInfo, ...]:
         """Answer `icrc72_get_publishers`."""
-        every = (who for each in self.state.publications.values() for who in each.publishers)
+        every = chained.from_iterable(each.publishers for each in self.state.publications.values())
         found, filter_ = self._found(page, lambda row: (row.publisher,), every)
         listed = [(each, self._publisher_stats(each)) for each in self._page(found, page, bytes)]
         return tuple(

@@ -58,9 +58,10 @@ class Subscriptions(Part):
                 for each in self.state.publications.values()
                 if matches(item.namespace, each.namespace)
             ]
-        return [
-            each for one in met for each in self.access.questions(one, "subscribers", ctx.caller)
-        ]
+        questions: list[Question] = []
+        for publication in met:
+            questions += self.access.questions(publication, "subscribers", ctx.caller)
+        return questions
 
     def register(
         self, ctx: Context, item: m.SubscriptionRegistration, silent: set[Question]

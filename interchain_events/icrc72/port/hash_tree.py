@@ -41,7 +41,9 @@ def witness(state: State, paths: Sequence[Path]) -> tuple[Form, bytes]:
     wanted: dict[bytes, list[Path]] = {}
     for label, *rest in filter(None, paths):
         wanted.setdefault(label, []).append(tuple(rest))
-    beside = {near for each in wanted.keys() - state.keys() for near in _neighbours(labels, each)}
+    beside: set[bytes] = set()
+    for absent in wanted.keys() - state.keys():
+        beside.update(_neighbours(labels, absent))
     parts: list[tuple[Form, bytes]] = []
     for label in labels:
         form, inner = witness(state[label], [()] if whole else wanted.get(label, []))

@@ -7,6 +7,7 @@ in order, with one batch under way.
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
+from itertools import chain as chained
 from itertools import groupby
 from typing import Final
 
@@ -170,7 +171,7 @@ class Publisher(Core):
             return False
         block = state.blocks[state.archived]
         end = block.first + block.count
-        senders = [sender for mine in state.mine.values() for sender in mine.senders.values()]
+        senders = list(chained.from_iterable(mine.senders.values() for mine in state.mine.values()))
         unsent = [
             sender.events[sender.next] for sender in senders if sender.next < len(sender.events)
         ]

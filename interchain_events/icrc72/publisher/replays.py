@@ -97,12 +97,9 @@ class Replays:
             state.mine[each.namespace].senders.values() if each.namespace in state.mine else ()
         )
         appended = state.appended()
-        ids = [
-            (state.log[row].event.eventId, row)
-            for one in senders
-            for row in one.events
-            if row < appended
-        ]
+        ids: list[tuple[int, int]] = []
+        for sender in senders:
+            ids += [(state.log[row].event.eventId, row) for row in sender.events if row < appended]
         return [
             row
             for number, row in sorted(ids)

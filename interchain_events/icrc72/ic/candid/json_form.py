@@ -46,8 +46,9 @@ def to_json(type_: t.Type, value: Any) -> Any:
     if isinstance(type_, t.Prim):
         return _primitive_to_json(type_.name, value)
     if isinstance(type_, t.Opt):
-        inner = value if t.may_be_null(type_.inner) else () if value is None else (value,)
-        return [to_json(type_.inner, each) for each in inner]
+        if not t.may_be_null(type_.inner):
+            value = () if value is None else (value,)
+        return [to_json(type_.inner, each) for each in value]
     if t.is_blob(type_):
         return "0x" + value.hex()
     if isinstance(type_, t.Vec):
@@ -105,7 +106,9 @@ def _read(type_: t.Type, written: Any) -> Any:
         return _PRIMITIVES[type_.name if type_.name in _PRIMITIVES else "number"](written)
     if isinstance(type_, t.Opt):
         inner = tuple(_read(type_.inner, each) for each in written)
-        return inner if t.may_be_null(type_.inner) else inner[0] if inner else None
+        if t.may_be_null(type_.inner):
+            return inner
+        return inner[0] if inner else None
     if t.is_blob(type_):
         return bytes.fromhex(written.removeprefix("0x"))
     if isinstance(type_, t.Vec):
