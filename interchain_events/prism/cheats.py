@@ -119,12 +119,21 @@ def _move(due: Events, _others: Events) -> list[Event]:
 
 def _reorder(due: Events, _others: Events) -> list[Event]:
     earlier, later = _states(due)[:2]
-    return [later if each is earlier else earlier if each is later else each for each in due]
+
+    def exchanged(event: Event) -> Event:
+        if event is earlier:
+            return later
+        return earlier if event is later else event
+
+    return [exchanged(each) for each in due]
 
 
 def _repeat(due: Events, _others: Events) -> list[Event]:
     again = _states(due)[1]
-    return [copy for each in due for copy in ((each, each) if each is again else (each,))]
+    repeated: list[Event] = []
+    for each in due:
+        repeated += (each, each) if each is again else (each,)
+    return repeated
 
 
 def _push(due: Events, others: Events) -> list[Event]:

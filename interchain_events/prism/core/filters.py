@@ -82,11 +82,10 @@ def normal_form(filters: Iterable[Filter]) -> tuple[Filter, ...]:
     Equal filters are joined, covered filters are left out, and the rest is in one order.
     """
     # Filters are compared for each status, and those of both statuses are joined again at the end.
-    split = {
-        each._replace(status=status)
-        for each in filters
-        for status in ((Status.APPLIED, Status.REJECTED) if each.status is None else (each.status,))
-    }
+    split: set[Filter] = set()
+    for each in filters:
+        statuses = (Status.APPLIED, Status.REJECTED) if each.status is None else (each.status,)
+        split.update(each._replace(status=status) for status in statuses)
     kept = {
         each for each in split if not any(_covers(other, each) for other in split if other != each)
     }

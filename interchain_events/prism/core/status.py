@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
+from itertools import chain as chained
 from typing import NamedTuple
 
 from interchain_events.prism.core.errors import Reason
@@ -104,14 +105,16 @@ class Branch:
         dropped. Some of `added` may come before blocks that remain. `number` is the new best block.
         """
         self.version += 1
-        gone = {name for each in self.blocks if each.number > kept for name in each.operations}
+        gone = set(
+            chained.from_iterable(each.operations for each in self.blocks if each.number > kept)
+        )
         branch = sorted(
             (*(each for each in self.blocks if each.number <= kept), *added),
             key=lambda each: each.number,
         )
         # Computed before processed blocks are dropped: their operations have not left the branch
         # either.
-        inside = {name for each in branch for name in each.operations}
+        inside = set(chained.from_iterable(each.operations for each in branch))
         self.blocks = [each for each in branch if each.number > processed]
         self.number = number
         out = self.out_of_blocks | dict.fromkeys(gone, number)

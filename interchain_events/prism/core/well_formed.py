@@ -183,7 +183,9 @@ def _endpoint(text: str) -> None:
     if _URI.fullmatch(text):
         return
     found = _json(text)
-    listed = found if isinstance(found, list) else [found] if isinstance(found, dict) else []
+    if isinstance(found, dict):
+        found = [found]
+    listed = found if isinstance(found, list) else []
     if not listed or not all(isinstance(each, dict) or _is(_URI, each) for each in listed):
         _malformed(f"endpoint {text!r}")
 

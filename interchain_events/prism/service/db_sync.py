@@ -236,7 +236,10 @@ def is_db_sync(database: Database) -> bool:
     if database.dialect is not Dialect.POSTGRESQL:
         return False
     there = set(database.select(_THERE))
-    return all((table, column) in there for table in _COLUMNS for column in _COLUMNS[table])
+    for table, columns in _COLUMNS.items():
+        if not all((table, column) in there for column in columns):
+            return False
+    return True
 
 
 def is_url(text: str) -> bool:

@@ -9,6 +9,7 @@ operations, and anchors scheduled operations.
 
 import asyncio
 import logging
+from itertools import chain as chained
 from typing import Final, Self
 
 from interchain_events.database.errors import StoreUnavailable
@@ -129,7 +130,7 @@ class PrismNode:
             kept = number
             if gone:
                 await asyncio.to_thread(self._service.scheduled.left_branch, gone, number)
-            inside = [name for each in branch.blocks for name in each.operations]
+            inside = list(chained.from_iterable(each.operations for each in branch.blocks))
             most = self._service.limits.pending_blocks
             expired = await asyncio.to_thread(self._service.scheduled.expire, number, inside, most)
             for name in expired:

@@ -205,11 +205,10 @@ def read_filters(given: Sequence[pb.SubscriptionFilter]) -> list[Filter]:
         raise BadRequest("filters: at least one is needed")
     if len(given) > MOST_FILTERS:
         raise BadRequest(f"filters: at most {MOST_FILTERS} are allowed, not {len(given)}")
-    return [
-        each
-        for index, filter_ in enumerate(given)
-        for each in _read_filter(filter_, f"filters[{index}]")
-    ]
+    filters: list[Filter] = []
+    for index, filter_ in enumerate(given):
+        filters += _read_filter(filter_, f"filters[{index}]")
+    return filters
 
 
 def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:

@@ -10,6 +10,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain as chained
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -230,13 +231,14 @@ class Processor:
             if at.log_seq >= anchored[-1].seq:
                 return 0
             ledger = SqlLedger(session, self._kept)
-            ledger.look_up([examined for each in objects for examined in each.operations])
-            outcomes = [
-                (each, place, outcome)
-                for each in objects
-                for place, examined in enumerate(each.operations)
-                if (outcome := judge(ledger, examined)) is not None
-            ]
+            ledger.look_up(list(chained.from_iterable(each.operations for each in objects)))
+            outcomes: list[tuple[_Object, int, Outcome]] = []
+            for anchored_object in objects:
+                outcomes += [
+                    (anchored_object, place, outcome)
+                    for place, examined in enumerate(anchored_object.operations)
+                    if (outcome := judge(ledger, examined)) is not None
+                ]
             _note_objects(session, objects, number)
             _insert(session, outcomes, at.seq_no, number, block_hash, anchored[0].time)
             session.run("INSERT INTO processed_blocks VALUES (?, ?)", (number, anchored[-1].seq))
@@ -338,6 +340,7 @@ def _insert(  # noqa: PLR0917  # the parts of the rows' position
             batch_id, number, block, time, anchored.place, place, entry_id,
         ))  # fmt: skip
     session.run_many(f"INSERT INTO atala_operations VALUES ({'?, ' * 16} NULL, NULL, ?)", rows)
-    numbered = enumerate((outcome.revoked_hashes for _, _, outcome in outcomes), after + 1)
-    revoked = [(each, seq_no) for seq_no, hashes in numbered for each in hashes]
+    revoked: list[tuple[bytes, int]] = []
+    for seq_no, (_, _, outcome) in enumerate(outcomes, after + 1):
+        revoked += [(each, seq_no) for each in outcome.revoked_hashes]
     session.run_many("INSERT INTO revoked_credentials VALUES (?, ?)", revoked)

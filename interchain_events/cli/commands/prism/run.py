@@ -137,13 +137,12 @@ async def _serve(
     recorders: tuple[Recorder, StatusRecorder] | None,
 ) -> None:
     source = _source(given) if given.db_sync is None else SOURCE
-    depth = (
-        given.depth
-        if given.depth is not None
-        else DEPTH
-        if given.db_sync is None
-        else CARDANO_DEPTH
-    )
+    if given.depth is not None:
+        depth = given.depth
+    elif given.db_sync is None:
+        depth = DEPTH
+    else:
+        depth = CARDANO_DEPTH
     limits = PrismLimits(
         given.streams_per_client,
         heartbeat_seconds=given.heartbeat,
@@ -232,7 +231,9 @@ class Node:
 
 def submit_operations(files: Sequence[Path], node: Node) -> None:
     """Submit the operations in files to a PRISM node, and print their ids. Raises `PubsubError`."""
-    signed = [raw for path in files for raw in _operations(path)]
+    signed: list[bytes] = []
+    for path in files:
+        signed += _operations(path)
 
     async def run() -> None:
         async with node.client() as client:
