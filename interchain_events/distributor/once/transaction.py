@@ -116,19 +116,17 @@ class Transaction:
 
     def reads(self) -> dict[Place, str | None]:
         """Return the values that were read from the store, in the order of `parts`."""
-        return {
-            (kind, name, key): value
-            for kind, name, part in self.parts()
-            for key, value in part.reads.items()
-        }
+        values: dict[Place, str | None] = {}
+        for kind, name, part in self.parts():
+            values |= {(kind, name, key): value for key, value in part.reads.items()}
+        return values
 
     def writes(self) -> dict[Place, Row | None]:
         """Return the rows that were written, `None` for a removal."""
-        return {
-            (kind, name, key): row
-            for kind, name, part in self.parts()
-            for key, row in part.writes.items()
-        }
+        rows: dict[Place, Row | None] = {}
+        for kind, name, part in self.parts():
+            rows |= {(kind, name, key): row for key, row in part.writes.items()}
+        return rows
 
     def undo(self) -> None:
         """Discard all writes, for a step that failed.

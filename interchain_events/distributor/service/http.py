@@ -301,10 +301,10 @@ class DistributorHttp(Interface):
         )
         missing = [name for name, part in zip(names, found, strict=True) if part is None]
         reached = {name: part for name, part in zip(names, found, strict=True) if part is not None}
-        homes = await self._homes(
-            [notice.id for part in reached.values() for notice in part if notice.id], reached
-        )
-        merged = [(name, notice) for name, part in reached.items() for notice in part]
+        merged: list[tuple[str, Notice]] = []
+        for name, part in reached.items():
+            merged += [(name, notice) for notice in part]
+        homes = await self._homes([notice.id for _, notice in merged if notice.id], reached)
         merged.sort(key=lambda each: (each[1].time, each[0], each[1].number))
         merged = merged[: requests.horizon(merged, reached, query.limit)]
         kept = [
@@ -352,13 +352,13 @@ class DistributorHttp(Interface):
         """
 
         def look(tx: Transaction) -> dict[str, str]:
-            return {
-                event_id: name
-                for event_id in ids
-                # Later entries of a dict replace earlier ones, so the first network remains.
-                for name in reversed(self._engine.rules.networks)
-                if name in reached and tx.has(rows.published(name), event_id)
-            }
+            homes: dict[str, str] = {}
+            for event_id in ids:
+                # Later names replace earlier ones, so the first network remains.
+                for name in reversed(self._engine.rules.networks):
+                    if name in reached and tx.has(rows.published(name), event_id):
+                        homes[event_id] = name
+            return homes
 
         return await self._engine.look(look)
 

@@ -122,20 +122,19 @@ def demonstrate(seed: int = 0) -> Demonstration:
     happened: Counter[str] = Counter()
     for world in play.worlds:
         happened.update(world.happened)
-    found = [
-        f"{world.name}: {each}"
-        for world in play.worlds
-        for each in surprises(world, play.originals)
-    ]
+    found: list[str] = []
+    for world in play.worlds:
+        found += [f"{world.name}: {each}" for each in surprises(world, play.originals)]
     networks = {**operator.networks, **node.networks}
-    found += [
-        f"1: {event_id} is not on {name}"
-        for event_id in sorted(
-            {notice.id or "" for network in networks.values() for notice in network.log}
-        )
-        for name, network in networks.items()
-        if not network.has(event_id)
-    ]
+    published: set[str] = set()
+    for network in networks.values():
+        published.update(notice.id or "" for notice in network.log)
+    for event_id in sorted(published):
+        found += [
+            f"1: {event_id} is not on {name}"
+            for name, network in networks.items()
+            if not network.has(event_id)
+        ]
     digest = blake2_256("".join(world.digest() for world in play.worlds).encode())
     return Demonstration(
         len(play.originals),

@@ -27,9 +27,10 @@ def surprises(world: World, originals: dict[str, list[Event]]) -> list[str]:
 
 def ids(world: World) -> list[str]:
     """Return every id that is on any network."""
-    return sorted(
-        {notice.id for network in world.networks.values() for notice in network.log if notice.id}
-    )
+    published: set[str] = set()
+    for network in world.networks.values():
+        published.update(notice.id for notice in network.log if notice.id)
+    return sorted(published)
 
 
 def _untold(world: World, name: str, event_id: str) -> bool:

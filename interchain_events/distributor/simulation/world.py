@@ -7,6 +7,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain as chained
 from typing import Final
 
 from interchain_events.database.errors import StoreError
@@ -271,7 +272,7 @@ class World(Hands):
         self.losses += bool(taken.entered.loss)
         found = taken.effects
         run = process.run
-        for effect in (each for effects in [taken.entered.effects, *found] for each in effects):
+        for effect in chained(taken.entered.effects, *found):
             if isinstance(effect, messages.Note):
                 self.notes[effect.kind] += 1
                 self.record(effect)
