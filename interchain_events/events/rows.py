@@ -132,7 +132,7 @@ def assemble(
 ) -> Block:
     """Return the log's block: first the events of `leading`, then those of each included block."""
     blocks = chained((leading,), included)
-    entries = tuple(entry for each in blocks for entry in _entries(leading.number, each))
+    entries = tuple(chained.from_iterable(_entries(leading.number, each) for each in blocks))
     return Block(leading.number, bytes(leading.hash), bytes(parent), entries, after_gap)
 
 

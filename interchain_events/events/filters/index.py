@@ -9,6 +9,7 @@ evaluating all.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
+from itertools import chain as chained
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from interchain_events.events.filters.algebra import (
@@ -137,7 +138,7 @@ def _routes(part: Filter) -> tuple[Route, ...]:
         case Field(path, "in", tuple() as values):
             return tuple(_value_route(typed(path), value) for value in values)
         case OneOf(parts):
-            return tuple(route for each in parts for route in _routes(each))
+            return tuple(chained.from_iterable(map(_routes, parts)))
         case All(parts):
             return min((_routes(each) for each in parts), key=_rank, default=(_REST,))
         case _:

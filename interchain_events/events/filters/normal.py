@@ -7,6 +7,7 @@ wrongly.
 """
 
 from collections.abc import Iterable
+from itertools import chain as chained
 from typing import Final
 
 from interchain_events.events.filters import algebra
@@ -158,7 +159,10 @@ def _among(path: tuple[Step, ...], values: Iterable[Scalar]) -> Filter:
 
 def _flat(parts: Iterable[Filter], kind: type[All | OneOf]) -> list[Filter]:
     """Return the parts with those of a kind replaced by their own parts."""
-    return [one for each in parts for one in (each.parts if isinstance(each, kind) else (each,))]
+    flat: list[Filter] = []
+    for part in parts:
+        flat += part.parts if isinstance(part, kind) else (part,)
+    return flat
 
 
 def _conjunction(parts: list[Filter]) -> Filter:
@@ -168,7 +172,9 @@ def _conjunction(parts: list[Filter]) -> Filter:
     )
     if OneOf() in kept:
         return OneOf()
-    return kept[0] if len(kept) == 1 else (All(*kept) if kept else ANY)
+    if len(kept) == 1:
+        return kept[0]
+    return All(*kept) if kept else ANY
 
 
 def _disjunction(parts: list[Filter]) -> Filter:
@@ -187,7 +193,7 @@ def _gathered(parts: Iterable[Filter]) -> list[Filter]:
         else:
             others.append(each)
     for fields in by_path.values():
-        gathered = [value for each in fields for value in _values(each)]
+        gathered = list(chained.from_iterable(map(_values, fields)))
         starts = range(0, len(gathered), algebra.MAX_LIST)
         others += [_among(fields[0].path, gathered[at : at + algebra.MAX_LIST]) for at in starts]
     return others

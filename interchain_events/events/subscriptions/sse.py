@@ -234,15 +234,10 @@ def _prometheus(service: EventService[Filter]) -> str:
         ("waiting_rows", "gauge", "Rows in all queues.", service.waiting_rows),
         ("available", "gauge", "Whether the log answers.", int(service.available)),
     )
-    named = (
-        (f"pubsub_events_{name}", kind, words, value)
-        for name, kind, words, value in (*counters, *gauges)
-    )
-    lines = [
-        line
-        for name, kind, words, value in named
-        for line in family(name, kind, words, [sample(name, value)])
-    ]
+    lines: list[str] = []
+    for short, kind, words, value in (*counters, *gauges):
+        name = f"pubsub_events_{short}"
+        lines += family(name, kind, words, [sample(name, value)])
     return "\n".join(lines) + "\n"
 
 
