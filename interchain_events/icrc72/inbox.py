@@ -330,7 +330,8 @@ class Inbox(Core):
         prefix, since = "icrc72:subscriber:stats:", time // SECOND - 100
         counts = dict.fromkeys(keys.STATISTICS[prefix], 0) | self.state.counts
         if self.taker is not None:
-            counts["subscriptions"], counts["held"] = self.taker.subscribed(), self.taker.holding()
+            counts["subscriptions"] = self.taker.subscribed()
+            counts["held"] = self.taker.holding()
         counts["notifications_last_100_rounds"] = sum(
             n for at, n in self.state.recent.items() if at > since
         )
