@@ -69,7 +69,7 @@ class Names:
 
 def scenario_names(scenario: Scenario) -> Names:
     """Return the names in a scenario: those of subscribers, and those that keys derive from."""
-    keys: dict[bytes, str] = {}
+    keys: dict[PubsubKey, str] = {}
     for group in scenario.publishers:
         for para in group.paras:
             keys |= {published_key(para, index): f"{para}/{index}" for index in range(group.keys)}

@@ -134,7 +134,7 @@ def histories_of(
 
     Its publishers write keys that are subscribed to, and other keys.
     """
-    subscribed: set[bytes] = set()
+    subscribed: set[PubsubKey] = set()
     for subscriber in setup.subscribers:
         subscribed.update(*subscriber.items.values())
     wanted = sorted(subscribed)

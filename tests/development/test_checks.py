@@ -27,18 +27,15 @@ def test_a_statement_does_one_thing(source: str, kinds: list[str]) -> None:
     assert all(kind in what for kind, (_, what) in zip(kinds, found, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(0, 1), (1, 0), (2, 1)], ids=["too many", "as listed", "fewer than listed"]
-)
-def test_old_places_are_listed_and_may_only_become_fewer(
-    number: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_each_place_is_named_and_fails_the_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "development").mkdir()
-    (tmp_path / "development" / "old.py").write_text("a, b = f(), 2\n")
-    (tmp_path / "listed.json").write_text(f'{{"development/old.py": {number}}}')
     monkeypatch.setattr(statements, "ROOT", tmp_path)
-    monkeypatch.setattr(statements, "NOT_YET", tmp_path / "listed.json")
-    assert statements.check() == code
+    assert statements.check() == 0
+    (tmp_path / "development" / "old.py").write_text("a = 1\na, b = f(), 2\n")
+    assert statements.check() == 1
+    assert "development/old.py:2: several values" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

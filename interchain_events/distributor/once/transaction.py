@@ -118,14 +118,16 @@ class Transaction:
         """Return the values that were read from the store, in the order of `parts`."""
         values: dict[Place, str | None] = {}
         for kind, name, part in self.parts():
-            values |= {(kind, name, key): value for key, value in part.reads.items()}
+            for key, value in part.reads.items():
+                values[kind, name, key] = value
         return values
 
     def writes(self) -> dict[Place, Row | None]:
         """Return the rows that were written, `None` for a removal."""
         rows: dict[Place, Row | None] = {}
         for kind, name, part in self.parts():
-            rows |= {(kind, name, key): row for key, row in part.writes.items()}
+            for key, row in part.writes.items():
+                rows[kind, name, key] = row
         return rows
 
     def undo(self) -> None:

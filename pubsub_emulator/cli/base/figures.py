@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from pubsub_emulator.cli.screen import say, table
@@ -95,7 +96,9 @@ class Line:
         change = self.change(at)
         if first is None or change is None:
             return None
-        return 100 * change / abs(first) if first else float("inf") if change else 0.0
+        if first:
+            return 100 * change / abs(first)
+        return float("inf") if change else 0.0
 
     @property
     def differs(self) -> bool:
@@ -123,7 +126,7 @@ def lines_of(sides: Sequence[Figures]) -> list[Line]:
 
     A verdict or an error that one side has and another has not is 0 there.
     """
-    names = dict.fromkeys(name for side in sides for name in side)
+    names = dict.fromkeys(chain.from_iterable(sides))
     return [
         Line(name, tuple(side.get(name, 0 if ": " in name else None) for side in sides))
         for name in names

@@ -17,7 +17,7 @@ from typing import Final
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.node.chain.block import Block, Chain, Moment
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
-from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.primitives.types import Hash, RelayBlockNumber
 
 HISTORY: Final = 4096
 """The number of relay blocks that are stored by default."""
@@ -207,7 +207,7 @@ class Timeline:
         if not joins:
             shared = self._first
         elif branch:
-            shared = branch[0].number - 1
+            shared = RelayBlockNumber(branch[0].number - 1)
         else:
             shared = moment.number
         before = self.views
