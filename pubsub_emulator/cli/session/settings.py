@@ -19,7 +19,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 
 SETTINGS: Final[list[Command]] = []
 
-_NUMBERS: Final = ("max_pov_size", "max_cache_bytes", "max_trie_depth")
+_NUMBERS: Final = ("max_pov_size", "max_cache_bytes", "max_trie_depth", "relay_parent_offset")
 _SWITCHES: Final = ("reserve_minimum", "meter_cache_reads")
 _FIELDS: Final = ("cache", *_NUMBERS, *_SWITCHES, "handler")
 

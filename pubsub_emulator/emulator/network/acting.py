@@ -194,6 +194,12 @@ def _order(network: Network, spec: RuntimeSpec) -> int:
     """Check a runtime, send it to its parachain, and remember it as the newest one."""
     rules_for(spec, network.rules)
     check_runtime(spec)
+    if spec.relay_parent_offset and not network.config.relay.validators:
+        refuse(
+            f"blocks with relay_parent_offset {spec.relay_parent_offset} show sealed relay headers;"
+            " this relay chain seals none, since no parachain had an offset when the network"
+            " started"
+        )
     network.upgrade(spec)
     network.ordered[spec.para_id] = spec
     return spec.spec_version

@@ -13,7 +13,7 @@ from pubsub_emulator.cli.session import CommandError, Session
 from pubsub_emulator.cli.session.completion import complete
 from pubsub_emulator.cli.session.table import COMMANDS, find
 from pubsub_emulator.emulator.network.records import BlockRecord
-from pubsub_emulator.emulator.scenario.file import parse_scenario
+from pubsub_emulator.emulator.scenario.file import parse_document, parse_scenario
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.node.chain.block import Moment
 from pubsub_emulator.primitives.errors import PubsubError
@@ -429,10 +429,29 @@ def test_budgets_and_policies_change_from_the_block_after_the_message(session: S
         ("runtime 3000 reserve_minimum 1", "yes or no"),
         ("runtime 3000 cash none", "did you mean cache"),
         ("runtime 3000 reserve_minimum no", "max_pov_size 2097152"),
+        ("runtime 3000 relay_parent_offset 1", "this relay chain seals none"),
         ("set relay 0x12 0x34", "--accounts"),
     ):
         with pytest.raises(PubsubError, match=complaint):
             told(session, line)
+
+
+def test_an_offset_changes_where_the_relay_chain_seals_its_headers() -> None:
+    """UP-12: 3001 has an offset from the start, so the relay chain has validators."""
+    document = {
+        "name": "behind",
+        "seed": "behind",
+        "relay_blocks": 20,
+        "publishers": [{"paras": [1000], "keys": 1}],
+        "subscribers": [
+            {"para": 3000, "subscribe": []},
+            {"para": 3001, "subscribe": [], "relay_parent_offset": 1},
+        ],
+    }
+    session = Session.of(parse_document(document, "behind"))
+    told(session, "step 2", "runtime 3000 relay_parent_offset 2", "step 6")
+    [record] = (each for each in session.simulation.step().records if each.chain == 3000)
+    assert len(record.candidate.inherent.descendants) == 3
 
 
 def test_storage_is_set_and_removed_on_chains_with_accounts(tmp_path: Path) -> None:
