@@ -19,6 +19,6 @@ MEANINGS: Final = {
     INFRASTRUCTURE: "the machine failed: disk, Java, a missing package",
     BOTH: "findings, and not everything could be read: 1 and 3 at once",
     DEFECT: "a defect of this program; what it says helps to find it",
-    INTERRUPTED: "interrupted; nothing half-written was kept",
-    PIPE_CLOSED: "whoever read the output stopped reading; it says nothing of the result",
+    INTERRUPTED: "interrupted; no output is half-written, and an audit keeps its work",
+    PIPE_CLOSED: "the reader closed the pipe; this is not a verdict",
 }

@@ -58,6 +58,8 @@ COMMANDS: Final = {
         "Show what a scenario, history, audit, fixture, fuzz case, session, proof or finding"
         " contains"
     ),
+    "list": "Show the runs, histories, audits and sessions in FOLDER: size, age, what made them",
+    "clean": "Remove outputs in FOLDER that can be made again, after asking",
     "diff": "Find the first block, storage key and trie node in which A and B differ",
     "compare": (
         "Compare A with B and others: figures that differ, then the first block that differs"
@@ -266,7 +268,7 @@ def _run() -> None:
     except click.exceptions.Abort:
         _fail("interrupted", INTERRUPTED)
     except KeyboardInterrupt:
-        _fail("interrupted; nothing half-written was kept", INTERRUPTED)
+        _fail(MEANINGS[INTERRUPTED], INTERRUPTED)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         sys.exit(USAGE)

@@ -1,0 +1,70 @@
+"""`pubsub clean`."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from pubsub_emulator.cli.base.errors import InputError
+from pubsub_emulator.cli.base.result import Result
+from pubsub_emulator.cli.contents.outputs import Output, OutputKind, find
+from pubsub_emulator.cli.contents.removal import remove
+from pubsub_emulator.cli.contents.shown import age_words, described, size_words
+from pubsub_emulator.cli.exits import INFRASTRUCTURE
+from pubsub_emulator.cli.screen import say
+from pubsub_emulator.files.shown import safe
+
+
+def clean(folder: Path, now: float, *, unfinished: bool, yes: bool) -> Result:
+    """Remove the outputs in a folder that are not kept, and that the user agrees to remove.
+
+    Raises `InputError` if the user must be asked and standard input is not a terminal.
+    """
+    offered = [output for output in find(folder, now).outputs if not output.kept_for]
+    # An audit can be made again only while its history is there, so it is asked for first.
+    offered.sort(key=lambda output: output.kind is not OutputKind.AUDIT)
+    if unfinished:
+        offered = [output for output in offered if output.kind is OutputKind.PART]
+    if not offered:
+        say(f"{folder}: nothing to remove")
+    elif not yes and not _is_asked():
+        raise InputError(
+            f"{folder}: outputs that can be removed: {len(offered):,}; nobody can be asked here,"
+            " so repeat the command with --yes"
+        )
+    removed: list[Output] = []
+    failed = False
+    for output in offered:
+        if not yes and not _agreed(output, now):
+            continue
+        try:
+            gone = remove(output, now)
+        except OSError as error:
+            failed = True
+            say(f"{output.path}: not removed: {error.strerror or error}", aside=True)
+            continue
+        if gone:
+            removed.append(output)
+            say(f"removed {output.path}, {size_words(output.size)}")
+        else:
+            say(f"{output.path}: not removed: it was changed meanwhile")
+    return Result(
+        {"removed": [described(output) for output in removed]}, INFRASTRUCTURE if failed else 0
+    )
+
+
+def _is_asked() -> bool:
+    """Return whether somebody can answer a question."""
+    return sys.stdin.isatty()
+
+
+def _agreed(output: Output, now: float) -> bool:
+    facts = ", ".join(
+        (
+            output.kind.value,
+            size_words(output.size),
+            age_words(now - output.changed),
+            output.made_by,
+        )
+    )
+    return click.confirm(safe(f"remove {output.path} ({facts})?"), err=True)

@@ -1,0 +1,264 @@
+"""Find the outputs of this program in a folder, by what is in them.
+
+The names of files and folders decide nothing but which files are read. Links are not followed, so
+that nothing outside of the folder is listed.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from pubsub_emulator.cli.base.output import MARKER
+from pubsub_emulator.files.untrusted import Unreadable, read_json
+
+HISTORY: Final = "history"
+COMMITS: Final = "_commits"
+AUDIT: Final = "run_report.json"
+MOST_ENTRIES: Final = 1_000_000
+"""Files and folders that are looked at. A folder with more is listed in part."""
+MOST_NETWORKS: Final = 3
+"""Networks of a history that are named."""
+UNTOUCHED_SECONDS: Final = 600
+"""A command that is still writing touches its output more often than this."""
+
+_DEMO_AUDIT: Final = "audit"
+_OF_RUNS: Final = frozenset({MARKER, HISTORY, "explorer.html", _DEMO_AUDIT})
+_OF_AUDITS: Final = frozenset(
+    {"chains", "items", "ledger", "ledger.json", "report", AUDIT, "tables"}
+)
+_HEAD: Final = 256
+"""Bytes of a JSON file that show its format: the program writes the format first."""
+_FORMAT: Final = re.compile(rb'^\s*\{\s*"format":\s*"pubsub-(session|finding)/')
+_PART: Final = re.compile(r"\.(.+)-[0-9a-f]{8}\.(?:part|old)")
+_MANIFEST: Final = re.compile(r"(.+)-\d{8,}-[0-9a-f]{16}\.json")
+
+
+class OutputKind(Enum):
+    """The kind of an output."""
+
+    RUN = "run"
+    HISTORY = "history"
+    AUDIT = "audit"
+    SESSION = "session"
+    FINDING = "finding"
+    PART = "unfinished"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One output of a command."""
+
+    path: Path
+    kind: OutputKind
+    size: int
+    """Bytes of all its files."""
+    changed: float
+    """When a file of it was last written, in seconds since 1970."""
+    made_by: str
+    """The command that made it, as far as the output tells."""
+    kept_for: str
+    """Why `pubsub clean` does not offer to remove it, empty if it does."""
+
+
+@dataclass(slots=True)
+class Found:
+    """The outputs in a folder."""
+
+    outputs: list[Output]
+    most: int
+    """Files and folders that are looked at."""
+    is_whole: bool
+    """Whether there are no more than these."""
+
+
+@dataclass(slots=True)
+class _Budget:
+    left: int
+
+    def take(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+
+def find(folder: Path, now: float) -> Found:
+    """Return the outputs in a folder and the folders below it, sorted by path.
+
+    `now` is the present time in seconds since 1970. What lies within an output is part of it: the
+    history of a run is not listed again. Raises `OSError` if `folder` itself cannot be read.
+    """
+    most = MOST_ENTRIES
+    budget = _Budget(most)
+    with os.scandir(folder):
+        pass
+    outputs = sorted(_within(folder, budget, now), key=lambda output: output.path)
+    return Found(outputs, most, is_whole=budget.left >= 0)
+
+
+def look(path: Path, now: float) -> Output | None:
+    """Return the output at a path, or `None` if there is none of this program."""
+    return _output_at(path, _Budget(MOST_ENTRIES), now)
+
+
+def _within(folder: Path, budget: _Budget, now: float) -> Iterator[Output]:
+    waiting = [folder]
+    while waiting:
+        path = waiting.pop()
+        output = _output_at(path, budget, now)
+        if output is not None:
+            yield output
+        elif path.is_dir():
+            waiting += [
+                Path(entry.path)
+                for entry in _entries(path, budget)
+                if entry.is_dir(follow_symlinks=False) or entry.name.endswith(".json")
+            ]
+
+
+def _entries(folder: Path, budget: _Budget) -> Iterator[os.DirEntry[str]]:
+    """Yield what is in a folder. A folder that cannot be read is empty here."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not budget.take():
+                    return
+                yield entry
+    except OSError:
+        return
+
+
+def _output_at(path: Path, budget: _Budget, now: float) -> Output | None:
+    if path.is_symlink():
+        return None
+    kind = _kind(path)
+    if kind is None:
+        return None
+    size, changed = _extent(path, budget)
+    made_by, kept_for = _origin(path, kind)
+    foreign = _foreign(path, kind)
+    if foreign:
+        kept_for = f"{foreign} in it is not of this program"
+    if kind is OutputKind.PART and now - changed < UNTOUCHED_SECONDS:
+        kept_for = "a command may be writing it"
+    return Output(path, kind, size, changed, made_by, kept_for)
+
+
+def _kind(path: Path) -> OutputKind | None:
+    if not path.is_dir():
+        return _kind_of_file(path)
+    if _PART.fullmatch(path.name):
+        return OutputKind.PART
+    if _run_of(path) is not None:
+        return OutputKind.RUN
+    if (path / COMMITS).is_dir():
+        return OutputKind.HISTORY
+    return OutputKind.AUDIT if _audited(path) is not None else None
+
+
+def _kind_of_file(path: Path) -> OutputKind | None:
+    try:
+        with path.open("rb") as file:
+            found = _FORMAT.match(file.read(_HEAD))
+    except OSError:
+        return None
+    return None if found is None else OutputKind(found[1].decode())
+
+
+def _run_of(folder: Path) -> str | None:
+    """Return the scenario of a run, or `None` if a folder is not one."""
+    summary = _document(folder / MARKER)
+    if not {"scenario", "digest", "chains"} <= summary.keys():
+        return None
+    return str(summary["scenario"])
+
+
+def _audited(folder: Path) -> str | None:
+    """Return the history of an audit, or `None` if a folder is not one."""
+    report = _document(folder / AUDIT)
+    return str(report["history"]) if {"history", "digest", "verifier"} <= report.keys() else None
+
+
+def _document(path: Path) -> dict[str, object]:
+    """Return a JSON object, an empty one if there is no such file or it has something else."""
+    try:
+        content = read_json(path)
+    except (Unreadable, OSError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _origin(path: Path, kind: OutputKind) -> tuple[str, str]:
+    """Return which command made an output, and why it is kept."""
+    match kind:
+        case OutputKind.RUN:
+            if (path / _DEMO_AUDIT).is_dir():
+                return "pubsub demo", ""
+            return f"pubsub run, scenario {_run_of(path)}", ""
+        case OutputKind.HISTORY:
+            networks = _networks(path)
+            named = ", ".join(networks[:MOST_NETWORKS])
+            more = f" and {len(networks) - MOST_NETWORKS:,} more" if networks[3:] else ""
+            return f"networks {named}{more}", "its blocks may be nowhere else"
+        case OutputKind.AUDIT:
+            history = _audited(path) or ""
+            there = "://" in history or Path(history).is_dir()
+            kept_for = "" if there else "its history is not there any more"
+            return f"pubsub audit {history}", kept_for
+        case OutputKind.SESSION:
+            return "pubsub step or lab", "its commands are nowhere else"
+        case OutputKind.FINDING:
+            return "pubsub evidence", "it proves a finding"
+        case OutputKind.PART:
+            named = _PART.fullmatch(path.name)
+            return f"a command that was stopped, for {named[1] if named else path.name}", ""
+
+
+def _foreign(path: Path, kind: OutputKind) -> str:
+    """Return the name of something in an output that its command did not write, or an empty text.
+
+    What somebody has put beside a run would be removed with it.
+    """
+    own = {OutputKind.RUN: _OF_RUNS, OutputKind.AUDIT: _OF_AUDITS}.get(kind)
+    if own is None:
+        return ""
+    names = sorted(entry.name for entry in _entries(path, _Budget(MOST_ENTRIES)))
+    return next((name for name in names if name not in own), "")
+
+
+def _networks(history: Path) -> list[str]:
+    names: set[str] = set()
+    for entry in _entries(history / COMMITS, _Budget(MOST_ENTRIES)):
+        manifest = _MANIFEST.fullmatch(entry.name)
+        if manifest is not None:
+            names.add(manifest[1])
+    return sorted(names)
+
+
+def _extent(path: Path, budget: _Budget) -> tuple[int, float]:
+    """Return the bytes of all files of an output, and when the newest of them was written."""
+    sizes = 0
+    changed = 0.0
+    for found in _stats(path, budget):
+        sizes += found.st_size if stat.S_ISREG(found.st_mode) else 0
+        changed = max(changed, found.st_mtime)
+    return sizes, changed
+
+
+def _stats(path: Path, budget: _Budget) -> Iterator[os.stat_result]:
+    """Yield the state of a file, or of a folder and everything in it."""
+    try:
+        yield path.lstat()
+    except OSError:
+        return
+    waiting = [path] if path.is_dir() else []
+    while waiting:
+        for entry in _entries(waiting.pop(), budget):
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(Path(entry.path))
+            with suppress(OSError):  # it may be gone by now
+                yield entry.stat(follow_symlinks=False)
