@@ -1,5 +1,6 @@
 """A web application that listens inside of a context, and the log of all HTTP servers."""
 
+import errno
 import logging
 import ssl
 from collections.abc import AsyncIterator
@@ -8,6 +9,8 @@ from typing import Final
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
+
+from pubsub_emulator.primitives.errors import PubsubError
 
 _NOT_OURS: Final = (HttpProcessingError, web.RequestPayloadError)
 """Errors that clients cause with requests that are not HTTP or with damaged bodies."""
@@ -24,6 +27,20 @@ MOST_LINE: Final = 8_190
 """The greatest size of a request's first line in bytes."""
 
 
+class CannotListen(PubsubError):
+    """A port that cannot be listened on."""
+
+    is_infrastructure = True
+
+    @classmethod
+    def at(cls, host: str, port: int, error: OSError) -> "CannotListen":
+        """Return the error that says which port it is, and what helps."""
+        place = f"cannot listen on {host} port {port}"
+        if error.errno == errno.EADDRINUSE:
+            return cls(f"{place}: it is in use; port 0 takes any free one")
+        return cls(f"{place}: {error.strerror or error}")
+
+
 @asynccontextmanager
 async def listening(
     app: web.Application,
@@ -38,7 +55,7 @@ async def listening(
 
     Port 0 takes any free port. At the end, open requests have `grace` seconds to finish. With
     `cancels`, a request is cancelled at once if its client disconnects. `tls` has the certificate
-    to serve with.
+    to serve with. Raises `CannotListen`.
     """
     runner = web.AppRunner(
         app,
@@ -50,7 +67,10 @@ async def listening(
     )
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port, ssl_context=tls).start()
+        try:
+            await web.TCPSite(runner, host, port, ssl_context=tls).start()
+        except OSError as error:
+            raise CannotListen.at(host, port, error) from None
         address: tuple[str, int] = runner.addresses[0][:2]
         yield address
     finally:

@@ -28,6 +28,7 @@ from interchain_events.events.errors import BadCursor, BadFilter, LimitReached, 
 from interchain_events.events.subscriptions.callers import Callers, UnknownCaller
 from interchain_events.events.subscriptions.streams import Ended
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.serving.listening import CannotListen
 
 MOST_BYTES: Final = 256 << 10
 """The greatest size of a request in bytes, unless a front sets another one."""
@@ -177,7 +178,10 @@ async def serving(
             else server.add_secure_port(place, _credentials(tls))
         )
     except RuntimeError as error:
-        raise OSError(f"cannot listen on {place}") from error
+        raise CannotListen(
+            f"cannot listen on {host} port {port}: it is in use, or is no address of this machine;"
+            " port 0 takes any free one"
+        ) from error
     await server.start()
     try:
         yield found

@@ -1,7 +1,6 @@
 """The server: HTTP and WebSocket on the paths of the chains, and an orderly start and end."""
 
 import asyncio
-import errno
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -25,10 +24,10 @@ from pubsub_emulator.node.server.connection import Connection
 from pubsub_emulator.node.server.metrics import NodeMetrics
 from pubsub_emulator.node.server.options import Options
 from pubsub_emulator.node.server.producer import Producer, Writer
-from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
+from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.serving.body import read_body
 from pubsub_emulator.serving.guard import guard
-from pubsub_emulator.serving.listening import http_log
+from pubsub_emulator.serving.listening import CannotListen, http_log
 
 _SPEAK: Final = 1.0
 """The maximum time in seconds between two checks for silent follows."""
@@ -81,10 +80,6 @@ class Pages(Protocol):
 
     def explore(self, node: Node, moments: Sequence[Moment]) -> str:
         """Return the page of some moments, which are in ascending order."""
-
-
-class CannotListen(PubsubError):
-    """A port that cannot be listened on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +230,7 @@ class Server:
         try:
             listener = await asyncio.get_running_loop().create_server(door, self.options.host, port)
         except OSError as error:
-            why = "it is in use" if error.errno == errno.EADDRINUSE else error.strerror
-            raise CannotListen(f"cannot listen on {self.options.host} port {port}: {why}") from None
+            raise CannotListen.at(self.options.host, port, error) from None
         self._listeners.append(listener)
         bound: int = listener.sockets[0].getsockname()[1]
         return bound

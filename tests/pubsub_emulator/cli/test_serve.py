@@ -58,9 +58,9 @@ def test_a_session_is_written_down_ends_with_130_and_is_done_again_to_the_hash(
     assert again.end() == 130
 
 
-def _fails(*args: str) -> str:
+def _fails(*args: str, code: int = 2) -> str:
     done = program("serve", *args)
-    assert done.returncode == 2, done.stderr
+    assert done.returncode == code, done.stderr
     (line,) = done.stderr.strip().splitlines()
     return line
 
@@ -71,7 +71,8 @@ def test_what_cannot_be_served_is_one_line(tmp_path: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         journal = tmp_path / "journal.jsonl"
-        assert f"port {port}" in _fails("--port", str(port), "--journal", str(journal))
+        complaint = _fails("--port", str(port), "--journal", str(journal), code=4)
+        assert f"port {port}: it is in use; port 0 takes any free one" in complaint
         assert not journal.exists()
     assert "no-such" in _fails("no-such")
     assert "instant" in _fails("--build", "sometimes")

@@ -24,9 +24,9 @@ from pubsub_emulator.node.rpc.legacy_state import MOST_ARGUMENTS
 from pubsub_emulator.node.server.beside import LATE, Beside
 from pubsub_emulator.node.server.connection import Connection
 from pubsub_emulator.node.server.options import BadOption, Options, Serving
-from pubsub_emulator.node.server.server import CannotListen
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.serving.listening import CannotListen
 
 NUMBER = f"0x{system.NUMBER.key.hex()}"
 
@@ -492,7 +492,7 @@ async def test_each_parachain_may_have_a_port_of_its_own(node: Running) -> None:
 
 @served()
 async def test_a_port_in_use_is_one_clear_error(node: Running) -> None:
-    with pytest.raises(CannotListen, match=f"cannot listen on 127.0.0.1 port {node.port}: "):
+    with pytest.raises(CannotListen, match=f"127.0.0.1 port {node.port}: it is in use; port 0"):
         async with serving(port=node.port):
             pass
 
