@@ -5,11 +5,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.plumbing.command import invoked
 from support.plumbing.processes import program, python
 from support.runtime.rules import CAP, SCENARIO
 
 import pubsub_emulator
 from pubsub_emulator.cli.base.figures import lines_of, markdown
+from pubsub_emulator.cli.commands.compare import run
+from pubsub_emulator.primitives.errors import PubsubError
 
 
 @pytest.fixture
@@ -141,3 +144,19 @@ def test_a_table_has_absolute_and_relative_changes_and_zeroes_for_what_one_side_
     assert lines["refused: A"].values == (0, 2)
     assert [name for name, line in lines.items() if line.beyond(25)] == ["y", "old", "refused: A"]
     assert markdown(["a", "b"], [lines["x"]]).splitlines()[-1] == "| x | 8 | 6 | -2 | -25.0 % |"
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    ["nothing", "nothing.py", "nothing.toml", "git:nothing", "empty"],
+)
+def test_no_network_runs_before_all_sides_are_known(
+    unknown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    runs: list[object] = []
+    monkeypatch.setattr(run, "simulate", lambda *_args, **_options: runs.append(1))
+    done = invoked("compare", "demo", unknown)
+    assert isinstance(done.exception, PubsubError | OSError)
+    assert runs == []

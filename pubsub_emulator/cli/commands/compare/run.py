@@ -68,10 +68,9 @@ def run_compare(
     if len(places) < 2:
         raise click.UsageError("two or more are compared, not one")
     with TemporaryDirectory(prefix="pubsub-compare-") as folder:
-        sides = [
-            _open_side(text, scenario, rules, Path(folder) / str(at))
-            for at, text in enumerate(places)
-        ]
+        # All arguments are looked at before the first network runs, which can take minutes.
+        openers = [_opener(text, scenario, rules) for text in places]
+        sides = [opener(Path(folder) / str(at)) for at, opener in enumerate(openers)]
         lines = lines_of([side.figures for side in sides])
         names = [side.label for side in sides]
         labels = [
@@ -174,34 +173,51 @@ def _document(line: Line) -> dict[str, object]:
 # The sides
 
 
-def _open_side(text: str, scenario: str, rules: Rules, folder: Path) -> Side:
-    """Return the side that an argument names, running it first if necessary.
+def _opener(text: str, scenario: str, rules: Rules) -> Callable[[Path], Side]:
+    """Check that an argument names a side, and return the function that opens it.
 
-    It runs with `scenario` and `rules`, and writes into `folder`. Raises `InputError`, and the
-    errors of reading or running.
+    The function writes into the folder that it is given, and runs a network first if necessary,
+    with `scenario` and `rules`. Raises `InputError`, and the errors of reading.
     """
     path = Path(text)
     if text.startswith(REVISION):
-        return _of_revision(text.removeprefix(REVISION), scenario, folder)
+        revision = _revision(text.removeprefix(REVISION))
+        return lambda folder: _of_revision(revision, scenario, folder)
     if text == SHIPPED_NAME:
-        return _run(text, scenario, SHIPPED, folder)
+        return _runner(text, scenario, SHIPPED)
     if path.suffix == ".py":
-        return _run(path.stem, scenario, read_rules(path), folder)
+        return _runner(path.stem, scenario, read_rules(path))
     if path.suffix == ".toml" or (text in BUNDLE.names() and not path.exists()):
-        return _run(path.stem, text, rules, folder)
+        return _runner(path.stem, text, rules)
     if path.is_dir():
-        return _of_folder(path)
+        _ensure_output(path)
+        return lambda _folder: _of_folder(path)
     raise InputError(
         f"{text}: no run, history, audit, scenario, file of rules, {SHIPPED_NAME!r} or"
         f" {REVISION}REVISION"
     )
 
 
-def _run(label: str, scenario: str, rules: Rules, folder: Path) -> Side:
-    history = find_spec("pyarrow") is not None
-    folder.mkdir()
-    run = simulate(find_scenario(scenario, rules), folder, history=history, rules=rules)
-    return Side(label, of_run(run.document()), folder / HISTORY if history else None)
+def _runner(label: str, name: str, rules: Rules) -> Callable[[Path], Side]:
+    scenario = find_scenario(name, rules)
+
+    def run(folder: Path) -> Side:
+        history = find_spec("pyarrow") is not None
+        folder.mkdir()
+        done = simulate(scenario, folder, history=history, rules=rules)
+        return Side(label, of_run(done.document()), folder / HISTORY if history else None)
+
+    return run
+
+
+def _ensure_output(path: Path) -> None:
+    """Check that a folder is an output that can be compared. Raises `InputError`."""
+    of_a_run = path.parent if path.name == HISTORY else path
+    marks = (path / REPORT, path / MARKER, of_a_run / MARKER)
+    if not any(mark.is_file() for mark in marks) and not (path / "_commits").is_dir():
+        raise InputError(
+            f"{path}: neither a run ({MARKER}), nor an audit ({REPORT}), nor a history (_commits/)"
+        )
 
 
 def _of_folder(path: Path) -> Side:
@@ -217,11 +233,7 @@ def _of_folder(path: Path) -> Side:
             _figures(of_a_run / MARKER, of_run),
             history if history.is_dir() else None,
         )
-    if (path / "_commits").is_dir():
-        return Side(path.name, _of_history(path), path)
-    raise InputError(
-        f"{path}: neither a run ({MARKER}), nor an audit ({REPORT}), nor a history (_commits/)"
-    )
+    return Side(path.name, _of_history(path), path)
 
 
 def _figures(path: Path, figures_in: Callable[[Any], Figures]) -> Figures:
@@ -261,13 +273,16 @@ def _of_history(path: Path) -> Figures:
     return figures | {f"refused: {name}": count for name, count in sorted(verdicts.items())}
 
 
-def _of_revision(revision: str, scenario: str, folder: Path) -> Side:
-    """Run another revision of this program in a source tree of its own.
+def _revision(text: str) -> str:
+    """Return a revision of the git repository of the current directory. Raises `InputError`."""
+    if text.startswith("-"):
+        raise InputError(f"{REVISION}{text}: no revision")
+    _call("git", "rev-parse", "--verify", f"{text}^{{commit}}")
+    return text
 
-    The revision comes from the git repository of the current directory.
-    """
-    if revision.startswith("-"):
-        raise InputError(f"{REVISION}{revision}: no revision")
+
+def _of_revision(revision: str, scenario: str, folder: Path) -> Side:
+    """Run another revision of this program in a source tree of its own."""
     place = str(Path(scenario).absolute()) if scenario.endswith(".toml") else scenario
     tree, out = folder / "tree", folder / "run"
     tree.mkdir(parents=True)
