@@ -55,10 +55,12 @@ def command(url: str, file: Path | None, paras: tuple[str, ...], rules: tuple[st
 
     from pubsub_emulator.cli.screen import say, stage, table
     from pubsub_emulator.client.conform import RULES, Trial, conform, read_mapping
+    from pubsub_emulator.files.near import near_to
 
     for name in rules:
         if name not in RULES:
-            raise click.UsageError(f"--rule {name}: not one of {', '.join(RULES)}")
+            known = near_to(name, RULES, f"the rules are {', '.join(RULES)}")
+            raise click.UsageError(f"--rule {name}: no such rule; {known}")
     total = len(set(rules)) or len(RULES)
     with (
         Trial(url, read_mapping(file), dict(map(options.para_url, paras))) as trial,

@@ -86,6 +86,10 @@ def test_au16_a_run_writes_its_history_where_an_audit_can_follow_it(
         ),
         (("run", ".", "--out", "o"), "pubsub: .: a folder, and no TOML file"),
         (("fly",), "pubsub: No such command 'fly'"),
+        (
+            ("conform", "ws://127.0.0.1:1", "--rule", "PS8"),
+            "pubsub: --rule PS8: no such rule; did you mean PS-8",
+        ),
         (("demo", "--engine", "steam"), "pubsub: Invalid value for '--engine'"),
         (
             ("import-relay-proofs", "none.json", "--out", "o"),

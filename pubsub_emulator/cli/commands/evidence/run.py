@@ -34,7 +34,7 @@ def check(path: Path) -> Result:
     lines += [("rests on", line) for line in judgement.rests_on]
     say(*(f"  {name:9}{value}" for name, value in lines))
     if checked.proven:
-        say(f"borne out by its evidence of {size:,} bytes")
+        say(f"confirmed by its evidence ({size:,} bytes)")
     else:
         say("not provable from the file alone: it rests on what the history says")
     columns = {name: value for name, value in finding.items() if name != "evidence"}
