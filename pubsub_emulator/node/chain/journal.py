@@ -6,7 +6,9 @@ The file has JSON lines in the format `pubsub-journal/1`:
     {"action": {"kind": "publish", …}}       an action, in the order of requests
     {"step": 7, "relay": "0x…"}              a relay block, with all actions since the last step
 
-A node that is killed while it writes leaves an incomplete last line, which is ignored.
+The options are the slot of the relay chain's block 0 and the digest of the rules that made the
+blocks, `0x` for the shipped ones; journals of earlier versions do not tell the rules. A node that
+is killed while it writes leaves an incomplete last line, which is ignored.
 """
 
 import json
@@ -17,11 +19,13 @@ from typing import Final
 from pydantic import ValidationError
 
 from pubsub_emulator.emulator.network.actions import LAST_SLOT, Action, action_adapter
+from pubsub_emulator.emulator.scenario.file import parse_document
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.files.untrusted import MEBIBYTE, parse_json
 from pubsub_emulator.node.chain.block import Moment
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 FORMAT: Final = "pubsub-journal/1"
 MOST_BYTES: Final = 256 * MEBIBYTE
@@ -43,14 +47,13 @@ class Head:
     scenario: Scenario
     genesis_slot: int
     """The slot of the relay chain's block 0."""
+    rules: bytes = b""
+    """The digest of the rules, empty for the shipped ones."""
 
     def line(self) -> str:
         """Return the line without its line feed."""
-        head = {
-            "format": FORMAT,
-            "scenario": self.scenario.document(),
-            "options": {"genesisSlot": self.genesis_slot},
-        }
+        options = {"genesisSlot": self.genesis_slot, "rules": hexed(self.rules)}
+        head = {"format": FORMAT, "scenario": self.scenario.document(), "options": options}
         return json.dumps(head, separators=(",", ":"))
 
 
@@ -95,13 +98,14 @@ def step_line(moment: Moment) -> str:
     )
 
 
-def read_journal(data: bytes, name: str) -> Journal:
+def read_journal(data: bytes, name: str, rules: Rules = SHIPPED) -> Journal:
     """Read a journal from the bytes of its file.
 
-    `name` stands for the file in error messages. Raises `BadJournal`.
+    It must have been made by `rules`, under which its scenario can run. `name` stands for the file
+    in error messages. Raises `BadJournal`, and `SettingsError` for the scenario.
     """
     *lines, rest = data.split(b"\n")
-    head = _head(lines, name)
+    head = _head(lines, name, rules)
     entries: list[Stepped] = []
     waiting: list[Action] = []
     for line, text in enumerate(lines[1:], 2):
@@ -129,25 +133,31 @@ def _document(text: bytes, place: str) -> object:
     return parse_json(text, place, BadJournal)
 
 
-def _head(lines: Sequence[bytes], name: str) -> Head:
-    """Return the first line of a journal. Raises `BadJournal`."""
+def _head(lines: Sequence[bytes], name: str, rules: Rules) -> Head:
+    """Return the first line of a journal. Raises `BadJournal` and `SettingsError`."""
     if not lines:
         raise BadJournal(f"{name}: empty, or the first line was cut")
-    document = _document(lines[0], f"{name}:1")
+    place = f"{name}:1"
+    document = _document(lines[0], place)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise BadJournal(f"{name}:1: the first line does not say that this is {FORMAT}")
-    try:
-        scenario = Scenario.model_validate_json(json.dumps(document["scenario"]))
-        slot = document["options"]["genesisSlot"]
-    except (KeyError, TypeError, ValidationError) as error:
+        raise BadJournal(f"{place}: the first line does not say that this is {FORMAT}")
+    options = document.get("options")
+    if not isinstance(options, dict) or not isinstance(document.get("scenario"), dict):
+        raise BadJournal(f"{place}: scenario and options are missing")
+    # The rules come first: with others, the scenario may seem to be at fault.
+    given = hexed(rules.digest)
+    made_by = options.get("rules", given)
+    if made_by != given:
         raise BadJournal(
-            f"{name}:1: no scenario and options: {str(error).splitlines()[0]}"
-        ) from None
+            f"{place}: options.rules: the journal was made by {str(made_by)[:66]}, and the rules"
+            f" here are {given} (0x are the shipped ones); `--rules` names a file"
+        )
+    slot = options.get("genesisSlot")
     if not isinstance(slot, int) or isinstance(slot, bool) or not 0 <= slot <= LAST_SLOT:
         raise BadJournal(
-            f"{name}:1: options.genesisSlot: {str(slot)[:40]!r} is no slot up to {LAST_SLOT}"
+            f"{place}: options.genesisSlot: {str(slot)[:40]!r} is no slot up to {LAST_SLOT}"
         )
-    return Head(scenario, slot)
+    return Head(parse_document(document["scenario"], place, rules), slot, rules.digest)
 
 
 def _hash(text: str, place: str) -> bytes:

@@ -17,7 +17,19 @@ from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.client.extrinsics import development_seed, signed_extrinsic
 from pubsub_emulator.client.node import SubstrateNode
 from pubsub_emulator.client.rpc import connect
+from pubsub_emulator.emulator.scenario.file import BUNDLE
 from pubsub_emulator.runtime.framework.calls import EncodedCall
+
+LARGE_BLOCKS = """
+from dataclasses import replace
+
+from pubsub_emulator import rule
+
+
+@rule
+def runtime(spec):
+    return replace(spec, max_pov_size=8 * 1024 * 1024)
+"""
 
 
 @pytest.fixture
@@ -82,6 +94,26 @@ def test_what_cannot_be_served_is_one_line(tmp_path: Path) -> None:
     assert "broken.jsonl:1" in _fails("--replay", str(broken))
     broken.write_bytes(b"\xbd\xff\x00\n")
     assert "broken.jsonl:1: not JSON" in _fails("--replay", str(broken))
+
+
+def test_a_journal_is_replayed_by_the_rules_that_made_it(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    """Its scenario can run under these rules alone: no runtime fits into so small a block."""
+    scenario, rules, journal = (tmp_path / name for name in ("small.toml", "large.py", "j.jsonl"))
+    scenario.write_text(f"{BUNDLE.text('node')}max_pov_size = 1000\n", encoding="utf-8")
+    rules.write_text(LARGE_BLOCKS, encoding="utf-8")
+    assert "small.toml:17: subscribers.1.max_pov_size" in _fails(str(scenario))
+    by_rules = ("--rules", str(rules))
+    first = serve(str(scenario), *by_rules, "--journal", str(journal), "--dev", "--build", "manual")
+    best = first.call("dev_newBlock", {"count": 2})
+    assert first.end() == 130
+    again = serve("--replay", str(journal), *by_rules)
+    assert again.call("chain_getBlockHash") == best
+    assert again.end() == 130
+    refused = _fails("--replay", str(journal))
+    assert "j.jsonl:1: options.rules: the journal was made by 0x" in refused
+    assert "rules here are 0x (0x are the shipped ones)" in refused
 
 
 def test_a_journal_that_does_not_match_stops_at_its_line(

@@ -13,10 +13,14 @@ from support.node.nodes import Client, served
 
 from pubsub_emulator.cli.commands.serve.run import JournalFile
 from pubsub_emulator.emulator.network.actions import LAST_SLOT, action_adapter
+from pubsub_emulator.emulator.scenario.check import MOST_KEYS
 from pubsub_emulator.emulator.scenario.file import load_bundled
+from pubsub_emulator.files.settings import SettingsError
 from pubsub_emulator.node.chain.journal import BadJournal, Head, read_journal
+from pubsub_emulator.runtime.rules import Rules
 
 HEAD = Head(load_bundled("node"), 1_000_000).line()
+OTHERS = Rules(digest=b"33")
 STEP = json.dumps({"step": 1, "relay": "0x" + "11" * 32})
 ACTION = json.dumps({"action": {"kind": "turn", "para": 2000}})
 
@@ -39,6 +43,43 @@ def test_a_genesis_slot_is_a_slot(slot: Any) -> None:
     document = json.loads(HEAD)
     document["options"]["genesisSlot"] = slot
     with pytest.raises(BadJournal, match=r"j:1: options\.genesisSlot"):
+        read_journal(json.dumps(document).encode() + b"\n", "j")
+
+
+def test_a_scenario_that_cannot_run_is_refused_with_its_field() -> None:
+    """As in a file, or a few bytes could take much memory."""
+    document = json.loads(HEAD)
+    document["scenario"]["publishers"][0]["keys"] = MOST_KEYS + 1
+    with pytest.raises(SettingsError, match=r"j:1: publishers\.1\.keys: 1,000,001 keys"):
+        read_journal(json.dumps(document).encode() + b"\n", "j")
+
+
+def test_a_journal_was_made_by_the_rules_that_are_given() -> None:
+    document = json.loads(HEAD)
+    assert document["options"]["rules"] == "0x"
+    data = json.dumps(document).encode() + b"\n"
+    with pytest.raises(BadJournal, match=r"j:1: options\.rules: .* made by 0x, .* are 0x3333"):
+        read_journal(data, "j", OTHERS)
+    document["options"]["rules"] = "0x3333"
+    data = json.dumps(document).encode() + b"\n"
+    assert read_journal(data, "j", OTHERS).head.line().encode() + b"\n" == _compact(document)
+    with pytest.raises(BadJournal, match=r"made by 0x3333, and the rules here are 0x \(0x are"):
+        read_journal(data, "j")
+    del document["options"]["rules"]  # as earlier versions wrote it
+    data = json.dumps(document).encode() + b"\n"
+    assert read_journal(data, "j").head.rules == b""
+    assert read_journal(data, "j", OTHERS).head.rules == OTHERS.digest
+
+
+def _compact(document: Any) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode() + b"\n"
+
+
+@pytest.mark.parametrize("name", ["scenario", "options"])
+@pytest.mark.parametrize("value", [None, 7, "a", []])
+def test_a_head_has_scenario_and_options(name: str, value: Any) -> None:
+    document = {**json.loads(HEAD), name: value}
+    with pytest.raises(BadJournal, match="j:1: scenario and options are missing"):
         read_journal(json.dumps(document).encode() + b"\n", "j")
 
 

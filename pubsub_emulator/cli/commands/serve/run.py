@@ -95,7 +95,7 @@ def serve(
     replayed = None
     if given.replay is not None:
         data = read_bytes(given.replay, journal.MOST_BYTES, journal.BadJournal)
-        replayed = journal.read_journal(data, str(given.replay))
+        replayed = journal.read_journal(data, str(given.replay), given.rules)
         if replayed.cut:
             say(f"{given.replay}: the last line was cut and is left out")
     if replayed is None:
@@ -123,7 +123,9 @@ def serve(
         writer = (
             None
             if given.journal is None
-            else stack.enter_context(_journal(given.journal, scenario, slot))
+            else stack.enter_context(
+                _journal(given.journal, journal.Head(scenario, slot, given.rules.digest))
+            )
         )
         server = Server(live, options, writer, LivePage(scenario))
         asyncio.run(_serve(server, replayed, str(given.replay), writer, opened_page))
@@ -131,12 +133,12 @@ def serve(
 
 
 @contextmanager
-def _journal(path: Path, scenario: Scenario, slot: int) -> Iterator[JournalFile]:
+def _journal(path: Path, head: journal.Head) -> Iterator[JournalFile]:
     """A new journal. It is removed if the node cannot start."""
     with path.open("x", encoding="utf-8") as file:
         writer = JournalFile(file)
         try:
-            file.write(journal.Head(scenario, slot).line() + "\n")
+            file.write(head.line() + "\n")
             yield writer
         except BaseException:
             if not writer.kept:
