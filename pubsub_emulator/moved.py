@@ -1,4 +1,4 @@
-"""The old import paths of modules that have moved. They work until the next release but one.
+"""The old import paths of modules that have moved. They work in this release and go with the next.
 
 Importing an old path returns the module from its new place and raises a `DeprecationWarning`.
 """

@@ -1,8 +1,8 @@
 """Cheats of a PRISM server, as named objects (EV-41).
 
-Each of `CHEATS` changes the operations of one stream. `spark_audit.spark.deliveries` finds it in
+Each of `CHEATS` changes the operations of one stream. `delivery_audit.deliveries` finds it in
 the rows that `operations.row_of` makes of them. Each of `STATUS_CHEATS` changes the statuses that
-one stream tells of an operation. `spark_audit.spark.statuses` finds it by comparing them with the
+one stream tells of an operation. `delivery_audit.statuses` finds it by comparing them with the
 true ones.
 """
 

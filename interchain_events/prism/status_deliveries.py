@@ -1,6 +1,6 @@
 """Records the statuses in streams beside the true ones (EV-40).
 
-The records are tables of `spark_audit.deliveries`.
+The records are tables of `delivery_audit`.
 """
 
 import secrets

@@ -1,5 +1,8 @@
 """No public name disappears without having warned for one release (docs/stability.md)."""
 
+import ast
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from support.plumbing.processes import ROOT
@@ -37,3 +40,31 @@ def test_every_offered_name_is_kept() -> None:
 def test_the_list_is_sorted_and_has_no_moved_path() -> None:
     assert kept() == sorted(set(kept()))
     assert not [name for name in kept() if name.startswith(tuple(f"{old}." for old in MOVED))]
+
+
+def imported(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the modules that the files of a folder import by their full paths."""
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                for alias in node.names:
+                    yield path, f"{node.module}.{alias.name}"
+            elif isinstance(node, ast.Import):
+                for alias in node.names:
+                    yield path, alias.name
+
+
+def test_the_page_lists_all_modules_that_the_event_systems_use() -> None:
+    page = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
+    (row,) = (line for line in page.splitlines() if line.startswith("| for other distributions"))
+    listed = {
+        f"pubsub_emulator.{name.removeprefix('pubsub_emulator.')}"
+        for name in re.findall(r"`([\w.]+)`", row)
+    } - {"pubsub_emulator.interchain_events"}
+    used = set()
+    for path, name in imported(ROOT / "interchain_events"):
+        if name.startswith("pubsub_emulator."):
+            homes_of = [each for each in listed if f"{name}.".startswith(f"{each}.")]
+            assert homes_of, f"{path}: {name} is not on the page"
+            used.update(homes_of)
+    assert used == listed

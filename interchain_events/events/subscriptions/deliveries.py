@@ -1,4 +1,4 @@
-"""Records the deliveries of a service as tables of `spark_audit.deliveries` (EV-40)."""
+"""Records the deliveries of a service as tables of `delivery_audit` (EV-40)."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator

@@ -1,1 +1,4 @@
-"""Cases that every campaign replays first. `laboratory/cases.py` describes the files."""
+"""Cases that every campaign replays first. `laboratory/cases.py` describes the files.
+
+In a checkout, `tests/support/laboratory/corpus_cases.py` makes them.
+"""
