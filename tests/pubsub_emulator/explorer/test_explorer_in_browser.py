@@ -22,6 +22,8 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.runtime.parachain.block import Verdict
 
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\"><b>bold</b>&amp;"
+SQUARES = ".column .cell:not(.relay, .news)"
+"""The squares of candidates."""
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +88,9 @@ def test_the_page_opens_with_its_figures_and_a_block(
     expect(page.locator("#figures")).to_contain_text(
         f"26 relay blocks, {len(explored.told.blocks)} candidates, {refused} refused"
     )
-    shown = page.locator("#timeline [data-c]").count()
+    shown = page.locator(SQUARES).count()
     assert shown == sum(block.chain >= 3000 for block in explored.told.blocks)
-    assert page.locator(".strip g.refused").count() == refused
+    assert page.locator(".column .cell.refused").count() == refused
 
 
 def test_a_click_on_a_square_shows_ledger_and_proof_of_its_block(
@@ -98,7 +100,7 @@ def test_a_click_on_a_square_shows_ledger_and_proof_of_its_block(
     at = explored.first(
         lambda block: block.outcome is not None and len(block.outcome.deliveries) > 3
     )
-    page.locator(f"#timeline [data-c='{at}']").click()
+    page.locator(f"#timeline [data-name=c{at}]").click()
     at_block(page, f"c{at}")
     block = explored.told.blocks[at]
     assert block.outcome is not None
@@ -219,7 +221,7 @@ def test_search_finds_blocks_by_what_is_known_of_them(
     looks_up(str(delivery.publisher), f"chain {delivery.publisher}")
     looks_up(collator.hex()[:10], "turn of collator 2")
     looks_up("unusednodes", "UnusedNodes")
-    assert page.locator("#timeline .hit").count() == sum(
+    assert page.locator(".column .hit").count() == sum(
         each.refusal is not None and each.refusal.verdict is Verdict.UNUSED_NODES
         for each in explored.told.blocks
     )
@@ -241,9 +243,9 @@ def test_another_chain_can_be_chosen(page: Page, file: Path, explored: Explored)
     expect(page.locator("h2").first).to_have_text(re.compile(r"^1000"))
     assert explored.told.blocks[here(page)].chain == 1000
     count = sum(block.chain == 1000 for block in explored.told.blocks)
-    assert page.locator("#timeline [data-c]").count() == count
+    assert page.locator(SQUARES).count() == count
     page.select_option("#chain", "all")
-    assert page.locator("#timeline [data-c]").count() == len(explored.told.blocks)
+    assert page.locator(SQUARES).count() == len(explored.told.blocks)
 
 
 def test_keys_move_through_time_and_chains(page: Page, file: Path, explored: Explored) -> None:

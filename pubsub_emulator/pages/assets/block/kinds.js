@@ -1,5 +1,7 @@
 // The kinds of squares in a time line, with their words.
 
+import { deliveries } from "../parts.js";
+
 export const KINDS = {
   delivers: "delivers",
   quiet: "nothing new",
@@ -8,9 +10,18 @@ export const KINDS = {
   news: "relay block that publishes",
 };
 
-// The kind of a candidate with that verdict, that stopped at the budget or not, with so many
-// deliveries.
-export function kindOf(verdict, stopped, delivered) {
+// The square of a candidate. It is chosen by its `name`; `chain` is the chain's id and name.
+export function squareOf({ name, para, chain, number, relay, verdict, stopped, delivered }) {
+  const outcome = verdict || (delivered ? deliveries(delivered) : KINDS.quiet);
+  return {
+    name,
+    row: para,
+    kind: kindOf(verdict, stopped, delivered),
+    words: `parachain ${chain}, block ${number} in relay block ${relay}: ${outcome}`,
+  };
+}
+
+function kindOf(verdict, stopped, delivered) {
   if (verdict) {
     return "refused";
   }
@@ -18,4 +29,9 @@ export function kindOf(verdict, stopped, delivered) {
     return "stopped";
   }
   return delivered ? "delivers" : "quiet";
+}
+
+// What a chain does, as its row says it.
+export function role(subscribes) {
+  return subscribes ? "subscriber" : "publisher";
 }

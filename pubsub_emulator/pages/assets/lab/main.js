@@ -11,7 +11,7 @@ import { link } from "./rpc.js";
 import { best, chains, dev, said, setting } from "./state.js";
 import { start } from "./store.js";
 import { Tabs } from "./tabs.js";
-import { Timeline } from "./timeline.js";
+import { LiveTimeline } from "./timeline.js";
 import { Steps } from "./toolbar.js";
 
 function State() {
@@ -48,7 +48,7 @@ function Lab() {
     </header>
     <main>
       <${Guide} />
-      <${Timeline} />
+      <${LiveTimeline} />
       <div class="below">
         <div id="detail">
           <${Detail} />

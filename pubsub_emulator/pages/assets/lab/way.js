@@ -1,17 +1,17 @@
 // The way of the followed key in the time line.
 
+import { CELL, ROW, TOP } from "../block/grid.js";
 import { html } from "../html.js";
-import { CELL, ROW, TOP } from "./grid.js";
 import { first } from "./state.js";
 
 // From its sender's row to the relay chain's, and from there to those that it reached.
-export function Way({ steps, rows, from, to }) {
+export function Way({ steps, places, from, to }) {
   const lines = [];
   let sent = null;
   let written = null;
   const at = ({ number, para }) => [
     (number - from) * CELL + CELL / 2,
-    TOP + (para === undefined ? 0 : rows.get(para) || 0) * ROW + 8,
+    TOP + (para === undefined ? 0 : places.get(para) || 0) * ROW + 8,
   ];
   for (const step of steps) {
     const before = { written: sent, delivered: written }[step.kind]; // none past its removal
@@ -37,7 +37,7 @@ export function Way({ steps, rows, from, to }) {
       aria-hidden="true"
       style=${{ left: `${(from - first.value) * CELL}px` }}
       width=${(to - from + 1) * CELL}
-      height=${(rows.size + 1) * ROW}
+      height=${(places.size + 1) * ROW}
     >
       ${lines.map(
         ([a, b, c, d]) => html`

@@ -11,7 +11,7 @@ import { part, records } from "./records.js";
 import { RelayView } from "./relay.js";
 import { Results } from "./results.js";
 import { search, searchNodes } from "./search.js";
-import { nearest, Timeline } from "./timeline.js";
+import { RunTimeline } from "./timeline.js";
 
 (async () => {
   const index = await part("index");
@@ -26,7 +26,7 @@ import { nearest, Timeline } from "./timeline.js";
     ` ${refused.length.toLocaleString("en")} refused, ${deliveries(delivered)}.`;
   render(html`<${Head} title=${run.title}>${run.description} ${figures}</${Head}>`, box("head"));
 
-  const timeline = new Timeline(run, box("timeline"), go);
+  const timeline = new RunTimeline(run, box("timeline"), go);
   const results = new Results(box("results"), choose);
   const groups = offerChains(run, box("chain"));
   box("chain").addEventListener("change", () => {
@@ -34,7 +34,7 @@ import { nearest, Timeline } from "./timeline.js";
     timeline.show(chains);
     const block = run.candidate(here);
     if (block && !chains.includes(block.chain)) {
-      go(nearest(chains[0], block.relay));
+      timeline.goNearest(chains[0], block.relay);
     } else {
       timeline.select(here);
     }
@@ -105,6 +105,7 @@ import { nearest, Timeline } from "./timeline.js";
 
   function key(event) {
     if (
+      event.defaultPrevented || // the time line has taken it
       event.altKey ||
       event.ctrlKey ||
       event.metaKey ||
@@ -112,37 +113,15 @@ import { nearest, Timeline } from "./timeline.js";
     ) {
       return;
     }
-    const block = run.candidate(here);
-    const inStrip = event.target === timeline.strip;
     const act = {
       "/": () => box("search").focus(),
       x: nextRefused,
-      ArrowLeft: () => along(-1),
-      ArrowRight: () => along(1),
-      ArrowUp: inStrip ? () => across(-1) : null,
-      ArrowDown: inStrip ? () => across(1) : null,
+      ArrowLeft: () => timeline.move(event.key),
+      ArrowRight: () => timeline.move(event.key),
     }[event.key];
-    if (!act) {
-      return;
-    }
-    event.preventDefault();
-    act();
-
-    function along(by) {
-      if (!block) {
-        return go(`r${Number(here.slice(1)) + by}`);
-      }
-      const other = block.chain.blocks[block.place + by];
-      return other && go(`c${other.at}`);
-    }
-
-    function across(by) {
-      const relay = block ? block.relay : Number(here.slice(1));
-      const at = (block ? timeline.chains.indexOf(block.chain) : -1) + by;
-      if (at < 0) {
-        return go(`r${relay}`);
-      }
-      return timeline.chains[at] && go(nearest(timeline.chains[at], relay));
+    if (act) {
+      event.preventDefault();
+      act();
     }
   }
 

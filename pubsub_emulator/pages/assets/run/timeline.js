@@ -1,158 +1,114 @@
-// Blocks along time: a column for each relay block, a row for each chain, a square for each
-// candidate.
+// The time line of the page of a run, which its search, its keys and its address lead.
 
-import { KINDS, kindOf } from "../block/kinds.js";
+import { role, squareOf } from "../block/kinds.js";
+import { moved, nearest } from "../block/moves.js";
+import { Timeline } from "../block/timeline.js";
 import { html, render } from "../html.js";
-import { deliveries } from "../parts.js";
-import { counted, escaped } from "../words.js";
 
-const CELL = 12;
-const SIDE = 9;
-const TOP = 7; // above the row of the relay chain
-
-function cross(x, y) {
-  const side = SIDE - 4;
-  return `<path d="M${x + 2} ${y + 2}l${side} ${side}m0-${side}l-${side} ${side}"/>`;
-}
-
-function Legend() {
-  return html`
-    <p class="colours">
-      ${Object.entries(KINDS).map(([kind, words]) => {
-        const shape =
-          `<g class="${kind}"><rect class="${kind}" x="1" y="1" width="${SIDE}"` +
-          ` height="${SIDE}" rx="2"/>${kind === "refused" ? cross(1, 1) : ""}</g>`;
-        return html`
-          <span>
-            <svg width="12" height="12" dangerouslySetInnerHTML=${{ __html: shape }}></svg>${words}
-          </span>
-        `;
-      })}
-    </p>
-  `;
-}
-
-export class Timeline {
+export class RunTimeline {
+  // `go` gets the name of a block that was chosen: `c` and a candidate's place in the run, or `r`
+  // and a relay block's number.
   constructor(run, host, go) {
     Object.assign(this, { run, host, go });
-    this.first = run.relay.length ? run.relay[0].number : 0;
-    render(
-      html`
-        <div class="names"></div>
-        <div
-          class="strip"
-          tabindex="0"
-          role="group"
-          aria-label="Blocks along time; arrow keys move from block to block"
-        ></div>
-        <${Legend} />
-      `,
-      host,
-    );
-    this.names = host.querySelector(".names");
-    this.strip = host.querySelector(".strip");
-    this.strip.addEventListener("click", (event) => {
-      const mark = event.target.closest("[data-c],[data-r]");
-      if (mark) {
-        go(mark.dataset.c === undefined ? `r${mark.dataset.r}` : `c${mark.dataset.c}`);
-      }
-    });
+    this.columns = columnsOf(run);
+    this.chains = [];
+    this.hits = new Set();
+    this.dims = false;
+    this.chosen = null;
   }
 
+  // Has a row for each of these chains.
   show(chains) {
     this.chains = chains;
-    const { run, first } = this;
-    let y = TOP + 20;
-    let marks = "";
-    let labels = "";
-    for (const number of run.relayAt.keys()) {
-      const x = (number - first) * CELL;
-      const kind = run.relayAt.get(number).keys.length ? "relay news" : "relay";
-      marks +=
-        `<rect class="${kind}" data-r="${number}" x="${x + 1}" y="${TOP}"` +
-        ` width="${SIDE}" height="${SIDE}" rx="2"><title>relay block ${number}</title></rect>`;
-      if (number % 10 === 0) {
-        marks += `<text x="${x + 5}" y="${TOP + 18}" text-anchor="middle">${number}</text>`;
-      }
-    }
-    labels += `<span style="top:${TOP - 4}px" title="relay chain">relay chain</span>`;
-    for (const chain of chains) {
-      const counts = new Map();
-      let most = 1;
-      y += 4;
-      for (const block of chain.blocks) {
-        const count = counts.get(block.relay) || 0;
-        counts.set(block.relay, count + 1);
-        most = Math.max(most, count + 1);
-        marks += this.square(block, (block.relay - first) * CELL + 1, y + count * (SIDE + 2));
-      }
-      const label = escaped(run.chainName(chain.id));
-      labels += `<span style="top:${y - 3}px" title="${label}">${label}</span>`;
-      y += most * (SIDE + 2);
-    }
-    const width = run.relay.length * CELL + 4;
-    this.names.innerHTML = labels;
-    this.names.style.minHeight = `${y + 6}px`;
-    this.strip.innerHTML =
-      `<svg width="${width}" height="${y + 6}" role="img"` +
-      ` aria-label="${counted(run.candidates.length, "candidate")}">${marks}</svg>`;
-    this.squares = new Map();
-    for (const mark of this.strip.querySelectorAll("[data-c],[data-r]")) {
-      this.squares.set(
-        mark.dataset.c === undefined ? `r${mark.dataset.r}` : `c${mark.dataset.c}`,
-        mark,
-      );
-    }
+    this.#draw();
   }
 
-  square(block, x, y) {
-    const count = block.keys.length;
-    const delivered = count ? deliveries(count) : KINDS.quiet;
-    const chain = this.run.chainName(block.chain.id);
-    const words = `${chain}, block ${block.number}: ${block.verdict || delivered}`;
-    const body = `<rect x="${x}" y="${y}" width="${SIDE}" height="${SIDE}" rx="2"/>`;
-    const mark = block.verdict ? cross(x, y) : "";
-    const title = `<title>${escaped(words)}</title>`;
-    const kind = kindOf(block.verdict, block.stopped, count);
-    return `<g class="${kind}" data-c="${block.at}">${title}${body}${mark}</g>`;
-  }
-
+  // Marks a block and brings it in sight.
   select(name) {
-    this.selected?.classList.remove("here");
-    const mark = this.squares.get(name);
-    this.selected = mark;
-    if (!mark) {
-      return;
-    }
-    mark.classList.add("here");
-    const box = mark.getBBox();
-    const view = this.strip;
-    if (box.x < view.scrollLeft + 20 || box.x > view.scrollLeft + view.clientWidth - 40) {
-      view.scrollLeft = box.x - view.clientWidth / 2;
+    this.chosen = this.#place(name);
+    this.#draw();
+  }
+
+  // Dims all squares but those that a search found; `null` ends that.
+  light(found) {
+    const marks = (found || []).map((name) => this.#place(name));
+    this.hits = new Set(marks.map((place) => place.name ?? place.number));
+    this.dims = found !== null;
+    this.#draw();
+  }
+
+  // Goes where a key leads.
+  move(key) {
+    this.#open(this.chosen && moved(key, this.chosen, this.#line()));
+  }
+
+  // Goes to a chain's block that is nearest in time to a relay block.
+  goNearest(chain, relay) {
+    this.#open(nearest(chain.id, relay, this.#line()));
+  }
+
+  #open(place) {
+    if (place) {
+      this.go(place.name ?? `r${place.number}`);
     }
   }
 
-  // Dims all squares but those that a search found; none given ends that.
-  light(found) {
-    this.strip.classList.toggle("dim", found !== null);
-    for (const mark of this.strip.querySelectorAll(".hit")) {
-      mark.classList.remove("hit");
-    }
-    if (found) {
-      for (const name of found) {
-        this.squares.get(name)?.classList.add("hit");
-      }
-    }
+  #place(name) {
+    const block = this.run.candidate(name);
+    return block ? { number: block.relay, name } : { number: Number(name.slice(1)) };
+  }
+
+  #line() {
+    const { relay } = this.run;
+    return {
+      first: relay.length ? relay[0].number : 1,
+      last: relay.length ? relay.at(-1).number : 0,
+      rows: this.chains.map((chain) => this.#row(chain)),
+      columnAt: (number) => this.columns.get(number),
+    };
+  }
+
+  #row(chain) {
+    const does = role(chain.subscribes);
+    const title = `parachain ${this.run.chainName(chain.id)}, ${does}`;
+    return { id: chain.id, note: chain.name || does, title };
+  }
+
+  #draw() {
+    const open = (place) => this.#open(place);
+    render(
+      html`
+        <${Timeline}
+          ...${this.#line()}
+          chosen=${this.chosen}
+          hits=${this.hits}
+          dims=${this.dims}
+          hit="found by the search"
+          live=${false}
+          onMove=${open}
+          onOpen=${open}
+        />
+      `,
+      this.host,
+    );
   }
 }
 
-// The name of a chain's block that is nearest in time; empty if the chain has none.
-export function nearest(chain, relay) {
-  let best = null;
-  for (const block of chain.blocks) {
-    if (!best || Math.abs(block.relay - relay) < Math.abs(best.relay - relay)) {
-      best = block;
-    }
+// What the time line has of each relay block: all candidates, also of chains that are not shown.
+function columnsOf(run) {
+  const columns = new Map();
+  for (const { number, keys } of run.relay) {
+    columns.set(number, { publishes: keys.length > 0, squares: [] });
   }
-  return best ? `c${best.at}` : "";
+  for (const block of run.candidates) {
+    columns.get(block.relay)?.squares.push(
+      squareOf({
+        ...block,
+        name: `c${block.at}`,
+        chain: run.chainName(block.para),
+        delivered: block.keys.length,
+      }),
+    );
+  }
+  return columns;
 }
