@@ -54,6 +54,14 @@ def imported(folder: Path) -> Iterator[tuple[Path, str]]:
                     yield path, alias.name
 
 
+def test_tests_of_the_emulator_use_nothing_of_the_event_systems() -> None:
+    others = {"interchain_events"} | {
+        f"support.{room}" for room in ("database", "distributor", "events", "icrc72", "prism")
+    }
+    for path, name in imported(ROOT / "tests" / "pubsub_emulator"):
+        assert not [each for each in others if f"{name}.".startswith(f"{each}.")], path
+
+
 def test_the_page_lists_all_modules_that_the_event_systems_use() -> None:
     page = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
     (row,) = (line for line in page.splitlines() if line.startswith("| for other distributions"))

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scalecodec.base import RuntimeConfigurationObject, ScaleBytes
 from scalecodec.type_registry import load_type_registry_preset
+from support.client.chain_metadata import metadata_of_chains
 from support.client.chain_values import REAL, RUNTIMES, Values, real_metadata
-from support.events.event_networks import metadata_of_chains
 
 from pubsub_emulator.client import metadata as m
 from pubsub_emulator.client.decode import MAX_DEPTH, decode

@@ -14,8 +14,8 @@ import pytest
 from aiohttp import web
 from support.node.nodes import Running, serving_beside
 from support.plumbing.told import beside
+from support.plumbing.web import served
 
-from interchain_events.distributor.service.serve import served
 from pubsub_emulator import Network, key_from_data
 from pubsub_emulator.client import live_state as live_state_module
 from pubsub_emulator.client import state_file
@@ -217,7 +217,7 @@ def _between(upstream: str, alter: Alter) -> AbstractContextManager[str]:
 
     app = web.Application()
     app.router.add_post("/", handle)
-    return beside(lambda: served(app, "127.0.0.1", 0))
+    return beside(lambda: served(app))
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from aiohttp import WSMsgType, web
-from support.events.event_networks import metadata_of_chains
+from support.client.chain_metadata import metadata_of_chains
 from support.node.nodes import serving, story
+from support.plumbing.web import served
 
-from interchain_events.distributor.service.serve import served
 from pubsub_emulator.client import rpc as rpc_module
 from pubsub_emulator.client.decode import decode
 from pubsub_emulator.client.errors import (
@@ -99,7 +99,7 @@ async def test_an_answer_over_http_is_bounded_as_it_is_unpacked(
 
     app = web.Application(client_max_size=1 << 30)
     app.router.add_post("/", pack)
-    async with served(app, "127.0.0.1", 0) as url, connect(url) as rpc:
+    async with served(app) as url, connect(url) as rpc:
         assert await rpc.call("little") == document["result"]
         with pytest.raises(BadAnswer, match="an answer of more than 1,048,576 bytes"):
             await rpc.call("much")

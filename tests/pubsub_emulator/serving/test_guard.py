@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 from support.node.nodes import story
 from support.plumbing.pages import ROOT
+from support.plumbing.web import served
 
-from interchain_events.distributor.service.serve import served
 from pubsub_emulator.node.server.options import Options
 from pubsub_emulator.serving.body import PATIENCE, read_body
 from pubsub_emulator.serving.guard import LOCAL, Names, guard
@@ -112,7 +112,7 @@ async def test_a_body_has_a_type_and_a_time() -> None:
         (415, {"data": gzip.compress(b"{}"), "headers": {**json, "Content-Encoding": "gzip"}}),
         (408, {"data": never(), "headers": json}),
     )
-    async with served(app, "127.0.0.1", 0) as url, aiohttp.ClientSession() as http:
+    async with served(app) as url, aiohttp.ClientSession() as http:
         for status, wanted in cases:
             async with http.post(url, **wanted) as answer:
                 assert answer.status == status, wanted
@@ -125,7 +125,7 @@ async def test_a_damaged_body_fills_no_log(caplog: pytest.LogCaptureFixture) -> 
 
     app = web.Application(middlewares=[guard(LOCAL)])
     app.router.add_post("/", take)
-    async with served(app, "127.0.0.1", 0) as url:
+    async with served(app) as url:
         for coding in (b"gzip", b"deflate"):
             reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
             head = (

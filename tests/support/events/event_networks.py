@@ -1,11 +1,7 @@
 """Small networks whose events are logged."""
 
-from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
-from pubsub_emulator.emulator.relay.runtime import RelayConfig
-from pubsub_emulator.node.at import At, metadata
+from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.primitives.pubsub import key_from_data
-from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 
 PRICE = key_from_data(b"DOT/USD")
 OTHER = key_from_data(b"KSM/USD")
@@ -28,16 +24,3 @@ def run_busy(network: Network, steps: int = 12) -> None:
         if at == 7:
             network.delete(3000, [OTHER])
         network.step()
-
-
-def metadata_of_chains(version: int = 14) -> dict[str, bytes]:
-    """The metadata of a relay chain and a parachain with accounts."""
-    spec = RuntimeSpec(ParaId(2000), {}, accounts=True)
-    network = Network(NetworkConfig((ParachainConfig(spec),), RelayConfig(accounts=True)))
-    chain, genesis = network.parachain(2000), network.relay.header.hash()
-    return {
-        "relay": metadata(
-            At(network.relay.runtime, network.relay.header, network.relay.state, genesis), version
-        ),
-        "parachain": metadata(At(None, chain.header, chain.state, genesis), version),
-    }

@@ -6,7 +6,8 @@ import random
 from pathlib import Path
 
 import pytest
-from support.events.event_networks import OTHER, busy_network, metadata_of_chains, run_busy
+from support.client.chain_metadata import metadata_of_chains
+from support.events.event_networks import OTHER, busy_network, run_busy
 
 from interchain_events.events import Chain, Field, Kind, MemoryStore
 from interchain_events.events.errors import AnotherChain, NotTheNextBlock, SourceError
