@@ -94,7 +94,8 @@ def races() -> Iterator[Race]:
 
     name = f"icrc72: {delivered:,} notifications"
     yield Race(name, _deliver, "bare Candid of the same messages", bare, 3, target=1 / 0.3)
-    few, many = _idle(10), _idle(1000)
+    few = _idle(10)
+    many = _idle(1000)
     base = "with 10"
     yield Race(
         "icrc72: idle rounds with 1,000 canisters",

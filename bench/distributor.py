@@ -85,11 +85,12 @@ class Rate(NamedTuple):
 def timed(count: int) -> Iterator[list[Rate]]:
     """Time a block that does something `count` times; the list has its rate afterwards."""
     found: list[Rate] = []
-    begun, cpu = time.perf_counter(), time.process_time()
+    begun = time.perf_counter()
+    cpu = time.process_time()
     yield found
-    found.append(
-        Rate(count / (time.perf_counter() - begun), (time.process_time() - cpu) * 1000 / count)
-    )
+    seconds = time.perf_counter() - begun
+    milliseconds = (time.process_time() - cpu) * 1000
+    found.append(Rate(count / seconds, milliseconds / count))
 
 
 def sadds(url: str) -> Rate:
@@ -129,7 +130,8 @@ async def inside(
 ) -> AsyncIterator[tuple[Engine, dict[str, MemoryLedger], _InsidePoster]]:
     """A distributor with two adapters and a subscriber, all in this process."""
     ledgers = {name: MemoryLedger(SimulatedNetwork(name)) for name in NAMES}
-    adapters, poster = {}, _InsidePoster()
+    adapters = {}
+    poster = _InsidePoster()
     engine = Engine(
         replace(Rules(NAMES, "bench"), public_url="http://bench"), store, adapters, poster
     )

@@ -15,7 +15,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -76,7 +76,8 @@ def _append(folder: Path) -> Race:
     open_store(bare_file, "bench").close()
     bare = sqlite3.connect(bare_file, isolation_level=None)
     bare.execute("PRAGMA synchronous = FULL")
-    turns, bare_turns = count(), count()
+    turns = count()
+    bare_turns = count()
 
     def append() -> None:
         store.append(prepared[next(turns)])
@@ -93,9 +94,10 @@ def _append(folder: Path) -> Race:
     rows: list[list[Row]] = []
     for turn, blocks in enumerate(prepared):
         starts = range(turn * size, (turn + 1) * size, EVENTS_A_BLOCK)
-        rows.append(
-            [row for seq, block in zip(starts, blocks, strict=True) for row in block.rows(seq)]
-        )
+        of_turn: list[Row] = []
+        for seq, block in zip(starts, blocks, strict=True):
+            of_turn += block.rows(seq)
+        rows.append(of_turn)
     return Race(f"events: append {size:,}", append, "bare executemany", insert, pairs, target=2.0)
 
 
@@ -178,7 +180,8 @@ def _matching() -> Race:
             made.add(at, (All(Kind("Balances.*"), Field("to", "=", account)),))
         return made
 
-    few, many = index(100), index(100_000)
+    few = index(100)
+    many = index(100_000)
 
     def match(against: FilterIndex[int]) -> int:
         return sum(len(against.match(row)) for row in rows)
@@ -231,7 +234,7 @@ async def fan_out(clients: int, blocks: int) -> None:
     finally:
         server.terminate()
         server.wait()
-    each = [lag for listed in lags for lag in listed]
+    each = list(chain.from_iterable(lags))
     last = max(listed[-1] for listed in lags)
     print(
         f"| {clients:,} clients, {blocks:,} events at ten a second | every client has every event,"

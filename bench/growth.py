@@ -72,7 +72,10 @@ def subscribed(count: int) -> Iterator[float]:
     steps = instructions(lambda: author(head, relay, NO_MESSAGES, Slot(1), SEED), count)
     gc.collect()
     gc.freeze()
-    before, blocks, delivered, spent = resident(), 0, 0, 0.0
+    before = resident()
+    blocks = 0
+    delivered = 0
+    spent = 0.0
     while delivered < count:
         blocks += 1
         start = process_time()

@@ -27,12 +27,15 @@ def share(pid: int) -> int:
 
 if __name__ == "__main__":
     running = subprocess.Popen(sys.argv[1:])  # noqa: S603  # the command is what is asked for
-    most, then, peaks = 0, [0], dict[int, int]()
+    most = 0
+    then = [0]
+    peaks: dict[int, int] = {}
     while running.poll() is None:
         now = {pid: share(pid) for pid in processes(running.pid)}
         peaks |= {pid: max(size, peaks.get(pid, 0)) for pid, size in now.items()}
         if sum(now.values()) > most:
-            most, then = sum(now.values()), list(now.values())
+            then = list(now.values())
+            most = sum(then)
         time.sleep(EVERY)
     largest = sorted(peaks.values(), reverse=True)[:4]
     print(f"peak {most // MIB} MiB: {' + '.join(str(size // MIB) for size in then)}")  # a tool

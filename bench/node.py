@@ -130,13 +130,15 @@ def _pool_race(server: Server) -> Race:
     relay = server.live.network.relay
     if relay.runtime.accounts is None:
         raise RuntimeError("this network has no accounts")
-    seed, genesis = development_seed("Alice"), Hash(server.node.timeline.views[RELAY].genesis.hash)
+    seed = development_seed("Alice")
+    genesis = Hash(server.node.timeline.views[RELAY].genesis.hash)
     who = AccountId(ed25519.public_key(seed))
     call = relay.runtime.accounts.calls.encode("System", "remark", b"")
     implicit = Implicit(
         relay.runtime.accounts.signing.spec_version, TRANSACTION_VERSION, genesis, genesis
     )
-    pool, at = Pool(), server.node.at(server.node.timeline.views[RELAY].best)
+    pool = Pool()
+    at = server.node.at(server.node.timeline.views[RELAY].best)
     block = NextBlock(at.runtime, at.state, at.header)
     waiting = []
     for nonce in range(WAITING):
@@ -220,7 +222,8 @@ async def _compare(node: str, constant: str) -> None:
         for name, run, text, least in lines:
             rates = []
             for _ in range(TURNS):
-                mine, floor = await run(http, node, text), await run(http, constant, text)
+                mine = await run(http, node, text)
+                floor = await run(http, constant, text)
                 rates.append((floor / mine, mine))
             calls = CALLS if run is _by_socket else CALLS // 4
             speed = calls / median(mine for _, mine in rates)

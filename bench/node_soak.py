@@ -193,7 +193,8 @@ async def soak(minutes: float, clients: int, interval: int, enemies: int) -> int
         waits = ((part, took[int(len(took) * part / 100)]) for part in (50, 90, 99, 99.9))
         shown = ", ".join(f"{part:g} %: {seconds * 1000:.0f} ms" for part, seconds in waits)
         print(f"{len(took):,} honest answers, {shown}")
-    half, quarter = len(seen) // 2, len(seen) // 4
+    half = len(seen) // 2
+    quarter = len(seen) // 4
     growth = median(seen[-quarter or -1 :]) / median(seen[half : half + (quarter or 1)])
     print(f"from the third quarter to the last, memory grew to {growth:.3f} of what it was")
     return 1 if growth > _GROWTH or took[int(len(took) * 0.99)] > _SLOW else 0

@@ -44,7 +44,8 @@ NATIVE: Final = "native sp-trie"
 
 def installed() -> bool:
     """Whether the peer can be raced; installs it where that is possible."""
-    node, npm = shutil.which("node"), shutil.which("npm")
+    node = shutil.which("node")
+    npm = shutil.which("npm")
     if node is None or npm is None:
         print("no Node.js here: the peer is not raced", file=sys.stderr)
         return False
@@ -107,7 +108,14 @@ class Peer:
     ) -> "PeerRace":
         """Our work beside the peer's `what`."""
         return PeerRace(
-            name, work, self.name, lambda: self.run(what)[0], pairs, target, compiled, runs=runs
+            name,
+            work,
+            base=self.name,
+            against=lambda: self.run(what)[0],
+            pairs=pairs,
+            target=target,
+            compiled_target=compiled,
+            runs=runs,
         )
 
     def end(self) -> None:

@@ -61,11 +61,12 @@ def races() -> Iterator[Race]:
     folder = Path(tempfile.mkdtemp(prefix="bench-prism-"))
     wallets = [_wallet(number) for number in range(WALLETS)]
     checks: list[tuple[bytes, bytes, bytes]] = []
+    raw: list[bytes] = []
     for master, issuing, steps in wallets:
         for place, signed in enumerate(steps):
             signature = decode(SignedAtalaOperation, signed.raw).signature
+            raw.append(signed.raw)
             checks.append((issuing if place == _EACH - 1 else master, signed.operation, signature))
-    raw = [signed.raw for _, _, steps in wallets for signed in steps]
     objects = [atala_object(raw[at : at + _OBJECT]) for at in range(0, len(raw), _OBJECT)]
     log = MemoryStore("bench")
     for number, at in enumerate(range(0, len(objects), _BLOCK), 1):
@@ -86,7 +87,8 @@ def races() -> Iterator[Race]:
         ):
             raise RuntimeError("a signature does not hold")
 
-    name, base = f"prism: process {len(raw):,} operations", "their signature checks"
+    name = f"prism: process {len(raw):,} operations"
+    base = "their signature checks"
     files = (str(folder / f"{number}.db") for number in count())
     yield Race(name, lambda: process(files), base, verify, _PAIRS, target=2.0)
     with postgres() as url:

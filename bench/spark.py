@@ -169,8 +169,10 @@ def stored_bytes(history: Path) -> tuple[int, int, int]:
 
 def proof_bytes(file: pq.FileMetaData) -> int:
     """Compressed bytes of the column `proof`."""
-    groups = [file.row_group(at) for at in range(file.num_row_groups)]
-    columns = [group.column(at) for group in groups for at in range(group.num_columns)]
+    columns = []
+    for number in range(file.num_row_groups):
+        group = file.row_group(number)
+        columns += [group.column(at) for at in range(group.num_columns)]
     return sum(
         column.total_compressed_size
         for column in columns
@@ -192,8 +194,8 @@ def stored(history: Path, lone: Path) -> Iterator[Result]:
             kept / 1e3,
             inlined / 1e3,
             kept / inlined,
-            target,
-            note,
+            target=target,
+            note=note,
         )
 
 
@@ -207,15 +209,17 @@ def measured(history: Path, scratch: Path, small: Path, *, executors: bool) -> I
     blocks = plain["candidates"]
     added = (spark["cpu"] - plain["cpu"]) / blocks * 1e3
     note = f"{blocks:,} blocks, CPU ms a block, adds {added:.2f}"
-    each, base = spark["cpu"] / blocks * 1e3, plain["cpu"] / blocks * 1e3
-    yield Result("audit by Spark, local[2]", "plain Python", each, base, each / base, 1.18, note)
+    each = spark["cpu"] / blocks * 1e3
+    base = plain["cpu"] / blocks * 1e3
+    name = "audit by Spark, local[2]"
+    yield Result(name, "plain Python", each, base, each / base, target=1.18, note=note)
     pairs = [
         [run(history, scratch / f"{engine}{at}", engine, master)["cpu"] for engine, master in PAIR]
         for at in range(PAIRS)
     ]
     each, base = (median(cpu) / blocks * 1e3 for cpu in zip(*pairs, strict=True))
     note = f"CPU ms a block, medians of {PAIRS} in turns"
-    yield Result("audit by Spark, local[2]", "the pool", each, base, each / base, note=note)
+    yield Result(name, "the pool", each, base, each / base, note=note)
     few = {
         engine: run(small, scratch / f"small-{engine}", engine) for engine in ("python", "spark")
     }
@@ -232,8 +236,8 @@ def measured(history: Path, scratch: Path, small: Path, *, executors: bool) -> I
         again["cpu"] * 1e3,
         plain["cpu"] * 1e3,
         ratio,
-        0.02,
-        note,
+        target=0.02,
+        note=note,
     )
     if executors:
         load = os.getloadavg()[0]
@@ -248,7 +252,8 @@ def measured(history: Path, scratch: Path, small: Path, *, executors: bool) -> I
 
 def pieces(history: Path, small: Path, scratch: Path) -> str:
     """Describe the CPU time of one more block, for the driver and its units, and the speed-ups."""
-    whole, few = spent(history, scratch / "pieces"), spent(small, scratch / "small-pieces")
+    whole = spent(history, scratch / "pieces")
+    few = spent(small, scratch / "small-pieces")
     more = {
         name: (whole[name] - few[name]) / (whole["blocks"] - few["blocks"]) * 1e3 for name in PIECES
     }
@@ -272,13 +277,9 @@ def spent(history: Path, out: Path) -> defaultdict[str, float]:
 
     def timed(mapper: PythonMapper, unit: Unit, *given: Any) -> list[Answer]:
         def one(text: str, place: str) -> Answer:
-            name = (
-                unit.__name__
-                if unit.__name__ != "judge_or_fold"
-                else "fold"
-                if '"befores"' in text
-                else "judge"
-            )
+            name = unit.__name__
+            if name == "judge_or_fold":
+                name = "fold" if '"befores"' in text else "judge"
             started = process_time()
             try:
                 return unit(text, place)

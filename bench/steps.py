@@ -8,6 +8,7 @@ in C counts as one call.
 import argparse
 import sys
 from collections import Counter
+from itertools import chain
 from types import CodeType, FrameType
 from typing import Any
 
@@ -40,12 +41,8 @@ if __name__ == "__main__":
     parser.add_argument("name", nargs="?", default="simulated blocks")
     parser.add_argument("--functions", type=int, default=20)
     given = parser.parse_args()
-    race = next(
-        race
-        for begins in chosen([given.name])
-        for race in MAKERS[begins]()
-        if given.name in race.name
-    )
+    races = chain.from_iterable(MAKERS[begins]() for begins in chosen([given.name]))
+    race = next(race for race in races if given.name in race.name)
     found = counted(race.work)
     total = found.total()
     print(f"{race.name} ({race.note or race.base}): {total:,} instructions")

@@ -197,11 +197,10 @@ async def _subscribe(session: aiohttp.ClientSession, base: str) -> None:
 
 
 async def _send(traffic: Traffic, session: aiohttp.ClientSession, wish: argparse.Namespace) -> None:
-    end, next_kill, number = (
-        time.monotonic() + wish.minutes * 60,
-        time.monotonic() + wish.kill_every,
-        0,
-    )
+    begun = time.monotonic()
+    end = begun + wish.minutes * 60
+    next_kill = begun + wish.kill_every
+    number = 0
     tasks: set[asyncio.Task[None]] = set()
     while time.monotonic() < end:
         number += 1

@@ -36,10 +36,8 @@ def storage_like(count: int) -> Entries:
     while len(table) < count:
         kind = rng.random()
         if kind < 0.5:
-            key, value = (
-                item_prefix("System", "Account") + blake2_128_concat(rng.randbytes(32)),
-                rng.randbytes(80),
-            )
+            key = item_prefix("System", "Account") + blake2_128_concat(rng.randbytes(32))
+            value = rng.randbytes(80)
         elif kind < 0.75:
             key = items[rng.randrange(24)] + twox64_concat(
                 rng.randrange(1 << 20).to_bytes(4, "little")
@@ -54,10 +52,8 @@ def storage_like(count: int) -> Entries:
             )
             value = rng.randbytes(rng.randrange(8, 120))
         else:
-            key, value = (
-                items[48 + rng.randrange(16)] + rng.randbytes(8),
-                rng.randbytes(rng.choice((1, 4, 32, 200))),
-            )
+            key = items[48 + rng.randrange(16)] + rng.randbytes(8)
+            value = rng.randbytes(rng.choice((1, 4, 32, 200)))
         table[key] = value
     listed = list(table.items())
     rng.shuffle(listed)
@@ -77,7 +73,8 @@ def races() -> Iterator[Race]:
             Trie.from_entries(entries).prove((key for key, _ in entries), nodes)
             pairs = min(max(9, 100_000 // count), 60)
             goals = (2.5, 1.5) if goal and count == N else ()
-            name, floor = f"W1 root of {count:,}, {kind}", hashing(nodes.values())
+            name = f"W1 root of {count:,}, {kind}"
+            floor = hashing(nodes.values())
             yield Race(name, partial(state_root, entries), "hashing", floor, pairs, *goals)
         entries = make(N)
         yield from _updates(kind, entries, goal=goal)
@@ -94,7 +91,8 @@ def fresh_nodes(before: Trie, after: Trie, updates: Entries) -> list[bytes]:
 
     They are what W2 must hash.
     """
-    old, new = dict[Hash, bytes](), dict[Hash, bytes]()
+    old: dict[Hash, bytes] = {}
+    new: dict[Hash, bytes] = {}
     before.prove((key for key, _ in updates), old)
     after.prove((key for key, _ in updates), new)
     return [node for name, node in new.items() if name not in old]

@@ -134,7 +134,8 @@ def row(name: str, policy: TtlPolicy, measured: tuple[list[int], int, float]) ->
     """One line of the table."""
     lags, waiting, seconds = measured
     lags.sort()
-    middle, late = lags[len(lags) // 2], lags[len(lags) * 99 // 100]
+    middle = lags[len(lags) // 2]
+    late = lags[len(lags) * 99 // 100]
     shown = (
         f"{sum(lags) / len(lags):.1f} | {middle} | {late} | {lags[-1]} | {waiting:,} |"
         f" {seconds * 1e3:.0f}"

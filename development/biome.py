@@ -115,7 +115,8 @@ def _reason(done: "subprocess.CompletedProcess[str]") -> str:
 
 def long_lines(folder: Path) -> list[str]:
     """Return the places of lines over 100 columns, which Biome leaves in comments and templates."""
-    listed = quiet("git", "-C", folder, "ls-files", "--cached", "--others", "--exclude-standard")
+    kept_and_new = ("--cached", "--others", "--exclude-standard")
+    listed = quiet("git", "-C", folder, "ls-files", *kept_and_new)
     places: list[str] = []
     for name in listed.stdout.splitlines():
         file = folder / name

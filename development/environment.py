@@ -168,9 +168,8 @@ def make_venv() -> None:
     where = quiet(
         PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"
     ).stdout.strip()
-    copied = quiet(
-        sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--target", where, "pip"
-    )
+    options = ("--quiet", "--no-input", "--target", where)
+    copied = quiet(sys.executable, "-m", "pip", "install", *options, "pip")
     if copied.returncode != 0:
         raise SetupError(f"pip cannot be put into {VENV}: {last_line(copied)}")
 

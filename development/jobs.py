@@ -153,8 +153,8 @@ def compiled() -> int:
     shutil.rmtree(target, ignore_errors=True)
     os.environ["PUBSUB_COMPILE"] = "1"  # a failure to compile is a failure
     say("building the compiled wheels (minutes)")
-    places = (".", "./interchain_events")
-    built = quiet(PYTHON, *PIP, "--quiet", "--no-deps", "--target", target, *places)
+    options = ("--quiet", "--no-deps", "--target", target)
+    built = quiet(PYTHON, *PIP, *options, ".", "./interchain_events")
     if built.returncode != 0:
         sys.stderr.write(built.stderr)
         raise SetupError(f"the compiled build failed: {last_line(built)}")
@@ -188,16 +188,14 @@ def interop() -> int:
     with tempfile.TemporaryDirectory() as folder:
         fixtures = f"{folder}/fixtures"
         metadata = f"{folder}/metadata"
-        differences = f"{folder}/differences"
+        judged = ("--cases", "500", "--verifier", verifier, "--out", f"{folder}/differences")
         return (
             tool("pubsub", "fixtures", "--out", fixtures)
             or tool("python", "interop/metadata.py", metadata)
             or subprocess.run([str(replay), *vectors, metadata, fixtures], check=False).returncode
             or tool("python", "interop/tries.py", str(replay), "--cases", RUST_PROOFS)
             or tool("python", "interop/inherent.py", str(replay), "--random", "500")
-            or tool(
-                "pubsub", "fuzz", "--cases", "500", "--verifier", verifier, "--out", differences
-            )
+            or tool("pubsub", "fuzz", *judged)
         )
 
 

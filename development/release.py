@@ -106,8 +106,15 @@ def _built(folder: Path, version: str) -> list[Path]:
         _call(PYTHON, "-c", _BUILD, made, folder=project)
     for sdist in sorted(made.glob("*.tar.gz")):
         say(f"building the wheel of {sdist.name}")
-        options = ("--quiet", "--no-index", "--no-deps", "--no-build-isolation")
-        _call(PYTHON, "-m", "pip", "wheel", *options, "--wheel-dir", made, sdist)
+        options = (
+            "--quiet",
+            "--no-index",
+            "--no-deps",
+            "--no-build-isolation",
+            "--wheel-dir",
+            made,
+        )
+        _call(PYTHON, "-m", "pip", "wheel", *options, sdist)
     names = ("pubsub_emulator", "interchain_events")
     wanted = []
     for name in names:
@@ -241,9 +248,9 @@ def _environment(home: Path, wheels: Sequence[Path]) -> Path:
     """Return the folder of the programs of a fresh environment with some wheels."""
     venv.create(home, with_pip=False, symlinks=os.name != "nt")
     scripts = home / ("Scripts" if os.name == "nt" else "bin")
-    options = ("--quiet", "--no-index", "--no-deps")
     python = shutil.which("python", path=str(scripts)) or sys.executable
-    _call(PYTHON, "-m", "pip", "--python", python, "install", *options, *wheels, folder=home.parent)
+    install = ("--python", python, "install", "--quiet", "--no-index", "--no-deps")
+    _call(PYTHON, "-m", "pip", *install, *wheels, folder=home.parent)
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
     packages = Path(_call(python, "-c", where).strip())
     # Path files of `.venv` are not followed from here, so this brings no editable package.

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from development.environment import ROOT
 from development.report import say
 
-FOLDERS = ("pubsub_emulator", "interchain_events", "development")
+FOLDERS = ("pubsub_emulator", "interchain_events", "development", "bench")
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _COMPUTED = (ast.Call, ast.IfExp, ast.BoolOp, ast.Await, *_COMPREHENSIONS)
 
@@ -42,7 +42,7 @@ def _contains(tree: ast.AST, kinds: type[ast.AST] | tuple[type[ast.AST], ...]) -
 
 
 def check() -> int:
-    """Report every such place in the packages and here. Return 1 if there is one."""
+    """Report every such place in `FOLDERS`. Return 1 if there is one."""
     code = 0
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
