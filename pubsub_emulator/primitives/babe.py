@@ -9,8 +9,9 @@ Seal "BABE"         [u8; 64]: Sr25519 over the hash of the header without the se
 The facts are from polkadot-sdk: `substrate/primitives/consensus/babe`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import ScaleError
@@ -27,6 +28,7 @@ _VRF_LENGTH: Final = 32 + 64
 _VRF: Final = {_PRIMARY: _VRF_LENGTH, _SECONDARY: 0, _SECONDARY_VRF: _VRF_LENGTH}
 """The bytes after the slot, by kind of claim."""
 _NEXT_EPOCH: Final = 1
+_Read = TypeVar("_Read")
 
 Authority = tuple[bytes, int]
 """An Sr25519 public key and a weight."""
@@ -69,14 +71,20 @@ def secondary_author(slot: Slot, authorities_count: int, randomness: bytes) -> i
     return int.from_bytes(drawn, "big") % authorities_count
 
 
+def _last(header: Header, kind: DigestKind, read: Callable[[bytes], _Read | None]) -> _Read | None:
+    """Return the last of BABE's items of a kind that `read` understands, or `None`."""
+    found: _Read | None = None
+    for item in header.digest:
+        if item.kind is kind and item.engine == BABE_ENGINE:
+            understood = read(item.data)
+            if understood is not None:
+                found = understood
+    return found
+
+
 def claimed_authority(header: Header) -> int | None:
     """Return the index of the authority that claims to have made the block, or `None`."""
-    found = None
-    for item in header.digest:
-        if item.kind is DigestKind.PRE_RUNTIME and item.engine == BABE_ENGINE:
-            index = _index(item.data)
-            found = found if index is None else index
-    return found
+    return _last(header, DigestKind.PRE_RUNTIME, _index)
 
 
 def _index(data: bytes) -> int | None:
@@ -89,12 +97,7 @@ def _index(data: bytes) -> int | None:
 
 def announced_epoch(header: Header) -> NextEpoch | None:
     """Return the epoch that a header announces, or `None`."""
-    found = None
-    for item in header.digest:
-        if item.kind is DigestKind.CONSENSUS and item.engine == BABE_ENGINE:
-            announced = _next_epoch(item.data)
-            found = found if announced is None else announced
-    return found
+    return _last(header, DigestKind.CONSENSUS, _next_epoch)
 
 
 def _next_epoch(data: bytes) -> NextEpoch | None:
