@@ -16,6 +16,7 @@ from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead
 from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 
 def judge_again(  # noqa: PLR0917  # what a block is judged by
@@ -28,12 +29,14 @@ def judge_again(  # noqa: PLR0917  # what a block is judged by
     segment: int = 0,
     unpruned: tuple[tuple[ParaId, int], ...] = (),
     strategy: str | None = None,
+    *,
+    rules: Rules = SHIPPED,
 ) -> BlockRecord:
-    """Execute a block on `state` and return its record.
+    """Execute a block on `state` by `rules` and return its record.
 
-    The last four arguments are only copied into the record.
+    The other arguments behind `relay` are only copied into the record.
     """
-    outcome, refusal = judge_block(ChainHead(parent, state), candidate, relay)
+    outcome, refusal = judge_block(ChainHead(parent, state, rules), candidate, relay)
     at = RelayBlockNumber(relay.number if included_at is None else included_at)
     slot, root = relay.slot_now, relay.storage_root
     return BlockRecord(
@@ -41,13 +44,13 @@ def judge_again(  # noqa: PLR0917  # what a block is judged by
     )
 
 
-def block_card(record: BlockRecord, state: State) -> str:
-    """Return a block's card with its proof as a verifier walks it.
+def block_card(record: BlockRecord, state: State, rules: Rules = SHIPPED) -> str:
+    """Return a block's card with its proof as a verifier walks it by `rules`.
 
     If `state` does not allow a walk, the nodes of the proof are drawn without it.
     """
     try:
-        walked = walk_again(record, state)
+        walked = walk_again(record, state, rules)
     except PubsubError:
         walked = None
     drawn = draw_block(record, walked and walked.plan, Names(), walked and walked.start)

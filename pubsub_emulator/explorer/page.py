@@ -22,6 +22,7 @@ from pubsub_emulator.explorer.words import VERDICTS, scenario_names
 from pubsub_emulator.pages.assets import asset, script, styles
 from pubsub_emulator.pages.document import head
 from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.version import VERSION
 
 DETAILS: Final = 48
@@ -70,9 +71,16 @@ def page_of(recorder: Recorder, scenario: Scenario) -> str:
     return page_html(recorder, scenario.name, scenario.description)
 
 
-def explore(scenario: Scenario, progress: Callable[[int], None] | None = None) -> str:
-    """Run a scenario and return its page. Equal scenarios give equal pages."""
-    simulation = Simulation(scenario)
+def explore(
+    scenario: Scenario,
+    progress: Callable[[int], None] | None = None,
+    rules: Rules = SHIPPED,
+) -> str:
+    """Run a scenario by `rules` and return its page.
+
+    Equal scenarios and rules give equal pages. Raises `SettingsError`.
+    """
+    simulation = Simulation(scenario, rules=rules)
     recorder = record(simulation)
     simulation.run(progress)
     return page_of(recorder, scenario)

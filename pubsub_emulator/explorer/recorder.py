@@ -86,12 +86,20 @@ def _number(table: dict[K, int], thing: K) -> int:
 
 
 class Recorder(records.Observer):
-    """The observer. `relay`, if given, adds details of each relay block."""
+    """The observer. `relay`, if given, adds details of each relay block.
 
-    def __init__(self, names: Names | None = None, relay: RelayChain | None = None) -> None:
+    Proofs are walked by the rules of `relay`, or by `rules` if it is not given.
+    """
+
+    def __init__(
+        self,
+        names: Names | None = None,
+        relay: RelayChain | None = None,
+        rules: Rules = SHIPPED,
+    ) -> None:
         self.names = names or Names()
         self.relay = relay
-        self.rules = SHIPPED if relay is None else relay.runtime.config.pubsub.rules
+        self.rules = rules if relay is None else relay.runtime.config.pubsub.rules
         self.chains: dict[ParaId, RecordedChain] = {}
         self.relay_blocks: list[Json] = []
         self.built = 0

@@ -143,9 +143,9 @@ class ReplayResult:
         return self.shrunk == self.case.verdicts
 
 
-def replay(path: Path | str) -> ReplayResult:
-    """Replay the case in a file. Raises `BadCase` or `OSError`."""
-    return replay_case(read_case(Path(path)))
+def replay(path: Path | str, rules: Rules = SHIPPED) -> ReplayResult:
+    """Replay the case in a file, judged by `rules`. Raises `BadCase` or `OSError`."""
+    return replay_case(read_case(Path(path), rules))
 
 
 def replay_case(case: Case) -> ReplayResult:

@@ -45,7 +45,7 @@ from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, InvalidBlock, Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
-from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
+from pubsub_emulator.runtime.parachain.validate import BadState, RelayContext, judge_block
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.spark_audit.judge import findings
 from pubsub_emulator.trie import BadNode, MissingNode
@@ -303,6 +303,8 @@ def _judge_block(reader: Reader, rules: Rules) -> Judgement:
         ) from None
     except (ScaleError, ImpossibleConfig) as error:
         raise EvidenceError(f"the state in the storage proof does not decode: {error}") from None
+    except BadState as error:
+        raise EvidenceError(str(error)) from None
     except EvidenceError:
         raise
     # A stranger may have made a state whose nodes are consistent but whose content makes no sense.

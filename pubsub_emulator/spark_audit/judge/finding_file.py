@@ -18,6 +18,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.judge import findings
 from pubsub_emulator.spark_audit.judge.evidence import EvidenceError, Judgement, judge
@@ -84,14 +85,14 @@ def read_finding(path: Path) -> Row:
     return row
 
 
-def check_finding(path: Path) -> Checked:
-    """Judge the finding in a file again.
+def check_finding(path: Path, rules: Rules = SHIPPED) -> Checked:
+    """Judge the finding in a file again, by `rules` if its chain names them.
 
     Raises `FindingError` if its evidence does not show it.
     """
     row = read_finding(path)
     try:
-        judgement = judge(row["evidence"])
+        judgement = judge(row["evidence"], rules)
     except EvidenceError as error:
         raise FindingError(f"{path}: {error}") from None
     if judgement.kind != "figures" and judgement.code != row["code"]:

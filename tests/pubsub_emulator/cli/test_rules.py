@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.plumbing.processes import environment, program
+from support.plumbing.served import Served
 from support.runtime.rules import CAP, SCENARIO
 
 
@@ -61,6 +62,56 @@ def test_a_session_file_is_played_with_its_rules_alone(folder: Path) -> None:
         program("step", "saved.json", "--rules", "cap.py", folder=folder, given="quit\n").returncode
         == 0
     )
+
+
+def _only_by_its_rules(folder: Path, *words: str) -> None:
+    """A command works with the rules that its file names, and without them says what is missing."""
+    refused = program(*words, folder=folder)
+    assert refused.returncode == 2
+    assert "are not loaded; `--rules` names their file" in refused.stderr
+    allowed = program(*words, "--rules", "cap.py", folder=folder)
+    assert allowed.returncode == 0, allowed.stdout + allowed.stderr
+
+
+def test_cases_of_a_campaign_are_replayed_and_drawn_by_its_rules_alone(folder: Path) -> None:
+    made = ("fuzz", "--cases", "6", "--corpus", "kept", "--out", "surprises", "--rules", "cap.py")
+    assert program(*made, folder=folder).returncode == 0
+    case = str(min((folder / "kept").glob("*-*.json")))
+    _only_by_its_rules(folder, "replay", case)
+    _only_by_its_rules(folder, "explore", case, "--out", "case.html")
+
+
+def test_runs_and_their_findings_are_drawn_and_checked_by_their_rules_alone(folder: Path) -> None:
+    cheats = 'collators = [{}, { strategies = ["omit-node"] }]'
+    (folder / "small.toml").write_text(f"{SCENARIO}{cheats}\n", encoding="utf-8")
+    by_rules = ("--rules", "cap.py")
+    assert program("run", "small.toml", *by_rules, "--out", "out", folder=folder).returncode == 0
+    _only_by_its_rules(folder, "explore", "out", "--out", "history.html")
+    audited = ("audit", "out/history", "--out", "audit", "--engine", "python", *by_rules)
+    assert program(*audited, folder=folder).returncode == 1
+    listed = json.loads(program("evidence", "audit", "--json", folder=folder).stdout)
+    finding = listed["findings"][0]["id"]
+    written = program(
+        "evidence", "audit", "--finding", finding, "--out", "finding.json", folder=folder
+    )
+    assert written.returncode == 0, written.stderr
+    _only_by_its_rules(folder, "evidence", "finding.json")
+    _only_by_its_rules(folder, "explore", "finding.json", "--out", "finding.html")
+
+
+def test_sessions_and_nodes_are_drawn_by_their_rules(folder: Path) -> None:
+    commands = "step 3\nwrite saved.json\nquit\n"
+    made = program("step", "small.toml", "--rules", "cap.py", folder=folder, given=commands)
+    assert made.returncode == 0, made.stderr
+    asked = ("explore", "saved.json", "--out", "session.html")
+    assert "rules: the session was made with 0x" in program(*asked, folder=folder).stderr
+    assert program(*asked, "--rules", "cap.py", folder=folder).returncode == 0
+    served = Served(str(folder / "small.toml"), "--rules", str(folder / "cap.py"), "--dev")
+    try:
+        served.call("dev_newBlock", {"count": 2})
+        _only_by_its_rules(folder, "explore", "--connect", served.url, "--out", "node.html")
+    finally:
+        served.end()
 
 
 def test_the_lab_takes_rules(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """`pubsub evidence`: its arguments and help."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,6 +9,9 @@ from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option
 from pubsub_emulator.cli.base.result import Result, with_json_option
+
+if TYPE_CHECKING:
+    from pubsub_emulator.runtime.rules import Rules
 
 
 def _is_audit(path: str) -> bool:
@@ -33,8 +37,9 @@ def _is_audit(path: str) -> bool:
     help="For an audit's folder: the finding to write, by its id or the start of it.",
 )
 @option("--out", type=options.NEW_FILE_AND_FOLDER, help="The file to write it to.")
+@options.rules
 @with_json_option
-def command(path: str, finding: str | None, out: Path | None) -> Result:
+def command(path: str, finding: str | None, out: Path | None, *, rules: "Rules") -> Result:
     """Check a finding again, offline, from its file alone; or extract that file from an audit.
 
     PATH is a finding's file, or the output folder of `pubsub audit`. For a folder, the findings are
@@ -50,7 +55,7 @@ def command(path: str, finding: str | None, out: Path | None) -> Result:
             raise click.UsageError(
                 "--finding and --out go with an audit's folder, not with a finding's file"
             )
-        return check(Path(path))
+        return check(Path(path), rules)
     if (finding is None) != (out is None):
         raise click.UsageError("--finding and --out go together")
     return list_findings(path) if finding is None or out is None else write(path, finding, out)

@@ -8,6 +8,7 @@ from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import INCOMPLETE
 from pubsub_emulator.cli.screen import files, say
 from pubsub_emulator.files.untrusted import Unreadable, parse_json
+from pubsub_emulator.runtime.rules import Rules
 from pubsub_emulator.spark_audit.judge.evidence import Judgement
 from pubsub_emulator.spark_audit.judge.finding_file import FindingError, check_finding, finding_text
 
@@ -15,9 +16,9 @@ SHORT = 16
 """Hex digits of an id in the list."""
 
 
-def check(path: Path) -> Result:
-    """Check a finding's file. Raises `FindingError`."""
-    checked = check_finding(path)
+def check(path: Path, rules: Rules) -> Result:
+    """Check a finding's file by `rules`. Raises `FindingError`."""
+    checked = check_finding(path, rules)
     finding, judgement = checked.finding, checked.judgement
     size = len(finding["evidence"])
     collator = "nobody" if finding["collator"] is None else _plain(finding["collator"])

@@ -1,12 +1,16 @@
 """`pubsub explore`: its arguments and help."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option
+
+if TYPE_CHECKING:
+    from pubsub_emulator.runtime.rules import Rules
 
 
 def _is_recorded(source: str | None) -> bool:
@@ -35,6 +39,7 @@ def _is_recorded(source: str | None) -> bool:
     help="Draw the newest blocks of the node at URL instead of a SOURCE.",
 )
 @options.own_cheats
+@options.rules
 @option(
     "--out",
     type=options.NEW_FILE_AND_FOLDER,
@@ -49,7 +54,13 @@ def _is_recorded(source: str | None) -> bool:
     help="Relay blocks to draw: a history's first ones, a node's newest ones.",
 )
 def command(
-    source: str | None, url: str | None, out: Path, network: str | None, blocks: int
+    source: str | None,
+    url: str | None,
+    out: Path,
+    *,
+    rules: "Rules",
+    network: str | None,
+    blocks: int,
 ) -> None:
     """Write a page about SOURCE: every block, its proof drawn as a trie, and what used its bytes.
 
@@ -69,22 +80,22 @@ def command(
         from pubsub_emulator.cli.commands.explore.node import page_of_node
 
         with stage(f"reading blocks of {url}") as advance:
-            page, drawn = page_of_node(url, blocks, advance)
+            page, drawn = page_of_node(url, blocks, advance, rules)
         of = f"the newest {drawn} relay blocks"
     elif _is_recorded(source):
         from pubsub_emulator.cli.commands.explore.sources import page_from
 
-        page = page_from(path, network, blocks)
+        page = page_from(path, network, blocks, rules)
         of = str(path)
     else:
         from pubsub_emulator.cli.commands.run.run import find_scenario
         from pubsub_emulator.explorer.page import explore
 
-        scenario = find_scenario(source or "")
+        scenario = find_scenario(source or "", rules)
         with stage(
             f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks
         ) as advance:
-            page = explore(scenario, advance)
+            page = explore(scenario, advance, rules)
             of = "this run"
     write_whole(out, page)
     files("written:", ((out, f"the page of {of}, for a browser"),))

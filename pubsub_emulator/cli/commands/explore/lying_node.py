@@ -2,8 +2,9 @@
 
 from pubsub_emulator.cli.commands.explore.node import page_of_node
 from pubsub_emulator.node.lying_node import BLOCKS, reads_a_node
+from pubsub_emulator.runtime.rules import SHIPPED
 
 
 @reads_a_node("explore")
 def _explore(url: str) -> str:
-    return f"{page_of_node(url, BLOCKS, lambda _done, _total: None)[1]} blocks"
+    return f"{page_of_node(url, BLOCKS, lambda _done, _total: None, SHIPPED)[1]} blocks"

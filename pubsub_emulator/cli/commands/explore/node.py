@@ -31,6 +31,7 @@ from pubsub_emulator.runtime.parachain.block import Candidate
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
 from pubsub_emulator.runtime.parachain.validate import RelayContext
 from pubsub_emulator.runtime.relay.paras import HEADS
+from pubsub_emulator.runtime.rules import Rules
 
 AT_ONCE: Final = 12
 """Requests under way."""
@@ -46,22 +47,24 @@ class Disagrees(PubsubError):
     """A node whose answers do not fit each other, or what executing its blocks gives."""
 
 
-def page_of_node(url: str, blocks: int, advance: Advance) -> tuple[str, int]:
+def page_of_node(url: str, blocks: int, advance: Advance, rules: Rules) -> tuple[str, int]:
     """The page of a node's newest `blocks` relay blocks, and how many they are.
+
+    They are executed by `rules` if their chains name them.
 
     Raises `ClientError`, and `Disagrees` for a node that says what its bytes do not.
     """
-    return asyncio.run(_page(url.rstrip("/"), blocks, advance))
+    return asyncio.run(_page(url.rstrip("/"), blocks, advance, rules))
 
 
-async def _page(url: str, blocks: int, advance: Advance) -> tuple[str, int]:
+async def _page(url: str, blocks: int, advance: Advance, rules: Rules) -> tuple[str, int]:
     async with connect(url) as relay:
         reader = _Node(relay, url)
         best = await reader.header(None)
         first = max(best.number - blocks, 0)
         start = await reader.at(first)
         name = await reader.ask(answers.TEXT, "system_chain")
-        recorder = Recorder()
+        recorder = Recorder(rules=rules)
         chains = [await reader.start(para, start, recorder) for para in await reader.paras(start)]
         if not chains:
             raise Disagrees(f"{url}: no parachain has a block at relay block {first}")
@@ -91,7 +94,9 @@ async def _relay_block(
     pairs = zip(chains, listed, strict=True)
     records = []
     for chain, candidates in pairs:
-        records += [await _judged(chain, candidate, number) for candidate in candidates]
+        records += [
+            await _judged(chain, candidate, number, recorder.rules) for candidate in candidates
+        ]
     newest = max((record.slot_now for record in records), default=Slot(0))
     recorder.relay_block(
         RelayRecord(RelayBlockNumber(number), header.hash(), header.state_root, newest)
@@ -101,13 +106,20 @@ async def _relay_block(
     return header
 
 
-async def _judged(chain: _Chain, found: "_Candidate", number: int) -> BlockRecord:
+async def _judged(chain: _Chain, found: "_Candidate", number: int, rules: Rules) -> BlockRecord:
     """A candidate executed again. Raises `Disagrees` where the node says otherwise."""
     candidate = Candidate.decode(found.bytes)
     root = None if found.relay_root is None else Hash(found.relay_root)
     context = RelayContext(candidate.inherent.relay_parent_number, root, Slot(found.slot_now))
     record = judge_again(
-        chain.para, chain.header, chain.state, candidate, context, number, strategy=found.strategy
+        chain.para,
+        chain.header,
+        chain.state,
+        candidate,
+        context,
+        number,
+        strategy=found.strategy,
+        rules=rules,
     )
     verdict = None if record.refusal is None else record.refusal.verdict.value
     if verdict != found.verdict:

@@ -37,6 +37,7 @@ from pubsub_emulator.primitives.types import (
 from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
+from pubsub_emulator.runtime.rules import Rules
 
 if TYPE_CHECKING:
     from pubsub_emulator.spark_audit.compare import HistoryRecord
@@ -47,8 +48,10 @@ KINDS: Final = (
 )
 
 
-def page_from(path: Path, network: str | None, blocks: int) -> str:
+def page_from(path: Path, network: str | None, blocks: int, rules: Rules) -> str:
     """The page of what is in a folder or JSON file; of a history the first `blocks` relay blocks.
+
+    Blocks of chains that name `rules` are executed by them.
 
     Raises `InputError` for what is none of these, and what the reader of its kind raises.
     """
@@ -56,24 +59,26 @@ def page_from(path: Path, network: str | None, blocks: int) -> str:
         found = history_folder(path)
         if found is None:
             raise InputError(f"{path}: this folder holds no history; sources are {KINDS}")
-        return _history(found, network, blocks)
+        return _history(found, network, blocks, rules)
     kind = kind_of(parse_json(read_bytes(path, error=InputError), f"{path}: {NO_TOML}", InputError))
     drawn = {"session": _session, "case": _case, "finding": _finding, "fixture": _fixture}
     if kind not in drawn:
         raise InputError(f"{path}: not a source that can be drawn: {KINDS}")
-    return drawn[kind](path)
+    return drawn[kind](path, rules)
 
 
-def _session(path: Path) -> str:
+def _session(path: Path, rules: Rules) -> str:
     from pubsub_emulator.cli.session import saved
 
     recorders: list[Recorder] = []
     with stage(f"playing {path.name} again") as advance:
-        session = saved.play(path, lambda simulation: recorders.append(record(simulation)), advance)
+        session = saved.play(
+            path, lambda simulation: recorders.append(record(simulation)), advance, rules
+        )
     return page_of(recorders[0], session.scenario)
 
 
-def _fixture(path: Path) -> str:
+def _fixture(path: Path, _rules: Rules) -> str:
     from pubsub_emulator.spark_audit.compare import judged_fixture
 
     fixture = parse_fixture(read_bytes(path, error=InputError), str(path))
@@ -84,17 +89,17 @@ def _fixture(path: Path) -> str:
     return cards_page(f"fixture {fixture.name}", said, [("the block", block_card(again, state))])
 
 
-def _case(path: Path) -> str:
-    case = read_case(path)
+def _case(path: Path, rules: Rules) -> str:
+    case = read_case(path, rules)
     tried = " + ".join(case.strategies) or "the honest block"
     said = (
         f"due: {', '.join(case.expected) or 'accepted'}; found:"
         f" {', '.join(case.verdicts) or 'accepted'}"
     )
-    return cards_page(f"case: {tried}", said, _case_cards(case))
+    return cards_page(f"case: {tried}", said, _case_cards(case, rules))
 
 
-def _case_cards(case: Case) -> Iterator[tuple[str, str]]:
+def _case_cards(case: Case, rules: Rules) -> Iterator[tuple[str, str]]:
     judging, parent = case.judging, case.judging.parent
     if case.block is None:
         changed = case.changed_proof(case.shrunk)
@@ -108,15 +113,22 @@ def _case_cards(case: Case) -> Iterator[tuple[str, str]]:
         ("the changed block", case.changed_block(case.block, case.shrunk)),
     )
     for heading, block in blocks:
-        again = judge_again(chain, parent.header, parent.state, block, judging.context(block))
-        yield heading, block_card(again, parent.state)
+        again = judge_again(
+            chain,
+            parent.header,
+            parent.state,
+            block,
+            judging.context(block),
+            rules=rules,
+        )
+        yield heading, block_card(again, parent.state, rules)
 
 
-def _finding(path: Path) -> str:
+def _finding(path: Path, rules: Rules) -> str:
     from pubsub_emulator.spark_audit.judge.evidence import partial_state, read_block_evidence
     from pubsub_emulator.spark_audit.judge.finding_file import check_finding
 
-    checked = check_finding(path)
+    checked = check_finding(path, rules)
     found = read_block_evidence(checked.finding["evidence"])
     title, said = f"finding {checked.finding['code']}", checked.judgement.detail
     if found is None:
@@ -126,20 +138,25 @@ def _finding(path: Path) -> str:
     nodes = {bytes(blake2_256(node)): node for node in found.nodes}
     state = partial_state(found.parent.state_root, nodes.get)
     again = judge_again(
-        checked.finding["chain"] or 0, found.parent, state, found.candidate, found.relay
+        checked.finding["chain"] or 0,
+        found.parent,
+        state,
+        found.candidate,
+        found.relay,
+        rules=rules,
     )
     return cards_page(
         title,
         said,
-        [("the block, on what its evidence holds of the state", block_card(again, state))],
+        [("the block, on what its evidence holds of the state", block_card(again, state, rules))],
     )
 
 
-def _history(path: Path, network: str | None, most: int) -> str:
+def _history(path: Path, network: str | None, most: int, rules: Rules) -> str:
     from pubsub_emulator.spark_audit.compare import HistoryRecord
     from pubsub_emulator.spark_audit.history import schema
 
-    record_ = HistoryRecord(path)
+    record_ = HistoryRecord(path, rules)
     networks = sorted({name for name, _ in record_.chains})
     if not networks:
         raise InputError(
@@ -150,7 +167,7 @@ def _history(path: Path, network: str | None, most: int) -> str:
     chosen = network or networks[0]
     if chosen not in networks:
         raise InputError(f"{path}: --network {chosen}: it holds {', '.join(networks)}")
-    recorder = Recorder()
+    recorder = Recorder(rules=rules)
 
     def rows(table: schema.Table) -> "list[Row]":
         return record_.rows(tuple(record_.history.files(table, chosen)))
@@ -206,7 +223,15 @@ def _blocks(
         )
         place = (row["included_at"], row["segment"])
         again = judge_again(
-            chain, parent, state, judged.candidate, judged.relay, *place, unpruned, row["strategy"]
+            chain,
+            parent,
+            state,
+            judged.candidate,
+            judged.relay,
+            *place,
+            unpruned,
+            row["strategy"],
+            rules=recorder.rules,
         )
         if again.outcome is not None and row["status"] == "included":
             parent, state = judged.candidate.header, again.outcome.state

@@ -1,11 +1,15 @@
 """`pubsub replay`: its arguments and help."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.result import Result, with_json_option
+
+if TYPE_CHECKING:
+    from pubsub_emulator.runtime.rules import Rules
 
 
 @click.command(
@@ -16,12 +20,14 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     ),
 )
 @click.argument("paths", type=options.ANY, nargs=-1, required=True)
+@options.rules
 @with_json_option
-def command(paths: tuple[Path, ...]) -> Result:
+def command(paths: tuple[Path, ...], rules: "Rules") -> Result:
     """Replay fixtures, and the surprises and differences of `pubsub fuzz`.
 
-    PATHS are JSON files, or folders of them.
+    PATHS are JSON files, or folders of them. Surprises of a campaign with --rules are judged by
+    the same rules.
     """
     from pubsub_emulator.cli.commands.replay.run import run_replay
 
-    return run_replay(paths)
+    return run_replay(paths, rules)

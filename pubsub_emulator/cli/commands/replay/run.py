@@ -19,17 +19,21 @@ from pubsub_emulator.files.untrusted import read_json
 from pubsub_emulator.laboratory.campaign import replay
 from pubsub_emulator.laboratory.cases import Found
 from pubsub_emulator.laboratory.differences import read_difference
+from pubsub_emulator.runtime.rules import Rules
 
 MOST_STEPS: Final = 12
 
 
-def run_replay(paths: Sequence[Path]) -> Result:
-    """Run the command. Raises `InputError` and the errors of the readers."""
+def run_replay(paths: Sequence[Path], rules: Rules) -> Result:
+    """Run the command; cases are judged by `rules`.
+
+    Raises `InputError` and the errors of the readers.
+    """
     surprising = 0
     replayed = []
     for path in paths:
         for file, kind in _recognise(path):
-            differences = _PLAYED[kind](file)
+            differences = _PLAYED[kind](file, rules)
             replayed.append(
                 {
                     "file": file,
@@ -76,9 +80,9 @@ def _kind(path: Path) -> str | None:
     return kind if kind in _PLAYED else None
 
 
-def _play_case(path: Path) -> list[str]:
+def _play_case(path: Path, rules: Rules) -> list[str]:
     """The differences between a case and its replay."""
-    result = replay(path)
+    result = replay(path, rules)
     case = result.case
     what = "a proof alone" if case.block is None else f"block {case.block.header.number}"
     say(
@@ -98,8 +102,16 @@ def _play_case(path: Path) -> list[str]:
     return [f"shrunk: {verdicts}", *full] if result.surprising else []
 
 
-def _play_difference(path: Path) -> list[str]:
-    """Our verifier's present verdicts, if they still differ from the other's."""
+def _play_fixture(path: Path, _rules: Rules) -> list[str]:
+    """The differences between a fixture and its replay. Fixtures are made by the shipped rules."""
+    return replay_fixture(read_fixture(path))
+
+
+def _play_difference(path: Path, _rules: Rules) -> list[str]:
+    """Our verifier's present verdicts, if they still differ from the other's.
+
+    Two verifiers are compared under the shipped rules.
+    """
     found = read_difference(path)
     say(
         f"{' + '.join(found.strategies) or 'the honest block'} on chain {found.chain}, judged by"
@@ -114,9 +126,9 @@ def _play_difference(path: Path) -> list[str]:
     )
 
 
-_PLAYED: Final[dict[str, Callable[[Path], list[str]]]] = {
+_PLAYED: Final[dict[str, Callable[[Path, Rules], list[str]]]] = {
     "case": _play_case,
-    "fixture": lambda path: replay_fixture(read_fixture(path)),
+    "fixture": _play_fixture,
     "difference": _play_difference,
 }
 
