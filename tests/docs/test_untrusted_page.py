@@ -189,7 +189,7 @@ OWN = {
         "pubsub_emulator/primitives/pubsub.py",
         "interchain_events/icrc72/ic/candid/",
         "pubsub_emulator/spark_audit/judge/imported.py",
-        "pubsub_emulator/cli/commands/explore/node.py",
+        "pubsub_emulator/explorer/remote.py",
     ),
     "the parsers themselves, and what they are made of": (
         "pubsub_emulator/files/untrusted.py",

@@ -77,7 +77,7 @@ def command(
     out.parent.mkdir(parents=True, exist_ok=True)
     path = Path(source or "")
     if url is not None:
-        from pubsub_emulator.cli.commands.explore.node import page_of_node
+        from pubsub_emulator.explorer.remote import page_of_node
 
         with stage(f"reading blocks of {url}") as advance:
             page, drawn = page_of_node(url, blocks, advance, rules)

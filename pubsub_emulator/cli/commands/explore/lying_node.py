@@ -1,6 +1,6 @@
 """The page of a node, as it reads a node that lies."""
 
-from pubsub_emulator.cli.commands.explore.node import page_of_node
+from pubsub_emulator.explorer.remote import page_of_node
 from pubsub_emulator.node.lying_node import BLOCKS, reads_a_node
 from pubsub_emulator.runtime.rules import SHIPPED
 

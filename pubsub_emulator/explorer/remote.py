@@ -1,4 +1,4 @@
-"""`pubsub explore --connect`: a page of the newest blocks of a running node, executed again."""
+"""The page of a running node: its newest blocks, read over JSON-RPC and executed again."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
