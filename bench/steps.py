@@ -1,7 +1,7 @@
 """Count the bytecode instructions of a line of the bench: `python -m bench.steps [NAME]`.
 
 NAME is a part of the line's name. `--functions 20` prints the 20 functions with the most
-instructions. The numbers repeat to the last digit, also on a busy machine, where times do not. Work
+instructions, and `--parts` the parts of judging a block (`bench.parts`). The numbers repeat to the last digit, also on a busy machine, where times do not. Work
 in C counts as one call.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 
 from bench.__main__ import MAKERS, chosen
 from bench.measure import Work
+from bench.parts import counted_by_part
 
 
 def counted(work: Work) -> Counter[CodeType]:
@@ -40,9 +41,17 @@ if __name__ == "__main__":
     )
     parser.add_argument("name", nargs="?", default="simulated blocks")
     parser.add_argument("--functions", type=int, default=20)
+    parser.add_argument("--parts", action="store_true", help="the parts of judging a block")
     given = parser.parse_args()
     races = chain.from_iterable(MAKERS[begins]() for begins in chosen([given.name]))
     race = next(race for race in races if given.name in race.name)
+    if given.parts:
+        by_part = counted_by_part(race.work)
+        whole = by_part.total()
+        print(f"{race.name} ({race.note or race.base}): {whole:,} instructions")
+        for part, steps in by_part.most_common():
+            print(f"{steps:12,} {100 * steps / whole:5.1f} %  {part}")
+        sys.exit()
     found = counted(race.work)
     total = found.total()
     print(f"{race.name} ({race.note or race.base}): {total:,} instructions")
