@@ -3,6 +3,8 @@
 They are the key of a publisher's child trie, the stored entry, and its time to live.
 """
 
+from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -150,6 +152,19 @@ def encode_ttl_state(state: TtlState) -> bytes:
             return b"\x01" + min(blocks, U32_MAX).to_bytes(4, "little")
         case TimedOut():
             return b"\x02"
+
+
+def nodes_cost(nodes: Iterable[bytes]) -> int:
+    """Return the sum of the `node_cost` of all `nodes`.
+
+    Nearly all lengths have a prefix of two bytes, and sorting finds the others.
+    """
+    lengths = sorted(map(len, nodes))
+    longer = lengths[bisect_left(lengths, 0x4000) :]
+    prefixes = 2 * len(lengths) - bisect_left(lengths, 0x40)
+    for length in longer:
+        prefixes += compact_len(length) - 2
+    return sum(lengths) + prefixes
 
 
 def node_cost(length: int) -> int:

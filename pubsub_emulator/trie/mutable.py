@@ -88,6 +88,50 @@ class Trie:
             depth += 1
         return None
 
+    def get_recorded(
+        self, key: bytes, nodes: dict[Hash, bytes], visited: set[object]
+    ) -> bytes | None:
+        """Return the value under `key`, and add to `nodes` what reading it touches, as `prove`.
+
+        `visited` must be empty before the first call with `nodes`. It gets the nodes of this trie
+        that are in `nodes`, so the trie must not be written between these calls.
+        """
+        root_hash = self.root()
+        node = self._root
+        if node is None:
+            nodes[EMPTY_TRIE_ROOT] = EMPTY_NODE
+            return None
+        if node not in visited:
+            visited.add(node)
+            nodes[root_hash] = node.encoded
+        digits = key.hex()
+        depth = 0
+        size = len(digits)
+        while True:
+            partial = node.partial
+            if partial:
+                if not digits.startswith(partial, depth):
+                    return None
+                depth += len(partial)
+            if depth == size:
+                value = node.value
+                if value is not None and len(value) > self._max_inline:
+                    nodes[node.tail] = value  # type: ignore[index]  # a hash, as in `prove`
+                return value
+            children = node.children
+            if children is None:
+                return None
+            nibble = NIBBLE[digits[depth]]
+            child = children[nibble]
+            if child is None:
+                return None
+            if child not in visited:
+                visited.add(child)
+                if len(child.encoded) >= 32:
+                    nodes[node.child_hash(nibble)] = child.encoded  # type: ignore[index]  # as above
+            node = child
+            depth += 1
+
     def insert(self, key: bytes, value: bytes) -> None:
         """Put `value` under `key`."""
         digits = key.hex()

@@ -109,6 +109,17 @@ class PartialTrie:
         node, _, rest = self._descend(digits)
         return None if node is None or rest is not None else self._value(node, digits)
 
+    def get_recorded(
+        self,
+        key: bytes,
+        nodes: dict[Hash, bytes],
+        visited: set[object],  # noqa: ARG002  # for `Trie`
+    ) -> bytes | None:
+        """Return the value under `key`, and add to `nodes` what reading it touches."""
+        value = self.get(key)
+        self.prove((key,), nodes)
+        return value
+
     def update(self, changes: Mapping[bytes, bytes | None]) -> None:
         """Apply many changes in the order given; `None` deletes a key."""
         for key, value in changes.items():

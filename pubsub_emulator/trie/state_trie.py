@@ -31,6 +31,15 @@ class StateTrie(Protocol):
     def get(self, key: bytes) -> bytes | None:
         """Return the value under `key`, or `None`."""
 
+    def get_recorded(
+        self, key: bytes, nodes: dict[Hash, bytes], visited: set[object]
+    ) -> bytes | None:
+        """Return the value under `key`, and add to `nodes` what reading it touches, as `prove`.
+
+        `visited` must be empty before the first call with `nodes`. The trie may note there which of
+        its own nodes are in `nodes`, so it must not be written between these calls.
+        """
+
     def insert(self, key: bytes, value: bytes) -> None:
         """Put `value` under `key`."""
 

@@ -9,7 +9,7 @@ were (PS-10).
     commit: changes ──► tries ──► child roots into the top trie ──► root
 """
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from copy import copy
 from itertools import islice
 from typing import Any, Final
@@ -272,7 +272,8 @@ class Storage:
     `log` holds the events of a block and rolls back with the layers. `phase` is the phase of the
     events that are deposited now. `journal` has the values that open layers replaced. While
     recording, `recorded` holds the top keys that were read from the state below and their values,
-    in the order of the first reads.
+    in the order of the first reads. They are read with `reader`, if there is one, which must return
+    what the state has.
     """
 
     def __init__(self, state: State) -> None:
@@ -281,6 +282,7 @@ class Storage:
         self.log: list[object] = []
         self.phase: Any = None
         self.recorded: dict[bytes, bytes | None] | None = None
+        self.reader: Callable[[bytes], bytes | None] | None = None
         self._top = _Changes()
         self._children: dict[bytes, _Changes] = {}
         self.journal: list[tuple[_Changes, bytes, bytes | _Unwritten | None]] = []
@@ -295,9 +297,12 @@ class Storage:
         recorded = self.recorded
         if recorded is None:
             return self.state.top.get(key)
-        if key not in recorded:
-            recorded[key] = self.state.top.get(key)
-        return recorded[key]
+        if key in recorded:
+            return recorded[key]
+        reader = self.reader
+        value = self.state.top.get(key) if reader is None else reader(key)
+        recorded[key] = value
+        return value
 
     def exists(self, key: bytes) -> bool:
         """Return whether `key` has a value."""

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Final
 
-from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.pubsub import nodes_cost
 from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.framework.storage import State, Storage
@@ -48,41 +48,76 @@ def _cache_prefixes() -> tuple[bytes, ...]:
 class OwnState:
     """The nodes of a top trie that reads touch, and their bytes.
 
-    `without_cache` is the part without the rows of caches.
+    The trie must not be written while they are counted. `_mine` has the nodes of all rows but those
+    of caches, `_cached` those of caches' rows; a node may be in both.
     """
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self._prefixes = _cache_prefixes()
         self._keys: dict[bytes, None] = {}
         self._mine: dict[Hash, bytes] = {}
         self._cached: dict[Hash, bytes] = {}
-        self.total = 0
-        self.without_cache = 0
+        self._mine_visited: set[object] = set()
+        self._cached_visited: set[object] = set()
+        # The nodes that `_total` includes, and how many of the two dicts above they are.
+        self._nodes: dict[Hash, bytes] = {}
+        self._mine_counted = 0
+        self._cached_counted = 0
+        self._total = 0
+        self._without_cache = 0
+
+    def read(self, key: bytes) -> bytes | None:
+        """Return the value under `key`, and count the nodes on the way to it."""
+        top = self._state.top
+        if key == CODE:
+            return top.get(key)
+        self._keys[key] = None
+        if key.startswith(self._prefixes):
+            return top.get_recorded(key, self._cached, self._cached_visited)
+        return top.get_recorded(key, self._mine, self._mine_visited)
 
     def add(self, keys: Iterable[bytes]) -> None:
         """Count the nodes of more keys, each node once."""
-        known, top = self._keys, self._state.top
         mine: list[bytes] = []
         cached: list[bytes] = []
-        prefixes = _cache_prefixes()
-        for key in keys:
-            if key not in known and key != CODE:
-                known[key] = None
-                (cached if key.startswith(prefixes) else mine).append(key)
+        for key in sorted(set(keys) - self._keys.keys()):
+            if key != CODE:
+                self._keys[key] = None
+                (cached if key.startswith(self._prefixes) else mine).append(key)
         if mine:
-            count = len(self._mine)
-            top.prove(mine, self._mine)
-            for node_hash, node in islice(self._mine.items(), count, None):
-                cost = node_cost(len(node))
-                self.without_cache += cost
-                if node_hash not in self._cached:
-                    self.total += cost
+            self._state.top.prove(mine, self._mine)
         if cached:
-            count = len(self._cached)
-            top.prove(cached, self._cached)
-            for node_hash, node in islice(self._cached.items(), count, None):
-                if node_hash not in self._mine:
-                    self.total += node_cost(len(node))
+            self._state.top.prove(cached, self._cached)
+
+    @property
+    def total(self) -> int:
+        """The bytes of all nodes so far."""
+        self._count()
+        return self._total
+
+    @property
+    def without_cache(self) -> int:
+        """The bytes of the nodes so far that rows other than those of caches need."""
+        self._count()
+        return self._without_cache
+
+    def _count(self) -> None:
+        """Add the nodes that are new since the last call to the totals."""
+        nodes = self._nodes
+        before = len(nodes)
+        mine = self._mine
+        if len(mine) > self._mine_counted:
+            fresh = dict(islice(mine.items(), self._mine_counted, None))
+            self._mine_counted = len(mine)
+            self._without_cache += nodes_cost(fresh.values())
+            nodes.update(fresh)
+        cached = self._cached
+        if len(cached) > self._cached_counted:
+            nodes.update(islice(cached.items(), self._cached_counted, None))
+            self._cached_counted = len(cached)
+        if len(nodes) > before:
+            self._total += nodes_cost(islice(nodes.values(), before, None))
 
     def keys(self) -> Iterable[bytes]:
         """Return the keys that were counted so far."""
@@ -99,26 +134,32 @@ class OwnState:
         copy._keys = dict(self._keys)
         copy._mine = dict(self._mine)
         copy._cached = dict(self._cached)
-        copy.total, copy.without_cache = self.total, self.without_cache
+        copy._nodes = dict(self._nodes)
+        copy._mine_counted = self._mine_counted
+        copy._cached_counted = self._cached_counted
+        copy._total = self._total
+        copy._without_cache = self._without_cache
         return copy
 
 
 @contextmanager
-def recorded(storage: Storage) -> Iterator[dict[bytes, bytes | None]]:
+def recorded(storage: Storage, own_state: OwnState) -> Iterator[dict[bytes, bytes | None]]:
     """Record the keys that are read from the state below, with their values, in order.
 
-    They are also added to the storage's own record.
+    They are also added to the storage's own record. `own_state`, which is of the same state, counts
+    the nodes of keys that are read, but not those of keys that are found by iterating.
     """
     outer = storage.recorded
-    if outer is not None and not outer:
-        # The storage's record is empty, so it can serve as the walk's own.
-        yield outer
-        return
-    mine = storage.recorded = dict[bytes, bytes | None]()
+    # If the storage's record is empty, it can serve as the walk's own.
+    mine = dict[bytes, bytes | None]() if outer is None or outer else outer
+    storage.recorded = mine
+    before = storage.reader
+    storage.reader = own_state.read
     try:
         yield mine
     finally:
+        storage.reader = before
         storage.recorded = outer
-        if outer is not None:
+        if outer is not None and outer is not mine:
             for key, value in mine.items():
                 outer.setdefault(key, value)

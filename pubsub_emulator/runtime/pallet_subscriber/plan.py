@@ -106,8 +106,9 @@ def plan(
     """
     meter = Meter(view.spec, source, budget, view.rules)
     out = Plan(budget, meter.taken, rules=view.rules)
-    with recorded(view.storage) as reads:
-        walk = _Walk(view, relay_root, meter, out, reads)
+    own_state = out.own_state = OwnState(view.storage.state)
+    with recorded(view.storage, own_state) as reads:
+        walk = _Walk(view, relay_root, meter, out, reads=reads, own_state=own_state)
         try:
             walk.static_keys(authorities)
             walk.requested_keys()
@@ -137,7 +138,9 @@ class _Walk:
         relay_root: Hash,
         meter: Meter,
         out: Plan,
+        *,
         reads: Mapping[bytes, bytes | None],
+        own_state: OwnState,
     ) -> None:
         self.view = view
         self.spec = view.spec
@@ -150,7 +153,7 @@ class _Walk:
         """How many of `reads` are already counted in `own_state`."""
         self.charged = 0
         """Bytes charged so far for reads of the parachain's own state."""
-        self.own_state = out.own_state = OwnState(view.storage.state)
+        self.own_state = own_state
         self.item: Item | None = None
         self.roots: Mapping[ParaId, Hash] = {}
         self.children: dict[ParaId, ChildTrie] = {}

@@ -25,6 +25,7 @@ from pubsub_emulator.trie import (
     read_proof,
     state_root,
 )
+from pubsub_emulator.trie.partial import PartialTrie
 from pubsub_emulator.trie.vectors import outcome
 
 INSERT, REMOVE, CLEAR, ROOT, FORK, SWITCH, UPDATE = range(7)
@@ -196,6 +197,26 @@ def test_proofs_hold_exactly_the_nodes_that_reading_touches(
     ):  # there it would be a malformed child root
         items = encode_compact(trie.root(), nodes)
         assert decode_compact(trie.root(), items) == sorted(into.values())
+
+
+@given(entries, st.lists(keys, min_size=1, max_size=8), st.data())
+def test_recorded_reads_leave_the_proof_of_their_keys_in_any_order(
+    found: dict[bytes, bytes], absent: list[bytes], data: st.DataObject
+) -> None:
+    """Keys may repeat, and a partial trie records the same nodes."""
+    asked = data.draw(st.permutations([*absent, *found, *list(found)[:3]]))
+    trie = Trie.from_entries(found.items()).fork()
+    whole: dict[Any, bytes] = {}
+    trie.prove(asked, whole)
+    partial = PartialTrie(trie.root(), lambda wanted: whole.get(Hash(wanted)))
+    for reader in (trie, partial):
+        nodes: dict[Any, bytes] = {}
+        visited: set[object] = set()
+        for count, key in enumerate(asked, 1):
+            assert reader.get_recorded(key, nodes, visited) == found.get(key)
+            want: dict[Any, bytes] = {}
+            trie.prove(asked[:count], want)
+            assert nodes == want
 
 
 @given(entries, st.lists(keys, min_size=1, max_size=6), versions, st.data())

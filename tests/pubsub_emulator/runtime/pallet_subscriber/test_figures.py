@@ -198,6 +198,12 @@ def test_own_state_is_each_node_once_and_the_part_without_caches_is_what_no_cach
         assert own.without_cache == cost(
             *(key for key in seen if not key.startswith(tuple(caches)))
         )
+    reading = OwnState(state)
+    for at, key in enumerate(seen):
+        assert reading.read(key) == state.top.get(key)
+        assert reading.total == cost(*seen[: at + 1])
+    assert reading.read(CODE) == b"c" * 500
+    assert (reading.total, reading.without_cache) == (own.total, own.without_cache)
     copy = own.of(state)
     assert (copy.total, copy.without_cache, [*copy.keys()]) == (
         own.total,
