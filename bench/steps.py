@@ -1,8 +1,8 @@
 """Count the bytecode instructions of a line of the bench: `python -m bench.steps [NAME]`.
 
 NAME is a part of the line's name. `--functions 20` prints the 20 functions with the most
-instructions, and `--parts` the parts of judging a block (`bench.parts`). The numbers repeat to the last digit, also on a busy machine, where times do not. Work
-in C counts as one call.
+instructions, and `--parts` the parts of judging a block (`bench.parts`). The numbers repeat to the
+last digit, also on a busy machine, where times do not. Work in C counts as one call.
 """
 
 import argparse

@@ -67,8 +67,10 @@ def shared(key: bytes, other: bytes) -> int:
 
 def shared_digits(partial: str, digits: str, depth: int) -> int:
     """Return the number of nibbles that `partial` shares with `digits` from `depth` on."""
-    shared = 0
     most = min(len(partial), len(digits) - depth)
-    while shared < most and partial[shared] == digits[depth + shared]:
-        shared += 1
-    return shared
+    mine = partial[:most]
+    other = digits[depth : depth + most]
+    if mine == other:
+        return most
+    apart = int(mine, 16) ^ int(other, 16)
+    return most - ((apart.bit_length() + 3) >> 2)

@@ -216,23 +216,52 @@ def encode_branch(node: Node, max_inline: int) -> None:
     shape = node.shape
     dirty = node.dirty
     children = node.children or []
-    pieces = [head]
-    hashes_only = True
-    for nibble in range(16):
-        bit = 1 << nibble
-        start = at
-        if shape & bit:
-            at += 1 + (old[at] >> 2)
-        if bitmap & bit:
-            ref = _reference(children[nibble], max_inline) if dirty & bit else old[start:at]
-            pieces.append(ref)
-            if len(ref) != 33:
-                hashes_only = False
-    node.encoded = b"".join(pieces)
+    if len(old) == at + 33 * CHILDREN[shape]:
+        pieces = _replaced_hashes(node, old[at:], max_inline)
+    else:
+        pieces = []
+        left = shape | bitmap
+        while left:
+            bit = left & -left
+            left ^= bit
+            start = at
+            if shape & bit:
+                at += 1 + (old[at] >> 2)
+            if dirty & bitmap & bit:
+                pieces.append(_reference(children[bit.bit_length() - 1], max_inline))
+            elif bitmap & bit:
+                pieces.append(old[start:at])
+    references = b"".join(pieces)
+    node.encoded = head + references
+    # An inline reference is shorter than a hash with its length, so this says that there is none.
+    hashes_only = len(references) == 33 * CHILDREN[bitmap]
     node.refs = len(head) if hashes_only else -len(head)
     node.shape = bitmap
     node.dirty = 0
     node.stale = False
+
+
+def _replaced_hashes(node: Node, hashes: bytes, max_inline: int) -> list[bytes]:
+    """Return the references of a branch in pieces, given those of its last encoding.
+
+    All of the old ones are hashes. Those that stay between two changes are one piece.
+    """
+    children = node.children or []
+    shape = node.shape
+    bitmap = node.bits
+    pieces: list[bytes] = []
+    copied = 0
+    changed = (node.dirty & bitmap) | (shape ^ bitmap)
+    while changed:
+        bit = changed & -changed
+        changed ^= bit
+        start = 33 * CHILDREN[shape & (bit - 1)]
+        pieces.append(hashes[copied:start])
+        copied = start + 33 if shape & bit else start
+        if bitmap & bit:
+            pieces.append(_reference(children[bit.bit_length() - 1], max_inline))
+    pieces.append(hashes[copied:])
+    return pieces
 
 
 def _reference(node: Node | None, max_inline: int) -> bytes:
