@@ -6,10 +6,10 @@ knows the rest:
 
 the trail    The nodes on the way to the last key that are also on the way to the next key. The
              next key starts at the deepest of them, so sorted keys read each node once.
-the shapes   Nearly every node of a state is a branch of hashes without partial key and value, or
-             the leaf of the wanted key with a detached value. `find` recognises these two by
-             comparing bytes. It passes every other node to `step`, which decides whether the
-             node is malformed.
+the shapes   Nearly every node of a state is a branch of hashes without a value, or
+             the leaf of the wanted key with its value of at most 63 bytes or the value's hash.
+             `find` recognises these by comparing bytes. It passes every other node to `step`,
+             which decides whether the node is malformed.
 
 A property in the tests holds `find` equal to a walk that takes every step with `step`.
 """
@@ -28,13 +28,25 @@ from pubsub_emulator.trie.codec import (
     HASHED_LEAF_HEADS,
     HIGH_BITS,
     LEAF,
+    LEAF_HEADS,
     LENGTHS,
     LOW_BITS,
     ODD_HASHED_LEAF_HEADS,
+    ODD_LEAF_HEADS,
 )
 from pubsub_emulator.trie.errors import BadNode
 from pubsub_emulator.trie.nibbles import shared
-from pubsub_emulator.trie.step import ABSENT, CHILD, DETACHED, INLINE, branch_of_hashes, step
+from pubsub_emulator.trie.step import (
+    ABSENT,
+    CHILD,
+    DETACHED,
+    INLINE,
+    MOST_NIBBLES,
+    VALUE,
+    branch_of_hashes,
+    followed_branch,
+    step,
+)
 
 
 class Descent:
@@ -56,7 +68,9 @@ class Descent:
         self.at = 0
         self._nodes = nodes
         self._shared = shared_with_next
-        self._trail: list[tuple[Hash, bytes, int, int]] = []
+        # The hash of each node, the node, the nibble at which it starts, and, if it is a branch of
+        # hashes whose partial key the last key follows, its bitmap and the length of that partial.
+        self._trail: list[tuple[Hash, bytes, int, int, int]] = []
 
     def child(self, reference: Hash, depth: int, above: int) -> bytes | None:  # noqa: ARG002  # for subclasses
         """Return the node `reference`, or `None` to end the way.
@@ -77,7 +91,7 @@ class Descent:
 
         This must be called before the first `find`.
         """
-        self._trail = [(self.root, node, 0, branch_of_hashes(node))]
+        self._trail = [(self.root, node, 0, branch_of_hashes(node), 0)]
 
     def find(self, at: int) -> tuple[int, bytes, int]:
         """Go down towards `keys[at]` and return the trie's answer, as `step`.
@@ -92,10 +106,15 @@ class Descent:
         self.at = at
         # The table has the common prefix of neighbours, the usual case.
         common = self._shared[last] if at == last + 1 else shared(keys[last], key)
-        node_hash, node, depth, bitmap = trail[-1]
+        node_hash, node, depth, bitmap, nibbles = trail[-1]
         while depth > common:
             trail.pop()
-            node_hash, node, depth, bitmap = trail[-1]
+            node_hash, node, depth, bitmap, nibbles = trail[-1]
+        if nibbles and depth + nibbles > common:
+            # This key leaves the last one within the node's partial key.
+            bitmap = 0
+            nibbles = 0
+            trail[-1] = (node_hash, node, depth, 0, 0)
         above = len(trail)
         shared_after = self._shared[at]
         end = 2 * len(key)
@@ -103,12 +122,13 @@ class Descent:
         # the indices of `whole` are slices.
         whole: Any
         while True:
-            if bitmap and depth < end:
+            if bitmap and depth + nibbles < end:
+                depth += nibbles
                 byte = key[depth >> 1]
                 bit = LOW_BITS[byte] if depth & 1 else HIGH_BITS[byte]
                 if not bitmap & bit:
                     return ABSENT, b"", depth
-                whole = node
+                whole = node[(nibbles + 1) >> 1 :] if nibbles else node
                 node_hash = whole[CHILD_HASHES[CHILDREN[bitmap & (bit - 1)]]]
                 depth += 1
             else:
@@ -123,7 +143,7 @@ class Descent:
                     bitmap = 0
                     above += 1
                     if depth <= shared_after:
-                        trail.append((node_hash, node, depth, 0))
+                        trail.append((node_hash, node, depth, 0, 0))
                     continue
                 if kind != CHILD:
                     return kind, payload, depth
@@ -136,6 +156,7 @@ class Descent:
             whole = node = found
             above += 1
             bitmap = 0
+            nibbles = 0
             size = len(node)
             if size > 34:
                 head = node[0]
@@ -144,6 +165,9 @@ class Descent:
                     count = CHILDREN[bitmap]
                     if size != 3 + 33 * count or whole[LENGTHS] != HASH_LENGTHS[count]:
                         bitmap = 0
+                elif BRANCH < head < BRANCH + MOST_NIBBLES:
+                    bitmap = followed_branch(node, key, depth)
+                    nibbles = head - BRANCH if bitmap else 0
                 elif head < LEAF and end - depth < len(HASHED_LEAF_HEADS):
                     half = depth >> 1
                     if depth & 1:
@@ -152,8 +176,21 @@ class Descent:
                         rest = HASHED_LEAF_HEADS[end - depth] + key[half:]
                     if whole[BEFORE_HASH] == rest:
                         return DETACHED, whole[DETACHED_HASH], end
+                elif LEAF <= head < BRANCH and end - depth < len(LEAF_HEADS):
+                    half = depth >> 1
+                    if depth & 1:
+                        rest = ODD_LEAF_HEADS[end - depth][key[half] & 15] + key[half + 1 :]
+                    else:
+                        rest = LEAF_HEADS[end - depth] + key[half:]
+                    value_at = len(rest) + 1
+                    if (
+                        node.startswith(rest)
+                        and size > value_at
+                        and node[value_at - 1] == size - value_at << 2
+                    ):
+                        return VALUE, node[value_at:], end
             if depth <= shared_after:
-                trail.append((node_hash, node, depth, bitmap))
+                trail.append((node_hash, node, depth, bitmap, nibbles))
 
 
 class Lookups(Descent):

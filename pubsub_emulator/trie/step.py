@@ -209,6 +209,32 @@ def branch_of_hashes(node: bytes) -> int:
     return 0
 
 
+MOST_NIBBLES: Final = 0x3F
+"""The partial key of a branch without value has fewer nibbles if its length is in the first byte.
+"""
+
+
+def followed_branch(node: bytes, key: bytes, depth: int) -> int:
+    """Return the bitmap of a branch of hashes whose partial key `key` follows and outlasts, else 0.
+
+    The node starts at nibble `depth` of the key. Its first byte is that of a branch without a value
+    and with less than `MOST_NIBBLES` nibbles, and it has more than 34 bytes. After
+    `(nibbles + 1) // 2` bytes it is as `branch_of_hashes` says.
+    """
+    nibbles = node[0] & 0x3F
+    bitmap_at = (nibbles + 3) >> 1
+    bitmap = node[bitmap_at] | node[bitmap_at + 1] << 8
+    count = CHILDREN[bitmap]
+    if (
+        len(node) == bitmap_at + 2 + 33 * count
+        and node[bitmap_at + 2 :: 33] == HASH_LENGTHS[count]
+        and depth + nibbles < 2 * len(key)
+        and _matches(node, 1, nibbles, key, depth)
+    ):
+        return bitmap
+    return 0
+
+
 def _matches(node: bytes, at: int, nibbles: int, key: bytes, depth: int) -> bool:
     """Return whether the nibbles of `key` from `depth` on are the partial key at `at`.
 

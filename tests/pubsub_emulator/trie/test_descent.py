@@ -102,6 +102,24 @@ def test_keys_in_any_order_find_what_single_steps_find(data: st.DataObject, vers
             assert asked == path[len(path) - len(asked) :]
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (2, 0, 1, 3), (2, 1, 0, 3)])
+def test_keys_that_leave_a_partial_key_at_one_place_are_absent_together(
+    order: tuple[int, ...],
+) -> None:
+    """The second of them shares more with the first than the node that both leave is long."""
+    held = [bytes((7, 7, 7, last)) + bytes(20) for last in (1, 2)]
+    other = b"\xff" * 24
+    trie = Trie.from_entries((key, bytes(40)) for key in (*held, other))
+    wanted = sorted([*held, *(b"\x07\x07\x06" + bytes(20) + last for last in (b"\x01", b"\x02"))])
+    nodes: dict[Hash, bytes] = {}
+    trie.prove(wanted, nodes)
+    descent = Watched(trie.root(), wanted, nodes, frozenset())
+    descent.start(nodes[trie.root()])
+    for at in order:
+        due, _ = stepped(trie.root(), wanted[at], nodes, frozenset())
+        assert found(descent, at) == due
+
+
 @given(st.dictionaries(wide_keys, st.binary(min_size=33, max_size=40), min_size=1, max_size=60))
 def test_in_ascending_order_each_node_is_asked_for_once(held: dict[bytes, bytes]) -> None:
     trie = Trie.from_entries(held.items())
