@@ -120,6 +120,9 @@ abridged_horizontal: Final[
 MAX_MESSAGES: Final = 262_144
 """The maximum number of messages in each of the four lists of a block."""
 
+_FOUR_EMPTY_LISTS: Final = bytes(4)
+"""The encoding of no messages at all, as most blocks have it."""
+
 LISTS_BYTES: Final = 16
 """The maximum bytes of the lengths of the four lists."""
 
@@ -193,6 +196,9 @@ class InboundMessages:
         `(sent_at, sender)`, and for more than `MAX_MESSAGES`.
         """
         start = reader.pos
+        if reader.data.startswith(_FOUR_EMPTY_LISTS, start):
+            reader.pos = start + len(_FOUR_EMPTY_LISTS)
+            return NO_MESSAGES
         downward = _read_list(reader, downward_message)
         hashed_downward = _read_list(reader, hashed_message)
         horizontal = _by_sender(_read_list(reader, _sent), start)
