@@ -28,6 +28,13 @@ B = TypeVar("B")
 C = TypeVar("C")
 
 
+MOST_KEPT_BYTES = 16_384
+"""The length of the longest encoding that `Codec.kept` caches, in bytes.
+
+It has room for the hashes of 455 publishers.
+"""
+
+
 def encode_compact(value: int) -> bytes:
     """Encode a non-negative integer below 2**536 as `Compact`.
 
@@ -212,7 +219,8 @@ class Codec(Generic[T]):
     def kept(self, most: int = 64) -> "Codec[T]":
         """Return a codec whose `decode` caches the last `most` values by their bytes.
 
-        Callers share these values, so they must not be changed.
+        Values of more than `MOST_KEPT_BYTES` are decoded anew each time. Callers share these
+        values, so they must not be changed.
         """
         return _KeptCodec(self, most)
 
@@ -241,6 +249,8 @@ class _KeptCodec(Codec[T]):
         self._decode = lru_cache(most)(codec.decode)
 
     def decode(self, data: bytes) -> T:
+        if len(data) > MOST_KEPT_BYTES:
+            return super().decode(data)
         return self._decode(data)
 
 
@@ -305,16 +315,31 @@ def compact_of(bits: int) -> Codec[int]:
     return Codec(f"Compact<u{bits}>", encode, lambda reader: reader.compact(bits), info)
 
 
+class _FixedCodec(Codec[bytes]):
+    """`[u8; size]`, whose `decode` avoids a `Reader`, because many storage values are a hash."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: int) -> None:
+        def encode(value: bytes) -> bytes:
+            if len(value) != size:
+                raise ScaleError(f"{size} bytes wanted, not {len(value)}")
+            return value
+
+        info = type_info.ArrayOf(size, type_info.U8)
+        super().__init__(f"[u8; {size}]", encode, lambda reader: reader.take(size), info)
+        self.size = size
+
+    def decode(self, data: bytes) -> bytes:
+        if len(data) == self.size:
+            return data
+        # This raises the error that names the offset.
+        return super().decode(data)
+
+
 def fixed(size: int) -> Codec[bytes]:
     """Return the codec of `[u8; size]`, without a length prefix."""
-
-    def encode(value: bytes) -> bytes:
-        if len(value) != size:
-            raise ScaleError(f"{size} bytes wanted, not {len(value)}")
-        return value
-
-    info = type_info.ArrayOf(size, type_info.U8)
-    return Codec(f"[u8; {size}]", encode, lambda reader: reader.take(size), info)
+    return _FixedCodec(size)
 
 
 def vec(item: Codec[T], limit: int | None = None) -> Codec[list[T]]:

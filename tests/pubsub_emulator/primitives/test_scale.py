@@ -223,6 +223,17 @@ def test_a_kept_value_is_decoded_once_and_what_is_refused_is_refused_again() -> 
     assert codec.encode(7) == b"\x07"
 
 
+def test_a_long_value_is_never_kept() -> None:
+    """The number of kept values is bounded, and so are their bytes."""
+    codec = scale.vec(scale.u8).kept(2)
+    longest = codec.encode([1] * (scale.MOST_KEPT_BYTES - 4))
+    assert len(longest) == scale.MOST_KEPT_BYTES - 2
+    assert codec.decode(longest) is codec.decode(longest)
+    longer = codec.encode([1] * (scale.MOST_KEPT_BYTES - 1))
+    assert codec.decode(longer) == codec.decode(longer)
+    assert codec.decode(longer) is not codec.decode(longer)
+
+
 hashes = st.binary(min_size=32, max_size=32).map(Hash)
 engines = st.binary(min_size=4, max_size=4)
 items = st.one_of(
