@@ -20,7 +20,7 @@ from typing import Protocol
 from pubsub_emulator.primitives.ed25519 import sign
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.primitives.header import Header, aura_pre_digest, aura_seal
-from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.pubsub import nodes_cost
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.abridged import (
     Shares,
@@ -164,19 +164,15 @@ def full_proof(
     top = Lookups(root, nodes, take)
     statics = read_static_keys(spec.para_id, partial(static_value, top), authorities)
     static_nodes = tuple(nodes)
-    static_bytes = _cost(nodes.values())
+    static_bytes = nodes_cost(nodes.values())
     read_requested(spec.extra_keys, top, lambda child: Lookups(child, nodes, take), {})
-    requested_bytes = _cost(nodes.values()) - static_bytes
+    requested_bytes = nodes_cost(nodes.values()) - static_bytes
     unpruned = []
     for para, keys in spec.subscriptions.items():
         seen = len(nodes)
         relay.prove((), dict((rules.placed(para, keys),)), nodes)
-        unpruned.append((para, _cost(islice(nodes.values(), seen, None))))
+        unpruned.append((para, nodes_cost(islice(nodes.values(), seen, None))))
     return FullProof(nodes, statics, static_nodes, static_bytes, requested_bytes, tuple(unpruned))
-
-
-def _cost(nodes: Iterable[bytes]) -> int:
-    return sum(node_cost(len(node)) for node in nodes)
 
 
 def author(  # noqa: PLR0917  # a block has this many parts

@@ -54,7 +54,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
-from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.pubsub import nodes_cost
 from pubsub_emulator.primitives.storage_keys import child_root_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.relay_state import read_requested
@@ -166,7 +166,7 @@ class _Walk:
         try:
             self.out.statics = read_static_keys(self.spec.para_id, read, authorities)
         finally:
-            self.out.static_bytes = sum(node_cost(len(node)) for node in self.meter.taken.values())
+            self.out.static_bytes = nodes_cost(self.meter.taken.values())
             # Nodes of static keys are free. From here on, nodes of the top trie are charged.
             self.top.node_of = self.meter.read
 
@@ -190,8 +190,7 @@ class _Walk:
             )
         finally:
             self.top.node_of = meter.read
-            nodes = islice(meter.taken.values(), before, None)
-            self.out.requested_bytes = sum(node_cost(len(node)) for node in nodes)
+            self.out.requested_bytes = nodes_cost(islice(meter.taken.values(), before, None))
             if self.spec.charge_extra_keys:
                 meter.used += self.out.requested_bytes
 

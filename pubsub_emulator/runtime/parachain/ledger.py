@@ -5,10 +5,10 @@ count for reads of the parachain's own state. `own_state` has the bytes that suc
 to its storage proof, measured on its trie.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from pubsub_emulator.primitives.scale import compact_len
+from pubsub_emulator.primitives.pubsub import nodes_cost
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.storage import State
@@ -97,14 +97,6 @@ def own_state_bytes(
     return counted.total, counted.total - counted.without_cache
 
 
-def _total(nodes: Mapping[Hash, bytes]) -> int:
-    lengths = list(map(len, nodes.values()))
-    # Nearly every node has one of these lengths; a call for each of thousands would take most of
-    # the time here.
-    other = [n for n in lengths if not 0x40 <= n < 0x4000]
-    return sum(lengths) + 2 * (len(lengths) - len(other)) + sum(map(compact_len, other))
-
-
 def added_bytes(state: State, before: Collection[bytes], all_keys: Collection[bytes]) -> int:
     """Return the bytes that proving `all_keys` takes beyond proving `before`.
 
@@ -114,9 +106,9 @@ def added_bytes(state: State, before: Collection[bytes], all_keys: Collection[by
         return 0
     nodes: dict[Hash, bytes] = {}
     state.top.prove(before, nodes)
-    without = _total(nodes)
+    without = nodes_cost(nodes.values())
     state.top.prove(all_keys, nodes)
-    return _total(nodes) - without
+    return nodes_cost(nodes.values()) - without
 
 
 def make_ledger(
@@ -136,7 +128,7 @@ def make_ledger(
         messages_bytes=messages_bytes,
         static_bytes=plan.static_bytes,
         map_charges=plan.map_charges,
-        proof_bytes=_total(plan.taken),
+        proof_bytes=nodes_cost(plan.taken.values()),
         proof_nodes=len(plan.taken),
         own_state_bytes=own_state[0],
         cache_state_bytes=own_state[1],
