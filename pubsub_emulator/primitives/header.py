@@ -16,7 +16,7 @@ A digest item is one of:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, TypeVar
 
@@ -87,7 +87,7 @@ class Header:
             self.parent_hash + encode_compact(self.number) + self.state_root + self.extrinsics_root
         )
         return b"".join(
-            (fixed, encode_compact(len(self.digest)), *(item.encode() for item in self.digest))
+            [fixed, encode_compact(len(self.digest)), *[item.encode() for item in self.digest]]
         )
 
     @staticmethod
@@ -126,15 +126,18 @@ class Header:
 
     def pre_hash(self) -> Hash:
         """Return the hash of the header without its seals, which the author signs."""
-        return replace(self, digest=self.unsealed()).hash()
+        unsealed = self.unsealed()
+        return Header(
+            self.parent_hash, self.number, self.state_root, self.extrinsics_root, unsealed
+        ).hash()
 
     def unsealed(self) -> tuple[DigestItem, ...]:
         """Return the digest items without seals, which the author adds after executing."""
-        return tuple(item for item in self.digest if item.kind is not DigestKind.SEAL)
+        return tuple([item for item in self.digest if item.kind is not DigestKind.SEAL])
 
     def initial_digest(self) -> tuple[DigestItem, ...]:
         """Return the digest items that a block begins with: all that executing does not add."""
-        return tuple(item for item in self.unsealed() if item != ENVIRONMENT_UPDATED)
+        return tuple([item for item in self.unsealed() if item != ENVIRONMENT_UPDATED])
 
     def aura_slot(self) -> Slot | None:
         """Return the slot that the Aura pre-runtime digest claims.

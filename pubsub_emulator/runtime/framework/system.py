@@ -272,6 +272,17 @@ def _begin_phase(storage: Storage, phase: events.Phase) -> None:
     storage.phase = phase
 
 
+def block_digest(storage: Storage, begun: tuple[DigestItem, ...]) -> tuple[DigestItem, ...]:
+    """Return the digest of the block that is being built.
+
+    `begun` is the digest that it began with. It is rarely another one now, and encoding that is
+    less work than decoding the stored one.
+    """
+    if storage.get(DIGEST.key) == _digest.encode(list(begun)):
+        return begun
+    return tuple(DIGEST.get(storage))
+
+
 def deposit_log(storage: Storage, item: DigestItem) -> None:
     """Add an item to the digest of the block that is being built."""
     DIGEST.put(storage, [*DIGEST.get(storage), item])

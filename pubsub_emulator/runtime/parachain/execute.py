@@ -113,7 +113,7 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     ledger = make_ledger(
         plan, inherent.messages_used, own_state_bytes(before, reads, plan.own_state), cost, time
     )
-    logs = tuple(system.DIGEST.get(storage))
+    logs = system.block_digest(storage, digest)
     root = storage.commit()
     return BlockOutcome(
         state=storage.state,
