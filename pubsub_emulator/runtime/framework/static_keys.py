@@ -5,6 +5,7 @@ The values that a parachain needs from them are here too.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from pubsub_emulator.primitives import scale, storage_keys
@@ -49,6 +50,7 @@ class StaticValues:
     """
 
 
+@lru_cache(maxsize=4096)
 def fixed_keys(para: ParaId) -> tuple[bytes, ...]:
     """Return the thirteen static keys that do not depend on the relay state (UP-4).
 
