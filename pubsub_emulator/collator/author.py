@@ -129,6 +129,10 @@ class Authored:
     outcome: BlockOutcome
     unpruned: tuple[tuple[ParaId, int], ...]
     """The cost of the proof before it was pruned, by publisher."""
+    parent: Header
+    """The header of the block below."""
+    parent_root: Hash
+    """The root of the state that the block was built on."""
     refused: tuple[tuple[bytes, InvalidTransaction], ...] = ()
     """Signed extrinsics that were offered and cannot be part of the block."""
 
@@ -221,7 +225,9 @@ def author(  # noqa: PLR0917  # a block has this many parts
     candidate, outcome = build(
         storage, spec, parent.header, inherent, walked, slot, seed, handlers, body
     )
-    return Authored(candidate, outcome, proof.unpruned, body.refused)
+    return Authored(
+        candidate, outcome, proof.unpruned, parent.header, parent.state.root(), body.refused
+    )
 
 
 def make_inherent(

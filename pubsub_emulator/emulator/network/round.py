@@ -3,7 +3,8 @@
 turn    each block of a parachain's pace; after an invalid one the next collator tries
 author  the honest block, or the block of a cheating collator
 judge   `validate_block` on the parachain's newest block; an invalid block changes nothing
-        (PS-53, PS-79); if honest blocks are `unjudged`, their author's own outcome counts
+        (PS-53, PS-79); an honest block is not executed again if `confirmed` has its author's
+        outcome, and if honest blocks are `unjudged`, that outcome counts without a check
 enact   a valid block becomes the parachain's newest; the relay chain gets its commitments
 """
 
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pubsub_emulator.collator.author import (
+    Authored,
     CannotAuthor,
     RelayBlock,
     author,
@@ -19,6 +21,7 @@ from pubsub_emulator.collator.author import (
     ensure_room,
 )
 from pubsub_emulator.collator.cheats import STRATEGIES, Situation, attempt, equivocates, expected
+from pubsub_emulator.collator.confirm import confirmed
 from pubsub_emulator.emulator.network.parachain import Parachain, encoded
 from pubsub_emulator.emulator.network.records import BlockRecord, SubscriptionRecord
 from pubsub_emulator.emulator.relay.chain import RelayChain
@@ -96,8 +99,8 @@ class _Tried:
     """A second block of the same author for the same slot."""
     idle: str | None = None
     """The strategy that was tried if it led to the honest block."""
-    outcome: BlockOutcome | None = None
-    """The result that an honest author got when it executed its block."""
+    authored: Authored | None = None
+    """The block of an honest author, with the result that it got when it executed it."""
 
 
 class Round:
@@ -189,7 +192,7 @@ class Round:
         root = None if claimed is None else claimed.header.state_root
         slot_now = self._schedule.newest_slot(self.number)
         context = RelayContext(tried.candidate.inherent.relay_parent_number, root, slot_now)
-        own = tried.outcome if self._unjudged else None
+        own = self._own_outcome(chain, tried, context)
         outcome, refusal = (
             (own, None) if own is not None else judge_block(chain.head, tried.candidate, context)
         )
@@ -209,6 +212,16 @@ class Round:
         )
         self.records.append(record)
         return record
+
+    def _own_outcome(
+        self, chain: Parachain, tried: _Tried, context: RelayContext
+    ) -> BlockOutcome | None:
+        """Return the outcome that an honest author already got, if its block need not be judged."""
+        if tried.authored is None:
+            return None
+        if self._unjudged:
+            return tried.authored.outcome
+        return confirmed(chain.head, tried.candidate, context, tried.authored)
 
     def _author(self, chain: Parachain, relay: RelayBlock, slot: Slot) -> _Tried:
         """Return the block of the slot's author: the honest one, or another one if it cheats."""
@@ -243,7 +256,7 @@ class Round:
         authored = author(
             chain.head, relay, messages, slot, collator.seed, extrinsics=chain.offered
         )
-        return _Tried(authored.candidate, authored.unpruned, outcome=authored.outcome)
+        return _Tried(authored.candidate, authored.unpruned, authored=authored)
 
     def _relay_parent(self, chain: Parachain) -> RelayBlock:
         """Return the relay parent of a parachain's next block.

@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     "--unjudged",
     is_flag=True,
     help=(
-        "Do not judge the blocks of honest collators, whose authors executed them: the same history"
-        " in two thirds of the time. The audit judges every block."
+        "Do not check the blocks of honest collators, whose authors executed them: the same history"
+        " in a little less time. The audit judges every block."
     ),
 )
 @options.master
