@@ -6,6 +6,7 @@ They are the key of a publisher's child trie, the stored entry, and its time to 
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from pubsub_emulator.primitives.errors import ScaleError
@@ -26,6 +27,7 @@ def derive_child_key(para: ParaId) -> bytes:
     return b"pubsub" + para.to_bytes(4, "little")
 
 
+@lru_cache(maxsize=4096)
 def publisher_root_key(para: ParaId) -> bytes:
     """Return the top-trie key at which a publisher's child root is stored (PS-2)."""
     return child_root_key(derive_child_key(para))

@@ -24,7 +24,12 @@ from types import CodeType
 from typing import Final, NamedTuple, TypeVar
 
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
+from pubsub_emulator.primitives.pubsub import (
+    PublishedEntry,
+    derive_child_key,
+    publisher_root_key,
+)
+from pubsub_emulator.primitives.storage_keys import child_root_key
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, PubsubKey, RelayBlockNumber
 
 Item = tuple[ParaId, PubsubKey]
@@ -111,6 +116,12 @@ class Rules:
         """Return the storage key of a publisher's child trie, and its names for `keys`."""
         child, prefix = (derive_child_key(para), b"") if self.place is None else self.place(para)
         return child, [prefix + key for key in keys]
+
+    def root_key(self, para: ParaId) -> bytes:
+        """Return the top trie's key for the root of a publisher's child trie."""
+        if self.place is None:
+            return publisher_root_key(para)
+        return child_root_key(self.placed(para, ())[0])
 
     def to_stored(self, entry: bytes) -> bytes:
         """Convert an encoded `PublishedEntry` to the bytes that the child trie stores."""

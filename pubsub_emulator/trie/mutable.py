@@ -96,12 +96,13 @@ class Trie:
         `visited` must be empty before the first call with `nodes`. It gets the nodes of this trie
         that are in `nodes`, so the trie must not be written between these calls.
         """
-        root_hash = self.root()
         node = self._root
         if node is None:
             nodes[EMPTY_TRIE_ROOT] = EMPTY_NODE
             return None
         if node not in visited:
+            # No node is written while they are recorded, so encoding them once suffices.
+            root_hash = self.root()
             visited.add(node)
             nodes[root_hash] = node.encoded
         digits = key.hex()
@@ -127,8 +128,9 @@ class Trie:
                 return None
             if child not in visited:
                 visited.add(child)
-                if len(child.encoded) >= 32:
-                    nodes[node.child_hash(nibble)] = child.encoded  # type: ignore[index]  # as above
+                encoded = child.encoded
+                if len(encoded) >= 32:
+                    nodes[node.child_hash(nibble)] = encoded  # type: ignore[index]  # as above
             node = child
             depth += 1
 

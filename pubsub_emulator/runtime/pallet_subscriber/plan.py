@@ -55,7 +55,6 @@ from functools import partial
 from itertools import islice
 
 from pubsub_emulator.primitives.pubsub import nodes_cost
-from pubsub_emulator.primitives.storage_keys import child_root_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.relay_state import read_requested
 from pubsub_emulator.runtime.framework.static_keys import read_static_keys, static_value
@@ -351,7 +350,7 @@ class _Walk:
         self.out.publishers[para] = found
         before = self.meter.used
         try:
-            kind, value, _ = self.top.read(child_root_key(self.rules.placed(para, ())[0]))
+            kind, value, _ = self.top.read(self.rules.root_key(para))
         finally:
             found.top_path_bytes = self.meter.used - before
         if kind == ABSENT:

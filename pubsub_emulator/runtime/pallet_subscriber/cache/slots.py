@@ -20,7 +20,6 @@ recognised, and is read.
 """
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -211,8 +210,11 @@ class SlotCache(Cache):
         Items that deeper slots covered are included.
         """
         slots = self._layout.slots
-        counts = Counter(map(self._layout.deepest.__getitem__, self.resolved))
-        counts.update(self._covered)
+        deepest_above = self._layout.deepest
+        counts = dict(self._covered)
+        for at in self.resolved:
+            slot = deepest_above[at]
+            counts[slot] = counts.get(slot, 0) + 1
         done: dict[int, int] = {}
         for deepest, count in counts.items():
             index = deepest
