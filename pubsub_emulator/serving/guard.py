@@ -15,6 +15,12 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Middleware
 
 JSON: Final = "application/json"
+_ALLOWED: Final = {
+    hdrs.ACCESS_CONTROL_ALLOW_METHODS: "GET, POST, DELETE",
+    hdrs.ACCESS_CONTROL_ALLOW_HEADERS: "Authorization, Content-Type, Last-Event-ID, Prefer",
+    hdrs.ACCESS_CONTROL_MAX_AGE: "600",
+}
+"""The answer to a browser that asks on behalf of a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +36,9 @@ class Names:
     any_host: bool = False
     """Accept every host name. This is for callers with keys, which pages of other sites do not
     have."""
-    own_pages_only: bool = False
-    """Refuse pages of this machine that other servers serve, unless `origins` names them. This is
-    for servers whose callers need no key and may change everything."""
+    local_pages: bool = False
+    """Let in the pages of every server on this machine. Otherwise only the server's own pages and
+    `origins` may call, since programs of other people may serve pages at other ports."""
 
     @property
     def external(self) -> bool:
@@ -59,14 +65,18 @@ class Names:
         `host` is the `Host` of the request, which `has_host` accepted. A page whose origin has the
         same name and port is the server's own.
         """
-        if origin is None or origin in self.origins or "*" in self.origins:
+        if origin is None or self.is_named(origin):
             return True
         if host is not None and _is_of(origin, host):
             return True
-        if self.own_pages_only:
+        if not self.local_pages:
             return False
         name = _host_of(origin)
         return name is not None and is_loopback(name)
+
+    def is_named(self, origin: str | None) -> bool:
+        """Return whether an origin is one of `origins`, whose pages may also read the answers."""
+        return origin is not None and (origin in self.origins or "*" in self.origins)
 
 
 LOCAL: Final = Names()
@@ -106,6 +116,37 @@ def guard(names: Names, *types: str) -> Middleware:
         return await handler(request)
 
     return let_in
+
+
+def let_read(app: web.Application, names: Names) -> None:
+    """Let pages of the named origins read the answers of an application (CORS).
+
+    Before other requests than those of forms, browsers ask with OPTIONS. That is answered here, as
+    it is about no route. The application must have the guard, which is to be its last middleware.
+    """
+
+    @web.middleware
+    async def answer_options(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        asks = request.method == hdrs.METH_OPTIONS and names.is_named(
+            request.headers.get(hdrs.ORIGIN)
+        )
+        if asks and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers:
+            return web.Response(status=204, headers=_ALLOWED)
+        return await handler(request)
+
+    async def add_origin(request: web.Request, response: web.StreamResponse) -> None:
+        origin = request.headers.get(hdrs.ORIGIN)
+        response.headers.add(hdrs.VARY, hdrs.ORIGIN)
+        if origin is not None and names.is_named(origin):
+            response.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin
+            response.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = "*"
+
+    if names.origins:
+        app.middlewares.append(answer_options)
+        # The answer of a stream is sent by its handler, before a middleware could change it.
+        app.on_response_prepare.append(add_origin)
 
 
 def _refused(kind: Callable[..., web.HTTPException], why: str) -> web.HTTPException:

@@ -5,18 +5,28 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from interchain_events.distributor.core.rules import NOW, START, Rules
 from interchain_events.distributor.service.access import RIGHTS, Access, AccessError, Keys, Verifier
 from interchain_events.distributor.service.problems import parse_json
 from pubsub_emulator.files.settings import Problem, SettingsError, StrictModel, parse, read
 from pubsub_emulator.serving.guard import Names, is_loopback
+from pubsub_emulator.serving.origins import ORIGIN
+
+
+def _origin(text: str) -> str:
+    """Return a web origin. Raises `ValueError` for what no browser sends as one."""
+    if not ORIGIN.fullmatch(text):
+        raise ValueError("not a web origin such as http://localhost:3000")
+    return text
+
 
 MOST_NETWORKS: Final = 64
 """The greatest number of networks."""
 Name = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,32}$")]
 Url = Annotated[str, Field(pattern=r"^https?://[!-~]+$", max_length=2048)]
+Origin = Annotated[str, AfterValidator(_origin), Field(max_length=2048)]
 Seconds = Annotated[float, Field(ge=0, le=10**9)]
 
 
@@ -149,6 +159,9 @@ class Config(StrictModel):
     """The age, by block time, at which ids are forgotten. 0 keeps all."""
     private_endpoints: bool = False
     """Allow subscribers at private, loopback and link-local addresses."""
+    origins: list[Origin] = Field(default_factory=list)
+    """Web origins whose pages may call and read the answers, such as `http://localhost:3000`; `*`
+    for all. The distributor's own page needs none."""
     most_requests: Annotated[int, Field(ge=1, le=100_000)] = 1000
     """The number of requests that are served at once. More get status 429."""
     grace: Annotated[float, Field(ge=0, le=600)] = 10
@@ -183,13 +196,14 @@ class Config(StrictModel):
         return f"public_url has port {port}, but the distributor listens on port {self.port}"
 
     def names(self) -> Names:
-        """Return the host names by which the distributor may be called.
+        """Return the host names by which, and the origins from which the distributor may be called.
 
         If callers need tokens or keys, every name is allowed: a malicious web page does not have
         those.
         """
         keyed = not self.access.open and bool(self.access.tokens or self.access.jwt)
-        return Names(self.host, (urlsplit(self.public_url).hostname or "",), any_host=keyed)
+        name = urlsplit(self.public_url).hostname or ""
+        return Names(self.host, (name,), tuple(self.origins), any_host=keyed)
 
     def _doubles(self, adapter: AdapterConfig) -> bool:
         """Return whether replication to a network waits because it publishes an id twice.

@@ -23,7 +23,7 @@ from interchain_events.distributor.service.problems import (
 )
 from interchain_events.distributor.service.requests import Wish, parse_wish
 from pubsub_emulator.serving.body import read_body
-from pubsub_emulator.serving.guard import JSON, Names, guard
+from pubsub_emulator.serving.guard import JSON, Names, guard, let_read
 
 JWT: Final = "application/jwt"
 """The content type of signed publications."""
@@ -78,6 +78,7 @@ class Interface(ABC):
         """
         named = guard(self._names, JSON, JWT)
         app = web.Application(client_max_size=MOST_BODY, middlewares=(*middlewares, named))
+        let_read(app, self._names)
         guarded = self._access.guarded
         for base in ("/api/v1", "/api/v2"):
             for method, path, right, handler in (*_ROUTES, *self.ROUTES):

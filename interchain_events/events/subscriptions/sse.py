@@ -43,7 +43,7 @@ from interchain_events.events.subscriptions.service import EventService
 from interchain_events.events.subscriptions.streams import Ended
 from pubsub_emulator.files.untrusted import parse_json
 from pubsub_emulator.serving.body import read_body
-from pubsub_emulator.serving.guard import Names, guard
+from pubsub_emulator.serving.guard import Names, guard, let_read
 from pubsub_emulator.serving.listening import listening
 from pubsub_emulator.serving.metrics import family, sample
 
@@ -90,6 +90,7 @@ class _Front:
         app = web.Application(
             client_max_size=MAX_BYTES, middlewares=[_problems, guard(self._names)]
         )
+        let_read(app, self._names)
         app[SERVICE] = self._service
         app.router.add_post("/subscriptions", self.subscribe)
         app.router.add_delete("/subscriptions", self.cancel)

@@ -22,7 +22,7 @@ from interchain_events.database.errors import StoreError
 from interchain_events.events.subscriptions.callers import EVERYBODY, Callers, UnknownCaller
 from interchain_events.prism.core.document import DID_TYPE, Resolution, failed
 from interchain_events.prism.tables.resolver import Resolver
-from pubsub_emulator.serving.guard import Names, guard
+from pubsub_emulator.serving.guard import Names, guard, let_read
 from pubsub_emulator.serving.listening import listening
 
 PATH: Final = "/1.0/identifiers/"
@@ -66,6 +66,7 @@ class _Front:
     def application(self) -> web.Application:
         """Return the aiohttp application."""
         app = web.Application(middlewares=[guard(self._names)])
+        let_read(app, self._names)
         app.router.add_get(PATH + "{did:.*}", self.resolve)
         return app
 
@@ -155,15 +156,18 @@ async def serve_resolver(
     resolver: Resolver,
     host: str,
     port: int,
+    *,
     callers: Callers = EVERYBODY,
     tls: ssl.SSLContext | None = None,
+    origins: tuple[str, ...] = (),
 ) -> AsyncIterator[str]:
     """Serve the resolver at a port, 0 for any free one. The context yields the URL before the DID.
 
-    Raises `OSError` if the port is not available.
+    `origins` are those of pages that may call and read the answers. Raises `OSError` if the port is
+    not available.
     """
     # Callers with tokens may use any name: pages of other sites do not have their tokens.
-    names = Names(host, any_host=callers.names is not None)
+    names = Names(host, origins=origins, any_host=callers.names is not None)
     app = _Front(resolver, names, callers).application()
     async with listening(app, host, port, _GRACE_SECONDS, tls=tls) as (name, bound):
         scheme = "http" if tls is None else "https"

@@ -11,6 +11,7 @@ import click
 
 from pubsub_emulator.cli.base.paths import NamedPath, NewFile
 from pubsub_emulator.extension import attribute, extensions
+from pubsub_emulator.serving.origins import ORIGIN
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -272,6 +273,26 @@ names: Final = click.option(
     multiple=True,
     metavar="NAME",
     help="A further host name by which clients call the server; repeatable.",
+)
+
+
+def _origins(_context: click.Context, _option: object, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse what no browser sends as an origin, as it would silently let nobody in."""
+    for origin in given:
+        if not ORIGIN.fullmatch(origin):
+            raise click.BadParameter(f"{origin!r} is not an origin such as http://localhost:3000")
+    return given
+
+
+def origins(*names: str, says: str) -> Callable[[FC], FC]:
+    """An option with origins of pages that may call a server."""
+    return repeatable(*names, metavar="ORIGIN", says=says, callback=_origins)
+
+
+page_origins: Final = origins(
+    "--origin",
+    "origins",
+    says="A further web origin whose pages may call, such as http://localhost:3000",
 )
 fork: Final = click.option(
     "--fork",

@@ -104,7 +104,7 @@ class Options:
         With `dev`, callers may change everything and need no key, so that a page which another
         server of this machine serves must be named.
         """
-        return Names(self.host, origins=(APPS, *self.origins), own_pages_only=self.dev)
+        return Names(self.host, origins=(APPS, *self.origins), local_pages=not self.dev)
 
     def check(self) -> None:
         """Check the combination of options. Raises `BadOption`."""

@@ -469,3 +469,27 @@ def test_another_distributors_store_makes_it_down_with_the_reason(
         assert made.counts(1) == [0, 0]
 
     play(tmp_path, swapped)
+
+
+@played(origins=["http://localhost:3000"])
+async def test_pages_of_named_origins_call_the_distributor_and_no_others(made: Stage) -> None:
+    for origin, status in (
+        (None, 201),
+        ("http://localhost:3000", 200),
+        ("http://localhost:3001", 403),
+        ("https://evil.example", 403),
+    ):
+        headers = {} if origin is None else {"Origin": origin}
+        answer = await made.ask("POST", "/api/v2/publishEvent", json=EVENT.body(), headers=headers)
+        assert answer[0] == status, origin
+        allowed = answer[2].get("Access-Control-Allow-Origin")
+        assert allowed == (origin if status == 200 else None)
+    # A browser sends this without asking the server first, as a form could.
+    path = "/api/v2/dead-letters/a/redrive"
+    for origin, status in (("http://localhost:3001", 403), ("http://localhost:3000", 404)):
+        assert (await made.ask("POST", path, headers={"Origin": origin}))[0] == status
+
+
+def test_an_origin_in_another_form_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a web origin such as http://localhost:3000"):
+        config(origins=["http://localhost:3000/"])

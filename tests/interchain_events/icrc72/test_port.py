@@ -36,7 +36,7 @@ from interchain_events.icrc72.port.requests import STAY, Requests
 from interchain_events.icrc72.port.server import Port
 from interchain_events.icrc72.scenario import Run
 from interchain_events.icrc72.scenario_file import parse
-from pubsub_emulator.serving.guard import LOCAL
+from pubsub_emulator.serving.guard import LOCAL, Names
 
 NOW = 10**18
 CANISTER = Principal(bytes(7) + b"\1\1\1")
@@ -279,11 +279,13 @@ class Agent:
         )
 
 
-def play(story: Callable[[Agent], Awaitable[None]], scenario: str = SCENARIO) -> None:
+def play(
+    story: Callable[[Agent], Awaitable[None]], scenario: str = SCENARIO, names: Names = LOCAL
+) -> None:
     async def played() -> None:
         run = Run(parse(scenario, "port"), modules=lambda _model, _who: WasmCanister(canister()))
         run.network.make = WasmCanister
-        port = Port(run, LOCAL)
+        port = Port(run, names)
         async with TestClient(TestServer(port.application())) as client:
             await story(Agent(client, port))
 
@@ -547,7 +549,8 @@ def test_strangers_meet_the_guard() -> None:
     async def story(agent: Agent) -> None:
         path = f"v4/canister/{agent.port.proxy.text}/call"
         assert (await agent.post(path, {}, Host="evil.example"))[0] == 403
-        assert (await agent.post(path, {}, Origin="https://evil.example"))[0] == 403
+        for origin in ("https://evil.example", "http://localhost:3001"):
+            assert (await agent.post(path, {}, Origin=origin))[0] == 403
         assert (await agent.post(path, {}, **{"Content-Type": "text/plain"}))[0] == 415
         assert (await agent.post(path, {"content": bytes(requests.MOST_BODY)}))[0] == 413
         async with agent.client.get(
@@ -563,7 +566,7 @@ def test_strangers_meet_the_guard() -> None:
                 "Content-Type",
             )
 
-    play(story)
+    play(story, names=Names(origins=("http://localhost:3000",)))
 
 
 def test_a_controller_stops_and_upgrades_its_canister_and_nobody_else_does() -> None:

@@ -46,6 +46,8 @@ from pubsub_emulator.serving.listening import MOST_LINE
 MAINNET = {each["name"]: each for each in DOCUMENT["histories"]}["mainnet-mixed"]
 DIDCOMM = f"{METHOD}35fbaf7f8a68e927feb89dc897f4edc24ca8d7510261829e4834d931e947e6ca"
 """A DID of mainnet with keys and a service."""
+WALLET = "http://localhost:3000"
+"""The origin of a page."""
 ONLY_VDR = f"{METHOD}e3b675023ef13a2bd1b015a6b1c88d2bfbfbb09bed5b675598397aec361f0d6e"
 """A DID of mainnet with a master key and one of usage VDR."""
 ARCHIVED: dict[str, Any] = {
@@ -325,10 +327,16 @@ def test_pr_71_statuses_and_forms_are_those_of_the_universal_resolver(tmp_path: 
 
     async def ask() -> None:
         async with (
-            serve_resolver(Resolver(database), "127.0.0.1", 0) as url,
+            serve_resolver(Resolver(database), "127.0.0.1", 0, origins=(WALLET,)) as url,
             aiohttp.ClientSession(skip_auto_headers=["Accept"]) as session,
         ):
             assert url.endswith(PATH)
+            for origin, status in ((WALLET, 200), ("http://localhost:3001", 403)):
+                sent = {"Origin": origin}
+                async with session.get(url + METHOD + ACTIVE.suffix, headers=sent) as answer:
+                    assert answer.status == status
+                    allowed = answer.headers.get("Access-Control-Allow-Origin")
+                    assert allowed == (origin if status == 200 else None)
             for name, accept, status, content_type, error in ASKED:
                 headers = {} if accept is None else {"Accept": accept}
                 async with session.get(URL(url + name, encoded=True), headers=headers) as answer:
@@ -412,7 +420,11 @@ def test_pr_71_tokens_and_tls_are_those_of_the_node(tmp_path: Path, *, with_tls:
     async def ask(known: Callers, header: str) -> int:
         async with (
             serve_resolver(
-                Resolver(database), "127.0.0.1", 0, known, serving if with_tls else None
+                Resolver(database),
+                "127.0.0.1",
+                0,
+                callers=known,
+                tls=serving if with_tls else None,
             ) as url,
             aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusting)) as session,
             session.get(url + METHOD + ACTIVE.suffix, headers={"Authorization": header}) as answer,

@@ -89,6 +89,15 @@ def test_names_are_added_and_callers_with_keys_use_any() -> None:
     assert not Names(any_host=True).has_origin("https://events.lan")
 
 
+def test_a_page_of_another_port_of_this_machine_is_elsewhere() -> None:
+    for origin in ("http://localhost:3000", "http://127.0.0.1:3000", "http://[::1]:3000"):
+        assert not LOCAL.has_origin(origin, "127.0.0.1:8090")
+        assert not Names(names=("localhost",)).has_origin(origin, "127.0.0.1:8090")
+        assert Names(origins=(origin,)).has_origin(origin, "127.0.0.1:8090")
+    assert LOCAL.has_origin("http://127.0.0.1:8090", "127.0.0.1:8090")
+    assert Names(origins=("*",)).has_origin("https://wallet.example", "127.0.0.1:8090")
+
+
 @story
 async def test_a_body_has_a_type_and_a_time() -> None:
     async def take(request: web.Request) -> web.Response:

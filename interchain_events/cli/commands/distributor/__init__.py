@@ -52,6 +52,7 @@ def _serve(config: Path) -> None:
 @click.argument("network")
 @option("--host", default="127.0.0.1", help="Address to listen on.")
 @options.names
+@options.page_origins
 @option("--port", type=options.PORT, default=8081, help="0 selects a free one.")
 @option(
     "--store", default="memory:", help="Where to store subscriptions, and with --evm transactions."

@@ -44,6 +44,7 @@ class AdapterOptions:
     network: str
     host: str
     names: tuple[str, ...]
+    origins: tuple[str, ...]
     port: int
     store: str
     node: str | None
@@ -83,7 +84,7 @@ def serve_adapter(given: AdapterOptions) -> None:
         ledger = await (
             _ledger(given) if given.url is None else _evm_ledger(given, given.url, store)
         )
-        names = Names(given.host, given.names)
+        names = Names(given.host, given.names, given.origins)
         node = given.url or given.node or ""
         http = AdapterHttp(given.network, ledger, store, access, node=node, names=names)
         async with served(http.application(), given.host, given.port) as url:

@@ -33,6 +33,7 @@ def command() -> None:
 )
 @option("--host", default="127.0.0.1", help="Address to listen on.")
 @options.names
+@options.page_origins
 @options.tokens
 @option("--port", type=options.PORT, default=8080, help="For HTTP; 0 selects a free one.")
 @option(

@@ -25,6 +25,7 @@ class Serve:
     place: str
     host: str
     names: tuple[str, ...]
+    origins: tuple[str, ...]
     tokens: Path | None
     port: int
     grpc_port: int | None
@@ -53,7 +54,7 @@ def serve_events(given: Serve) -> None:
 async def _serve(given: Serve, store: SqlStore, recorder: Recorder | None) -> None:
     limits = Limits(given.streams_per_client, given.streams, heartbeat_seconds=given.heartbeat)
     callers = read_callers(given.tokens)
-    names = Names(given.host, given.names, any_host=callers.names is not None)
+    names = Names(given.host, given.names, given.origins, any_host=callers.names is not None)
     most, kept = given.subscriptions_per_client, given.keep_days * 86_400
     registry = SqlRegistry(store.database, per_client=most, keep_seconds=kept)
     ended = asked_to_end()

@@ -131,13 +131,7 @@ def stories(
 @click.argument("scenario")
 @option("--host", default="127.0.0.1", help="Address to listen on.")
 @options.names
-@option(
-    "--origin",
-    "origins",
-    multiple=True,
-    metavar="ORIGIN",
-    help="A further origin of pages that may call; repeatable.",
-)
+@options.page_origins
 @option("--port", type=options.PORT, default=4943, help="0 selects a free one.")
 def _serve(
     scenario: str, host: str, names: tuple[str, ...], origins: tuple[str, ...], port: int

@@ -75,6 +75,7 @@ def command() -> None:
     type=options.PORT,
     help="Resolve DIDs over HTTP at this port, as a driver of the Universal Resolver.",
 )
+@options.page_origins
 @option(
     "--depth",
     type=click.IntRange(0),

@@ -69,6 +69,7 @@ class Serve:
     is_open: bool
     port: int
     resolver_port: int | None
+    origins: tuple[str, ...]
     depth: int | None
     first: int
     event: str
@@ -173,7 +174,12 @@ async def _serve(
         if given.resolver_port is not None:
             resolver = await stack.enter_async_context(
                 serve_resolver(
-                    Resolver(log.database), given.host, given.resolver_port, callers, _context(tls)
+                    Resolver(log.database),
+                    given.host,
+                    given.resolver_port,
+                    callers=callers,
+                    tls=_context(tls),
+                    origins=given.origins,
                 )
             )
         node = await stack.enter_async_context(PrismNode(service, log, chain))

@@ -4,7 +4,7 @@ import click
 
 from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.extras import Command, Need
-from pubsub_emulator.cli.base.options import option, repeatable
+from pubsub_emulator.cli.base.options import option
 
 
 @click.command(
@@ -72,7 +72,7 @@ from pubsub_emulator.cli.base.options import option, repeatable
 @option("--unsafe-external", is_flag=True, help="Allow --dev on an address that others can reach.")
 @options.fork
 @options.fork_para
-@repeatable("--rpc-cors", metavar="ORIGIN", says="A further web origin whose pages may call")
+@options.origins("--rpc-cors", says="A further web origin whose pages may call")
 def command(
     scenario: str | None, *, build: str, rpc_cors: tuple[str, ...], **given: object
 ) -> None:

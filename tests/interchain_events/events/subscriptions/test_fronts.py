@@ -30,7 +30,7 @@ from interchain_events.events.subscriptions.sse import serve_http
 from interchain_events.events.subscriptions.streams import Limits
 from pubsub_emulator.primitives.hashing import token_hash
 from pubsub_emulator.serving.body import read_body
-from pubsub_emulator.serving.guard import Names
+from pubsub_emulator.serving.guard import LOCAL, Names
 
 QUICK = Limits(heartbeat_seconds=0.1, streams_per_client=3, streams=3)
 
@@ -99,12 +99,12 @@ class Http:
 
 @asynccontextmanager
 async def serving(
-    store: SqlStore, limits: Limits = QUICK, callers: Callers = EVERYBODY
+    store: SqlStore, limits: Limits = QUICK, callers: Callers = EVERYBODY, names: Names = LOCAL
 ) -> AsyncIterator[Http]:
     registry = SqlRegistry(store.database, per_client=5)
     async with (
         EventService(store, registry, limits) as service,
-        serve_http(service, Names(), 0, callers) as (host, port),
+        serve_http(service, names, 0, callers) as (host, port),
         aiohttp.ClientSession() as session,
     ):
         yield Http(f"http://{host}:{port}", session, service)
@@ -112,13 +112,17 @@ async def serving(
 
 
 def over_http(
-    *logged: Block, on: str = "log", limits: Limits = QUICK, callers: Callers = EVERYBODY
+    *logged: Block,
+    on: str = "log",
+    limits: Limits = QUICK,
+    callers: Callers = EVERYBODY,
+    names: Names = LOCAL,
 ) -> Callable[[Told], Callable[..., None]]:
     """Tests of a service over the log of a fixture, which has some blocks already."""
 
     def play(log: SqlStore, story: Callable[[Http], Awaitable[None]]) -> None:
         async def main() -> None:
-            async with asyncio.timeout(30), serving(log, limits, callers) as http:
+            async with asyncio.timeout(30), serving(log, limits, callers, names) as http:
                 await story(http)
 
         for block in logged:
@@ -130,6 +134,18 @@ def over_http(
 
 def numbers(events: list[dict[str, Any]]) -> list[int]:
     return [event["data"]["seq"] for event in events]
+
+
+@over_http(counted(1, 3), names=Names(origins=("http://localhost:3000",)))
+async def test_ev_25_a_page_of_a_named_origin_reads_a_stream(http: Http) -> None:
+    token, _ = await http.subscribe({"kind": "Test.*"}, after="start")
+    for origin, status in (("http://localhost:3000", 200), ("http://localhost:3001", 403)):
+        sent = {"Origin": origin}
+        url = f"{http.url}/events?token={token}&after=start"
+        async with http.session.get(url, headers=sent) as answer:
+            assert answer.status == status
+            allowed = answer.headers.get("Access-Control-Allow-Origin")
+            assert allowed == (origin if status == 200 else None)
 
 
 @over_http(counted(1, 3), counted(2, 3), on="any_log")
