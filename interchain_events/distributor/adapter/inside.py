@@ -36,7 +36,7 @@ class InsideAdapter:
         """Return an empty string, because this adapter has the right interface."""
         return ""
 
-    async def probe(self, event_id: str, since: int, entity: str) -> Place:  # noqa: ARG002  # the whole log is at hand
+    async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> Place:  # noqa: ARG002  # the whole log is at hand
         """Return whether the log has the id."""
         found = await read_log(self._ledger)
         return Place(None if found is None else any(notice.id == event_id for notice in found))

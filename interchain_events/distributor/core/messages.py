@@ -106,8 +106,9 @@ class Probed(NamedTuple):
     asked_at: int
     """`asked_at` of the probe."""
     hidden: bool = False
-    """Whether the event could be on the network although it is not shown: a legacy adapter shows
-    only the newest event of each entity, and it shows another event of this entity."""
+    """Whether the event could be on the network although no later probe will show it: a legacy
+    adapter shows only the newest event of each entity and second, and it shows another event of
+    this entity in a second that could be that of the event."""
     last: int = 0
     """The second of the last event that a legacy adapter shows, 0 if it shows none."""
 
@@ -213,6 +214,8 @@ class Probe(NamedTuple):
     ignores a result that is older than the state it would change."""
     entity: str = ""
     """The entity of the event (`Event.order`), empty if the event is not stored."""
+    time: int = 0
+    """The second of the event's block according to the adapter that accepted it, 0 if unknown."""
 
 
 class Post(NamedTuple):

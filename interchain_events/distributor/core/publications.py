@@ -113,7 +113,9 @@ def _committed(turn: Turn, network: str, event_id: str, time: int) -> None:
 def check_unseen(turn: Turn, key: str) -> None:
     """Emit a probe for an id that was accepted and has not been seen in the log.
 
-    The row is due again after `Rules.check_after`. Rows of removed networks are deleted.
+    The row is due again after `Rules.check_after`. A legacy adapter may need days until it can
+    show the event, and a probe costs it more the older the acceptance is. So there the wait
+    doubles, up to `Rules.most_check`. Rows of removed networks are deleted.
     """
     network, _, event_id = key.partition("|")
     text = turn.tx.get(rows.UNSEEN, key)
@@ -122,11 +124,23 @@ def check_unseen(turn: Turn, key: str) -> None:
     if network not in turn.rules.networks:
         turn.tx.delete(rows.UNSEEN, key)
         return
-    turn.tx.put(rows.UNSEEN, key, text, due=turn.now + turn.rules.check_after)
+    unseen = rows.read_unseen(text)
+    wait = turn.rules.check_after
+    if network in turn.rules.legacy:
+        wait = max(wait, min(turn.now - unseen.committed, turn.rules.most_check))
+    turn.tx.put(rows.UNSEEN, key, text, due=turn.now + wait)
     stored = rows.get_event(turn.tx, event_id)
     entity = "" if stored is None else stored.fields().order
-    since = rows.read_unseen(text).since
-    turn.emit(Probe(network, event_id, since // 1000, turn.now, entity))
+    turn.emit(
+        Probe(
+            network,
+            event_id,
+            since=unseen.since // 1000,
+            asked_at=turn.now,
+            entity=entity,
+            time=unseen.time,
+        )
+    )
 
 
 def probed(turn: Turn, message: Probed) -> None:
@@ -177,10 +191,11 @@ def _checked(turn: Turn, message: Probed) -> None:
 
     If the network has the event, that alone does not make it seen. A probe does not report the
     event's number, without which the event could not be revoked after a rewind. So the id is probed
-    until the log shows it. For a legacy network the probe is enough, as its log is not compared
-    with an earlier reading. If a legacy adapter can no longer show the event, its acceptance is
-    believed, because publishing again would duplicate the event. It can hide an event behind
-    a later one of the same entity and, while its log is short, behind others of the last second.
+    until the log shows it. For a legacy network the probe is enough, as the log may never show the
+    event's number. If a legacy adapter can never show the event, its acceptance is believed,
+    because publishing again would duplicate the event: another event of the same entity and second
+    hides it. While its log is short, an adapter also hides events behind others of the last second.
+    That ends with the next event, so the id is probed again until then.
     """
     key = f"{message.network}|{message.id}"
     text = turn.tx.get(rows.UNSEEN, key)
@@ -192,10 +207,12 @@ def _checked(turn: Turn, message: Probed) -> None:
         return
     if message.there and message.network not in turn.rules.legacy:
         return
-    turn.tx.delete(rows.UNSEEN, key)
-    in_last_second = unseen.time != 0 and message.last == unseen.time
-    if message.there or message.hidden or in_last_second:
+    if message.there or message.hidden:
+        turn.tx.delete(rows.UNSEEN, key)
         return
+    if unseen.time != 0 and message.last == unseen.time:
+        return
+    turn.tx.delete(rows.UNSEEN, key)
     revoke(turn.tx, rows.published(message.network), message.id)
     count = int(turn.tx.get(rows.REVOCATIONS, key) or "0") + 1
     turn.tx.put(rows.REVOCATIONS, key, str(count))

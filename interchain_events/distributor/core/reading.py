@@ -12,7 +12,8 @@ revoked. The log is read again before anything is published on its network.
 Rows without blocks may have the same content before and after a rewind. So if an adapter does not
 report blocks, each read begins some rows earlier.
 
-A legacy adapter is read by time and is not compared with earlier reads.
+A legacy adapter is read by time. If a number that is shown had another id before, the log was
+rewound, and the earlier id is revoked. Other rewinds of such a log are not noticed.
 """
 
 import hmac
@@ -88,8 +89,10 @@ def _take(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> None:
                 _read_soon(turn, network, cursor)
         # A legacy adapter shows only the newest event of each entity, so its cursor may have passed
         # earlier ones.
-        elif turn.tx.get(rows.numbers(network), str(notice.number)) is None:
+        elif (known := turn.tx.get(rows.numbers(network), str(notice.number))) is None:
             arrive(turn, network, notice, history=False)
+        elif known.partition("|")[0] != (notice.id or ""):
+            _read_soon(turn, network, cursor)
     elif notice.number == cursor.last + 1 and _steady(cursor):
         arrive(turn, network, notice, history=False)
         cursor = _unpark(turn, network, cursor._replace(last=notice.number))
@@ -234,6 +237,7 @@ def _paged_by_time(turn: Turn, network: str, cursor: Cursor, page: Page) -> None
     for number in sorted(fresh):
         young = fresh[number].time * 1000 >= old and len(fresh) < turn.rules.most_parked
         waits = patient and young and number > cursor.last + 1
+        _take_replaced(turn, network, fresh[number])
         if turn.tx.get(rows.numbers(network), str(number)) is None:
             if waits:
                 cursor = _park(turn, network, cursor, fresh[number])
@@ -252,6 +256,23 @@ def _paged_by_time(turn: Turn, network: str, cursor: Cursor, page: Page) -> None
             network,
             cursor._replace(newest=max(cursor.newest, page.until + turn.rules.overlap)),
         )
+
+
+def _take_replaced(turn: Turn, network: str, notice: Notice) -> None:
+    """Revoke the event that had the number of a notice before, if that was another one.
+
+    The log was rewound, and the number given again. Only ids are compared: an adapter may show the
+    content of an event in another way than its notification did.
+    """
+    known = turn.tx.get(rows.numbers(network), str(notice.number))
+    if known is None:
+        return
+    event_id = known.partition("|")[0]
+    if event_id == (notice.id or ""):
+        return
+    turn.tx.delete(rows.numbers(network), str(notice.number))
+    _take_away(turn, network, event_id, notice.number)
+    turn.note("rewind", network, event_id, f"{notice.number} has another event")
 
 
 def _read_whole(turn: Turn, network: str, cursor: Cursor) -> None:

@@ -55,6 +55,8 @@ class Rules:
     check_after: int = 60_000
     """The wait until an accepted publication that does not appear in the log is probed, and between
     such probes (ID-34)."""
+    most_check: int = 86_400_000
+    """The longest wait between two such probes of a legacy network."""
     patience: int = 60_000
     """How long a log must stay shorter than the part already read before it counts as rewound."""
     page: int = 200

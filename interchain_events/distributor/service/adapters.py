@@ -69,11 +69,11 @@ class Adapter(Protocol):
     async def publish(self, event: Event) -> Answer:
         """Publish an event. Returns `Unknown` unless the answer is clear."""
 
-    async def probe(self, event_id: str, since: int, entity: str) -> Place:
+    async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> Place:
         """Return whether the network has the id of an event.
 
-        `since` is the second from which to search, and `entity` is `Event.order`, for adapters that
-        cannot be asked for an id.
+        The others are for adapters that cannot be asked for an id: `since` is the second from which
+        to search, `entity` is `Event.order`, and `second` that of the event's block, 0 if unknown.
         """
 
     async def read(self, after: int, limit: int, since: int) -> Page | None:
@@ -202,7 +202,7 @@ class HttpAdapter:
             return No(f"{answer.status} {detail}"[:200])
         return Unknown(f"status {answer.status}")
 
-    async def probe(self, event_id: str, since: int, entity: str) -> Place:  # noqa: ARG002  # asked for by its id
+    async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> Place:  # noqa: ARG002  # asked for by its id
         """GET `/publications/{id}`."""
         answer = await self._ask("GET", f"/publications/{quote(event_id, safe='')}")
         if answer is None or answer.status not in {200, 404}:

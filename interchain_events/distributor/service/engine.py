@@ -394,7 +394,7 @@ class Engine:
                 return await self._post(effect)
             case messages.Probe():
                 found = await self.adapters[effect.network].probe(
-                    effect.id, effect.since, effect.entity
+                    effect.id, effect.since, effect.entity, effect.time
                 )
                 self._note_reached(effect.network, answered=found.there is not None)
                 return messages.Probed(

@@ -103,12 +103,30 @@ class PublicAdapter(HttpAdapter):
             f"{self._url} is not a public adapter: {found}" if found and not self._version else ""
         )
 
-    async def probe(self, event_id: str, since: int, entity: str) -> Place:
-        """Return whether the events since a time include the id, or may hide it."""
-        found = await self._between(max(since - AROUND, EARLIEST), int(time.time()) + AROUND)
-        return (
-            Place(None) if found is None else shown_among(tuple(found.values()), event_id, entity)
-        )
+    async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> Place:
+        """Return whether the events since a time include the id, or hide it for good.
+
+        An event of the entity hides earlier ones, so the time before the earliest that is shown is
+        asked for, again and again, until it shows none of the entity.
+        """
+        start = max(since - AROUND, EARLIEST)
+        found = await self._between(start, int(time.time()) + AROUND)
+        if found is None:
+            return Place(None)
+        place = shown_among(tuple(found.values()), event_id, entity, second)
+        earlier: dict[int, Notice] | None = found
+        for _ in range(MOST_SPLITS):
+            times = [each.time for each in earlier.values() if each.event.order == entity]
+            if place.there or not times or min(times) <= start:
+                return place
+            earlier = await self._between(start, min(times) - 1, whole=False)
+            if earlier is None:
+                return Place(None)
+            among = shown_among(tuple(earlier.values()), event_id, entity, second)
+            # The end of a short log also hides events of the last second that was asked for.
+            hidden = among.hidden or (not among.there and second != 0 and among.last == second)
+            place = Place(bool(among.there), hidden=place.hidden or hidden, last=place.last)
+        return Place(place.there, hidden=not place.there, last=place.last)
 
     async def read(self, after: int, limit: int, since: int) -> Page | None:  # noqa: ARG002  # it is read by time
         """Return one window of the log.
@@ -199,15 +217,17 @@ class PublicAdapter(HttpAdapter):
         return found
 
 
-def shown_among(notices: tuple[Notice, ...], event_id: str, entity: str) -> Place:
+def shown_among(notices: tuple[Notice, ...], event_id: str, entity: str, second: int = 0) -> Place:
     """Return whether an id is among the shown events, and the second of the last one.
 
-    If it is not, an event of the same entity may hide it.
+    If it is not, another event of the same entity and second hides it. If its `second` is not
+    known, 0, each event of the entity may be that one.
     """
     there = any(notice.id == event_id for notice in notices)
+    hiding = (notice.event.order == entity and second in {0, notice.time} for notice in notices)
     return Place(
         there,
-        hidden=not there and any(notice.event.order == entity for notice in notices),
+        hidden=not there and any(hiding),
         last=max((notice.time for notice in notices), default=0),
     )
 

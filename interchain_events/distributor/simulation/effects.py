@@ -4,7 +4,28 @@ from abc import ABC, abstractmethod
 
 from interchain_events.distributor.core import messages
 from interchain_events.distributor.event import Event
+from interchain_events.distributor.simulation.network import SimulatedNetwork
 from interchain_events.distributor.simulation.scenery import Process, Scenery
+
+
+def _probed(network: SimulatedNetwork, probe: messages.Probe) -> messages.Probed:
+    """Return the result of a probe of a network that answers."""
+    if not network.legacy:
+        there = network.has(probe.id)
+        return messages.Probed(probe.network, probe.id, there, probe.asked_at)
+    shown = network.newest_of_seconds(probe.since)
+    there = any(notice.id == probe.id for notice in shown)
+    hiding = (
+        notice.event.order == probe.entity and probe.time in {0, notice.time} for notice in shown
+    )
+    return messages.Probed(
+        probe.network,
+        probe.id,
+        there,
+        probe.asked_at,
+        hidden=not there and any(hiding),
+        last=max((notice.time for notice in shown), default=0),
+    )
 
 
 class Hands(Scenery, ABC):
@@ -104,6 +125,7 @@ class Hands(Scenery, ABC):
         delay = network.delay + self.latency()
         if network.lies or self.chance(self.faults.lie):
             self.lied.add((effect.network, effect.id))
+            self.lie_seconds[effect.network, effect.id] = self.now // 1000
             self.happened["yes without a deed"] += 1
             self.record("lie", effect.network, effect.id)
             answer(messages.Yes(self.now // 1000), delay)
@@ -131,27 +153,9 @@ class Hands(Scenery, ABC):
         match effect:
             case messages.Probe():
                 self.record("probe", effect.network, effect.id)
-                there, hidden, last = None, False, 0
-                if answers:
-                    shown = (
-                        network.page(0, 0, effect.since).notices if network.legacy else network.log
-                    )
-                    there = any(notice.id == effect.id for notice in shown)
-                    hidden = (
-                        network.legacy
-                        and not there
-                        and any(each.event.order == effect.entity for each in shown)
-                    )
-                    if network.legacy:
-                        last = max((notice.time for notice in shown), default=0)
-                return messages.Probed(
-                    effect.network,
-                    effect.id,
-                    there,
-                    effect.asked_at,
-                    hidden=hidden,
-                    last=last,
-                )
+                if not answers:
+                    return messages.Probed(effect.network, effect.id, None, effect.asked_at)
+                return _probed(network, effect)
             case messages.Read():
                 page = network.page(effect.after, effect.limit, effect.since) if answers else None
                 return messages.Paged(effect.network, effect.after, page)

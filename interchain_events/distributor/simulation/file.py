@@ -199,7 +199,7 @@ def _misplaced(scenario: ScenarioFile) -> Iterator[Misplaced]:
         if isinstance(step, KillStep) and step.replica >= scenario.replicas:
             yield Misplaced((*here, "replica"), f"there are {scenario.replicas}, counted from 0")
         if isinstance(step, CutStep) and scenario.networks.get(step.network, NetworkTable()).legacy:
-            reason = "the log of a legacy network is not compared, so it cannot be taken back"
+            reason = "a legacy network may hide that its log was cut, so its log cannot be cut here"
             yield Misplaced((*here, "network"), reason)
         if isinstance(step, ExpectStep):
             yield from _expected(here, step, scenario)

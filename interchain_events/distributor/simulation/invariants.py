@@ -50,11 +50,20 @@ def _untold(world: World, name: str, event_id: str) -> bool:
 
 
 def _believed(world: World, name: str, event_id: str) -> bool:
-    """Return whether a legacy adapter has lied about an id.
+    """Return whether a legacy adapter has lied about an id in a way that nobody can find out.
 
-    Its acceptance is believed if a newer event of the entity hides that the event is missing.
+    It named a second in which another event of the entity could hide that the event is missing, or
+    the last second of its log, after which nothing has happened.
     """
-    return world.networks[name].legacy and (name, event_id) in world.lied
+    network = world.networks[name]
+    if not network.legacy or (name, event_id) not in world.lied:
+        return False
+    second = world.lie_seconds[name, event_id]
+    stored = rows.get_event(world.look(), event_id)
+    entity = "" if stored is None else stored.fields().order
+    if network.log and network.log[-1].time == second:
+        return True
+    return any(each.time == second and each.event.order == entity for each in network.log)
 
 
 def _unknown(world: World, event_id: str) -> bool:

@@ -114,6 +114,16 @@ class SimulatedNetwork:
         newest = {notice.event.order: notice for notice in self.log if notice.time >= since}
         return Page(tuple(newest.values()), complete=True)
 
+    def newest_of_seconds(self, since: int) -> tuple[Notice, ...]:
+        """Return the newest event of each entity in each second from `since` on.
+
+        A legacy adapter shows these to somebody who asks for one second after the other.
+        """
+        newest = {
+            (notice.event.order, notice.time): notice for notice in self.log if notice.time >= since
+        }
+        return tuple(newest.values())
+
     def hook(self, endpoint: str, form: str) -> bool:
         """Subscribe an endpoint. Returns whether the adapter offers that form."""
         if form in {"all", "star", "types"} and form not in self.offers:

@@ -114,6 +114,8 @@ class Scenery:
         """The network and id of each event that a rewind removed from a log."""
         self.lied: set[tuple[str, str]] = set()
         """The network and id of each event that was accepted and not published."""
+        self.lie_seconds: dict[tuple[str, str], int] = {}
+        """The second that each network named in its last untrue acceptance of an id."""
         self.refused: set[tuple[str, str]] = set()
         """The network and id of each event that was refused."""
         self.posts: Counter[tuple[str, str]] = Counter()

@@ -293,6 +293,47 @@ async def test_id30_the_end_of_a_short_log_hides_events_which_a_probe_tells(
         assert place == Place(there=count == len(times), last=1_700_000_000)
 
 
+@given(
+    log=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=12),
+    stops_early=st.booleans(),
+    data=st.data(),
+)
+def test_id34_a_probe_takes_nothing_for_absent_that_is_there(
+    log: list[tuple[int, int]], stops_early: bool, data: st.DataObject
+) -> None:
+    """What is absent is known as well, unless there are events in its second."""
+
+    async def run() -> None:
+        adapter = PublicAdapter("x")
+        adapter.stops_early = stops_early
+        second = 1_700_000_000
+        seconds = []
+        for number, (wait, entity) in enumerate(log):
+            second += 2 * wait
+            seconds.append(second)
+            adapter.add(body(number, entity), at=second)
+        number = data.draw(st.integers(0, len(log) - 1))
+        event_id, event = event_of(number, log[number][1])
+        place = await Shown(adapter).probe(event_id, second, event.order, seconds[number])
+        assert place.there or place.hidden or place.last == seconds[number]
+        unknown = await Shown(adapter).probe(event_id, second, event.order)
+        assert unknown.there or unknown.hidden or unknown.last == seconds[number]
+        absent = await Shown(adapter).probe("absent", 0, event.order, seconds[number] + 1)
+        assert absent == Place(there=False, last=absent.last)
+
+    asyncio.run(run())
+
+
+@alone
+async def test_id34_a_probe_of_an_entity_with_many_events_ends() -> None:
+    adapter = PublicAdapter("x")
+    for number in range(public.MOST_SPLITS + 3):
+        adapter.add(body(number, 7), at=1_700_000_000 + number)
+    order = event_of(0, 7)[1].order
+    place = await Shown(adapter).probe("absent", 1_700_000_000, order, 1_600_000_000)
+    assert place == Place(there=False, hidden=True, last=1_700_000_000 + public.MOST_SPLITS + 2)
+
+
 @alone
 async def test_id33_a_read_beside_another_is_not_made() -> None:
     adapter = Shown(PublicAdapter("x"))

@@ -5,6 +5,7 @@ has settled.
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -346,20 +347,67 @@ def test_id30_a_legacy_adapter_that_hides_an_event_leaves_a_doubt() -> None:
     assert world.notes["revoked"] == 0
 
 
+def _lying() -> SimulatedNetwork:
+    """A legacy network that accepts events and does not publish them."""
+    return SimulatedNetwork("a", legacy=True, unique=False, lists=False, offers=(), lies=True)
+
+
 @pytest.mark.parametrize("later", [0, 1])
-def test_id30_a_yes_for_the_last_second_that_a_legacy_adapter_shows_is_believed(
+def test_id30_a_yes_for_the_last_second_that_a_legacy_adapter_shows_stays_in_doubt(
     later: int,
 ) -> None:
-    """It may leave out events of that second."""
-    lying = SimulatedNetwork("a", legacy=True, unique=False, lists=False, offers=(), lies=True)
-    world = _world(lying, SimulatedNetwork("b"))
+    """It may leave out events of that second until there is a later one."""
+    world = _world(_lying(), SimulatedNetwork("b"))
     world.publish(NAME, EVENT)
     world.run(5_000)
-    unseen = rows.read_unseen(world.store.read_row(rows.UNSEEN, f"a|{NAME}"))
+    text = world.store.read_row(rows.UNSEEN, f"a|{NAME}")
+    unseen = rows.read_unseen(text)
     assert unseen.time
     _tell(world, Probed("a", NAME, there=False, asked_at=world.now, last=unseen.time + later))
     assert world.notes["revoked"] == later
-    assert world.store.read_row(rows.UNSEEN, f"a|{NAME}") == "[]"
+    assert world.store.read_row(rows.UNSEEN, f"a|{NAME}") == ("[]" if later else text)
+
+
+def test_id34_a_lie_in_the_last_second_of_a_legacy_log_is_found_out_by_the_next_event(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Until then it is asked again, each time after as long a wait as before."""
+    network = _lying()
+    world = _world(network, SimulatedNetwork("b"))
+    world.publish(NAME, EVENT)
+    world.run(5_000)
+    second = rows.read_unseen(world.store.read_row(rows.UNSEEN, f"a|{NAME}")).time
+    network.append(event_of(2, 7)[1], second * 1000)
+    probes: list[int] = []
+
+    def record(*words: object) -> None:
+        if words[0] == "probe":
+            probes.append(world.now)
+
+    monkeypatch.setattr(world, "record", record)
+    day = world.rules.most_check
+    world.run(4 * day)
+    waits = [later - sooner for sooner, later in pairwise(probes)]
+    assert waits[0] <= 2 * world.rules.check_after
+    assert all(later >= sooner for sooner, later in pairwise(waits))
+    assert day <= waits[-1] <= day + 1_000
+    assert not network.has(NAME)
+    network.lies = False
+    network.append(event_of(3, 8)[1], world.now)
+    world.run(day + 60_000)
+    assert (network.count(NAME), world.notes["revoked"]) == (1, 1)
+
+
+def test_id34_a_lie_is_found_out_although_a_later_event_of_the_entity_is_there() -> None:
+    network = _lying()
+    world = _world(network, SimulatedNetwork("b"))
+    world.publish(NAME, EVENT)
+    world.run(5_000)
+    network.lies = False
+    world.publish_on("a", event_of(2)[1])
+    assert event_of(2)[1].order == EVENT.order
+    assert world.settle()
+    assert (network.count(NAME), world.notes["revoked"]) == (1, 1)
 
 
 def test_a_row_of_an_acceptance_that_an_earlier_version_wrote_is_read() -> None:
@@ -396,6 +444,26 @@ def test_id36_a_block_s_hash_tells_of_another_branch_however_far_back_it_begins(
     assert world.networks["a"].count(event_of(1)[0]) == 1
     assert world.networks["b"].count(event_of(1000)[0]) == 1
     assert sum(world.calls.values()) == length + 2  # one event is new to each network
+
+
+@pytest.mark.parametrize("notified", [False, True])
+def test_id36_a_legacy_log_that_gives_a_number_again_was_taken_back(notified: bool) -> None:
+    network = SimulatedNetwork("a", legacy=True, unique=False, lists=False)
+    world = _world(network, SimulatedNetwork("b"))
+    for number in (1, 2):
+        world.publish_on("a", event_of(number, number)[1])
+    assert world.settle()
+    world.cut("a", 1)
+    if notified:
+        world.publish_on("a", event_of(3, 3)[1])
+    else:
+        network.append(event_of(3, 3)[1], world.now)
+    assert world.settle()
+    assert world.notes["rewind"] == 1
+    for each in world.networks.values():
+        counts = [each.count(event_of(number)[0]) for number in (1, 2, 3)]
+        assert counts == [1, 1, 1], each.name
+    assert sum(world.calls.values()) == 4
 
 
 def test_id36_without_blocks_rows_before_the_last_are_read_again() -> None:
