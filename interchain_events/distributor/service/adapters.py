@@ -231,7 +231,7 @@ class HttpAdapter:
         if answer is None:
             return None
         if answer.status != 200:
-            self.fault = f"status {answer.status} for its events"
+            self.fault = f"it answers with status {answer.status} when it is asked for events"
             return None
         rows = answer.json()
         if not isinstance(rows, list):

@@ -30,6 +30,7 @@ from interchain_events.distributor.event import Event, Notice, legacy_notice
 from interchain_events.distributor.once import Store, Transaction
 from interchain_events.distributor.service.adapters import Adapter
 from interchain_events.distributor.service.metrics import Metrics
+from interchain_events.distributor.service.notes import log_note
 from interchain_events.distributor.service.poster import Poster
 from interchain_events.distributor.service.standing import Party, Standing
 from interchain_events.distributor.service.waiting import Waiter, Waiting, in_log_order
@@ -359,10 +360,7 @@ class Engine:
         """Log a note, or start to carry out another effect. A `Reply` is read by its caller."""
         if isinstance(effect, messages.Note):
             self.metrics.count("notes", kind=effect.kind)
-            log.info(
-                effect.kind,
-                extra={"fields": {"place": effect.place, "id": effect.id, "detail": effect.detail}},
-            )
+            log_note(effect)
         elif not isinstance(effect, messages.Reply) and not self._stopping:
             self._spawn(self._perform(effect))
 
@@ -438,7 +436,7 @@ class Engine:
         """Publish on a network, unless the lease leaves too little time for it."""
         if self.store_time() > effect.before:
             return messages.Answered(
-                effect.network, effect.id, messages.Unknown("not begun in time")
+                effect.network, effect.id, messages.Unknown("the call did not begin in time")
             )
         begun = time.monotonic()
         answer = await self.adapters[effect.network].publish(effect.event)

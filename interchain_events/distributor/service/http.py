@@ -398,7 +398,11 @@ class DistributorHttp(Interface):
             silent = reached.silent > reached.answered
             why = standing.cause(Party.ADAPTER, name) if silent else ""
             checks.append(Check(f"adapter {name}", "DEGRADED" if silent else "UP", why))
-        checks += [Check(f"alarm {name}", "DEGRADED", text) for name, text in alarms]
+        for name, text in alarms:
+            network = name.partition("|")[0]
+            event_id, _, times = text.rpartition(": ")
+            cause = f"the adapter accepted {event_id} {times}, and the network does not have it"
+            checks.append(Check(f"acceptances of {network}", "DEGRADED", cause))
         return checks
 
     async def _figures(self) -> Figures:

@@ -13,9 +13,7 @@ _HELP: Final = {
     "calls": "Publications on networks by outcome.",
     "posts": "Notifications of subscribers by outcome.",
     "requests": "Requests by method, route and status.",
-    "notes": (
-        "What was worth a note, by kind: conflicts, quarantined events, rewinds, dead letters."
-    ),
+    "notes": ("Notable occurrences by kind, such as conflicts, rewinds and dead letters."),
     "inputs": "Inputs that the state machine took in.",
     "call_seconds": "How long calls of adapters took.",
     "post_seconds": "How long notifications took.",

@@ -68,7 +68,7 @@ _NO_ID: Final = {
     "too-long": "too long for a URL",
     "not-a-url": "not an http or https URL",
     "hl-missing": "the query has no parameter hl",
-    "hl-repeated": "the query has two values of hl, or more",
+    "hl-repeated": "the query has two or more values of hl",
     "hl-empty": "the parameter hl is empty",
     "hl-escape": "the parameter hl has a % that is not followed by two hex digits",
     "hl-characters": "the parameter hl has characters that ids do not have",

@@ -1,7 +1,8 @@
 """The adapters, the store and the subscribers that do not answer, and why.
 
 A party that goes down is logged once, with the cause, and once again when it is back. Failures in
-between only change the cause.
+between only change the cause. Further causes of the store are logged too, each once: a store that
+went away may come back as one that must not be used.
 """
 
 import logging
@@ -14,6 +15,10 @@ log = logging.getLogger("pubsub.distributor")
 MOST_DOWN: Final = 10_000
 """The greatest number of parties that are remembered. Clients decide how many subscribers there
 are, so that beyond it the oldest is forgotten."""
+
+
+MOST_CAUSES: Final = 8
+"""The greatest number of causes that are logged while a store is down."""
 
 
 class Party(StrEnum):
@@ -30,6 +35,8 @@ class Down(NamedTuple):
     cause: str
     since: float
     """Seconds of the monotonic clock."""
+    logged: frozenset[str]
+    """The causes that were logged."""
 
 
 class Standing:
@@ -42,11 +49,16 @@ class Standing:
         """Note that a party has not answered, or not as it should."""
         known = self._down.get((party, name))
         if known is not None:
-            self._down[party, name] = known._replace(cause=cause)
+            logged = known.logged
+            if party is Party.STORE and cause not in logged and len(logged) < MOST_CAUSES:
+                logged |= {cause}
+                fields = {party.value: name, "error": cause}
+                log.warning("the store is still down", extra={"fields": fields})
+            self._down[party, name] = known._replace(cause=cause, logged=logged)
             return
         if len(self._down) >= MOST_DOWN:
             del self._down[next(iter(self._down))]
-        self._down[party, name] = Down(cause, time.monotonic())
+        self._down[party, name] = Down(cause, time.monotonic(), frozenset({cause}))
         fields = {party.value: name, "error": cause}
         log.warning("%s is down", _article(party), extra={"fields": fields})
 

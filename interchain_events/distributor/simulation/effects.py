@@ -126,14 +126,14 @@ class Hands(Scenery, ABC):
         if network.lies or self.chance(self.faults.lie):
             self.lied.add((effect.network, effect.id))
             self.lie_seconds[effect.network, effect.id] = self.now // 1000
-            self.happened["yes without a deed"] += 1
+            self.happened["untrue acceptances"] += 1
             self.record("lie", effect.network, effect.id)
             answer(messages.Yes(self.now // 1000), delay)
             return
         # The event is published even if the caller has stopped waiting: this makes a call doubtful.
         self.later(delay, lambda: self.publish_on(effect.network, effect.event, by=self))
         silent = network.mute or self.chance(self.faults.answer_lost)
-        self.happened["deeds without an answer"] += silent
+        self.happened["publications without an answer"] += silent
         answer(
             messages.Yes((self.now + delay) // 1000),
             self.rules.call_timeout + 1 if silent else delay + self.latency(),

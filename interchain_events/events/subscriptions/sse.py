@@ -109,11 +109,13 @@ class _Front:
             or "filters" not in body
             or body.keys() - {"filters", "after", "batches"}
         ):
-            raise BadFilter("the body is a JSON object with filters, and maybe after and batches")
+            raise BadFilter(
+                "the body must be a JSON object with `filters`, and may have `after` and `batches`"
+            )
         after = body.get("after")
         batches = body.get("batches", False)
         if not isinstance(after, (str, type(None))) or not isinstance(batches, bool):
-            raise BadFilter("after is a cursor, batches is true or false")
+            raise BadFilter("`after` must be a cursor, and `batches` true or false")
         filters = filters_from_json(body["filters"])
         token, cursor = await self._service.subscribe(filters, client, after, batches=batches)
         return web.json_response({"token": token, "after": cursor}, status=HTTPStatus.CREATED)

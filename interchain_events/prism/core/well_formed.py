@@ -44,14 +44,14 @@ def check(operation: m.Operation) -> None:
     match operation:
         case m.CreateDID(did_data):
             if did_data is None:
-                _malformed("no did_data")
+                _malformed("did_data is missing")
             _keys(did_data.public_keys)
             _services(did_data.services)
             _unique(did_data.context, "context")
         case m.UpdateDID(previous, _, actions):
             _hash(previous, "previous_operation_hash")
             if not actions:
-                _malformed("no actions")
+                _malformed("there are no actions")
             for each in actions:
                 _action(each.action)
         case m.IssueCredentialBatch(data):
@@ -63,7 +63,7 @@ def check(operation: m.Operation) -> None:
         case m.DeactivateDID(previous, _):
             _hash(previous, "previous_operation_hash")
         case m.CreateStorageEntry(data=None) | m.UpdateStorageEntry(data=None):
-            _malformed("no data")
+            _malformed("data is missing")
         # The hashes of storage operations were checked with their shape, because they name the DID
         # or the entry. Announcements of a version are taken with any content.
         case m.CreateStorageEntry() | m.UpdateStorageEntry() | m.DeactivateStorageEntry():
@@ -94,28 +94,28 @@ def key_point(key: m.PublicKey) -> tuple[str, bytes] | None:
 def _keys(keys: Sequence[m.PublicKey]) -> None:
     """Check the keys of a new DID."""
     if not 1 <= len(keys) <= MOST_ACTIVE:
-        _malformed(f"{len(keys)} keys")
+        _malformed(f"a DID must have 1 to {MOST_ACTIVE} keys, not {len(keys)}")
     for each in keys:
         _key(each)
     _unique([each.id for each in keys], "key id")
     if _MASTER not in [each.usage for each in keys]:
-        _malformed("no master key")
+        _malformed("there is no master key")
 
 
 def _key(key: m.PublicKey) -> None:
     """Check one key."""
     _id(key.id, "key id")
     if not _MASTER <= key.usage <= _LAST:
-        _malformed(f"key {key.id}: usage {key.usage}")
+        _malformed(f"key {key.id}: there is no usage {key.usage}")
     point = key_point(key)
     if point is None or (key.usage == _MASTER and point[0] != SECP256K1):
-        _malformed(f"key {key.id}: its data")
+        _malformed(f"key {key.id}: its data is not a key of a curve that its usage allows")
 
 
 def _services(services: Sequence[m.Service]) -> None:
     """Check the services of a new DID."""
     if len(services) > MOST_ACTIVE:
-        _malformed(f"{len(services)} services")
+        _malformed(f"a DID may have at most {MOST_ACTIVE} services, not {len(services)}")
     for each in services:
         _service(each)
     _unique([each.id for each in services], "service id")
@@ -132,16 +132,16 @@ def _action(action: m.Action | None) -> None:
     """Check one action of an update."""
     match action:
         case None:
-            _malformed("an empty action")
+            _malformed("an action is empty")
         case m.AddKey(key):
             if key is None:
-                _malformed("add_key without a key")
+                _malformed("add_key has no key")
             _key(key)
         case m.RemoveKey(key_id):
             _id(key_id, "key id")
         case m.AddService(service):
             if service is None:
-                _malformed("add_service without a service")
+                _malformed("add_service has no service")
             _service(service)
         case m.RemoveService(service_id):
             _id(service_id, "service id")
@@ -159,13 +159,13 @@ def _action(action: m.Action | None) -> None:
 
 def _id(text: str, what: str) -> None:
     if len(text) > _MOST_ID or not _ID.fullmatch(text):
-        _malformed(f"{what} {text!r}")
+        _malformed(f"{what} {text[:100]!r} is not valid")
 
 
 def _service_type(text: str) -> None:
     """Check a service's type: one name, or a JSON list of names."""
     if len(text) > _MOST_TYPE:
-        _malformed("a service type of more than 100 characters")
+        _malformed("a service type has more than 100 characters")
     if not _TYPE.fullmatch(text):
         listed = _json(text)
         if (
@@ -173,13 +173,13 @@ def _service_type(text: str) -> None:
             or not listed
             or not all(_is(_TYPE, each) for each in listed)
         ):
-            _malformed(f"service type {text!r}")
+            _malformed(f"service type {text!r} is not valid")
 
 
 def _endpoint(text: str) -> None:
     """Check a service's endpoint: a URI, a JSON object, or a JSON list of those."""
     if len(text) > _MOST_ENDPOINT:
-        _malformed("an endpoint of more than 300 characters")
+        _malformed("an endpoint has more than 300 characters")
     if _URI.fullmatch(text):
         return
     found = _json(text)
@@ -187,18 +187,18 @@ def _endpoint(text: str) -> None:
         found = [found]
     listed = found if isinstance(found, list) else []
     if not listed or not all(isinstance(each, dict) or _is(_URI, each) for each in listed):
-        _malformed(f"endpoint {text!r}")
+        _malformed(f"endpoint {text!r} is not valid")
 
 
 def _hash(value: bytes, what: str) -> None:
     if len(value) != _HASH:
-        _malformed(f"{what} of {len(value)} bytes")
+        _malformed(f"{what} has {len(value)} bytes, not {_HASH}")
 
 
 def _unique(values: Sequence[str], what: str) -> None:
     """Check that no value occurs twice."""
     if len({*values}) < len(values):
-        _malformed(f"a {what} twice")
+        _malformed(f"a {what} occurs twice")
 
 
 def _is(pattern: re.Pattern[str], value: object) -> bool:

@@ -96,7 +96,7 @@ def _skip(tag: int, raw: bytes, at: int) -> int:
     """Return the place after the value at `at`."""
     kind = tag & 7
     if not _LEAST_TAG <= tag < _TAGS:
-        raise Undecodable(f"field number {tag >> 3}")
+        raise Undecodable(f"a field has number {tag >> 3}, and numbers are 1 to 536870911")
     if kind == VARINT:
         return _varint(raw, at)[1]
     if kind == BYTES:
@@ -104,7 +104,7 @@ def _skip(tag: int, raw: bytes, at: int) -> int:
     elif kind in _SIZES:
         length = _SIZES[kind]
     else:
-        raise Undecodable(f"wire type {kind}")
+        raise Undecodable(f"a field has wire type {kind}, which is not supported")
     if at + length > len(raw):
         raise Undecodable(f"field {tag >> 3} ends beyond its message")
     return at + length

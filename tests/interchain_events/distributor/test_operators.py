@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import email.utils
 import logging
+import re
 import sqlite3
 import time
 from collections.abc import AsyncIterator
@@ -13,17 +14,19 @@ from typing import Any
 import pytest
 from aiohttp import web
 from support.distributor.stage import Stage, another, free_port, play, played, stage, until
+from support.plumbing.pages import ROOT
 
 from interchain_events.distributor.core import rows
 from interchain_events.distributor.core.continuity import EPOCHS
-from interchain_events.distributor.core.messages import Post, Posted, Subscribe, reply_of
+from interchain_events.distributor.core.messages import Note, Post, Posted, Subscribe, reply_of
 from interchain_events.distributor.core.rules import MOST_INDEX_BYTES, MOST_SUBSCRIPTIONS, Rules
 from interchain_events.distributor.event import Notice
 from interchain_events.distributor.service import engine, http
 from interchain_events.distributor.service.config import Config
+from interchain_events.distributor.service.notes import log_note
 from interchain_events.distributor.service.poster import MOST_RETRY_AFTER, Poster
 from interchain_events.distributor.service.serve import served
-from interchain_events.distributor.service.standing import MOST_DOWN, Party, Standing
+from interchain_events.distributor.service.standing import MOST_CAUSES, MOST_DOWN, Party, Standing
 from interchain_events.distributor.simulation.network import SimulatedNetwork
 from interchain_events.distributor.simulation.stories import event_of
 from interchain_events.distributor.simulation.world import World
@@ -59,6 +62,96 @@ def test_a_party_is_logged_once_when_it_goes_down_and_once_when_it_is_back(
     assert caplog.records[0].__dict__["fields"] == {
         "adapter": "a",
         "error": "connection refused",
+    }
+
+
+def test_each_further_cause_of_the_store_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "pubsub.distributor")
+    standing = Standing()
+    for number in (1, 2, 1, 2, *range(3, 3 + MOST_CAUSES)):
+        standing.failed(Party.STORE, "store", f"cause {number}")
+    standing.answered(Party.STORE, "store")
+    standing.failed(Party.STORE, "store", "cause 1")
+    logged = [
+        (record.getMessage(), record.__dict__["fields"].get("error")) for record in caplog.records
+    ]
+    still = [("the store is still down", f"cause {number}") for number in range(2, MOST_CAUSES + 1)]
+    down = ("the store is down", "cause 1")
+    assert logged == [down, *still, ("the store is back", None), down]
+
+
+@pytest.mark.parametrize(
+    ("note", "level", "fields"),
+    [
+        (
+            Note("rewind", "a", "", "9 to 4"),
+            "WARNING",
+            {
+                "network": "a",
+                "detail": "the last number was 9, and of those only numbers up to 4 are left",
+            },
+        ),
+        (
+            Note("rewind", "a", "e", "4 has another event"),
+            "WARNING",
+            {"network": "a", "id": "e", "detail": "number 4 has another event"},
+        ),
+        (Note("gap", "a", "7"), "WARNING", {"network": "a", "number": "7"}),
+        (
+            Note("quarantine", "a", "7", "hl-missing"),
+            "WARNING",
+            {"network": "a", "number": "7", "detail": "hl-missing"},
+        ),
+        (Note("conflict", "publish", "e"), "WARNING", {"id": "e"}),
+        (Note("conflict", "a", "e"), "WARNING", {"network": "a", "id": "e"}),
+        (Note("revoked", "a", "e", "1"), "WARNING", {"network": "a", "id": "e"}),
+        (
+            Note("revoked", "a", "e", "2"),
+            "WARNING",
+            {"network": "a", "id": "e", "detail": "accepted 2 times"},
+        ),
+        (Note("alarm", "a", "e"), "ERROR", {"network": "a", "id": "e"}),
+        (
+            Note("dead-letter", "n:a", "e", "400 bad"),
+            "WARNING",
+            {"target": "n:a", "id": "e", "detail": "400 bad"},
+        ),
+        (Note("subscription-ended", "s"), "INFO", {"subscription": "s"}),
+    ],
+)
+def test_a_note_is_logged_in_words_with_its_kind(
+    note: Note, level: str, fields: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "pubsub.distributor")
+    log_note(note)
+    [record] = caplog.records
+    assert (record.levelname, " " in record.getMessage()) == (level, True)
+    logged = {name: value for name, value in record.__dict__["fields"].items() if value}
+    assert logged == {**fields, "kind": note.kind}
+
+
+def test_every_note_of_the_state_machine_has_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "pubsub.distributor")
+    core = ROOT / "interchain_events" / "distributor" / "core"
+    texts = [path.read_text("utf-8") for path in core.glob("*.py")]
+    kinds = {kind for text in texts for kind in re.findall(r'turn\.note\("([a-z-]+)"', text)}
+    assert len(kinds) == 12
+    for kind in kinds:
+        log_note(Note(kind, "a"))
+    # The engine logs the loss of a store itself.
+    assert {record.__dict__["fields"]["kind"] for record in caplog.records} == kinds - {
+        "store-lost"
+    }
+
+
+@played()
+async def test_acceptances_that_were_untrue_are_a_check_in_words(made: Stage) -> None:
+    made.engine.store.transact(lambda tx: tx.put(rows.ALARMS, "a|untrue-yes", "e:1: 3 times"))
+    _, body, _ = await made.ask("GET", "/health")
+    assert body["checks"][-1] == {
+        "name": "acceptances of a",
+        "status": "DEGRADED",
+        "cause": "the adapter accepted e:1 3 times, and the network does not have it",
     }
 
 
@@ -328,7 +421,7 @@ async def test_two_values_of_hl_are_named(made: Stage) -> None:
     fields = {**EVENT.body(), "dataLocation": "https://node.example/e?hl=a&hl=b"}
     status, body, _ = await made.ask("POST", "/api/v2/publishEvent", json=fields)
     assert (status, body["type"]) == (400, "urn:ied:hl-repeated")
-    assert body["detail"] == "dataLocation: the query has two values of hl, or more"
+    assert body["detail"] == "dataLocation: the query has two or more values of hl"
 
 
 @pytest.mark.parametrize(

@@ -322,7 +322,9 @@ def read_filter(text: str, status: str | None) -> Filter:
     name, _, value = text.partition("=")
     kind = _NAMES.get(name)
     if kind is None:
-        raise click.UsageError(f"--filter {text}: not one of {', '.join(_NAMES)}")
+        raise click.UsageError(
+            f"--filter {text[:100]}: there is no such filter; there are {', '.join(_NAMES)}"
+        )
     outcome = None if status is None else Status(status)
     if kind in OWNERS:
         try:

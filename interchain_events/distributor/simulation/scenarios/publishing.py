@@ -135,7 +135,7 @@ def _killed(stage: Stage) -> None:
         stage.counts(1, a=1, b=1)
 
 
-@scenario(18, "the deed is done, the answer is lost", "30")
+@scenario(18, "an event is published, and the answer is lost", "30")
 def _answer_lost(stage: Stage) -> None:
     # Without a subscription, no notification reports the event, so it must be probed.
     silent = SimulatedNetwork("a", unique=False, offers=())
@@ -146,7 +146,7 @@ def _answer_lost(stage: Stage) -> None:
     stage.calls(2)
 
 
-@scenario(19, "a yes is a lie", "34")
+@scenario(19, "an adapter accepts an event and does not publish it", "34")
 def _lie(stage: Stage) -> None:
     stage.world.networks["a"].lies = True
     stage.status(stage.publish(), 201)
