@@ -99,13 +99,27 @@ def check_prefix(prefix: str) -> str:
     return prefix
 
 
+_EXISTS: Final = {
+    Dialect.SQLITE: "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?",
+    Dialect.POSTGRESQL: "SELECT count(to_regclass(?::text))",
+}
+"""How many tables have a name."""
+
+
 def migrate(
-    database: Database, component: str, steps: Sequence[Sequence[str | Callable[[Session], None]]]
+    database: Database,
+    component: str,
+    steps: Sequence[Sequence[str | Callable[[Session], None]]],
+    *,
+    only_table: str = "",
 ) -> None:
     """Bring the tables of a component to version `len(steps)` (EV-6).
 
     Each step has the statements that lead to one version. A function among them moves data that SQL
     cannot. Everything is one transaction. Raises `StoreError` if the tables are newer.
+
+    `only_table` is the name of the table of a component that has just one and can begin anew
+    without it. If somebody has dropped it, it is made although its version is still recorded.
     """
     types = _TYPES[database.dialect]
     with database.transaction(write=True) as session:
@@ -124,6 +138,8 @@ def migrate(
                 f"{database.place}: its {component} tables have version {version}, this program"
                 f" knows {len(steps)}; open it with a newer pubsub"
             )
+        if only_table and not session.run(_EXISTS[database.dialect], (only_table,))[0][0]:
+            version = 0
         for step in steps[version:]:
             for statement in step:
                 if callable(statement):

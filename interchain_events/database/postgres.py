@@ -214,5 +214,7 @@ def _without_password(url: str) -> str:
 
 
 def _line(error: Exception) -> str:
-    """Return the message of an error as one line."""
+    """Return the message of an error as one line, without the place in the statement."""
+    if isinstance(error, psycopg.Error) and error.diag.message_primary:
+        return error.diag.message_primary
     return " ".join(str(error).split()) or type(error).__name__

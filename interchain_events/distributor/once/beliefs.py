@@ -88,16 +88,17 @@ class Attempt(Generic[T]):
 
     def __init__(self, step: Step[T], read: Reader, now: int) -> None:
         self.tx = Transaction(read, now)
-        self._failure: Exception | None = None
+        self.failure: Exception | None = None
+        """The exception of the step, `None` if it ended well."""
         self._result: T | None = None
         try:
             self._result = step(self.tx)
         except Exception as error:  # noqa: BLE001  # raised by `end`, if what the step read is true
-            self._failure = error
+            self.failure = error
             self.tx.undo()
 
     def end(self) -> T:
         """Return the result of the run, or raise its exception."""
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
         return self._result  # type: ignore[return-value]  # a step without failure returned a T

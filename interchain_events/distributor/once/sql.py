@@ -8,6 +8,7 @@ round trip. So a step runs over beliefs (see `beliefs`), and one statement check
 has read.
 """
 
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -118,7 +119,7 @@ class SqlStore(Store):
 
     def _make_tables(self) -> None:
         """Create the tables, or bring them to this version."""
-        migrate(self._database, "once", self._sql.steps)
+        migrate(self._database, "once", self._sql.steps, only_table="once_places")
 
     def transact(self, step: Step[T]) -> T:
         """Run `step` in a serializable transaction, again after each conflict.
@@ -152,6 +153,9 @@ class SqlStore(Store):
         """
         if self._sqlite:
             made = Attempt(step, self._reader(session), machine_clock())
+            if isinstance(made.failure, sqlite3.Error):
+                # The step has read, and the failure is the database's. Its context names it.
+                raise made.failure
             self._write(session, made.tx.writes())
             return made
         now = int(session.run(f"SELECT {_NOW}")[0][0])

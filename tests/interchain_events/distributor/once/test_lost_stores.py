@@ -12,8 +12,17 @@ import pytest
 import redis
 from support.plumbing.redis_server import RedisServer, running_redis
 
-from interchain_events.database.errors import StoreError
-from interchain_events.distributor.core.continuity import EMPTIED, OLDER, AnotherStore, Seat, enter
+from interchain_events.database.errors import StoreError, StoreUnavailable
+from interchain_events.database.opening import open_database
+from interchain_events.database.sqlite import _SqliteSession
+from interchain_events.distributor.core.continuity import (
+    EMPTIED,
+    NOTICED,
+    OLDER,
+    AnotherStore,
+    Seat,
+    enter,
+)
 from interchain_events.distributor.core.rules import Rules
 from interchain_events.distributor.once import Store, open_store
 from interchain_events.distributor.once import redis as redis_store
@@ -139,6 +148,60 @@ def test_postgres_tables_that_were_emptied_or_made_anew(postgres_url: str) -> No
         connection.execute("DROP TABLE migrations")
         assert one.loss() == EMPTIED
     assert one.loss() == ""
+
+
+def test_postgres_a_table_that_was_dropped_alone_is_made_anew(postgres_url: str) -> None:
+    """The version of the tables is still recorded, and somebody else may make them first."""
+    one, other = Replica(postgres_url), Replica(postgres_url)
+    assert [one.loss(), other.loss()] == ["", ""]
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("DROP TABLE once_places")
+    assert [one.loss(), other.loss(), one.loss()] == [EMPTIED, NOTICED, ""]
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("DROP TABLE once_places")
+    again = Replica(postgres_url)
+    assert [again.loss(), one.loss()] == ["", EMPTIED]
+
+
+def test_postgres_a_newer_version_without_the_table_is_refused(postgres_url: str) -> None:
+    one = Replica(postgres_url)
+    one.loss()
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("UPDATE migrations SET version = 99 WHERE component = 'once'")
+        connection.execute("DROP TABLE once_places")
+    with pytest.raises(StoreError, match="open it with a newer pubsub"):
+        one.loss()
+
+
+def test_sqlite_a_table_that_was_dropped_alone_is_made_anew(file: Path) -> None:
+    one = Replica(f"sqlite:{file}")
+    one.loss()
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute("DROP TABLE once_places")
+    assert [one.loss(), one.loss()] == [EMPTIED, ""]
+
+
+def test_sqlite_a_disk_that_fails_while_a_step_reads_is_an_error_of_the_store(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = Replica(f"sqlite:{file}")
+    one.loss()
+
+    def fails(*_: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_SqliteSession, "run", fails)
+        with pytest.raises(StoreUnavailable, match=r"d\.db: disk I/O error"):
+            one.loss()
+    assert one.loss() == ""
+
+
+def test_postgres_the_cause_of_an_error_is_its_message_alone(postgres_url: str) -> None:
+    database = open_database(postgres_url)
+    with pytest.raises(StoreError, match=r'relation "none" does not exist$'):
+        database.select("SELECT 1 FROM none")
+    database.close()
 
 
 def test_postgres_a_restored_backup_is_noticed(postgres_url: str) -> None:
