@@ -3,6 +3,7 @@
 import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,25 @@ def write_whole(path: Path, text: str) -> None:
     """Write a text file atomically and replace an older one. Raises `OSError`."""
     with whole_file(path) as file:
         file.write(text)
+
+
+def write_secret(path: Path, text: str) -> None:
+    """Write a text file like `write_whole`, readable by its owner only if it is new.
+
+    The mode of an older file is kept. Raises `OSError`.
+    """
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o600
+    with (
+        _staged(path) as staging,
+        open(staging, "x", encoding="utf-8", newline="\n", opener=_for_owner) as file,
+    ):
+        os.fchmod(file.fileno(), mode)
+        file.write(text)
+
+
+def _for_owner(path: str, flags: int) -> int:
+    """Open a new file that only its owner may read."""
+    return os.open(path, flags, 0o600)
 
 
 def write_whole_bytes(path: Path, data: bytes) -> None:

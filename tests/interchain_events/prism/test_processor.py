@@ -84,6 +84,10 @@ def test_pr_4_tables_hold_what_the_vectors_state(
     names += ("credential_batch_id", "block_number", "object_index", "operation_index")
     names += ("storage_entry_id",)
     with database.transaction() as session:
+        contents = session.run(
+            "SELECT signed_atala_operation_id, atala_operation_content FROM atala_operations"
+        )
+        assert all(sha256(bytes(content)) == bytes(name) for name, content in contents)
         columns = ", ".join(names)
         listed = session.run(
             f"SELECT {columns} FROM atala_operations ORDER BY atala_operation_seq_no"  # noqa: S608

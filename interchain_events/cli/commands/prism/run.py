@@ -39,7 +39,7 @@ from pubsub_emulator.cli.base.ending import asked_to_end
 from pubsub_emulator.cli.exits import INTERRUPTED
 from pubsub_emulator.cli.screen import log_lines, say, say_document
 from pubsub_emulator.client.extrinsics import development_seed
-from pubsub_emulator.files.atomic import write_whole
+from pubsub_emulator.files.atomic import write_secret
 from pubsub_emulator.primitives.hexadecimal import unhex
 
 _NAMES: Final = {
@@ -304,7 +304,7 @@ async def _subscribe(
 def watch_status(operation_id: str, node: Node) -> None:
     """Print every status of one operation until it is final. Raises `PubsubError`."""
     if not is_hex_hash(operation_id):
-        raise click.UsageError("OPERATION: not 64 lower-case hex digits")
+        raise click.UsageError("OPERATION: an id of 64 lower-case hex digits is needed")
 
     async def run() -> None:
         async with (
@@ -406,6 +406,9 @@ def _kept(path: Path | None) -> ClientSubscription | None:
 
 
 def _keep(path: Path | None, at: ClientSubscription) -> None:
-    """Write the file atomically: after a kill it has the old or the new content."""
+    """Write the file atomically: after a kill it has the old or the new content.
+
+    Whoever has the token may read and cancel the subscription, so a new file is its owner's only.
+    """
     if path is not None:
-        write_whole(path, json.dumps({"token": at.token, "cursor": at.cursor}) + "\n")
+        write_secret(path, json.dumps({"token": at.token, "cursor": at.cursor}) + "\n")
