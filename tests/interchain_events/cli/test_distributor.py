@@ -2,12 +2,14 @@
 told to.
 """
 
+import http.server
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -214,3 +216,41 @@ def test_an_adapter_of_an_evm_chain_says_in_one_line_what_is_missing(
     assert done.returncode in {2, 4}
     assert words in done.stderr
     assert not {"Traceback", "Unclosed"} & set(done.stderr.replace(":", " ").split())
+
+
+class _EvmNode(http.server.BaseHTTPRequestHandler):
+    """A node that knows no method of Substrate."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        words = f"The method {asked['method']} does not exist/is not available"
+        answer = {
+            "jsonrpc": "2.0",
+            "id": asked["id"],
+            "error": {"code": -32601, "message": words},
+        }
+        body = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+def test_an_adapter_refuses_the_node_of_an_evm_chain_in_one_line() -> None:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _EvmNode) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}"
+            done = program("distributor", "adapter", "a", "--port", "0", "--node", url)
+        finally:
+            server.shutdown()
+            thread.join()
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert "this is not a node of a Substrate chain (system_name: The method" in line
+    assert "for a node of an EVM chain use --evm" in line

@@ -109,10 +109,13 @@ async def _ledger(given: AdapterOptions) -> NetworkLog:
     rpc = await connect(given.node).__aenter__()
     try:
         await rpc.call("system_name")
-    except NodeRefused as error:
+    except PubsubError as error:
+        await rpc.__aexit__(None, None, None)
+        if not isinstance(error, NodeRefused):
+            raise
         raise click.UsageError(
-            f"--node {given.node}: not a node of a Substrate chain ({error}); for a node of an EVM"
-            " chain use --evm"
+            f"--node {given.node}: this is not a node of a Substrate chain ({error}); for a node of"
+            " an EVM chain use --evm"
         ) from error
     return RpcLedger(given.network, rpc, seed)
 
