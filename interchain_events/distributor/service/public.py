@@ -114,9 +114,8 @@ class PublicAdapter(HttpAdapter):
         if found is None:
             return Place(None)
         place = shown_among(tuple(found.values()), event_id, entity, second)
-        earlier: dict[int, Notice] | None = found
         for _ in range(MOST_SPLITS):
-            times = [each.time for each in earlier.values() if each.event.order == entity]
+            times = [each.time for each in found.values() if each.event.order == entity]
             if place.there or not times or min(times) <= start:
                 return place
             earlier = await self._between(start, min(times) - 1, whole=False)
@@ -126,6 +125,7 @@ class PublicAdapter(HttpAdapter):
             # The end of a short log also hides events of the last second that was asked for.
             hidden = among.hidden or (not among.there and second != 0 and among.last == second)
             place = Place(bool(among.there), hidden=place.hidden or hidden, last=place.last)
+            found = earlier
         return Place(place.there, hidden=not place.there, last=place.last)
 
     async def read(self, after: int, limit: int, since: int) -> Page | None:  # noqa: ARG002  # it is read by time
