@@ -1,20 +1,23 @@
-"""Alerts, the data of system events: conversion from facts and back (IC-38, RP-6).
+"""Alerts, the content of system events: facts, their data and back (IC-38, RP-6).
 
-An alert is a Map. Under each key (see `keys.toml`) it has an array of entries, and an entry is an
+`BrokerAlert` and `MemberAlert` are the only form of an alert. The orchestrator makes them and keeps
+them until they are confirmed, and each receiver reads the same ones from the data.
+
+The data are a Map. Under each key (see `keys.toml`) it has an array of entries, and an entry is an
 array of parts, whose types and order are the shape of the key. Optional parts at the end may be
 missing. For other implementations, the reader is more tolerant than the writer: a single entry may
 come without the outer array, and a number that is the only part without the inner one.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast, get_args
 
+from interchain_events.icrc72 import facts as f
 from interchain_events.icrc72 import keys
 from interchain_events.icrc72 import values as v
 from interchain_events.icrc72.errors import ConfigError
-from interchain_events.icrc72.facts import Due, Fact, Facts, FactValue, MemberFact, MemberFacts
 from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.ic.stable import record
 
 Part = int | str | Principal | v.Skip | None
 """The Python value of a part."""
@@ -110,28 +113,40 @@ _SHAPES: Final[Mapping[str, tuple[_Kind, ...]]] = {
 }
 """The shape of the entries under each key."""
 
-_BROKER_KEYS: Final = {
-    "pub": (keys.PUBLISHER_ADD, keys.PUBLISHER_REMOVE),
-    "sub": (keys.SUBSCRIBER_ADD, keys.SUBSCRIBER_REMOVE),
-    "relay": (keys.RELAY_ADD, keys.RELAY_REMOVE),
-    "relayer": (keys.RELAYER_ADD, keys.RELAYER_REMOVE),
-    "rp": (keys.REPLAY_ADD, keys.REPLAY_REMOVE),
-    "rr": (keys.REPLAY_RELAY_ADD, keys.REPLAY_RELAY_REMOVE),
-    "rf": (keys.REPLAY_RELAYER_ADD, keys.REPLAY_RELAYER_REMOVE),
+
+class _Form(NamedTuple):
+    """How the facts of a class are written."""
+
+    add: str
+    """The key of additions."""
+    remove: str
+    """The key of removals."""
+    value: Callable[..., Any] | None = None
+    """The class of the value, whose parts follow those of the fact. `None` if it is not written."""
+
+
+_FORMS: Final[Mapping[type, _Form]] = {
+    f.PublisherFact: _Form(keys.PUBLISHER_ADD, keys.PUBLISHER_REMOVE),
+    f.SubscriberFact: _Form(keys.SUBSCRIBER_ADD, keys.SUBSCRIBER_REMOVE),
+    f.RelayFact: _Form(keys.RELAY_ADD, keys.RELAY_REMOVE, f.Width),
+    f.RelayerFact: _Form(keys.RELAYER_ADD, keys.RELAYER_REMOVE),
+    f.ReplayFact: _Form(keys.REPLAY_ADD, keys.REPLAY_REMOVE, f.Delivering),
+    f.ReplayRelayFact: _Form(keys.REPLAY_RELAY_ADD, keys.REPLAY_RELAY_REMOVE, f.Forwarding),
+    f.ReplayRelayerFact: _Form(keys.REPLAY_RELAYER_ADD, keys.REPLAY_RELAYER_REMOVE, f.Handing),
+    f.EntriesFact: _Form(keys.ENTRY_ADD, keys.ENTRY_REMOVE, Principal),
+    f.ExitFact: _Form(keys.EXIT_ADD, keys.EXIT_REMOVE),
+    f.DueFact: _Form(keys.PUBLISHER_REPLAY_ADD, keys.PUBLISHER_REPLAY_REMOVE, f.Due),
+    f.BegunFact: _Form(keys.SUBSCRIBER_REPLAY_ADD, keys.SUBSCRIBER_REPLAY_REMOVE, Principal),
 }
-"""For each kind of a broadcaster's facts, the keys for adding and removing."""
-_REMOVES: Final = {
-    "sb": keys.EXIT_REMOVE,
-    "bc": keys.ENTRY_REMOVE,
-    "rp": keys.PUBLISHER_REPLAY_REMOVE,
+"""The form of each class of facts. The value of `EntriesFact` takes an entry per principal."""
+_CLASSES: Final[Mapping[str, Callable[..., f.Fact | f.MemberFact]]] = {
+    **{form.add: kind for kind, form in _FORMS.items()},
+    **{form.remove: kind for kind, form in _FORMS.items()},
 }
-"""For each kind of a member's facts, the key for removing."""
-_KIND_OF: Final = {add: kind for kind, (add, _) in _BROKER_KEYS.items()} | {
-    remove: kind for kind, (_, remove) in _BROKER_KEYS.items()
-}
-"""The kind of a broadcaster's fact by either of its keys."""
-_NAMED_BY: Final = {"pub": 2, "sub": 2, "relay": 3, "relayer": 2, "rp": 1, "rr": 1, "rf": 1}
-"""How many parts of an entry belong to the key of the fact; the others are its value."""
+"""The class of facts that has a key."""
+_ADDS: Final = frozenset(form.add for form in _FORMS.values())
+_OF_BROKERS: Final = get_args(f.Fact)
+_OF_MEMBERS: Final = get_args(f.MemberFact)
 
 _NESTED: Final = frozenset([keys.SUBSCRIBER_REPLAY_REMOVE, keys.REPLAY_REMOVE])
 """The keys under which ICRC-77 writes each id in an array of its own."""
@@ -146,55 +161,79 @@ def _written(key: str, parts: Iterable[Part]) -> v.Value:
     return made[0] if _SHAPES[key] is _ID and key not in _NESTED else v.array(made)
 
 
-def _add(made: _Entries, key: str, *parts: Part) -> None:
-    made.setdefault(key, []).append(_written(key, parts))
-
-
 def _alert(made: _Entries) -> v.Value:
     return v.map_((key, v.array(entries)) for key, entries in made.items())
 
 
-def broker_alert(adds: Facts, removes: Iterable[Fact]) -> v.Value:
-    """Return the data of a system event to a broadcaster."""
-    made: _Entries = {}
-    for fact in removes:
-        _put_fact(made, _BROKER_KEYS[fact[0]][1], fact, ())
-    for fact, value in adds.items():
-        _put_fact(made, _BROKER_KEYS[fact[0]][0], fact, value)
-    return _alert(made)
+def _put(made: _Entries, key: str, fact: f.Fact | f.MemberFact, value: object = None) -> None:
+    """Add the entry of a fact: its parts, then those of its value, or null in a removal.
 
-
-def _put_fact(made: _Entries, key: str, fact: Fact, value: FactValue | tuple[()]) -> None:
-    """Add the entry of a fact.
-
-    The parts after the fact's key are its value, or null in a removal. The value of a `sub`, `pub`
-    or `relayer` fact has no place in the shape and is not written.
+    The value has no place in the shape of some keys, and is then not written.
     """
-    room = len(_SHAPES[key]) - len(fact[1:])
-    rest = cast("Parts", value) if value and room else (None,) * room
-    _add(made, key, *fact[1:], *rest)
+    # The last field is the kind, which the key says.
+    named = cast("Parts", fact[:-1])
+    room = len(_SHAPES[key]) - len(named)
+    rest: Parts = (None,) * room
+    if room and value is not None:
+        rest = (value,) if isinstance(value, Principal) else cast("Parts", value)
+    made.setdefault(key, []).append(_written(key, (*named, *rest)))
 
 
-def read_broker_alert(data: v.Value) -> tuple[list[tuple[Fact, FactValue]], list[Fact]]:
-    """Return the additions, with their values, and the removals of an alert to a broadcaster.
+@record
+class BrokerAlert:
+    """The content of a system event to a broadcaster."""
 
-    Entries under other keys are ignored. Raises `ConfigError` if an entry does not have its shape.
-    """
-    adds: list[tuple[Fact, FactValue]] = []
-    removes: list[Fact] = []
-    for key, parts in entries(data):
-        kind = _KIND_OF.get(key)
-        if kind is None:
-            continue
-        named = parts[: _NAMED_BY[kind]]
-        if kind == "relay" and named[2] is None:
-            named = (*named[:2], Principal())
-        fact = cast("Fact", (kind, *named))
-        if key.endswith(":add"):
-            adds.append((fact, cast("FactValue", parts[len(named) :])))
-        else:
-            removes.append(fact)
-    return adds, removes
+    adds: dict[f.Fact, f.FactValue]
+    """Facts that it has to add or change, with their values."""
+    removes: tuple[f.Fact, ...]
+    """Facts that it has to drop."""
+
+    @property
+    def facts(self) -> tuple[f.Fact, ...]:
+        """All facts of it, removals first."""
+        return (*self.removes, *self.adds)
+
+    def data(self) -> v.Value:
+        """Return the data of the system event."""
+        made: _Entries = {}
+        for fact in self.removes:
+            _put(made, _FORMS[type(fact)].remove, fact)
+        for fact, value in self.adds.items():
+            _put(made, _FORMS[type(fact)].add, fact, value)
+        return _alert(made)
+
+    @classmethod
+    def read(cls, data: v.Value) -> "BrokerAlert":
+        """Return the content of a system event.
+
+        Entries under other keys are ignored. The value of a subscriber, publisher or relayer is
+        `()`, because it is not written. Raises `ConfigError` if an entry does not have its shape.
+        """
+        adds: dict[f.Fact, f.FactValue] = {}
+        removes: list[f.Fact] = []
+        for key, parts in entries(data):
+            kind = _CLASSES[key]
+            if kind not in _OF_BROKERS:
+                continue
+            fact, rest = _read_fact(kind, parts)
+            if key in _ADDS:
+                value = _FORMS[cast("type", kind)].value
+                adds[cast("f.Fact", fact)] = () if value is None else value(*rest)
+            else:
+                removes.append(cast("f.Fact", fact))
+        return cls(adds, tuple(removes))
+
+
+def _read_fact(
+    kind: Callable[..., f.Fact | f.MemberFact], parts: Parts
+) -> tuple[f.Fact | f.MemberFact, Parts]:
+    """Return the fact of an entry, and the parts of its value."""
+    # Any: `entries` has checked the types of the parts against the shapes.
+    count = len(cast("Any", kind)._fields) - 1
+    named = list(parts[:count])
+    if kind is f.RelayFact and named[-1] is None:
+        named[-1] = f.EVERYBODY
+    return kind(*named), parts[count:]
 
 
 def entries(data: v.Value) -> Iterator[tuple[str, Parts]]:
@@ -264,137 +303,117 @@ def _activated(entry: tuple[tuple[str, v.Value], ...]) -> Iterator[Parts]:
         yield number, _WHO.read(each)
 
 
-def member_alert(
-    role: str,
-    adds: MemberFacts,
-    removes: Iterable[MemberFact],
-    errors: Iterable[tuple[int, int, str]],
-) -> v.Value:
-    """Return the data of a system event to a member, whose `role` is publisher or subscriber.
-
-    An error is the id of a publication or subscription, a code of `keys.CODES` and a namespace.
-    """
-    made: _Entries = {}
-    for fact in removes:
-        _add(made, _REMOVES[fact[0]], *fact[1:])
-    for fact, value in adds.items():
-        if fact[0] == "bc":
-            for each in cast("tuple[Principal, ...]", value):
-                _add(made, keys.ENTRY_ADD, fact[1], each)
-        elif fact[0] == "sb":
-            _add(made, keys.EXIT_ADD, *fact[1:])
-        else:
-            _add(made, keys.PUBLISHER_REPLAY_ADD, fact[1], *cast("Due", value))
-    key = keys.PUBLISHER_ERROR if role == "publisher" else keys.SUBSCRIBER_ERROR
-    for error in errors:
-        made.setdefault(key, []).append(error_entry(*error))
-    return _alert(made)
-
-
-def one_entry(key: str, *parts: Part) -> v.Value:
-    """Return the data of a system event that has one entry."""
-    return v.map_({key: v.array([_written(key, parts)])})
-
-
-def error_entry(number: int, code: int, namespace: str = "", missed: int | None = None) -> v.Value:
-    """Return one entry of an error alert.
-
-    `code` is one of `keys.CODES`, or 0, which means unauthorized and is not written. `missed` is
-    the first event that the subscriber does not get.
-    """
-    parts: dict[str, v.Value] = {
-        "error": v.text(keys.CODES.get(code, "unauthorized")),
-        "id": v.nat(number),
-    }
-    if code:
-        parts["code"] = v.nat(code)
-    if namespace:
-        parts["namespace"] = v.text(namespace)
-    if missed is not None:
-        parts["eventId"] = v.nat(missed)
-    return v.map_(parts)
-
-
-class Exit(NamedTuple):
-    """An exit of a subscription, in an alert to a subscriber."""
-
-    subscription: int
-    broadcaster: Principal
-
-
-class DueReplay(NamedTuple):
-    """A replay that a publisher has to make."""
-
-    id: int
-    namespace: str
-    start: int
-    """The first id."""
-    end: int | None
-    """The id after the last one; `None` for all events that exist."""
-    entry: Principal
-
-
-class Announced(NamedTuple):
-    """A replay that begins for a subscriber."""
-
-    id: int
-    exit: Principal
-    """The broadcaster that delivers it."""
-
-
-class Trouble(NamedTuple):
-    """An error of a publication or subscription."""
-
-    id: int
-    """The id of the publication or subscription, 0 if it is missing."""
-    code: int
-    """One of `keys.CODES`, or 0 for unauthorized."""
-    namespace: str
-    """Empty if it is missing."""
-    missed: int | None
-    """The first event that a suspended subscriber does not get."""
-
-
+@record
 class MemberAlert:
     """The content of a system event to a publisher or subscriber."""
 
-    def __init__(self, data: v.Value) -> None:
-        """Read an alert. Raises `ConfigError` if an entry does not have its shape."""
-        # Any: `entries` has checked the types of the parts against the shapes.
-        found: defaultdict[str, list[Any]] = defaultdict(list)
-        for key, parts in entries(data):
-            found[key].append(parts)
-        self.entries: dict[int, list[Principal]] = {}
-        """For each publication, its entries in the order of the partitions."""
-        for number, who in found[keys.ENTRY_ADD]:
-            self.entries.setdefault(number, []).append(who)
-        self.lost: list[int] = [number for (number,) in found[keys.ENTRY_REMOVE]]
-        """Publications that have no entries any more."""
-        self.exits = [Exit(*parts) for parts in found[keys.EXIT_ADD]]
-        """Subscriptions and the exits that serve them now."""
-        self.left = [Exit(*parts) for parts in found[keys.EXIT_REMOVE]]
-        """Subscriptions and the exits that do not serve them any more."""
-        self.replays = [DueReplay(*parts) for parts in found[keys.PUBLISHER_REPLAY_ADD]]
-        """Replays that a publisher has to make."""
-        self.replays_lost: list[int] = [number for (number,) in found[keys.PUBLISHER_REPLAY_REMOVE]]
-        """Replays that a publisher has to stop."""
-        self.announced = [Announced(*parts) for parts in found[keys.SUBSCRIBER_REPLAY_ADD]]
-        """Replays that begin for a subscriber."""
-        self.finished: list[int] = [number for (number,) in found[keys.SUBSCRIBER_REPLAY_REMOVE]]
-        """Replays that have ended for a subscriber."""
-        self.errors = list(_errors(data))
+    adds: dict[f.MemberFact, f.MemberValue]
+    """Facts that it has to know from now on, with their values."""
+    removes: tuple[f.MemberFact, ...]
+    """Facts that hold no longer."""
+    errors: tuple[f.Trouble, ...] = ()
 
-    def of_subscriber(self) -> "MemberAlert | None":
-        """Return an alert that has only a subscriber's replays, or `None` if it has none."""
-        if not self.announced and not self.finished:
-            return None
-        found = MemberAlert(v.map_(()))
-        found.announced = self.announced
-        found.finished = self.finished
+    @property
+    def facts(self) -> tuple[f.MemberFact, ...]:
+        """All facts of it, removals first."""
+        return (*self.removes, *self.adds)
+
+    def entries(self) -> dict[int, tuple[Principal, ...]]:
+        """Return the entries of publications by partition, and no entries for those that lose all.
+
+        Removals come first.
+        """
+        found: dict[int, tuple[Principal, ...]] = {
+            fact.publication: () for fact in self.removes if isinstance(fact, f.EntriesFact)
+        }
+        for fact, value in self.adds.items():
+            if isinstance(fact, f.EntriesFact):
+                found.pop(fact.publication, None)
+                found[fact.publication] = cast("tuple[Principal, ...]", value)
         return found
 
+    def due(self) -> dict[int, f.Due]:
+        """Return the replays that a publisher has to make."""
+        return {
+            fact.replay: cast("f.Due", value)
+            for fact, value in self.adds.items()
+            if isinstance(fact, f.DueFact)
+        }
 
-def _errors(data: v.Value) -> Iterator[Trouble]:
+    def begun(self) -> "MemberAlert | None":
+        """Return an alert that has only the subscriber's replays, or `None` if it has none."""
+        adds: f.MemberFacts = {
+            fact: value for fact, value in self.adds.items() if isinstance(fact, f.BegunFact)
+        }
+        removes = tuple(fact for fact in self.removes if isinstance(fact, f.BegunFact))
+        if not adds and not removes:
+            return None
+        return MemberAlert(dict(adds), removes)
+
+    def data(self, role: str) -> v.Value:
+        """Return the data of the system event. `role` is publisher or subscriber."""
+        made: _Entries = {}
+        for fact in self.removes:
+            _put(made, _FORMS[type(fact)].remove, fact)
+        for fact, value in self.adds.items():
+            key = _FORMS[type(fact)].add
+            if isinstance(fact, f.EntriesFact):
+                for entry in cast("tuple[Principal, ...]", value):
+                    _put(made, key, fact, entry)
+            else:
+                _put(made, key, fact, value)
+        key = keys.PUBLISHER_ERROR if role == "publisher" else keys.SUBSCRIBER_ERROR
+        for error in self.errors:
+            made.setdefault(key, []).append(_written_error(error))
+        return _alert(made)
+
+    @classmethod
+    def read(cls, data: v.Value) -> "MemberAlert":
+        """Return the content of a system event.
+
+        Entries under other keys are ignored. Raises `ConfigError` if an entry does not have its
+        shape.
+        """
+        adds: dict[f.MemberFact, f.MemberValue] = {}
+        removes: list[f.MemberFact] = []
+        for key, parts in entries(data):
+            kind = _CLASSES[key]
+            if kind not in _OF_MEMBERS:
+                continue
+            read, rest = _read_fact(kind, parts)
+            fact = cast("f.MemberFact", read)
+            if key not in _ADDS:
+                removes.append(fact)
+                continue
+            match fact:
+                case f.EntriesFact():
+                    before = cast("tuple[Principal, ...]", adds.get(fact, ()))
+                    adds[fact] = (*before, cast("Principal", rest[0]))
+                case f.ExitFact():
+                    adds[fact] = True
+                case f.DueFact():
+                    adds[fact] = f.Due(*cast("Any", rest))
+                case f.BegunFact():
+                    adds[fact] = cast("Principal", rest[0])
+        return cls(adds, tuple(removes), tuple(_errors(data)))
+
+
+def _written_error(error: f.Trouble) -> v.Value:
+    """Return one entry of an error alert. Code 0, which means unauthorized, is not written."""
+    parts: dict[str, v.Value] = {
+        "error": v.text(keys.CODES.get(error.code, "unauthorized")),
+        "id": v.nat(error.id),
+    }
+    if error.code:
+        parts["code"] = v.nat(error.code)
+    if error.namespace:
+        parts["namespace"] = v.text(error.namespace)
+    if error.missed is not None:
+        parts["eventId"] = v.nat(error.missed)
+    return v.map_(parts)
+
+
+def _errors(data: v.Value) -> Iterator[f.Trouble]:
     """Yield the errors of an alert. Missing parts are 0, 0, an empty text and `None`."""
     for name, value in data.value if data.tag == "Map" else ():
         if keys.canonical(name) in {keys.PUBLISHER_ERROR, keys.SUBSCRIBER_ERROR}:
@@ -407,4 +426,4 @@ def _errors(data: v.Value) -> Iterator[Trouble]:
                     v.as_nat(said.get(key)) for key in ("id", "code", "eventId")
                 )
                 namespace = v.as_text(said.get("namespace")) or ""
-                yield Trouble(number or 0, code or 0, namespace, missed)
+                yield f.Trouble(number or 0, code or 0, namespace, missed)

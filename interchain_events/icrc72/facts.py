@@ -1,83 +1,275 @@
-"""Facts, the units in which the orchestrator assigns work to the other roles (IC-38).
+"""Facts, the units in which the orchestrator assigns work and informs publishers and subscribers.
 
-A fact is a tuple of its kind and its key, and has one value. The orchestrator compares the facts
-that a canister should have with those that it has confirmed, and sends the difference in system
-events. `alerts` converts facts to the data of these events.
+A fact names one thing that a canister has to do or to know, and has one value. The orchestrator
+compares the facts that a canister should have with those that it has confirmed, and sends the
+difference in system events (IC-38). `alerts` converts facts to the data of these events and back.
+
+Each class of facts has a field `kind`. Named tuples are equal if their fields are equal, whatever
+their classes are, so a publisher and a subscriber of one namespace would otherwise be one key.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.ic.stable import stable
 from interchain_events.icrc72.values import Skip
 
-Width = tuple[str | None, Skip | None]
-"""Filter and skip of a subscription or relay: how many of the events pass."""
 
-Wanted = tuple[int, str | None, Skip | None, int]
-"""A subscription that is in force: id, filter, skip and version."""
+@stable
+class Width(NamedTuple):
+    """Filter and skip of a subscription or relay: how many of the events pass."""
 
-Delivering = tuple[str, Principal, Principal, str | None, Skip | None, Principal | None]
-"""A replay at its exit, the broadcaster that delivers it.
+    filter: str | None
+    skip: Skip | None
 
-The parts are the namespace, the sender of the events (the entry, or the exit itself if it is also
-the entry), the subscriber, filter, skip, and the publisher if the orchestrator names it.
-"""
 
-Forwarding = tuple[str, Principal, Principal, str | None, Skip | None]
-"""A replay at its entry, which forwards it: namespace, target, publisher, filter and skip."""
+WIDE: Final = Width(None, None)
+"""Filter and skip through which all events pass."""
 
-Handing = tuple[str, Principal]
-"""The source of a relayed replay at its exit: namespace and the entry that forwards it."""
+
+# Facts of broadcasters: their work.
+
+
+@stable
+class SubscriberFact(NamedTuple):
+    """Notify a subscriber of the events of a namespace. The value has its subscriptions."""
+
+    namespace: str
+    subscriber: Principal
+    kind: Literal["subscriber"] = "subscriber"
+
+
+@stable
+class PublisherFact(NamedTuple):
+    """Accept the events of a publisher in a namespace. The value is a version."""
+
+    namespace: str
+    publisher: Principal
+    kind: Literal["publisher"] = "publisher"
+
+
+@stable
+class RelayerFact(NamedTuple):
+    """Accept the events of a namespace from another broadcaster. The value is a version."""
+
+    namespace: str
+    broadcaster: Principal
+    kind: Literal["relayer"] = "relayer"
+
+
+@stable
+class RelayFact(NamedTuple):
+    """Relay the events of a namespace to another broadcaster. The value is the width."""
+
+    namespace: str
+    target: Principal
+    subscriber: Principal
+    """The subscriber for which events are relayed, or `EVERYBODY`."""
+    kind: Literal["relay"] = "relay"
+
+
+@stable
+class ReplayFact(NamedTuple):
+    """Deliver a replay to its subscriber. The value is a `Delivering`."""
+
+    replay: int
+    kind: Literal["replay"] = "replay"
+
+
+@stable
+class ReplayRelayFact(NamedTuple):
+    """Forward a replay to the broadcaster that delivers it. The value is a `Forwarding`."""
+
+    replay: int
+    kind: Literal["replay relay"] = "replay relay"
+
+
+@stable
+class ReplayRelayerFact(NamedTuple):
+    """Accept a replay from the broadcaster that forwards it. The value is a `Handing`."""
+
+    replay: int
+    kind: Literal["replay relayer"] = "replay relayer"
+
 
 Fact = (
-    tuple[Literal["sub", "pub", "relayer"], str, Principal]
-    | tuple[Literal["relay"], str, Principal, Principal]
-    | tuple[Literal["rp", "rr", "rf"], int]
+    SubscriberFact
+    | PublisherFact
+    | RelayerFact
+    | RelayFact
+    | ReplayFact
+    | ReplayRelayFact
+    | ReplayRelayerFact
 )
-"""A fact about the work of a broadcaster. The first part is its kind:
+"""A fact about the work of a broadcaster."""
 
-  sub      namespace, subscriber             notify this subscriber
-  pub      namespace, publisher              accept events of this publisher
-  relayer  namespace, broadcaster            accept events from this broadcaster
-  relay    namespace, target, subscriber     forward events to the target broadcaster for this
-                                             subscriber, or for `EVERYBODY`
-  rp       id of a replay                    deliver the replay
-  rr       id of a replay                    forward the replay to another broadcaster
-  rf       id of a replay                    accept the replay from another broadcaster
-"""
 
-FactValue = int | Width | tuple[Wanted, ...] | Delivering | Forwarding | Handing
-"""The value of a fact.
+@stable
+class WantedSubscription(NamedTuple):
+    """A subscription that is in force."""
 
-sub has the subscriptions, pub and relayer have a version, relay has its width, and rp, rr and rf
-have `Delivering`, `Forwarding` and `Handing`.
-"""
+    id: int
+    filter: str | None
+    skip: Skip | None
+    version: int
 
-MemberFact = tuple[Literal["bc", "rp"], int] | tuple[Literal["sb"], int, Principal]
-"""A fact for a member, which is a publisher or a subscriber.
+    @property
+    def width(self) -> Width:
+        """Filter and skip."""
+        return Width(self.filter, self.skip)
 
-A publisher is informed about its entries for a publication (bc, id) and about a replay that it has
-to make (rp, id), a subscriber about the exit of a subscription (sb, id, exit).
-"""
 
-Due = tuple[str, int, int | None, Principal]
-"""A replay that a publisher has to make: namespace, first id, end and entry.
+@stable
+class Delivering(NamedTuple):
+    """A replay at its exit, the broadcaster that delivers it."""
 
-The end is the id after the last one, or `None`.
-"""
+    namespace: str
+    hands: Principal
+    """The sender of the events: the entry, or the exit itself if it is also the entry."""
+    subscriber: Principal
+    filter: str | None
+    skip: Skip | None
+    publisher: Principal | None
+    """`None` if the orchestrator does not name it."""
 
-MemberValue = bool | tuple[Principal, ...] | Due
-"""The value of a member's fact: entries by partition (bc), `Due` (rp) or true (sb)."""
 
-Cause = (
-    tuple[Literal["member", "replay"], Principal | int]
-    | tuple[Literal["publisher", "pair"], int, Principal]
-)
-"""The reason for facts: a member, a replay, or a publisher or subscriber of a publication.
+@stable
+class Forwarding(NamedTuple):
+    """A replay at its entry, which forwards it."""
 
-The facts of a cause are planned and withdrawn together.
-"""
+    namespace: str
+    target: Principal
+    """The exit."""
+    publisher: Principal
+    filter: str | None
+    skip: Skip | None
+
+
+@stable
+class Handing(NamedTuple):
+    """The source of a relayed replay at its exit."""
+
+    namespace: str
+    entry: Principal
+    """The broadcaster that forwards it."""
+
+
+FactValue = int | Width | tuple[WantedSubscription, ...] | Delivering | Forwarding | Handing
+"""The value of a broadcaster's fact."""
+
+
+# Facts of members, which are publishers and subscribers: their knowledge.
+
+
+@stable
+class EntriesFact(NamedTuple):
+    """The entries of a publisher for a publication. The value has them by partition."""
+
+    publication: int
+    kind: Literal["entries"] = "entries"
+
+
+@stable
+class ExitFact(NamedTuple):
+    """A subscription and the broadcaster that serves it. The value is true."""
+
+    subscription: int
+    broadcaster: Principal
+    kind: Literal["exit"] = "exit"
+
+
+@stable
+class DueFact(NamedTuple):
+    """A replay that a publisher has to make. The value is a `Due`."""
+
+    replay: int
+    kind: Literal["due"] = "due"
+
+
+@stable
+class BegunFact(NamedTuple):
+    """A replay that begins for a subscriber. The value is the exit.
+
+    The exit itself informs the subscriber, not the orchestrator.
+    """
+
+    replay: int
+    kind: Literal["begun"] = "begun"
+
+
+MemberFact = EntriesFact | ExitFact | DueFact | BegunFact
+"""A fact that a publisher or subscriber knows."""
+
+
+@stable
+class Due(NamedTuple):
+    """The events of a replay and the broadcaster to which a publisher sends them."""
+
+    namespace: str
+    start: int
+    """The first id."""
+    end: int | None
+    """The id after the last one; `None` for all events that exist."""
+    entry: Principal
+
+
+MemberValue = bool | tuple[Principal, ...] | Due | Principal
+"""The value of a member's fact."""
+
+
+@stable
+class Trouble(NamedTuple):
+    """An error of a publication or subscription, of which its member is informed."""
+
+    id: int
+    """The id of the publication or subscription, 0 if it is missing."""
+    code: int
+    """One of `keys.CODES`, or 0 for unauthorized."""
+    namespace: str = ""
+    """Empty if it is missing."""
+    missed: int | None = None
+    """The first event that a suspended subscriber does not get."""
+
+
+# Causes, the reasons for facts. The facts of a cause are planned and withdrawn together.
+
+
+@stable
+class MemberCause(NamedTuple):
+    """A canister is a member, so its exit delivers its system events."""
+
+    member: Principal
+    kind: Literal["member"] = "member"
+
+
+@stable
+class PublisherCause(NamedTuple):
+    """A canister publishes in a publication."""
+
+    publication: int
+    publisher: Principal
+    kind: Literal["publisher"] = "publisher"
+
+
+@stable
+class PairCause(NamedTuple):
+    """A canister subscribes to a publication."""
+
+    publication: int
+    subscriber: Principal
+    kind: Literal["pair"] = "pair"
+
+
+@stable
+class ReplayCause(NamedTuple):
+    """A replay was asked for."""
+
+    replay: int
+    kind: Literal["replay"] = "replay"
+
+
+Cause = MemberCause | PublisherCause | PairCause | ReplayCause
 
 Facts = Mapping[Fact, FactValue]
 MemberFacts = Mapping[MemberFact, MemberValue]
@@ -95,4 +287,4 @@ def is_late(who: Principal, wanted: Iterable[Width], entries: frozenset[Principa
     chain with a later event. Otherwise the subscriber would see a gap, and ask for a replay of
     events that it was never due. `wanted` has the filters and skips of its subscriptions.
     """
-    return who in entries or (EVERYBODY in entries and all(each == (None, None) for each in wanted))
+    return who in entries or (EVERYBODY in entries and all(each == WIDE for each in wanted))

@@ -298,14 +298,14 @@ class Inbox(Core):
         if known or notification.eventId <= self.state.handled.get(key, 0):
             return True
         try:
-            alert = MemberAlert(notification.data)
+            alert = MemberAlert.read(notification.data)
         except ConfigError:
             self.count("unreadable")
             return False
         self.state.handled[key] = notification.eventId
         if role in self.on_alert:
             self.on_alert[role](ctx, ctx.caller, alert)
-        replays = alert.of_subscriber()
+        replays = alert.begun()
         if role == "publisher" and replays is not None and "subscriber" in self.on_alert:
             self.on_alert["subscriber"](ctx, ctx.caller, replays)
         return True

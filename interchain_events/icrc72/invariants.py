@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from interchain_events.icrc72.deployment import PubSub
+from interchain_events.icrc72.facts import Width
 from interchain_events.icrc72.filters import lets_pass
 from interchain_events.icrc72.headers import read
 from interchain_events.icrc72.ic.errors import CandidError
@@ -134,7 +135,7 @@ class InvariantObserver:
             self._breaks(
                 "R1", f"replay {replay.id} counts {replay.count} events, its range has fewer"
             )
-        width = replay.filter, replay.skip
+        width = Width(replay.filter, replay.skip)
         due = [each.eventId for each in sent if lets_pass(width, each)]
         got: dict[int, Value] = {}
         data = {each.eventId: each.data for each in rows}

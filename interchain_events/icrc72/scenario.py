@@ -9,6 +9,7 @@ from interchain_events.icrc72.audit.record import Finding
 from interchain_events.icrc72.client import App, Config
 from interchain_events.icrc72.deployment import PubSub, deploy
 from interchain_events.icrc72.errors import Icrc72Error
+from interchain_events.icrc72.facts import Width
 from interchain_events.icrc72.filters import lets_pass
 from interchain_events.icrc72.ic.canister import EMPTY, RUNNING, STOPPED, Canister, Context
 from interchain_events.icrc72.ic.messaging import Happening, Observer, Schedule
@@ -312,6 +313,7 @@ class Run:
             in_order = in_order and mine == sorted(mine)
             published = chained.from_iterable(log.values() for log in logs.values())
             events = [event for event in published if event.namespace == name]
-            passing = [each.eventId for each in events if lets_pass((model.filter, skip), each)]
+            width = Width(model.filter, skip)
+            passing = [each.eventId for each in events if lets_pass(width, each)]
             due += sum(number >= min(mine, default=0) for number in passing)
         return len(data), due, in_order

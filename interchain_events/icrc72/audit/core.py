@@ -12,10 +12,10 @@ and judges those that need the whole trace.
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import chain as chained
-from typing import Final, cast
+from typing import Final
 
 from interchain_events.icrc72 import keys, methods
-from interchain_events.icrc72.alerts import Parts, entries, read_broker_alert
+from interchain_events.icrc72.alerts import BrokerAlert, MemberAlert
 from interchain_events.icrc72.audit.record import PATIENCE, Finding, Logs, Record, error_of
 from interchain_events.icrc72.config import (
     changed_subscription,
@@ -24,6 +24,15 @@ from interchain_events.icrc72.config import (
     read_subscription,
 )
 from interchain_events.icrc72.errors import ConfigError
+from interchain_events.icrc72.facts import (
+    EVERYBODY,
+    WIDE,
+    PublisherFact,
+    RelayerFact,
+    RelayFact,
+    SubscriberFact,
+    Width,
+)
 from interchain_events.icrc72.filters import lets_pass
 from interchain_events.icrc72.headers import Headers, read
 from interchain_events.icrc72.ic.errors import CandidError, shown
@@ -41,6 +50,8 @@ _OWN_ALERTS: Final = frozenset(
     [keys.SUBSCRIBER_ERROR, keys.SUBSCRIBER_REPLAY_ADD, keys.SUBSCRIBER_REPLAY_REMOVE]
 )
 """The keys of system events that broadcasters send by themselves (IC-38g)."""
+_ASSIGNED: Final = (SubscriberFact, PublisherFact, RelayFact, RelayerFact)
+"""The facts after whose removal chains may begin anew."""
 
 
 class Audit(Record):
@@ -138,7 +149,7 @@ class Audit(Record):
         """Note a system event, and whether it gives a publisher its entries."""
         self._sent[namespace, identifier] = data
         owner = system_owner(namespace)
-        if owner is not None and owner[0] == "publisher" and _told(data, keys.ENTRY_ADD):
+        if owner is not None and owner[0] == "publisher" and any(_told(data).entries().values()):
             self._told_entries.add(owner[1])
 
     def _notification(self, call: Happening, note: EventNotification) -> None:
@@ -220,8 +231,8 @@ class Audit(Record):
         elif first(note.data.value, keys.SUBSCRIBER_ERROR) is not None:
             self._suspended.add(call.receiver)
         if sender in self.broadcasters and note.source == self.orchestrator:
-            for parts in _told(note.data, keys.PUBLISHER_REPLAY_ADD):
-                self._due.setdefault((call.receiver, cast("int", parts[0])), call.round)
+            for number in _told(note.data).due():
+                self._due.setdefault((call.receiver, number), call.round)
 
     def _assigned(self, call: Happening, note: EventNotification) -> None:
         """Note an assignment to a broadcaster.
@@ -229,26 +240,29 @@ class Audit(Record):
         After a removal, chains may begin anew, so order and missing events are not judged any more.
         """
         try:
-            adds, removes = read_broker_alert(note.data)
+            content = BrokerAlert.read(note.data)
         except ConfigError:
             return
         who = call.receiver
-        if any(fact[0] in {"sub", "pub", "relay", "relayer"} for fact in removes):
+        if any(isinstance(fact, _ASSIGNED) for fact in content.removes):
             self._unsteady.add(who)
             self._notified = {k: v for k, v in self._notified.items() if k[0] != who}
             self._last = {k: v for k, v in self._last.items() if k[0] != who}
-        self._alerts[who, note.notificationId] = adds
+        self._alerts[who, note.notificationId] = content
 
     def _applied(self, broadcaster: Principal, number: int, round_: int) -> None:
         """Note that a broadcaster has confirmed an assignment, on which it must act from now on.
 
         Relays are only judged if they pass all events for all subscribers.
         """
-        for fact, value in self._alerts.pop((broadcaster, number), ()):
+        content = self._alerts.pop((broadcaster, number), None)
+        if content is None:
+            return
+        for fact, value in content.adds.items():
             match fact:
-                case ("sub", namespace, who):
+                case SubscriberFact(namespace, who):
                     self._served.setdefault((broadcaster, namespace, who), round_)
-                case ("relay", namespace, target, who) if value == (None, None) and not who:
+                case RelayFact(namespace, target, who) if value == WIDE and who == EVERYBODY:
                     self._relays.setdefault((broadcaster, namespace, target), round_)
 
     def _entitled(self, call: Happening, note: EventNotification) -> None:
@@ -258,7 +272,7 @@ class Audit(Record):
             widths for pattern, widths in configs.items() if matches(pattern, note.namespace)
         )
         mine = list(chained.from_iterable(matching))
-        passing = [each for each in mine if lets_pass((None, each[1]), note)]
+        passing = [each for each in mine if lets_pass(Width(None, each.skip), note)]
         if mine and not passing:
             self._find(
                 "IgnoresSkip",
@@ -370,7 +384,7 @@ class Audit(Record):
                 # refuse (IC-26).
                 made = read_subscription(item.config)
                 configs = self._configs.setdefault(call.sender, {})
-                configs.setdefault(item.namespace, []).append((made.filter, made.skip))
+                configs.setdefault(item.namespace, []).append(Width(made.filter, made.skip))
             elif error_of(result) == keys.QUOTA:
                 self._find("Floods", call.sender, call.round, "more subscriptions than its quota")
 
@@ -394,9 +408,9 @@ class Audit(Record):
                 except ConfigError:
                     continue
                 old = list(found)
-                found.append((changed.filter, changed.skip))
-                found.extend((changed.filter, skip) for _, skip in old)
-                found.extend((text, changed.skip) for text, _ in old)
+                found.append(Width(changed.filter, changed.skip))
+                found.extend(Width(changed.filter, width.skip) for width in old)
+                found.extend(Width(width.filter, changed.skip) for width in old)
 
     def _registered_publication(self, call: Happening, response: bytes) -> None:
         """Note the priorities of registered publications."""
@@ -434,12 +448,12 @@ class Audit(Record):
         return list(self.findings)
 
 
-def _told(data: Value, key: str) -> list[Parts]:
-    """Return the entries of an alert under a key; none if the alert is malformed."""
+def _told(data: Value) -> MemberAlert:
+    """Return the content of an alert, which is empty if the data are malformed."""
     try:
-        return [parts for found, parts in entries(data) if found == key]
+        return MemberAlert.read(data)
     except ConfigError:
-        return []
+        return MemberAlert({}, ())
 
 
 _JUDGES: Final[Mapping[str, Callable[[Audit, Happening, bytes], None]]] = {

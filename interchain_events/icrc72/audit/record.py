@@ -5,7 +5,8 @@ from itertools import chain as chained
 from typing import Final, NamedTuple
 
 from interchain_events.icrc72 import keys
-from interchain_events.icrc72.facts import Fact, FactValue, Width, is_late
+from interchain_events.icrc72.alerts import BrokerAlert
+from interchain_events.icrc72.facts import Width, is_late
 from interchain_events.icrc72.filters import lets_pass
 from interchain_events.icrc72.headers import read
 from interchain_events.icrc72.ic.errors import shown
@@ -93,7 +94,7 @@ class Record:
         """For each namespace in mode priority, the ranks of subscribers."""
         self._places: dict[tuple[Principal, EventKey], dict[Principal, int]] = {}
         """For each broadcaster and event, the positions of subscribers in its headers."""
-        self._alerts: dict[tuple[Principal, int], list[tuple[Fact, FactValue]]] = {}
+        self._alerts: dict[tuple[Principal, int], BrokerAlert] = {}
         """Assignments that are not confirmed, by broadcaster and notification."""
         self._claimed: dict[tuple[Principal, int], tuple[int, int]] = {}
         """For each broadcaster, the notifications of replays that it answered: round and replay."""

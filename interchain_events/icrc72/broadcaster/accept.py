@@ -11,7 +11,7 @@ from typing import Final
 from interchain_events.icrc72 import keys
 from interchain_events.icrc72.broadcaster import state as s
 from interchain_events.icrc72.broadcaster.delivery import Delivery
-from interchain_events.icrc72.facts import is_late
+from interchain_events.icrc72.facts import Width, is_late
 from interchain_events.icrc72.filters import Overrun, evaluate, parse
 from interchain_events.icrc72.headers import Headers, read
 from interchain_events.icrc72.ic.canister import Context
@@ -315,7 +315,7 @@ class Acceptance(s.Part):
             if (
                 late
                 and key not in queue.prev
-                and is_late(who, (each[1:] for each in subscriptions), late)
+                and is_late(who, (Width(each.filter, each.skip) for each in subscriptions), late)
             ):
                 continue
             for subscription, filter_, skip in subscriptions:

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeVar, cast
 
+from interchain_events.icrc72 import facts as f
 from interchain_events.icrc72 import keys, methods
 from interchain_events.icrc72 import messages as m
-from interchain_events.icrc72.alerts import one_entry, read_broker_alert
+from interchain_events.icrc72.alerts import BrokerAlert, MemberAlert
 from interchain_events.icrc72.broadcaster import state as s
 from interchain_events.icrc72.broadcaster.delivery import Delivery
 from interchain_events.icrc72.config import read_publication, read_subscription
 from interchain_events.icrc72.errors import ConfigError
-from interchain_events.icrc72.facts import Delivering, Fact, FactValue, Forwarding, Handing, Width
 from interchain_events.icrc72.ic.canister import ONE_WAY, Context
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.namespaces import is_system, system_namespace
@@ -23,6 +23,8 @@ from interchain_events.icrc72.values import first
 
 DRAIN_LOOK: Final = 10
 """How many rounds pass between two checks whether a removed publisher still has queued events."""
+_REPLAYS: Final = (f.ReplayFact, f.ReplayRelayFact, f.ReplayRelayerFact)
+"""The facts about replays, whose removal is noted even if the addition never arrived."""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,8 +33,7 @@ class Pulled:
 
     id: int
     notification: int
-    adds: list[tuple[Fact, FactValue]]
-    removes: list[Fact]
+    content: BrokerAlert
     subscriptions: dict[tuple[str, Principal], s.Served] = field(default_factory=dict)
     """The subscriptions of each namespace and subscriber."""
     publications: dict[str, s.PublicationView] = field(default_factory=dict)
@@ -58,23 +59,26 @@ class Assignments(s.Part):
         A relay that is removed and added again, with another width, keeps its queued events.
         """
         self.state.publications.update(pulled.publications)
-        added = {fact for fact, _ in pulled.adds}
-        kept_relays = {(fact[1], fact[2]) for fact in added if fact[0] == "relay"}
-        for fact in pulled.removes:
-            if fact in self.state.facts or fact[0] in {"rp", "rr", "rf"}:
+        kept_relays = {
+            (fact.namespace, fact.target)
+            for fact in pulled.content.adds
+            if isinstance(fact, f.RelayFact)
+        }
+        for fact in pulled.content.removes:
+            if fact in self.state.facts or isinstance(fact, _REPLAYS):
                 self._remove(ctx, fact, kept_relays)
             self.state.facts.pop(fact, None)
-        for fact, value in pulled.adds:
+        for fact, value in pulled.content.adds.items():
             self._add(ctx, fact, value, pulled)
             self.state.facts[fact] = value
 
-    def _add(self, ctx: Context, fact: Fact, value: FactValue, pulled: Pulled) -> None:
+    def _add(self, ctx: Context, fact: f.Fact, value: f.FactValue, pulled: Pulled) -> None:
         """Apply the addition of a fact, or a new value of a known one."""
         state = self.state
         match fact:
-            case ("pub", namespace, who):
+            case f.PublisherFact(namespace, who):
                 state.publishers.setdefault(namespace, {})[who] = None
-            case ("sub", namespace, who):
+            case f.SubscriberFact(namespace, who):
                 known = state.subscribers.setdefault(namespace, {})
                 if who not in known:
                     state.served[who] = state.served.get(who, 0) + 1
@@ -83,35 +87,33 @@ class Assignments(s.Part):
                 if fact in state.facts and who in state.queues:
                     state.queues[who].suspended = False
                     state.queues[who].missed.clear()
-            case ("relay", namespace, target, who):
+            case f.RelayFact(namespace, target, who):
                 self._widen(
                     state.relays.setdefault((namespace, target), s.Relay()),
                     who,
-                    cast("Width", value),
+                    cast("f.Width", value),
                 )
-            case ("relayer", namespace, who):
+            case f.RelayerFact(namespace, who):
                 state.relayers[namespace, who] = None
-            case ("rp", number):
+            case f.ReplayFact(number):
                 isolated = number in pulled.isolated
                 self._add_replay(
-                    ctx, number, s.Delivered(*cast("Delivering", value), isolated=isolated)
+                    ctx, number, s.Delivered(*cast("f.Delivering", value), isolated=isolated)
                 )
-            case ("rr", number):
-                made = s.Forwarded(*cast("Forwarding", value))
+            case f.ReplayRelayFact(number):
+                made = s.Forwarded(*cast("f.Forwarding", value))
                 known_way = state.forwarded.setdefault(number, made)
                 # The next publisher of the replay's range follows, with ids of its own.
                 if known_way.publisher != made.publisher:
-                    known_way.publisher, known_way.chain, known_way.removed = (
-                        made.publisher,
-                        None,
-                        None,
-                    )
-            case ("rf", number):
+                    known_way.publisher = made.publisher
+                    known_way.chain = None
+                    known_way.removed = None
+            case f.ReplayRelayerFact(number):
                 if number in state.delivered:
-                    state.delivered[number].source = cast("Handing", value)[1]
+                    state.delivered[number].source = cast("f.Handing", value).entry
 
     @staticmethod
-    def _widen(relay: s.Relay, who: Principal, value: Width) -> None:
+    def _widen(relay: s.Relay, who: Principal, value: f.Width) -> None:
         """Add a subscriber to a relay, and mark it as late on the events that wait already."""
         if who not in relay.entries:
             for lane in relay.lanes.values():
@@ -133,9 +135,8 @@ class Assignments(s.Part):
             return
         self.state.delivered[number] = delivered
         delivered.source = self._handing(number)
-        alerted = self.delivery.tell(
-            ctx, delivered.subscriber, one_entry(keys.SUBSCRIBER_REPLAY_ADD, number, ctx.me)
-        )
+        begun = MemberAlert({f.BegunFact(number): ctx.me}, ())
+        alerted = self.delivery.tell(ctx, delivered.subscriber, begun.data("subscriber"))
         if delivered.isolated:
             queue = self.state.queues[delivered.subscriber]
             window = queue.own.setdefault(number, type(queue.main)())
@@ -148,23 +149,23 @@ class Assignments(s.Part):
         An orchestrator may assign it before the replay itself. It also stays the same when the next
         publisher of the replay is served by the same entry.
         """
-        value = self.state.facts.get(("rf", number))
-        return None if value is None else cast("Handing", value)[1]
+        value = self.state.facts.get(f.ReplayRelayerFact(number))
+        return None if value is None else cast("f.Handing", value).entry
 
-    def _remove(self, ctx: Context, fact: Fact, kept_relays: set[tuple[str, Principal]]) -> None:
+    def _remove(self, ctx: Context, fact: f.Fact, kept_relays: set[tuple[str, Principal]]) -> None:
         """Apply the removal of a fact.
 
         `kept_relays` are the relays for which the same system event adds a fact.
         """
         state = self.state
         match fact:
-            case ("pub", namespace, who):
+            case f.PublisherFact(namespace, who):
                 state.publishers.get(namespace, {}).pop(who, None)
                 state.drains[who] = ctx.now + DRAIN_LOOK + self.settings.drain_kept
                 self._end_chains(namespace, who)
-            case ("sub", namespace, who):
+            case f.SubscriberFact(namespace, who):
                 self._remove_subscriber(namespace, who)
-            case ("relay", namespace, target, who):
+            case f.RelayFact(namespace, target, who):
                 relay = state.relays.get((namespace, target))
                 if relay is not None:
                     relay.entries.pop(who, None)
@@ -172,12 +173,12 @@ class Assignments(s.Part):
                         for lane in relay.lanes.values():
                             self.drop(lane)
                         del state.relays[namespace, target]
-            case ("relayer", namespace, who):
+            case f.RelayerFact(namespace, who):
                 state.relayers.pop((namespace, who), None)
                 self._end_chains(namespace, who)
-            case ("rp", number):
+            case f.ReplayFact(number):
                 self._remove_replay(ctx, number)
-            case ("rr", number) if number in state.forwarded:
+            case f.ReplayRelayFact(number) if number in state.forwarded:
                 state.forwarded[number].removed = state.removed[number] = ctx.now
 
     def _end_chains(self, namespace: str, caller: Principal) -> None:
@@ -241,7 +242,7 @@ class Assignments(s.Part):
         self.delivery.tell(
             ctx,
             delivered.subscriber,
-            one_entry(keys.SUBSCRIBER_REPLAY_REMOVE, number),
+            MemberAlert({}, (f.BegunFact(number),)).data("subscriber"),
             window=window,
         )
 
@@ -300,19 +301,21 @@ class Pulling(s.Part):
         An unreadable event is only counted. It is never confirmed, so the orchestrator notices.
         """
         try:
-            adds, removes = read_broker_alert(event.data)
+            content = BrokerAlert.read(event.data)
         except ConfigError:
             self.assignments.delivery.count("unreadable")
             return
-        pulling = self._pulling = Pulled(event.eventId, event.notificationId, adds, removes)
+        pulling = self._pulling = Pulled(event.eventId, event.notificationId, content)
         names: dict[str, None] = {}
-        for fact, _ in adds:
-            if fact[0] in {"pub", "relayer"} or (fact[0] == "sub" and not is_system(fact[1])):
-                names[fact[1]] = None
-            if fact[0] == "sub" and not is_system(fact[1]):
-                self._ask_subscriptions(ctx, pulling, fact[1], fact[2])
-            elif fact[0] == "rp":
-                self._ask_replay(ctx, pulling, fact[1])
+        for fact in content.adds:
+            match fact:
+                case f.PublisherFact(namespace) | f.RelayerFact(namespace):
+                    names[namespace] = None
+                case f.SubscriberFact(namespace, who) if not is_system(namespace):
+                    names[namespace] = None
+                    self._ask_subscriptions(ctx, pulling, namespace, who)
+                case f.ReplayFact(number):
+                    self._ask_replay(ctx, pulling, number)
         for name in names:
             self._ask_publication(ctx, pulling, name)
         self._ended(ctx, pulling)
@@ -359,7 +362,7 @@ class Pulling(s.Part):
         def got(infos: tuple[m.SubscriptionInfo, ...]) -> None:
             read = ((each.subscriptionId, read_subscription(each.config)) for each in infos)
             found = tuple(
-                (number, config.filter, config.skip)
+                s.ServedSubscription(number, config.filter, config.skip)
                 for number, config in read
                 if not config.stopped
             )

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from interchain_events.icrc72 import keys
-from interchain_events.icrc72.alerts import error_entry
+from interchain_events.icrc72.alerts import MemberAlert
 from interchain_events.icrc72.broadcaster.state import ChainKey, Forward, Note, Part, Queue, Window
+from interchain_events.icrc72.facts import Trouble
 from interchain_events.icrc72.ic.canister import BOUNDED, GUARANTEED, ONE_WAY, Answer, Context
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.messages import Event, EventNotification
@@ -21,7 +22,7 @@ from interchain_events.icrc72.methods import HANDLE, HANDLE_TRUSTED, Trusted
 from interchain_events.icrc72.namespaces import system_namespace
 from interchain_events.icrc72.role import Confirmed
 from interchain_events.icrc72.services import VALUE, type_codec
-from interchain_events.icrc72.values import Value, array, blob, map_, nat
+from interchain_events.icrc72.values import Value, array, blob, nat
 
 Spot = tuple[Principal, int]
 """A window: the subscriber, and the isolated replay or 0 for the main window."""
@@ -155,8 +156,8 @@ class Delivery(Part):
         if chain in queue.missed and queue.missed[chain] <= event:
             return
         queue.missed[chain] = event
-        entry = error_entry(subscription, keys.SUSPENDED, chain[0], event)
-        self.tell(ctx, who, map_({keys.SUBSCRIBER_ERROR: array([entry])}))
+        error = Trouble(subscription, keys.SUSPENDED, chain[0], event)
+        self.tell(ctx, who, MemberAlert({}, (), (error,)).data("subscriber"))
 
     def _account(self, queue: Queue, note: Note, sign: int) -> None:
         """Add a notification to the sizes of its queue, or take it out (`sign` is 1 or -1)."""

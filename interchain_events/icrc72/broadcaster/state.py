@@ -5,8 +5,9 @@ These records are saved in upgrades.
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from interchain_events.icrc72.facts import Fact, FactValue
+from interchain_events.icrc72.facts import Fact, FactValue, Width
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.ic.stable import record, stable
 from interchain_events.icrc72.messages import Event
@@ -17,11 +18,21 @@ from interchain_events.icrc72.values import Property, Skip, Value
 ChainKey = tuple[str, Principal, int]
 """Namespace, source and partition of a chain, a sequence of events in order."""
 
-Served = tuple[tuple[int, str | None, Skip | None], ...]
-"""The subscriptions of a subscriber in a namespace: id, filter and skip."""
-
 stable(Event)
 stable(Property)
+
+
+@stable
+class ServedSubscription(NamedTuple):
+    """A subscription of which this broadcaster notifies the subscriber."""
+
+    id: int
+    filter: str | None
+    skip: Skip | None
+
+
+Served = tuple[ServedSubscription, ...]
+"""The subscriptions of a subscriber in a namespace."""
 
 
 @record
@@ -183,7 +194,7 @@ class Lane:
 class Relay:
     """The relaying of one namespace to one broadcaster."""
 
-    entries: dict[Principal, tuple[str | None, Skip | None]] = field(default_factory=dict)
+    entries: dict[Principal, Width] = field(default_factory=dict)
     """Filter and skip for each subscriber, or for `facts.EVERYBODY`. One match is enough."""
     lanes: dict[ChainKey, Lane] = field(default_factory=dict)
 

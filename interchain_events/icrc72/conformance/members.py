@@ -21,6 +21,7 @@ from interchain_events.icrc72.conformance.wording import (
 )
 from interchain_events.icrc72.deployment import deploy
 from interchain_events.icrc72.errors import ConfigError, Icrc72Error
+from interchain_events.icrc72.facts import Due, Width
 from interchain_events.icrc72.filters import lets_pass
 from interchain_events.icrc72.headers import read
 from interchain_events.icrc72.ic.candid.types import Variant
@@ -231,7 +232,7 @@ def _judge_handled(trial: Trial, teller: Principal, lost: int | None) -> None:
     events = trial.system.logs()[teller]
     records = trial.system.registry.state.subscriptions.values()
     widths = [
-        (each.config.filter, each.config.skip)
+        Width(each.config.filter, each.config.skip)
         for each in records
         if each.subscriber == trial.who and not is_system(each.pattern)
     ]
@@ -426,7 +427,7 @@ def _told(trial: Trial) -> list[tuple[int, Principal, MemberAlert]]:
     for at, each in trial.items(HANDLE, "execute", to=trial.who):
         with suppress(ConfigError):
             if is_system(each.namespace):
-                found.append((at.round, at.sender, MemberAlert(each.data)))
+                found.append((at.round, at.sender, MemberAlert.read(each.data)))
     return found
 
 
@@ -435,7 +436,7 @@ def _judge_events(trial: Trial, live: Sent, names: tuple[str, ...], stranger: Pr
     given: list[tuple[int, Principal]] = []
     for told_at, by, alert in _told(trial):
         if by != stranger:
-            members = chained.from_iterable(alert.entries.values())
+            members = chained.from_iterable(alert.entries().values())
             given += [(told_at, member) for member in members]
     begun = min((at for at, _ in given), default=None)
     entries = {who for _, who in given}
@@ -543,10 +544,12 @@ def _judge_taken(trial: Trial, listener: Principal, live: Sent) -> None:
 def _judge_replay(trial: Trial, name: str, due: list[int], live: Sent) -> None:
     """Judge a replay of the events `due`: its receiver, events, marks and reports."""
     originals = {each.eventId: each for _, each in live}
-    replays = list(chained.from_iterable(alert.replays for _, _, alert in _told(trial)))
+    replays: list[tuple[int, Due]] = []
+    for _, _, alert in _told(trial):
+        replays += alert.due().items()
     trial.book.must("RP-6", replays, "the orchestrator told nothing", len(replays))
-    ids = {each.id for each in replays}
-    entries = {each.entry for each in replays}
+    ids = {number for number, _ in replays}
+    entries = {due.entry for _, due in replays}
     broken: dict[str, list[str]] = {rule: [] for rule in ("RP-6 entry", "RP-7 marks", "RP-7")}
     sent = _sent(trial, replayed=True)
     for at, each in sent:

@@ -10,10 +10,11 @@ from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 
 from interchain_events.icrc72 import messages as m
 from interchain_events.icrc72 import methods
-from interchain_events.icrc72.alerts import member_alert
+from interchain_events.icrc72.alerts import MemberAlert
 from interchain_events.icrc72.audit.record import error_of
 from interchain_events.icrc72.conformance.rules import CAUSES, REQUIRED, rules_of
 from interchain_events.icrc72.conformance.wording import candid_text, difference
+from interchain_events.icrc72.facts import EntriesFact
 from interchain_events.icrc72.ic.candid.types import Variant
 from interchain_events.icrc72.ic.canister import CANISTER_ERROR, SYS_TRANSIENT, Answer
 from interchain_events.icrc72.ic.errors import CandidError
@@ -142,8 +143,9 @@ def fake_alert(
     publisher: Principal, source: Principal, publications: list[int], entry: Principal
 ) -> m.EventNotification:
     """Return a forged system event that gives a publisher an entry."""
-    claim = member_alert("publisher", {("bc", each): (entry,) for each in publications}, (), ())
-    return fake(9_000, system_namespace("publisher", publisher), source, claim)
+    claim = MemberAlert({EntriesFact(each): (entry,) for each in publications}, ())
+    namespace = system_namespace("publisher", publisher)
+    return fake(9_000, namespace, source, claim.data("publisher"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,27 @@ from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 from typing import Final
 
-from interchain_events.icrc72.alerts import broker_alert, member_alert
-from interchain_events.icrc72.facts import Fact, FactValue
+from interchain_events.icrc72.alerts import BrokerAlert, MemberAlert
+from interchain_events.icrc72.facts import (
+    DueFact,
+    Fact,
+    FactValue,
+    ReplayFact,
+    SubscriberFact,
+)
 from interchain_events.icrc72.ic.canister import ONE_WAY, Context
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.messages import Event, EventNotification, Results
 from interchain_events.icrc72.methods import HANDLE, PUBLISH
 from interchain_events.icrc72.namespaces import system_namespace
 from interchain_events.icrc72.orchestrator.planner import Planner
-from interchain_events.icrc72.orchestrator.state import Alert, Broker, Member, MemberAlert, Part
+from interchain_events.icrc72.orchestrator.state import (
+    Broker,
+    Member,
+    Part,
+    SentToBroker,
+    SentToMember,
+)
 from interchain_events.icrc72.role import Confirmed
 from interchain_events.icrc72.services import type_codec
 from interchain_events.icrc72.values import Value
@@ -131,14 +143,15 @@ class Messenger(Part):
             return
         broker.last_id += 1
         broker.last_round = ctx.now
-        alert = broker.alert = Alert(
-            broker.last_id, self.role.next_notification(), adds, tuple(removes)
-        )
+        content = BrokerAlert(adds, tuple(removes))
+        alert = SentToBroker(broker.last_id, self.role.next_notification(), content)
+        broker.alert = alert
         namespace = system_namespace("broadcaster", broker.id)
         alert.message = self._notification(
-            ctx, alert.notification, alert.id, namespace, broker_alert(adds, removes)
+            ctx, alert.notification, alert.id, namespace, content.data()
         )
-        alert.sends, alert.next = 1, ctx.now + self.settings.system_repeat
+        alert.sends = 1
+        alert.next = ctx.now + self.settings.system_repeat
         self.role.send(ctx, broker.id, HANDLE, alert.message, kind=ONE_WAY)
 
     def _notification(
@@ -160,17 +173,18 @@ class Messenger(Part):
         if alert is None or alert.notification != notification:
             return False
         broker.alert = None
-        for fact in alert.removes:
+        for fact in alert.content.removes:
             broker.release(fact)
-        broker.hold(alert.adds)
-        for fact in (*alert.removes, *alert.adds):
+        broker.hold(alert.content.adds)
+        for fact in alert.content.facts:
             self._check(broker, fact)
             self.planner.settled(fact)
-            if fact[0] == "sub" and fact[1] in self.state.by_namespace:
-                publication = self.state.publications[self.state.by_namespace[fact[1]]]
-                self.planner.plan_pair(publication, fact[2])
-            elif fact[0] == "rp" and fact[1] in self.state.replays and fact not in broker.held:
-                self.planner.plan_replay(fact[1])
+            match fact:
+                case SubscriberFact(namespace, who) if namespace in self.state.by_namespace:
+                    publication = self.state.publications[self.state.by_namespace[namespace]]
+                    self.planner.plan_pair(publication, who)
+                case ReplayFact(number) if number in self.state.replays and fact not in broker.held:
+                    self.planner.plan_replay(number)
         if broker.dead:
             broker.dead, broker.sick = False, True
             broker.dirty.update(dict.fromkeys(broker.held))
@@ -198,7 +212,7 @@ class Messenger(Part):
         """
         exit_ = self.state.exits.get(member.id)
         namespace = system_namespace(member.role, member.id)
-        if exit_ is not None and not self.planner.sure(exit_, ("sub", namespace, member.id)):
+        if exit_ is not None and not self.planner.sure(exit_, SubscriberFact(namespace, member.id)):
             return
         if member.fresh or (member.alert is not None and member.alert.exit != exit_):
             member.fresh = False
@@ -217,12 +231,12 @@ class Messenger(Part):
         if not alert.sent:
             # The member counts as informed from the first sending on.
             alert.sent = True
-            member.holds.update(alert.adds)
-            for fact in alert.removes:
+            member.holds.update(alert.content.adds)
+            for fact in alert.content.removes:
                 member.holds.pop(fact, None)
                 # A publisher that was informed of the end of a replay allows its facts to go.
-                if fact[0] == "rp":
-                    self.planner.plan_replay(fact[1])
+                if isinstance(fact, DueFact):
+                    self.planner.plan_replay(fact.replay)
         if exit_ is None:
             wait = min(
                 self.settings.repeat_first << min(member.tries, 20), self.settings.repeat_most
@@ -320,9 +334,10 @@ class Messenger(Part):
             del member.errors[error]
         member.last_id += 1
         member.tries = member.next = 0
-        alert = member.alert = MemberAlert(member.last_id, adds, removes, errors, exit_)
+        content = MemberAlert(adds, removes, errors)
+        alert = member.alert = SentToMember(member.last_id, content, exit_)
         namespace = system_namespace(member.role, member.id)
-        data = member_alert(member.role, adds, removes, errors)
+        data = content.data(member.role)
         if exit_ is None:
             alert.notification = self.role.next_notification()
             alert.message = self._notification(ctx, alert.notification, alert.id, namespace, data)
@@ -337,8 +352,9 @@ class Messenger(Part):
         """
         if member.alert is not None:
             self.state.direct.pop(member.alert.notification, None)
-            member.errors.update(dict.fromkeys(member.alert.errors))
-            member.may.update(dict.fromkeys((*member.alert.adds, *member.alert.removes)))
+            content = member.alert.content
+            member.errors.update(dict.fromkeys(content.errors))
+            member.may.update(dict.fromkeys((*content.adds, *content.removes)))
             member.alert = None
 
     def direct_confirmed(self, caller: Principal, notification: int) -> Confirmed:

@@ -10,7 +10,7 @@ are empty, its subscribers. A subscriber that misses events asks for a replay.
 
 from dataclasses import dataclass
 
-from interchain_events.icrc72.facts import Fact
+from interchain_events.icrc72.facts import Fact, PublisherFact, RelayFact, SubscriberFact
 from interchain_events.icrc72.ic.canister import Context
 from interchain_events.icrc72.ic.principal import Principal, subnet_of
 from interchain_events.icrc72.orchestrator.planner import Planner
@@ -86,7 +86,7 @@ class Moves(Part):
     def _check_drain(self, ctx: Context, publication: Publication, who: Principal) -> None:
         """Give a publisher new entries when its old ones have delivered all of its events."""
         entries = publication.draining[who]
-        fact: Fact = ("pub", publication.namespace, who)
+        fact = PublisherFact(publication.namespace, who)
         if any(self.planner.maybe(each, fact) for each in entries):
             return
         name = f"icrc72:drain:{who.text}:queued"
@@ -137,7 +137,9 @@ class Moves(Part):
             return
         if broker.leaves is None:
             if all(
-                self._served_elsewhere(fact[2], fact) for fact in broker.held if fact[0] == "sub"
+                self._served_elsewhere(fact.subscriber, fact)
+                for fact in broker.held
+                if isinstance(fact, SubscriberFact)
             ):
                 broker.leaves = ctx.now + self.settings.drain_check
         elif ctx.now >= broker.leaves and not self._relayed_to(broker):
@@ -170,9 +172,9 @@ class Moves(Part):
     def _relayed_to(self, broker: Broker) -> bool:
         """Return whether a living broadcaster may still relay events to this one."""
         for source in self.state.brokers.values():
-            facts = [*source.held, *(source.alert.adds if source.alert is not None else ())]
+            facts = [*source.held, *source.under_way()]
             if not source.dead and any(
-                fact[0] == "relay" and fact[2] == broker.id for fact in facts
+                isinstance(fact, RelayFact) and fact.target == broker.id for fact in facts
             ):
                 return True
         return False

@@ -15,7 +15,7 @@ serve.
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from itertools import chain as chained
-from typing import Final, cast
+from typing import cast
 
 from interchain_events.icrc72 import facts as f
 from interchain_events.icrc72 import keys
@@ -23,15 +23,16 @@ from interchain_events.icrc72.ic.principal import Principal, subnet_of
 from interchain_events.icrc72.namespaces import system_namespace
 from interchain_events.icrc72.orchestrator.state import Broker, Member, Publication, Registry
 
-WIDE: Final[f.Width] = (None, None)
-"""Filter and skip of a relay that passes everything."""
-
-
 _Fact = tuple[Principal, f.Fact, f.FactValue]
 """A broadcaster, a fact that it should have, and its value."""
 
 _Told = tuple[tuple[str, Principal], f.MemberFact, f.MemberValue]
 """A member (role and id), a fact that it should know, and its value."""
+
+
+def _loads(fact: f.Fact) -> int:
+    """Return how much a fact adds to the load of its broadcaster."""
+    return 1 if isinstance(fact, f.SubscriberFact | f.PublisherFact) else 0
 
 
 @dataclass(slots=True)
@@ -87,9 +88,9 @@ class Planner:
                 member.fresh = True
                 self.state.restless[role, who] = None
                 if chosen is None:
-                    member.errors[0, keys.NO_SUBNET, ""] = None
+                    member.errors[f.Trouble(0, keys.NO_SUBNET)] = None
                 else:
-                    member.errors.pop((0, keys.NO_SUBNET, ""), None)
+                    member.errors.pop(f.Trouble(0, keys.NO_SUBNET), None)
         for publication in self._publications_of(who):
             self.plan_pair(publication, who)
 
@@ -121,7 +122,7 @@ class Planner:
         if not entries:
             member = self.state.members.get(("publisher", who))
             if member is not None:
-                member.errors[publication.id, keys.NO_SUBNET, ""] = None
+                member.errors[f.Trouble(publication.id, keys.NO_SUBNET)] = None
                 self.state.restless["publisher", who] = None
         self.plan_publisher(publication, who)
         self.plan_all_pairs(publication)
@@ -141,18 +142,20 @@ class Planner:
         roles = [role for role in ("publisher", "subscriber") if (role, who) in self.state.members]
         facts: list[_Fact] = []
         if exit_ is not None:
-            facts = [(exit_, ("sub", system_namespace(role, who), who), ()) for role in roles]
-        self._because(("member", who), facts)
+            told = [f.SubscriberFact(system_namespace(role, who), who) for role in roles]
+            facts = [(exit_, fact, ()) for fact in told]
+        self._because(f.MemberCause(who), facts)
 
     def plan_publisher(self, publication: Publication, who: Principal) -> None:
         """Plan that the entries of a publisher accept its events, and that it is informed."""
-        cause: f.Cause = ("publisher", publication.id, who)
+        cause = f.PublisherCause(publication.id, who)
         serves = publication.publishers.get(who) and who not in publication.draining
         entries = publication.entries.get(who, ()) if serves else ()
-        fact: f.Fact = ("pub", publication.namespace, who)
+        fact = f.PublisherFact(publication.namespace, who)
         self._because(cause, [(each, fact, publication.version) for each in dict.fromkeys(entries)])
         self._tell_because(
-            cause, [(("publisher", who), ("bc", publication.id), entries)] if entries else []
+            cause,
+            [(("publisher", who), f.EntriesFact(publication.id), entries)] if entries else [],
         )
 
     def plan_all_pairs(self, publication: Publication) -> None:
@@ -167,7 +170,7 @@ class Planner:
         to this exit. A relay has the filter and skip of the subscriptions if they all have the
         same, and otherwise passes everything.
         """
-        cause: f.Cause = ("pair", publication.id, who)
+        cause = f.PairCause(publication.id, who)
         publication.unserved[who] = None
         namespace = publication.namespace
         exit_ = self.state.exits.get(who)
@@ -176,35 +179,36 @@ class Planner:
         alerts: list[_Told] = []
         entries = self.entries(publication)
         if exit_ is not None and value and entries:
-            fact: f.Fact = ("sub", namespace, who)
+            fact = f.SubscriberFact(namespace, who)
             facts.append((exit_, fact, value))
-            alerts = [(("subscriber", who), ("sb", each[0], exit_), True) for each in value]
-            cover = {(each[1], each[2]) for each in value}
+            alerts = [(("subscriber", who), f.ExitFact(each.id, exit_), True) for each in value]
+            cover = {each.width for each in value}
             # While the exit may still serve former values of the subscriptions, the relay must let
             # their events through, too.
             for old in self._served_by(exit_, fact):
-                cover |= {(each[1], each[2]) for each in old}
-            width = next(iter(cover)) if len(cover) == 1 else WIDE
+                cover |= {each.width for each in old}
+            width = next(iter(cover)) if len(cover) == 1 else f.WIDE
             # Relays that pass everything are shared by all subscribers of the exit.
-            key = f.EVERYBODY if cover == {WIDE} else who
+            key = f.EVERYBODY if cover == {f.WIDE} else who
             for entry in entries:
                 if entry != exit_:
-                    facts.append((exit_, ("relayer", namespace, entry), publication.version))
-                    facts.append((entry, ("relay", namespace, exit_, key), width))
+                    relayer = f.RelayerFact(namespace, entry)
+                    facts.append((exit_, relayer, publication.version))
+                    facts.append((entry, f.RelayFact(namespace, exit_, key), width))
         self._because(cause, facts)
         self._tell_because(cause, alerts)
 
     def forget_pair(self, publication: Publication, who: Principal) -> None:
         """Withdraw the plan for a subscriber of a publication."""
-        self._because(("pair", publication.id, who), [])
-        self._tell_because(("pair", publication.id, who), [])
+        self._because(f.PairCause(publication.id, who), [])
+        self._tell_because(f.PairCause(publication.id, who), [])
 
     def entries(self, publication: Publication) -> tuple[Principal, ...]:
         """Return all entries of a publication, also those of publishers that are being moved."""
         every = (*publication.entries.values(), *publication.draining.values())
         return tuple(dict.fromkeys(chained.from_iterable(every)))
 
-    def _wanted(self, publication: Publication, who: Principal) -> tuple[f.Wanted, ...]:
+    def _wanted(self, publication: Publication, who: Principal) -> tuple[f.WantedSubscription, ...]:
         """Return the subscriptions of a subscriber that are authorised and not stopped."""
         numbers = [
             number for number, may in sorted(publication.subscribers.get(who, {}).items()) if may
@@ -214,7 +218,10 @@ class Planner:
             for each in map(self.state.subscriptions.__getitem__, numbers)
             if not each.config.stopped
         ]
-        return tuple((each.id, each.config.filter, each.config.skip, each.version) for each in mine)
+        return tuple(
+            f.WantedSubscription(each.id, each.config.filter, each.config.skip, each.version)
+            for each in mine
+        )
 
     def _publications_of(self, who: Principal) -> list[Publication]:
         return [each for each in self.state.publications.values() if who in each.subscribers]
@@ -231,10 +238,10 @@ class Planner:
             wanted = broker.want.get(fact)
             if wanted is None:
                 broker.want[fact] = value, 1
-                broker.load += fact[0] in {"sub", "pub"}
+                broker.load += _loads(fact)
                 broker.dirty[fact] = None
-                if fact[0] == "relay":
-                    broker.wanted_relays.setdefault(fact[1], {})[fact] = None
+                if isinstance(fact, f.RelayFact):
+                    broker.wanted_relays.setdefault(fact.namespace, {})[fact] = None
             else:
                 broker.want[fact] = value, wanted[1] + 1
                 if wanted[0] != value:
@@ -245,10 +252,10 @@ class Planner:
             broker.want[fact] = value, count - 1
             if count == 1:
                 del broker.want[fact]
-                broker.load -= fact[0] in {"sub", "pub"}
+                broker.load -= _loads(fact)
                 broker.dirty[fact] = None
-                if fact[0] == "relay":
-                    del broker.wanted_relays[fact[1]][fact]
+                if isinstance(fact, f.RelayFact):
+                    del broker.wanted_relays[fact.namespace][fact]
         if facts:
             self.state.reasons[cause] = [(broker_id, fact) for broker_id, fact, _ in facts]
 
@@ -276,9 +283,9 @@ class Planner:
     def settled(self, fact: f.Fact) -> None:
         """Wake the members that may have waited for a broadcaster to get or drop a fact."""
         match fact:
-            case ("sub" | "pub", _, who):
+            case f.SubscriberFact(_, who) | f.PublisherFact(_, who):
                 keys_ = [("publisher", who), ("subscriber", who)]
-            case ("rp" | "rr", number) if number in self.state.replays:
+            case f.ReplayFact(number) | f.ReplayRelayFact(number) if number in self.state.replays:
                 keys_ = [("publisher", self.state.replays[number].publisher)]
             case _:
                 return
@@ -289,7 +296,7 @@ class Planner:
         broker = self.state.brokers.get(broker_id)
         if broker is None or broker.dead:
             return False
-        return fact in broker.held or (broker.alert is not None and fact in broker.alert.adds)
+        return fact in broker.held or fact in broker.under_way()
 
     def sure(self, broker_id: Principal, fact: f.Fact) -> bool:
         """Return whether a living broadcaster has confirmed a fact with its present value."""
@@ -302,19 +309,20 @@ class Planner:
     def _settled(broker: Broker, fact: f.Fact) -> f.FactValue | None:
         """Return the confirmed value of a fact, or `None` while a change of it is under way."""
         alert = broker.alert
-        if alert is not None and (fact in alert.adds or fact in alert.removes):
+        if alert is not None and (fact in alert.content.adds or fact in alert.content.removes):
             return None
         return broker.held.get(fact)
 
-    def _served_by(self, exit_: Principal, fact: f.Fact) -> list[tuple[f.Wanted, ...]]:
-        """Return the values of a `sub` fact on which an exit may act: confirmed, and under way."""
+    def _served_by(
+        self, exit_: Principal, fact: f.SubscriberFact
+    ) -> list[tuple[f.WantedSubscription, ...]]:
+        """Return the values of a fact on which an exit may act: confirmed, and under way."""
         broker = self.state.brokers[exit_]
-        known = (broker.held, {} if broker.alert is None else broker.alert.adds)
-        return (
-            []
-            if broker.dead
-            else [cast("tuple[f.Wanted, ...]", facts[fact]) for facts in known if fact in facts]
-        )
+        if broker.dead:
+            return []
+        known = (broker.held, broker.under_way())
+        found = [facts[fact] for facts in known if fact in facts]
+        return cast("list[tuple[f.WantedSubscription, ...]]", found)
 
     def ready(self, broker: Broker, fact: f.Fact, value: f.FactValue) -> bool:
         """Return whether the facts on which an addition depends are confirmed (IC-40a).
@@ -324,9 +332,9 @@ class Planner:
         subscribers. The forwarding of a replay needs an exit that accepts and delivers it.
         """
         match fact:
-            case ("relay", namespace, target, _):
-                return self.sure(target, ("relayer", namespace, broker.id))
-            case ("sub", namespace, who):
+            case f.RelayFact(namespace, target):
+                return self.sure(target, f.RelayerFact(namespace, broker.id))
+            case f.SubscriberFact(namespace, who):
                 number = self.state.by_namespace.get(namespace)
                 if number is None:
                     return True
@@ -335,17 +343,19 @@ class Planner:
                     for each in self.entries(self.state.publications[number])
                     if each != broker.id
                 ]
-                wanted = cast("tuple[f.Wanted, ...]", value)
+                wanted = cast("tuple[f.WantedSubscription, ...]", value)
                 return all(self._covers(each, namespace, broker.id, who, wanted) for each in others)
-            case ("pub", namespace, _):
+            case f.PublisherFact(namespace):
                 publication = self.state.publications[self.state.by_namespace[namespace]]
                 relays = broker.wanted_relays.get(namespace, ())
                 return all(self.sure(broker.id, each) for each in relays) and self._all_served(
                     publication
                 )
-            case ("rr", number):
-                exit_ = cast("f.Forwarding", value)[1]
-                return self.sure(exit_, ("rp", number)) and self.sure(exit_, ("rf", number))
+            case f.ReplayRelayFact(number):
+                exit_ = cast("f.Forwarding", value).target
+                return self.sure(exit_, f.ReplayFact(number)) and self.sure(
+                    exit_, f.ReplayRelayerFact(number)
+                )
             case _:
                 return True
 
@@ -363,8 +373,8 @@ class Planner:
         return True
 
     def _served(self, publication: Publication, who: Principal) -> bool:
-        facts = self.state.reasons.get(("pair", publication.id, who), [])
-        return all(self.sure(at, fact) for at, fact in facts if fact[0] == "sub")
+        facts = self.state.reasons.get(f.PairCause(publication.id, who), [])
+        return all(self.sure(at, fact) for at, fact in facts if isinstance(fact, f.SubscriberFact))
 
     def _covers(
         self,
@@ -372,7 +382,7 @@ class Planner:
         namespace: str,
         exit_: Principal,
         who: Principal,
-        value: tuple[f.Wanted, ...],
+        value: tuple[f.WantedSubscription, ...],
     ) -> bool:
         """Return whether an entry surely relays all events of a subscriber's subscriptions.
 
@@ -382,9 +392,10 @@ class Planner:
         if broker.dead:
             return True
         widths = [
-            self._settled(broker, ("relay", namespace, exit_, each)) for each in (f.EVERYBODY, who)
+            self._settled(broker, f.RelayFact(namespace, exit_, each))
+            for each in (f.EVERYBODY, who)
         ]
-        return WIDE in widths or all((each[1], each[2]) in widths for each in value)
+        return f.WIDE in widths or all(each.width in widths for each in value)
 
     def removable(self, broker: Broker, fact: f.Fact) -> bool:
         """Return whether no other fact depends on a fact any more, so that it may go (IC-40a).
@@ -397,27 +408,27 @@ class Planner:
         if broker.sick:
             return True
         match fact:
-            case ("sub", _, _):
+            case f.SubscriberFact():
                 return not broker.retiring or broker.emptied
-            case ("relayer", namespace, entry):
+            case f.RelayerFact(namespace, entry):
                 source = self.state.brokers.get(entry)
                 return (
                     source is None
                     or source.dead
-                    or broker.id not in source.listed("relay", namespace)
+                    or broker.id not in source.relay_targets(namespace)
                 )
-            case ("relay", namespace, target, who):
+            case f.RelayFact(namespace, target, who):
                 return self._unneeded(broker, namespace, target, who)
-            case ("pub", namespace, who):
+            case f.PublisherFact(namespace, who):
                 number = self.state.by_namespace.get(namespace)
                 member = self.state.members.get(("publisher", who))
                 if number is None or member is None:
                     return True
                 return broker.id not in cast(
-                    "tuple[Principal, ...]", member.holds.get(("bc", number), ())
+                    "tuple[Principal, ...]", member.holds.get(f.EntriesFact(number), ())
                 )
-            case ("rp" | "rr" | "rf" as kind, number):
-                return self._replay_over(broker, kind, number)
+            case f.ReplayFact() | f.ReplayRelayFact() | f.ReplayRelayerFact():
+                return self._replay_over(broker, fact)
 
     def _unneeded(self, broker: Broker, namespace: str, target: Principal, who: Principal) -> bool:
         """Return whether a relay may go.
@@ -430,63 +441,72 @@ class Planner:
         if exit_ is None or exit_.dead:
             return True
         # Without publishers, no events of the namespace enter here.
-        if not broker.listed("pub", namespace):
+        if not broker.publishers(namespace):
             return True
         # Other exits serve the subscribers of a retiring one, since `leaves` is set.
         if exit_.retiring and exit_.leaves is not None:
             return self.state.last_wake >= exit_.leaves
-        served = [who] if who != f.EVERYBODY else exit_.listed("sub", namespace)
+        served = [who] if who != f.EVERYBODY else exit_.subscribers(namespace)
         for each in served:
-            for value in self._served_by(target, ("sub", namespace, each)):
+            for value in self._served_by(target, f.SubscriberFact(namespace, each)):
                 other = each if who == f.EVERYBODY else f.EVERYBODY
-                width = self._settled(broker, ("relay", namespace, target, other))
-                if width != WIDE and not all((part[1], part[2]) == width for part in value):
+                width = self._settled(broker, f.RelayFact(namespace, target, other))
+                if width != f.WIDE and not all(part.width == width for part in value):
                     return False
         return True
 
-    def _replay_over(self, broker: Broker, kind: str, number: int) -> bool:
+    def _replay_over(
+        self, broker: Broker, fact: f.ReplayFact | f.ReplayRelayFact | f.ReplayRelayerFact
+    ) -> bool:
         """Return whether a fact of a replay may go.
 
         The publisher must first be informed that the replay has ended, then the entry stops to
         forward it, and the exit goes last.
         """
+        number = fact.replay
         replay = self.state.replays.get(number)
         if replay is None or replay.path is None:
             return True
         member = self.state.members.get(("publisher", replay.publisher))
-        if member is not None and (("rp", number) in member.holds or ("rp", number) in member.may):
+        due = f.DueFact(number)
+        if member is not None and (due in member.holds or due in member.may):
             return False
-        if kind == "rr":
+        if isinstance(fact, f.ReplayRelayFact):
             return True
         entry = replay.path[0]
-        return entry == broker.id or not self.maybe(entry, ("rr", number))
+        return entry == broker.id or not self.maybe(entry, f.ReplayRelayFact(number))
 
     def member_ready(self, member: Member, fact: f.MemberFact, value: f.MemberValue) -> bool:
         """Return whether the broadcasters' facts on which a member's fact depends are confirmed."""
         match fact:
-            case ("bc", number):
-                namespace = self.state.publications[number].namespace
+            case f.EntriesFact(number):
+                accepted = f.PublisherFact(self.state.publications[number].namespace, member.id)
                 entries = cast("tuple[Principal, ...]", value)
-                return all(self.sure(each, ("pub", namespace, member.id)) for each in entries)
-            case ("sb", number, _):
+                return all(self.sure(each, accepted) for each in entries)
+            case f.ExitFact(number):
                 facts: list[tuple[Principal, f.Fact]] = []
                 for publication in self._publications_of(member.id):
                     if number in publication.subscribers[member.id]:
-                        facts += self.state.reasons.get(("pair", publication.id, member.id), [])
+                        facts += self.state.reasons.get(f.PairCause(publication.id, member.id), [])
                 known = number in self.state.subscriptions
                 return known and all(
-                    self.sure(at, found) for at, found in facts if found[0] == "sub"
+                    self.sure(at, found)
+                    for at, found in facts
+                    if isinstance(found, f.SubscriberFact)
                 )
-            case ("rp", number):
+            case f.DueFact(number):
                 path = self.state.replays[number].path
                 if path is None:
                     return False
                 entry, exit_ = path
                 return (
-                    self.sure(exit_, ("rp", number))
+                    self.sure(exit_, f.ReplayFact(number))
                     if entry == exit_
-                    else self.sure(entry, ("rr", number))
+                    else self.sure(entry, f.ReplayRelayFact(number))
                 )
+            case f.BegunFact():
+                # The exit of a replay informs the subscriber.
+                return False
 
     def plan_replay(self, number: int) -> None:
         """Plan the facts of a replay for its entry, exit and publisher (RP-6).
@@ -494,7 +514,7 @@ class Planner:
         After the end of a replay, the exit keeps its facts while `exit_kept` is set, because events
         may still be queued at the entry.
         """
-        cause: f.Cause = ("replay", number)
+        cause = f.ReplayCause(number)
         replay = self.state.replays.get(number)
         facts: list[_Fact] = []
         alerts: list[_Told] = []
@@ -504,22 +524,29 @@ class Planner:
             if live or replay.exit_kept:
                 # If the entry is also the exit, this names the exit itself.
                 hands = entry
-                what = (
+                delivering = f.Delivering(
                     replay.namespace,
                     hands,
                     replay.subscriber,
-                    replay.filter,
-                    replay.skip,
-                    replay.publisher,
+                    filter=replay.filter,
+                    skip=replay.skip,
+                    publisher=replay.publisher,
                 )
-                facts.append((exit_, ("rp", number), what))
+                facts.append((exit_, f.ReplayFact(number), delivering))
                 if entry != exit_:
-                    facts.append((exit_, ("rf", number), (replay.namespace, entry)))
+                    handing = f.Handing(replay.namespace, entry)
+                    facts.append((exit_, f.ReplayRelayerFact(number), handing))
             if live and entry != exit_:
-                way = (replay.namespace, exit_, replay.publisher, replay.filter, replay.skip)
-                facts.append((entry, ("rr", number), way))
+                forwarding = f.Forwarding(
+                    replay.namespace,
+                    exit_,
+                    replay.publisher,
+                    filter=replay.filter,
+                    skip=replay.skip,
+                )
+                facts.append((entry, f.ReplayRelayFact(number), forwarding))
             if live:
-                what_is_due = (replay.namespace, replay.start, replay.end, entry)
-                alerts.append((("publisher", replay.publisher), ("rp", number), what_is_due))
+                due = f.Due(replay.namespace, replay.start, replay.end, entry)
+                alerts.append((("publisher", replay.publisher), f.DueFact(number), due))
         self._because(cause, facts)
         self._tell_because(cause, alerts)

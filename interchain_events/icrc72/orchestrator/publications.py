@@ -8,6 +8,7 @@ from interchain_events.icrc72 import config as c
 from interchain_events.icrc72 import keys
 from interchain_events.icrc72 import messages as m
 from interchain_events.icrc72.errors import ConfigError
+from interchain_events.icrc72.facts import Trouble
 from interchain_events.icrc72.ic.canister import Context
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.methods import err, forbidden, generic, ok
@@ -115,7 +116,7 @@ class Publications(Part):
         code = keys.LIST_SILENT if self.access.is_unheard(publication, f"{role}s", who) else 0
         member = self.state.members.get((role, who))
         if member is not None:
-            member.errors[number, code, publication.namespace] = None
+            member.errors[Trouble(number, code, publication.namespace)] = None
             self.state.restless[role, who] = None
 
     def _find(self, identifier: m.Identifier) -> Publication | None:

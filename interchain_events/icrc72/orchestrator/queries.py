@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, TypeVar, cast
 from interchain_events.icrc72 import keys
 from interchain_events.icrc72 import messages as m
 from interchain_events.icrc72.config import SubscriptionConfig
-from interchain_events.icrc72.facts import Fact, Wanted
+from interchain_events.icrc72.facts import SubscriberFact, WantedSubscription
 from interchain_events.icrc72.ic.canister import Context
 from interchain_events.icrc72.ic.errors import Trap
 from interchain_events.icrc72.ic.principal import Principal
@@ -272,17 +272,14 @@ class Queries:
         names = [each.value for each in filter_.slice if each.tag == "ByNamespace"]
         if len(whose) != 1 or len(names) != 1:
             return None
-        fact: Fact = ("sub", names[0], whose[0])
-        value = broker.held.get(fact, ())
-        if broker.alert is not None and fact in broker.alert.adds:
-            value = broker.alert.adds[fact]
+        fact = SubscriberFact(names[0], whose[0])
+        value = broker.under_way().get(fact, broker.held.get(fact, ()))
         made = []
-        for number, text, skip, _ in cast("tuple[Wanted, ...]", value):
-            pairs = SubscriptionConfig((whose[0],), skip, text).pairs()
-            known = self.state.subscriptions.get(number)
-            made.append(
-                m.SubscriptionInfo(number, names[0] if known is None else known.pattern, pairs, ())
-            )
+        for wanted in cast("tuple[WantedSubscription, ...]", value):
+            pairs = SubscriptionConfig((whose[0],), wanted.skip, wanted.filter).pairs()
+            known = self.state.subscriptions.get(wanted.id)
+            pattern = names[0] if known is None else known.pattern
+            made.append(m.SubscriptionInfo(wanted.id, pattern, pairs, ()))
         return tuple(made)
 
     def _broadcasters(

@@ -18,6 +18,7 @@ from typing import Final
 from interchain_events.icrc72 import keys, methods
 from interchain_events.icrc72.config import check_memo, check_size, replay_config
 from interchain_events.icrc72.errors import ConfigError
+from interchain_events.icrc72.facts import DueFact
 from interchain_events.icrc72.ic.canister import Context
 from interchain_events.icrc72.ic.errors import shown
 from interchain_events.icrc72.ic.principal import Principal
@@ -245,7 +246,7 @@ class Replays(Part):
             elif ctx.now - replay.since > settings.replay_silence:
                 self._end(ctx, replay, "errored", text="no broadcaster")
             return
-        if replay.alerted is None and member is not None and ("rp", replay.id) in member.holds:
+        if replay.alerted is None and member is not None and DueFact(replay.id) in member.holds:
             replay.alerted = replay.heard = ctx.now
         # A publisher that cannot be told of the replay is as silent as one that was.
         begun = replay.since if replay.alerted is None else replay.heard

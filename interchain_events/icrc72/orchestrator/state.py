@@ -6,12 +6,24 @@ These records are saved in upgrades.
 from dataclasses import dataclass, field
 from typing import Final
 
+from interchain_events.icrc72.alerts import BrokerAlert, MemberAlert
 from interchain_events.icrc72.config import (
     PublicationConfig,
     PublisherConfig,
     SubscriptionConfig,
 )
-from interchain_events.icrc72.facts import Cause, Fact, Facts, FactValue, MemberFact, MemberValue
+from interchain_events.icrc72.facts import (
+    Cause,
+    Fact,
+    Facts,
+    FactValue,
+    MemberFact,
+    MemberValue,
+    PublisherFact,
+    RelayFact,
+    SubscriberFact,
+    Trouble,
+)
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.ic.stable import record, stable
 from interchain_events.icrc72.messages import Event, StateName
@@ -86,13 +98,12 @@ class SubscriptionRecord:
 
 
 @record
-class Alert:
+class SentToBroker:
     """A system event under way to a broadcaster."""
 
     id: int
     notification: int
-    adds: dict[Fact, FactValue]
-    removes: tuple[Fact, ...]
+    content: BrokerAlert
     message: bytes = b""
     """The encoded argument of the call."""
     age: int = 0
@@ -121,8 +132,8 @@ class Broker:
     wanted_relays: dict[str, dict[Fact, None]] = field(default_factory=dict)
     """The relay facts in `want`, by namespace."""
     held_by_name: dict[tuple[str, str], dict[Fact, None]] = field(default_factory=dict)
-    """The facts in `held`, by kind and namespace."""
-    alert: Alert | None = None
+    """The facts in `held` that are looked up by their kind and namespace."""
+    alert: SentToBroker | None = None
     """The system event that is under way."""
     last_id: int = 0
     """The id of its last system event."""
@@ -150,47 +161,57 @@ class Broker:
         """Note facts that the broadcaster has confirmed."""
         self.held.update(facts)
         for fact in facts:
-            name = _name_of(fact)
-            if name is not None:
-                self.held_by_name.setdefault(name, {})[fact] = None
+            if isinstance(fact, SubscriberFact | PublisherFact | RelayFact):
+                self.held_by_name.setdefault((fact.kind, fact.namespace), {})[fact] = None
 
     def release(self, fact: Fact) -> None:
         """Note that the broadcaster has confirmed the removal of a fact."""
         self.held.pop(fact, None)
-        name = _name_of(fact)
-        if name is not None:
+        if isinstance(fact, SubscriberFact | PublisherFact | RelayFact):
+            name = (fact.kind, fact.namespace)
             named = self.held_by_name.get(name, {})
             named.pop(fact, None)
             if not named:
                 self.held_by_name.pop(name, None)
 
-    def listed(self, kind: str, namespace: str) -> list[Principal]:
-        """Return the subscribers, publishers or relay targets (by `kind`) on which it may act.
+    def under_way(self) -> Facts:
+        """Return the additions in the system event that is under way."""
+        return {} if self.alert is None else self.alert.content.adds
 
-        These are the principals in facts that it has confirmed, or that are under way to it.
-        """
-        adds = () if self.alert is None else self.alert.adds
-        found = [
-            *self.held_by_name.get((kind, namespace), ()),
-            *(f for f in adds if f[:2] == (kind, namespace)),
+    def subscribers(self, namespace: str) -> list[Principal]:
+        """Return the subscribers that it may notify: confirmed, or under way to it."""
+        found = [*self.held_by_name.get(("subscriber", namespace), ()), *self.under_way()]
+        return [
+            fact.subscriber
+            for fact in found
+            if isinstance(fact, SubscriberFact) and fact.namespace == namespace
         ]
-        return [fact[2] for fact in found if len(fact) > 2]
 
+    def publishers(self, namespace: str) -> list[Principal]:
+        """Return the publishers from which it may accept events: confirmed, or under way to it."""
+        found = [*self.held_by_name.get(("publisher", namespace), ()), *self.under_way()]
+        return [
+            fact.publisher
+            for fact in found
+            if isinstance(fact, PublisherFact) and fact.namespace == namespace
+        ]
 
-def _name_of(fact: Fact) -> tuple[str, str] | None:
-    """Return kind and namespace of a fact that has a namespace and is looked up by it."""
-    return fact[:2] if fact[0] == "sub" or fact[0] == "pub" or fact[0] == "relay" else None
+    def relay_targets(self, namespace: str) -> list[Principal]:
+        """Return the broadcasters to which it may relay events: confirmed, or under way to it."""
+        found = [*self.held_by_name.get(("relay", namespace), ()), *self.under_way()]
+        return [
+            fact.target
+            for fact in found
+            if isinstance(fact, RelayFact) and fact.namespace == namespace
+        ]
 
 
 @record
-class MemberAlert:
+class SentToMember:
     """A system event under way to a publisher or subscriber."""
 
     id: int
-    adds: dict[MemberFact, MemberValue]
-    removes: tuple[MemberFact, ...]
-    errors: tuple[tuple[int, int, str], ...]
-    """Errors: id of a publication or subscription, code and namespace."""
+    content: MemberAlert
     exit: Principal | None
     """The exit through which it goes; `None` if it is sent directly."""
     message: bytes = b""
@@ -217,9 +238,9 @@ class Member:
     """The facts that it was informed about."""
     may: dict[MemberFact, None] = field(default_factory=dict)
     """Facts of which it is uncertain whether it knows them, until it is informed again."""
-    errors: dict[tuple[int, int, str], None] = field(default_factory=dict)
+    errors: dict[Trouble, None] = field(default_factory=dict)
     """Errors about which it has to be informed."""
-    alert: MemberAlert | None = None
+    alert: SentToMember | None = None
     """The system event that is under way."""
     last_id: int = 0
     """The id of its last system event."""

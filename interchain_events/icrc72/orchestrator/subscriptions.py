@@ -8,6 +8,7 @@ from interchain_events.icrc72 import config as c
 from interchain_events.icrc72 import keys
 from interchain_events.icrc72 import messages as m
 from interchain_events.icrc72.errors import ConfigError
+from interchain_events.icrc72.facts import Trouble
 from interchain_events.icrc72.ic.canister import Context
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.methods import err, forbidden, generic, ok
@@ -158,7 +159,7 @@ class Subscriptions(Part):
         member = state.members[role, who] = Member(role, who)
         self.planner.assign_exit(who)
         if state.exits.get(who) is None:
-            member.errors[0, keys.NO_SUBNET, ""] = None
+            member.errors[Trouble(0, keys.NO_SUBNET)] = None
         state.restless[role, who] = None
         self.planner.plan_member_exit(who)
         self._plan_member(role, who)

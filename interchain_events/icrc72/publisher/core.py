@@ -16,6 +16,7 @@ from interchain_events.icrc72 import messages as m
 from interchain_events.icrc72.alerts import MemberAlert
 from interchain_events.icrc72.config import read_publication
 from interchain_events.icrc72.errors import Icrc72Error
+from interchain_events.icrc72.facts import DueFact
 from interchain_events.icrc72.headers import read
 from interchain_events.icrc72.ic.canister import Context
 from interchain_events.icrc72.ic.errors import shown
@@ -376,18 +377,19 @@ class Publisher(Core):
     def _told(self, ctx: Context, _caller: Principal, alert: MemberAlert) -> None:
         """Apply a system event: entries, errors, and replays that begin or end."""
         by_id = {each.id: each for each in self.state.mine.values() if each.id is not None}
-        for number, entries in [*((each, []) for each in alert.lost), *alert.entries.items()]:
+        for number, entries in alert.entries().items():
             if number in by_id:
-                self._assign(by_id[number], tuple(entries))
-        self.state.errors += [(each.id, each.code, each.namespace) for each in alert.errors]
+                self._assign(by_id[number], entries)
+        self.state.errors += alert.errors
         del self.state.errors[:-100]
-        for number in alert.replays_lost:
-            ended = self.state.replays.pop(number, None)
-            if ended is not None and ended.state == "running":
-                self.state.canceled[number] = ended.count
-        for due in alert.replays:
-            if due.id not in self.state.replays:
-                self.state.replays[due.id] = Replaying(
+        for fact in alert.removes:
+            if isinstance(fact, DueFact):
+                ended = self.state.replays.pop(fact.replay, None)
+                if ended is not None and ended.state == "running":
+                    self.state.canceled[fact.replay] = ended.count
+        for number, due in alert.due().items():
+            if number not in self.state.replays:
+                self.state.replays[number] = Replaying(
                     due.namespace, due.start, due.end, due.entry, due.start, since=ctx.now
                 )
         self.wake(ctx)

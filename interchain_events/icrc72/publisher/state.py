@@ -2,6 +2,7 @@
 
 from dataclasses import field
 
+from interchain_events.icrc72.facts import Trouble
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.ic.stable import record, stable
 from interchain_events.icrc72.messages import Event, StateName
@@ -134,8 +135,8 @@ class PublisherState:
     """Canceled replays with their numbers of events, which have to be reported."""
     batches: int = 0
     """The number of the last batch that was sent."""
-    errors: list[tuple[int, int, str]] = field(default_factory=list)
-    """The last errors from the orchestrator: id, code and namespace."""
+    errors: list[Trouble] = field(default_factory=list)
+    """The last errors from the orchestrator."""
     refused: list[tuple[str, int, str]] = field(default_factory=list)
     """The last events that were given up: namespace, id and reason."""
     archived: int = 0

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from interchain_events.icrc72 import keys
 from interchain_events.icrc72.alerts import MemberAlert
+from interchain_events.icrc72.facts import BegunFact, ExitFact
 from interchain_events.icrc72.filters import parse
 from interchain_events.icrc72.headers import Headers, read
 from interchain_events.icrc72.ic.canister import STOPPING, Answer, Context
@@ -340,14 +341,16 @@ class Subscriber(Core):
         """Apply a system event: exits, errors, and replays that begin or end."""
         state = self.state
         self._served(alert)
-        for number in alert.finished:
-            state.over[number] = None
-            if state.current is not None and state.current.id == number:
-                state.current.over = True
-        state.announced.update({each.id: None for each in alert.announced})
+        for fact in alert.removes:
+            if isinstance(fact, BegunFact):
+                state.over[fact.replay] = None
+                if state.current is not None and state.current.id == fact.replay:
+                    state.current.over = True
+        for fact in alert.adds:
+            if isinstance(fact, BegunFact):
+                state.announced[fact.replay] = None
         for error in alert.errors:
-            # The state has only plain tuples, so that its encoding does not depend on alerts.
-            state.errors.append((error.id, error.code, error.namespace, error.missed))
+            state.errors.append(error)
             if error.code == keys.SUSPENDED and error.missed is not None:
                 self._suspended(error.id, error.namespace, error.missed)
         del state.errors[:-100]
@@ -363,18 +366,21 @@ class Subscriber(Core):
         if no subscription was served before. Events may have been lost then.
         """
         state = self.state
-        for each in alert.left:
-            state.served.pop(each, None)
+        for fact in alert.removes:
+            if isinstance(fact, ExitFact):
+                state.served.pop(fact, None)
+        exits = [fact for fact in alert.adds if isinstance(fact, ExitFact)]
         restarted = not state.served or any(
-            each in state.served or each.broadcaster != state.exit for each in alert.exits
+            fact in state.served or fact.broadcaster != state.exit for fact in exits
         )
-        for new in alert.exits:
-            who = new.broadcaster
-            state.served = {each: None for each in state.served if each[1] == who}
-            state.served[new.subscription, who] = None
-        if not alert.exits:
+        for new in exits:
+            state.served = {
+                fact: None for fact in state.served if fact.broadcaster == new.broadcaster
+            }
+            state.served[new] = None
+        if not exits:
             return
-        exit_ = alert.exits[-1].broadcaster
+        exit_ = exits[-1].broadcaster
         if restarted if state.exit is not None else state.met not in {None, exit_}:
             self._after_move()
         state.exit = exit_

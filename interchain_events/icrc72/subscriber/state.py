@@ -7,6 +7,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from interchain_events.icrc72 import keys
+from interchain_events.icrc72.facts import ExitFact, Trouble
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.ic.stable import record, stable
 from interchain_events.icrc72.messages import EventNotification
@@ -189,7 +190,7 @@ class SubscriberState:
     """Its exit, as the orchestrator has named it."""
     met: Principal | None = None
     """The broadcaster that sent notifications before the orchestrator had named an exit."""
-    served: dict[tuple[int, Principal], None] = field(default_factory=dict)
+    served: dict[ExitFact, None] = field(default_factory=dict)
     """The subscriptions that are served, each with its exit."""
     moved: bool = False
     """Whether the exit has ever changed or restarted."""
@@ -217,8 +218,8 @@ class SubscriberState:
     """Suspended subscriptions that have to be resumed."""
     wait: int = 0
     """The round before which it neither resumes nor asks for a replay."""
-    errors: list[tuple[int, int, str, int | None]] = field(default_factory=list)
-    """The last errors from system events: id, code, namespace and first missed event."""
+    errors: list[Trouble] = field(default_factory=list)
+    """The last errors from system events."""
     replayed: dict[int, int] = field(default_factory=dict)
     """How many events each replay has delivered."""
 

@@ -8,17 +8,25 @@ import pytest
 from support.icrc72.canister_apps import NAME, Lab, Source
 
 from interchain_events.icrc72 import keys
-from interchain_events.icrc72.alerts import (
-    MemberAlert,
-    broker_alert,
-    member_alert,
-    one_entry,
-    read_broker_alert,
-)
+from interchain_events.icrc72.alerts import BrokerAlert, MemberAlert
 from interchain_events.icrc72.broadcaster.core import Broadcaster
 from interchain_events.icrc72.client import FILTER, REPLAY, SKIP
 from interchain_events.icrc72.errors import ConfigError
-from interchain_events.icrc72.facts import Fact
+from interchain_events.icrc72.facts import (
+    EVERYBODY,
+    WIDE,
+    BegunFact,
+    Delivering,
+    DueFact,
+    Fact,
+    Forwarding,
+    Handing,
+    RelayFact,
+    ReplayFact,
+    ReplayRelayerFact,
+    ReplayRelayFact,
+    Width,
+)
 from interchain_events.icrc72.ic.network import CYCLES
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.messages import ByNat
@@ -85,8 +93,8 @@ def test_s001_026_who_confirms_nothing_gets_the_replay_once(lab: Lab) -> None:
 
 SHAPES: list[tuple[Fact, Any, str, Value]] = [
     (
-        ("rp", 7),
-        (NAME, ME, YOU, "n == 1", Skip(5, 1), OTHER),
+        ReplayFact(7),
+        Delivering(NAME, ME, YOU, "n == 1", Skip(5, 1), OTHER),
         keys.REPLAY_ADD,
         array(
             [
@@ -101,21 +109,26 @@ SHAPES: list[tuple[Fact, Any, str, Value]] = [
         ),
     ),
     (
-        ("rp", 7),
-        (NAME, ME, YOU, None, None, None),
+        ReplayFact(7),
+        Delivering(NAME, ME, YOU, None, None, None),
         keys.REPLAY_ADD,
         array([nat(7), text(NAME), blob(ME), blob(YOU), option(None), option(None), option(None)]),
     ),
     (
-        ("rr", 7),
-        (NAME, ME, YOU, "n", Skip(2)),
+        ReplayRelayFact(7),
+        Forwarding(NAME, ME, YOU, "n", Skip(2)),
         keys.REPLAY_RELAY_ADD,
         array([nat(7), text(NAME), blob(ME), blob(YOU), text("n"), array([nat(2), nat(0)])]),
     ),
-    (("rf", 7), (NAME, ME), keys.REPLAY_RELAYER_ADD, array([nat(7), text(NAME), blob(ME)])),
     (
-        ("relay", NAME, ME, YOU),
-        ("n", Skip(2)),
+        ReplayRelayerFact(7),
+        Handing(NAME, ME),
+        keys.REPLAY_RELAYER_ADD,
+        array([nat(7), text(NAME), blob(ME)]),
+    ),
+    (
+        RelayFact(NAME, ME, YOU),
+        Width("n", Skip(2)),
         keys.RELAY_ADD,
         array(
             [
@@ -134,19 +147,21 @@ SHAPES: list[tuple[Fact, Any, str, Value]] = [
 def test_s001_042_043_alerts_are_written_as_the_drafts_write_them_and_read_back(
     fact: Fact, value: Any, key: str, entry: Value
 ) -> None:
-    made = broker_alert({fact: value}, [])
-    assert made == map_({key: array([entry])})
-    assert read_broker_alert(made) == ([(fact, value)], [])
+    made = BrokerAlert({fact: value}, ())
+    assert made.data() == map_({key: array([entry])})
+    assert BrokerAlert.read(made.data()) == made
 
 
 def test_s001_045_a_removal_is_nested_as_the_draft_has_it() -> None:
-    assert broker_alert({}, [("rp", 7)]) == map_({keys.REPLAY_REMOVE: array([array([nat(7)])])})
-    assert broker_alert({}, [("rr", 7)]) == map_({keys.REPLAY_RELAY_REMOVE: array([nat(7)])})
-    assert member_alert("publisher", {}, [("rp", 7)], []) == map_(
-        {keys.PUBLISHER_REPLAY_REMOVE: array([nat(7)])}
-    )
+    replay = BrokerAlert({}, (ReplayFact(7),))
+    assert replay.data() == map_({keys.REPLAY_REMOVE: array([array([nat(7)])])})
+    relay = BrokerAlert({}, (ReplayRelayFact(7),))
+    assert relay.data() == map_({keys.REPLAY_RELAY_REMOVE: array([nat(7)])})
+    due = MemberAlert({}, (DueFact(7),))
+    assert due.data("publisher") == map_({keys.PUBLISHER_REPLAY_REMOVE: array([nat(7)])})
+    begun = MemberAlert({}, (BegunFact(7),))
     nested = map_({keys.SUBSCRIBER_REPLAY_REMOVE: array([array([nat(7)])])})
-    assert one_entry(keys.SUBSCRIBER_REPLAY_REMOVE, 7) == nested
+    assert begun.data("subscriber") == nested
 
 
 @pytest.mark.parametrize(
@@ -160,17 +175,17 @@ def test_s001_045_a_removal_is_nested_as_the_draft_has_it() -> None:
     ],
 )
 @pytest.mark.parametrize(
-    ("key", "kind"),
+    ("key", "fact"),
     [
-        (keys.REPLAY_REMOVE, "rp"),
-        (keys.REPLAY_RELAY_REMOVE, "rr"),
-        (keys.REPLAY_RELAYER_REMOVE, "rf"),
+        (keys.REPLAY_REMOVE, ReplayFact(7)),
+        (keys.REPLAY_RELAY_REMOVE, ReplayRelayFact(7)),
+        (keys.REPLAY_RELAYER_REMOVE, ReplayRelayerFact(7)),
     ],
 )
 def test_s001_044_045_a_removal_is_read_in_every_nesting(
-    key: str, kind: str, written: Value
+    key: str, fact: Fact, written: Value
 ) -> None:
-    assert read_broker_alert(map_({key: written})) == ([], [(kind, 7)])
+    assert BrokerAlert.read(map_({key: written})) == BrokerAlert({}, (fact,))
 
 
 @pytest.mark.parametrize(
@@ -178,7 +193,8 @@ def test_s001_044_045_a_removal_is_read_in_every_nesting(
     [(array([nat(7), nat(8)]), [7, 8]), (array([array([nat(7), nat(8)]), nat(9)]), [7, 8, 9])],
 )
 def test_s001_045_several_ids_are_read_in_every_nesting(written: Value, ids: list[int]) -> None:
-    assert MemberAlert(map_({keys.SUBSCRIBER_REPLAY_REMOVE: written})).finished == ids
+    alert = MemberAlert.read(map_({keys.SUBSCRIBER_REPLAY_REMOVE: written}))
+    assert alert == MemberAlert({}, tuple(map(BegunFact, ids)))
 
 
 @pytest.mark.parametrize("nested", [False, True])
@@ -186,24 +202,31 @@ def test_s000_151_s001_044_an_entry_may_stand_alone_and_without_what_is_optional
     nested: bool,
 ) -> None:
     for key, parts, fact, value in (
-        (keys.REPLAY_RELAYER_ADD, [nat(7), text(NAME), blob(ME)], ("rf", 7), (NAME, ME)),
+        (
+            keys.REPLAY_RELAYER_ADD,
+            [nat(7), text(NAME), blob(ME)],
+            ReplayRelayerFact(7),
+            Handing(NAME, ME),
+        ),
         (
             keys.REPLAY_ADD,
             [nat(7), text(NAME), blob(ME), blob(YOU), option(text("n")), option(None)],
-            ("rp", 7),
-            (NAME, ME, YOU, "n", None, None),
+            ReplayFact(7),
+            Delivering(NAME, ME, YOU, "n", None, None),
         ),
-        (keys.RELAY_ADD, [text(NAME), blob(ME)], ("relay", NAME, ME, Principal()), (None, None)),
+        (keys.RELAY_ADD, [text(NAME), blob(ME)], RelayFact(NAME, ME, EVERYBODY), WIDE),
     ):
         entry: Value = array(parts)
         written = array([entry]) if nested else entry
-        assert read_broker_alert(map_({key: written})) == ([(fact, value)], [])
+        assert BrokerAlert.read(map_({key: written})) == BrokerAlert({fact: value}, ())
 
 
 def test_an_alert_that_cannot_be_read_says_which_entry() -> None:
     with pytest.raises(ConfigError, match="replay_relayer:add has 3 parts, not 2"):
-        read_broker_alert(map_({keys.REPLAY_RELAYER_ADD: array([array([nat(7), text(NAME)])])}))
-    assert read_broker_alert(map_({"icrc99:unknown:add": array([nat(1)])})) == ([], [])
+        BrokerAlert.read(map_({keys.REPLAY_RELAYER_ADD: array([array([nat(7), text(NAME)])])}))
+    unknown = map_({"icrc99:unknown:add": array([nat(1)])})
+    assert BrokerAlert.read(unknown) == BrokerAlert({}, ())
+    assert MemberAlert.read(unknown) == MemberAlert({}, ())
 
 
 # Payment

@@ -439,7 +439,7 @@ def test_ic_33b_silence_at_a_change_is_a_no_and_is_told_with_code_6(lab: Lab) ->
     assert update(lab, owner, ALLOWED, [bytes(lists), "friends"]) == ("Ok", True)
     assert verdicts(lab) == {reader: {False}}
     lab.step(60)
-    assert keys.LIST_SILENT in [code for _, code, _, _ in lab.app(reader).subscriber.state.errors]
+    assert keys.LIST_SILENT in [each.code for each in lab.app(reader).subscriber.state.errors]
     lab.app(lists).data.update(silent=False, friends=[reader])
     lab.step(30)
     assert verdicts(lab) == {reader: {True}}
@@ -456,7 +456,9 @@ def test_ic_33c_a_publisher_that_the_list_drops_ends_and_comes_back(lab: Lab) ->
     lab.step(140)
     lab.emit(source, 2, rounds=60)
     assert lab.app(reader).data == [1]
-    assert [code for _, code, name in lab.app(source).publisher.state.errors if name == NAME] == [0]
+    assert [
+        each.code for each in lab.app(source).publisher.state.errors if each.namespace == NAME
+    ] == [0]
     lab.app(lists).data["friends"].append(who)
     lab.step(200)
     assert lab.app(reader).data == [1, 2]

@@ -41,7 +41,7 @@ def test_row_19_ic_45_rp_10c_a_suspended_subscriber_resumes_and_asks_for_all_unf
     assert {(each.filter, each.skip) for each in lab.system.registry.state.replays.values()} == {
         (None, None)
     }
-    assert keys.SUSPENDED in [code for _, code, _, _ in lab.app(reader).subscriber.state.errors]
+    assert keys.SUSPENDED in [each.code for each in lab.app(reader).subscriber.state.errors]
     lab.emit(source, 41, 42, rounds=50)
     assert lab.app(reader).data[-2:] == [41, 42]
 

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from support.icrc72.canister_apps import NAME, Lab, Sink, Source, err
 
 from interchain_events.icrc72 import filters, keys
-from interchain_events.icrc72.alerts import one_entry
+from interchain_events.icrc72.alerts import MemberAlert
 from interchain_events.icrc72.client import FILTER
 from interchain_events.icrc72.errors import FilterError, NamespaceError
+from interchain_events.icrc72.facts import BegunFact
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.messages import Event, EventNotification
 from interchain_events.icrc72.namespaces import (
@@ -247,7 +248,7 @@ def test_s001_050_a_subscriber_reads_of_its_replays_in_either_namespace(role: st
     lab.step(60)
     app, broadcaster = lab.app(sink), lab.probe()
     app.inbox.state.valid[broadcaster] = None
-    data = one_entry(keys.SUBSCRIBER_REPLAY_ADD, 7, broadcaster)
+    data = MemberAlert({BegunFact(7): broadcaster}, ()).data("subscriber")
     namespace = system_namespace(role, sink)
     note = EventNotification(1, 99, None, 1, namespace, data, None, lab.orchestrator, None)
     lab.answer(broadcaster, sink, "icrc72_handle_notification", (note,))

@@ -9,6 +9,7 @@ from typing import Any
 from interchain_events.icrc72 import CHEATS, RoleCanister
 from interchain_events.icrc72.broadcaster.core import Broadcaster
 from interchain_events.icrc72.cheats.stage import Actor
+from interchain_events.icrc72.facts import SubscriberFact
 from interchain_events.icrc72.ic.candid.did import parse_types
 from interchain_events.icrc72.ic.candid.encode import Encoder
 from interchain_events.icrc72.ic.candid.types import Variant
@@ -332,7 +333,7 @@ def _served_before() -> Callable[[App, Any], bool]:
     def before(_state: App, fact: Any) -> bool:
         known = fact in seen
         seen.add(fact)
-        return fact[0] == "sub" and known
+        return isinstance(fact, SubscriberFact) and known
 
     return before
 
@@ -618,11 +619,11 @@ BROADCASTERS: dict[str, tuple[Any, ...]] = {
         "IC-41 two",
     ),
     "keeps the first filter": (
-        assigning(lambda state, fact: fact[0] == "sub" and fact in state.facts),
+        assigning(lambda state, fact: isinstance(fact, SubscriberFact) and fact in state.facts),
         "IC-34 update",
     ),
     "never stops": (
-        assigning(lambda _, fact: fact[0] == "sub", "_remove"),
+        assigning(lambda _, fact: isinstance(fact, SubscriberFact), "_remove"),
         "IC-34 stopped",
         "IC-34 delete",
     ),
