@@ -62,7 +62,8 @@ class Trial(Troupe):
 
     def upgrade(self) -> None:
         """Stop the candidate, upgrade it to the same code, start it, and judge this (IC-8)."""
-        before = self.handled()
+        # Only subscribers have a rule about it: a publisher may also handle events.
+        before = self.handled() if "IC-8 state" in self.book.rules else None
         self.network.stop(self.who)
         for _ in range(60):
             self.network.step()

@@ -10,7 +10,7 @@ from support.icrc72.wrong_roles import ROLES, WRONG, asked
 
 from interchain_events.cli.commands.icrc72.conform import _told
 from interchain_events.icrc72.cheats.stage import Actor
-from interchain_events.icrc72.conformance.members import try_subscriber
+from interchain_events.icrc72.conformance.members import try_publisher, try_subscriber
 from interchain_events.icrc72.conformance.probes import Verdict
 from interchain_events.icrc72.conformance.rules import CAUSES, EXTENSIONS, LEVELS, rules_of
 from interchain_events.icrc72.conformance.trial import Candidate
@@ -112,6 +112,17 @@ def test_a_canister_that_registers_on_a_call_is_called() -> None:
 
     assert "IC-39 subscription" in broken()
     assert "IC-39 subscription" not in broken(register=register)
+
+
+def test_the_handled_events_of_a_publisher_are_not_judged() -> None:
+    """A canister of both roles may be tried as a publisher with its query for handled events."""
+
+    def publish(network: CanisterNetwork, who: Principal, number: int) -> None:
+        network.submit(ANONYMOUS, who, NAME, b"%d" % number)
+
+    made = Candidate(ROLES["publisher"], publish=publish, handled=lambda _network, _who: [1])
+    trial = try_publisher(made, further=False)
+    assert [each for each in trial.book.verdicts if each.broken] == []
 
 
 # Words

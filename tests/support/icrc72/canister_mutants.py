@@ -161,8 +161,8 @@ def compiled(role: str, mutant: Mutant, modules: Path) -> bytes | None:
         return made.read_bytes() if done.returncode == 0 else None
 
 
-def candidate(wasm: bytes) -> Candidate:
-    """Return a canister of a module, with the methods of the examples."""
+def candidate(role: str, wasm: bytes) -> Candidate:
+    """Return a canister of a module in a role, with the methods of the role's example."""
 
     def publish(network: CanisterNetwork, who: Principal, number: int) -> None:
         network.submit(ANONYMOUS, who, "publish", _NAT.encode(number))
@@ -172,7 +172,9 @@ def candidate(wasm: bytes) -> Candidate:
         return list(_IDS.decode(answer.data)[0]) if answer.ok else []  # type: ignore[call-overload]  # a tuple of numbers
 
     return Candidate(
-        lambda other: WasmCanister(wasm, _WHO.encode(other)), publish=publish, handled=handled
+        lambda other: WasmCanister(wasm, _WHO.encode(other)),
+        publish=publish if role == "publisher" else None,
+        handled=handled if role == "subscriber" else None,
     )
 
 
@@ -187,7 +189,7 @@ TRIALS: dict[str, Callable[[Candidate], Trial]] = {
 def broken(role: str, wasm: bytes) -> list[str]:
     """Return the rules that a module breaks, of every level. One that cannot start is `dead`."""
     try:
-        trial = TRIALS[role](candidate(wasm))
+        trial = TRIALS[role](candidate(role, wasm))
     except (IcError, Icrc72Error) as error:
         return [f"dead: {error}"]
     return [each.rule for each in trial.book.verdicts if not each.holds]
