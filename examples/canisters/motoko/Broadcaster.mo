@@ -1,4 +1,4 @@
-/// Takes events, and notifies and relays them in order until they are confirmed. One partition, order fifo.
+/// Takes events, and notifies and relays those of each publisher and partition in order until they are confirmed.
 import Array "mo:core/Array";
 import Int "mo:core/Int";
 import Iter "mo:core/Iter";
@@ -17,7 +17,7 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
   type Note = { id : Nat; event : Event; filter : ?Text; prev : ?Nat; size : Nat };
   /// What waits for a subscriber: one batch is under way, and goes again until it is confirmed.
   type Mailbox = { waiting : Queue.Queue<Note>; var out : [Note]; var tries : Nat; var next : Int; prev : Map.Map<Text, Nat> };
-  /// The last event of a namespace, source and caller, and the data of the newest thousand by id.
+  /// The last event of a namespace, source, partition and caller, and the data of the newest thousand by id.
   type Chain = { var last : Nat; seen : Map.Map<Nat, Icrc72.Value> };
   /// Events on their way to another broadcaster.
   type Lane = { target : Principal; waiting : Queue.Queue<Event>; var prev : ?Nat; var tries : Nat; var next : Int };
@@ -27,6 +27,7 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
     icrc72_register_subscription : [Icrc72.Registration] -> async Icrc72.Results<Nat>;
     icrc72_confirm_notifications : [Nat] -> ();
     icrc72_get_subscriptions : query Icrc72.Page<Nat> -> async [Icrc72.Subscription];
+    icrc72_get_publications : query Icrc72.Page<Text> -> async [Icrc72.Publication];
   };
 
   let publishers = Map.empty<Text, ()>();
@@ -34,6 +35,7 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
   let subscribers = Map.empty<Text, Map.Map<Principal, [Wanted]>>();
   let relays = Map.empty<Text, Map.Map<Text, Map.Map<Text, ()>>>(); // of a namespace, its targets, and for whom
   let lanes = Map.empty<Text, Lane>();
+  let partitions = Map.empty<Text, Nat>(); // how many a namespace has
   let chains = Map.empty<Text, Chain>();
   let callers = Map.empty<Text, Principal>(); // who brought the last event of a chain
   let boxes = Map.empty<Principal, Mailbox>();
@@ -49,6 +51,9 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
   var registered = false; // an orchestrator takes who registers again for one that lost its state
   transient var registering = false;
   transient var pulling = false;
+  transient var pulled = 0; // the alert whose details are being asked for, and those that came
+  transient let wantedBy = Map.empty<Text, [Wanted]>();
+  transient let divided = Map.empty<Text, Nat>();
   transient let busy = Map.empty<Text, ()>();
   transient let self = Principal.fromActor(me);
   transient let registry : Registry = actor (orchestrator.toText());
@@ -85,7 +90,10 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
     };
     let place = pair(event.namespace, caller);
     if (not (if direct publishers.containsKey(place) else relayers.containsKey(place))) return #Err(#Unauthorized);
-    let source = pair(event.namespace, event.source);
+    let parts = switch (partitions.get(event.namespace)) { case (?number) number; case null 1 };
+    let part = event.eventId % 2 ** 64 % parts;
+    if (not fits(brought, part, parts)) return #Err(#ImproperId("it belongs to partition " # part.toText()));
+    let source = pair(event.namespace, event.source) # " " # part.toText();
     let key = pair(source, caller);
     let relayedPrev = switch (Icrc72.find(brought, "icrc72:relay:prev")) { case (?#Nat id) ?id; case _ null };
     let prev = if direct event.prevEventId else relayedPrev;
@@ -129,6 +137,13 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
   func planted(headers : ?Icrc72.Map) : Bool {
     let ?pairs = headers else return false;
     pairs.any(func(key, _) = key.startsWith(#text "icrc72:broadcaster") or key.startsWith(#text "icrc72:relay"));
+  };
+  /// Whether the header of the partition, if there is one, names this one.
+  func fits(headers : ?Icrc72.Map, part : Nat, parts : Nat) : Bool {
+    switch (Icrc72.find(headers, "icrc72:publisher:partition")) {
+      case (?header) Icrc72.parts(header) == [#Nat part, #Nat parts];
+      case null true;
+    };
   };
   func stamp(headers : ?Icrc72.Map, direct : Bool) : Icrc72.Map {
     let name = if direct "icrc72:broadcaster" else "icrc72:relay";
@@ -294,23 +309,52 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
     };
   };
 
-  /// Look up what is added, then apply the alert as a whole, removals first.
-  func apply(alert : Icrc72.Notification) : async () {
-    func told(key : Text) : [[Icrc72.Value]] = Icrc72.entries([alert], key);
-    let found = Map.empty<Text, [Wanted]>();
-    for (entry in told("icrc72:broadcaster:subscriber:add").values()) {
-      let (#Text namespace, #Blob blob) = (entry[0], entry[1]) else return;
-      let who = blob.fromBlob();
-      let slice : [Icrc72.Slice] = [#BySubscriber who, #ByNamespace namespace];
-      if (not namespace.startsWith(#text "icrc72:")) {
-        let filter = ?{ statistics = #None; slice };
-        let infos = await registry.icrc72_get_subscriptions({ prev = null; take = ?1000; filter });
-        let open = infos.filter(func info = Icrc72.find(?info.config, "icrc72:subscription:stopped") != ?#Bool true);
-        found.add(pair(namespace, who), open.map(func info = wanted(info.subscriptionId, info.config)));
+  /// Ask at once for the subscriptions and partitions that an alert adds, and return whether all are known.
+  /// What came stays until another alert is due, so that only what was refused is asked for again.
+  func pull(alert : Icrc72.Notification) : async Bool {
+    if (pulled != alert.eventId) { pulled := alert.eventId; wantedBy.clear(); divided.clear() };
+    let subscriptions = List.empty<(Text, async [Icrc72.Subscription])>();
+    let publications = Map.empty<Text, async [Icrc72.Publication]>();
+    for (role in ["subscriber", "publisher", "relayer"].values()) {
+      for (entry in Icrc72.entries([alert], "icrc72:broadcaster:" # role # ":add").values()) {
+        let (#Text namespace, #Blob blob) = (entry[0], entry[1]) else return false;
+        let who = blob.fromBlob();
+        let key = pair(namespace, who);
+        let own = namespace.startsWith(#text "icrc72:");
+        if (not own and role == "subscriber" and not wantedBy.containsKey(key)) {
+          let filter = ?{ statistics = #None; slice = [#BySubscriber who, #ByNamespace namespace] };
+          subscriptions.add((key, registry.icrc72_get_subscriptions({ prev = null; take = ?1000; filter })));
+        };
+        if (not own and not divided.containsKey(namespace) and not publications.containsKey(namespace)) {
+          let filter = ?{ statistics = #None; slice = [#ByNamespace namespace] };
+          publications.add(namespace, registry.icrc72_get_publications({ prev = null; take = ?1; filter }));
+        };
       };
     };
+    var complete = true;
+    for ((key, answer) in subscriptions.values()) {
+      try {
+        let open = (await answer).filter(func info = Icrc72.find(?info.config, "icrc72:subscription:stopped") != ?#Bool true);
+        wantedBy.add(key, open.map(func info = wanted(info.subscriptionId, info.config)));
+      } catch _ { complete := false };
+    };
+    for ((namespace, answer) in publications.entries()) {
+      try {
+        let infos = await answer;
+        let found = if (infos.size() > 0) Icrc72.find(?infos[0].config, "icrc72:publication:partitions") else null;
+        divided.add(namespace, switch found { case (?#Nat number) Nat.max(1, number); case _ 1 });
+      } catch _ { complete := false };
+    };
+    complete;
+  };
+
+  /// Apply an alert as a whole, removals first, when everything about what it adds is known.
+  func apply(alert : Icrc72.Notification) : async () {
+    func told(key : Text) : [[Icrc72.Value]] = Icrc72.entries([alert], key);
+    if (not (await pull(alert))) return;
+    for ((namespace, number) in divided.entries()) partitions.add(namespace, number);
     for (role in ["subscriber", "publisher", "relayer", "relay"].values()) {
-      for (entry in told("icrc72:broadcaster:" # role # ":remove").values()) place(role, entry, null, found);
+      for (entry in told("icrc72:broadcaster:" # role # ":remove").values()) place(role, entry, null);
     };
     for (kind in ["replay", "replay_relay"].values()) {
       for (entry in told("icrc77:broadcaster:" # kind # ":remove").values()) {
@@ -320,7 +364,7 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
       for (entry in told("icrc77:broadcaster:" # kind # ":add").values()) beginReplay(entry, kind == "replay");
     };
     for (role in ["subscriber", "publisher", "relayer", "relay"].values()) {
-      for (entry in told("icrc72:broadcaster:" # role # ":add").values()) place(role, entry, ?(), found);
+      for (entry in told("icrc72:broadcaster:" # role # ":add").values()) place(role, entry, ?());
     };
     applied := Nat.max(applied, alert.eventId);
   };
@@ -332,7 +376,7 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
   };
 
   /// Add or remove a subscriber, publisher, relayer or relay.
-  func place(role : Text, entry : [Icrc72.Value], add : ?(), found : Map.Map<Text, [Wanted]>) {
+  func place(role : Text, entry : [Icrc72.Value], add : ?()) {
     let (#Text namespace, #Blob blob) = (entry[0], entry[1]) else return;
     let who = blob.fromBlob();
     let key = pair(namespace, who);
@@ -343,7 +387,7 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
       case ("relayer", null) { relayers.remove(key); endChains(namespace, who) };
       case ("subscriber", ?_) {
         let those = switch (subscribers.get(namespace)) { case (?there) there; case null Map.empty<Principal, [Wanted]>() };
-        those.add(who, switch (found.get(key)) { case (?list) list; case null [] });
+        those.add(who, switch (wantedBy.get(key)) { case (?list) list; case null [] });
         subscribers.add(namespace, those);
       };
       case ("subscriber", null) {

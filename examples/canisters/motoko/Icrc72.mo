@@ -98,6 +98,7 @@ module {
   public type Filter = { statistics : { #None; #All; #List : [Text] }; slice : [Slice] };
   public type Page<T> = { prev : ?T; take : ?Nat; filter : ?Filter };
   public type Subscription = { subscriptionId : Nat; namespace : Text; config : Map; stats : Map };
+  public type Publication = { publicationId : Nat; namespace : Text; config : Map; stats : Map };
   public type Receiver = actor { icrc72_handle_notification : [Notification] -> () };
 
   public func receiver(who : Principal) : Receiver = actor (Principal.toText(who));
