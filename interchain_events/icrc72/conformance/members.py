@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import chain as chained
 from typing import Final
 
@@ -174,18 +175,49 @@ def try_subscriber(
     return trial
 
 
+class _FirstReplay:
+    """An observer that notes the first request of a canister for a replay."""
+
+    def __init__(self, who: Principal) -> None:
+        self._who = who
+        self.number = 0
+        """The number of the request, or 0."""
+
+    def happened(self, happening: Happening) -> None:
+        """Note an entry of the trace."""
+        sent = (happening.kind, happening.method, happening.sender)
+        if not self.number and sent == ("send", methods.REGISTER_REPLAY.name, self._who):
+            self.number = happening.number
+
+
+@dataclass(frozen=True, slots=True)
+class _RefusesFirst(Schedule):
+    """A schedule in order that refuses the first request for a replay."""
+
+    first: _FirstReplay = field(kw_only=True)
+
+    def refuses(self, number: int) -> bool:
+        """Return whether a request is the first one for a replay."""
+        return number == self.first.number
+
+
 def _lose(trial: Trial, teller: Principal, name: str) -> int | None:
     """Let the candidate miss five events, and judge whether it asks for them (RP-10).
 
     The candidate is stopped while its exit queues the events, and the exit is removed before it
-    runs again. Returns the first of their ids if the candidate did not ask for them: it can
-    then handle neither them nor, in order, those that follow.
+    runs again. Its first request for a replay is refused, so it has to ask again. Returns the first
+    of their ids if no request for them was heard: the candidate can then handle neither them nor,
+    in order, those that follow.
     """
     network = trial.network
-    network.schedule = Schedule(network.seed)
+    first = _FirstReplay(trial.who)
+    network.observers.append(first)
+    network.schedule = _RefusesFirst(network.seed, first=first)
     last = _exit(trial)
     network.stop(trial.who)
     network.step(20)
+    before = max((number for _, number in trial.system.logs()[teller]), default=0)
+    missing = range(before + 1, before + 6)
     trial.tell(teller, name, range(5))
     network.step(6)
     if last is not None:
@@ -193,25 +225,36 @@ def _lose(trial: Trial, teller: Principal, name: str) -> int | None:
     network.start(trial.who)
     network.step(200)
     trial.tell(teller, name, range(5))
+    network.step(_PATIENCE // 2)
+    # Some canisters look for gaps only when an event arrives.
+    trial.tell(teller, name, range(1))
     network.step(_PATIENCE)
-    asked_for = [
-        each.range for _, each in trial.items(methods.REGISTER_REPLAY, "send", by=trial.who)
-    ]
-    end = max((number for _, number in trial.system.logs()[teller]), default=0) - 5
-    covered = any(low <= end - 4 and (high is None or high > end) for low, high in asked_for)
+    requests = trial.items(methods.REGISTER_REPLAY, "send", by=trial.who)
+    asked_for = [each.range for _, each in requests]
+    heard = [each.range for at, each in requests if at.number != first.number]
     if asked_for:
         trial.book.claim("icrc77")
-    missing = range(end - 4, end + 1)
     asked = [
         f"from {shown(low)}" if high is None else f"{shown(low)} to below {shown(high)}"
         for low, high in dict.fromkeys(asked_for)
     ]
+    covered = any(_covers(each, missing) for each in asked_for)
     trial.book.must(
         "RP-10",
         covered,
         f"events {ranges(missing)} are missing, it asked for {'; '.join(asked) or 'nothing'}",
     )
-    return None if covered else missing[0]
+    again = any(_covers(each, missing) for each in heard)
+    if covered:
+        words = f"its request for events {ranges(missing)} was refused, and it did not ask again"
+        trial.book.must("RP-10 again", again, words)
+    return None if again else missing[0]
+
+
+def _covers(asked: tuple[int, int | None], missing: range) -> bool:
+    """Return whether the range of a replay has all missing events."""
+    low, high = asked
+    return low <= missing[0] and (high is None or high > missing[-1])
 
 
 def _exit(trial: Trial) -> Principal | None:

@@ -43,6 +43,7 @@ CAUSES: Final = {
     "IC-39 publication": ("IC-11", "IC-31"),
     "RP-10": ("IC-11", "IC-4", "IC-8", "IC-32", "IC-44"),
     "IC-8 state": ("IC-8",),
+    "RP-10 again": ("IC-11", "IC-4", "IC-8", "IC-32", "IC-44"),
     "I1": ("IC-11", "IC-4", "IC-8", "IC-8 state", "IC-44"),
     "I1 once": ("IC-8 state",),
     "I1 order": ("IC-8 state", "I1 once"),

@@ -67,6 +67,19 @@ def around(path: str, instead: Callable[..., Any]) -> Wrong:
     return wrong
 
 
+def only_once() -> Callable[[App, Principal, Any, Any], tuple[Principal, Any, Any] | None]:
+    """Return a change that lets a single call through."""
+    called: list[Principal] = []
+
+    def change(
+        _app: App, to: Principal, items: Any, then: Any
+    ) -> tuple[Principal, Any, Any] | None:
+        called.append(to)
+        return (to, items, then) if len(called) == 1 else None
+
+    return change
+
+
 def asked(
     method: str, change: Callable[[App, Principal, Any, Any], tuple[Principal, Any, Any] | None]
 ) -> Wrong:
@@ -447,6 +460,7 @@ SUBSCRIBERS: dict[str, tuple[Any, ...]] = {
     ),
     "forgets in an upgrade": (forgetting(lambda app: app.data.clear()), "I1"),
     "asks for no replay": (around("subscriber.repairs.wake", nothing), "RP-10"),
+    "asks for a replay once": (asked("icrc77_register_replay", only_once()), "RP-10 again"),
     "asks for the wrong events": (
         argument(
             "icrc77_register_replay",
