@@ -434,9 +434,11 @@ def try_publisher(
     network.schedule = Schedule(seed)
     made = [each.eventId for each in _firsts(_sent(trial)) if each.namespace == names[0]]
     if len(made) > 6:
-        request = ReplayRegistration(names[0], (made[2], made[6]), ())
-        trial.say(listener, trial.system.orchestrator, methods.REGISTER_REPLAY, (request,))
-    network.step(_PATIENCE)
+        for end in (made[6], None):
+            request = ReplayRegistration(names[0], (made[2], end), ())
+            trial.say(listener, trial.system.orchestrator, methods.REGISTER_REPLAY, (request,))
+            network.step(_PATIENCE // 2)
+    network.step(_PATIENCE // 2)
     _judge_inbox(trial, "publisher", stranger)
     live = _sent(trial)
     _judge_events(trial, live, names, stranger)
@@ -444,7 +446,7 @@ def try_publisher(
     _judge_sending(trial)
     _judge_taken(trial, listener, live)
     if len(made) > 6:
-        _judge_replay(trial, names[0], made[2:6], live)
+        _judge_replays(trial, names[0], {made[6]: made[2:6], None: made[2:]}, live)
     if further:
         try_company(candidate, trial.book, names[0], seed, refuse)
     return trial
@@ -584,46 +586,72 @@ def _judge_taken(trial: Trial, listener: Principal, live: Sent) -> None:
     trial.book.judge("IC-48", len(sent), words)
 
 
-def _judge_replay(trial: Trial, name: str, due: list[int], live: Sent) -> None:
-    """Judge a replay of the events `due`: its receiver, events, marks and reports."""
+def _judge_replays(
+    trial: Trial, name: str, due: Mapping[int | None, list[int]], live: Sent
+) -> None:
+    """Judge replays: their receivers, events, marks and reports.
+
+    `due` has the events of each replay by the end of its range, which is `None` if it is open.
+    """
     originals = {each.eventId: each for _, each in live}
-    replays: list[tuple[int, Due]] = []
+    replays: dict[int, Due] = {}
+    entries: set[Principal] = set()
     for _, _, alert in _told(trial):
-        replays += alert.due().items()
+        replays.update(alert.due())
+        entries.update(each.entry for each in alert.due().values())
     trial.book.must("RP-6", replays, "the orchestrator told nothing", len(replays))
-    ids = {number for number, _ in replays}
-    entries = {due.entry for _, due in replays}
     broken: dict[str, list[str]] = {rule: [] for rule in ("RP-6 entry", "RP-7 marks", "RP-7")}
     sent = _sent(trial, replayed=True)
+    came: dict[int | None, list[int]] = {end: [] for end in due}
     for at, each in sent:
         headers = read(each.headers)
         what = f"round {at.round}: event {shown(each.eventId)}"
         if at.receiver not in entries:
             broken["RP-6 entry"].append(f"{what} to {at.receiver.text}")
-        if headers.replay not in ids:
+        told = replays.get(headers.replay or 0)
+        if told is None:
             broken["RP-7 marks"].append(
                 f"{what} for replay {candid_text(headers.replay)}, which nobody asked for"
             )
-        if headers.end not in {None, due[-1]}:
-            broken["RP-7 marks"].append(
-                f"{what} says that {candid_text(headers.end)} is the last, it is {due[-1]}"
-            )
+        else:
+            last = due.get(told.end, [0])[-1]
+            came.setdefault(told.end, []).append(each.eventId)
+            if headers.end not in {None, last}:
+                broken["RP-7 marks"].append(
+                    f"{what} says that {candid_text(headers.end)} is the last, it is {last}"
+                )
         before = originals.get(each.eventId)
         # All fields except the headers, which are the last one.
         if before is None or before[:6] != each[:6]:
             broken["RP-7"].append(f"{what} is not what it was")
     for rule, words in broken.items():
         trial.book.judge(rule, len(sent), words)
-    firsts = list(dict.fromkeys(each.eventId for _, each in sent))
-    trial.book.must("RP-2", firsts == due, f"{name}: {difference(firsts, due)}", len(due))
+    for end, wanted in due.items():
+        firsts = list(dict.fromkeys(came[end]))
+        rule = "RP-2 open" if end is None else "RP-2"
+        trial.book.must(
+            rule, firsts == wanted, f"{name}: {difference(firsts, wanted)}", len(wanted)
+        )
+    _judge_reports(trial, replays, due)
+
+
+def _judge_reports(
+    trial: Trial, replays: Mapping[int, Due], due: Mapping[int | None, list[int]]
+) -> None:
+    """Judge that each replay was reported as running, then as completed with its events."""
     states = trial.items(methods.REPLAY_STATUS, "send", by=trial.who)
     words = [
-        f"round {at.round}: {candid_text(item)}" for at, item in states if item.replayId not in ids
+        f"round {at.round}: {candid_text(item)}"
+        for at, item in states
+        if item.replayId not in replays
     ]
-    steps = list(dict.fromkeys(candid_text(item.status) for _, item in states))
-    wanted = (Variant("running", None), Variant("completed", len(due)))
-    if steps != [candid_text(each) for each in wanted]:
-        words.append(
-            f"it reported {', '.join(steps) or 'nothing'}, due are running, completed {len(due)}"
-        )
+    for number, replay in replays.items():
+        mine = [item.status for _, item in states if item.replayId == number]
+        steps = list(dict.fromkeys(map(candid_text, mine)))
+        count = len(due.get(replay.end, ()))
+        wanted = (Variant("running", None), Variant("completed", count))
+        if steps != [candid_text(each) for each in wanted]:
+            words.append(
+                f"it reported {', '.join(steps) or 'nothing'}, due are running, completed {count}"
+            )
     trial.book.judge("RP-5", len(states), words)

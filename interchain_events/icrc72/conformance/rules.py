@@ -52,7 +52,7 @@ CAUSES: Final = {
     "IC-25 ids": ("IC-4",),
     "IC-7": ("IC-4",),
     "IC-48": ("IC-11", "IC-4", "IC-39 entry"),
-    "RP-5": ("RP-2",),
+    "RP-5": ("RP-2", "RP-2 open"),
 }
 """For each rule, those of which a breach usually breaks it as well."""
 

@@ -9,7 +9,7 @@ from typing import Any
 from interchain_events.icrc72 import CHEATS, RoleCanister
 from interchain_events.icrc72.broadcaster.core import Broadcaster
 from interchain_events.icrc72.cheats.stage import Actor
-from interchain_events.icrc72.facts import SubscriberFact
+from interchain_events.icrc72.facts import Due, SubscriberFact
 from interchain_events.icrc72.ic.candid.did import parse_types
 from interchain_events.icrc72.ic.candid.encode import Encoder
 from interchain_events.icrc72.ic.candid.types import Variant
@@ -65,6 +65,19 @@ def around(path: str, instead: Callable[..., Any]) -> Wrong:
         setattr(target, name, lambda *given, **named: instead(app, honest, *given, **named))
 
     return wrong
+
+
+def ends_early(app: App) -> None:
+    """Replay only three events of a range without an end."""
+    honest = app.inbox.on_alert["publisher"]
+
+    def told(ctx: Context, caller: Principal, alert: Any) -> None:
+        for fact, value in alert.adds.items():
+            if isinstance(value, Due) and value.end is None:
+                alert.adds[fact] = value._replace(end=value.start + 3)
+        honest(ctx, caller, alert)
+
+    app.inbox.on_alert["publisher"] = told
 
 
 def only_once() -> Callable[[App, Principal, Any, Any], tuple[Principal, Any, Any] | None]:
@@ -516,6 +529,7 @@ PUBLISHERS: dict[str, tuple[Any, ...]] = {
         ),
         "RP-2",
     ),
+    "ends an open replay early": (ends_early, "RP-2 open"),
     "never reports": (asked("icrc77_replay_status", lambda *_: None), "RP-5"),
     "reports too many": (retold(99), "RP-5"),
     "reports a replay as canceled": (retold(4, "canceled"), "RP-5"),
