@@ -634,6 +634,7 @@ def _judge_replays(
     broken: dict[str, list[str]] = {rule: [] for rule in ("RP-6 entry", "RP-7 marks", "RP-7")}
     sent = _sent(trial, replayed=True)
     came: dict[int | None, list[int]] = {end: [] for end in due}
+    is_end_told = False
     for at, each in sent:
         headers = read(each.headers)
         what = f"round {at.round}: event {shown(each.eventId)}"
@@ -647,6 +648,7 @@ def _judge_replays(
         else:
             last = due.get(told.end, [0])[-1]
             came.setdefault(told.end, []).append(each.eventId)
+            is_end_told = is_end_told or (told.end is None and headers.end is not None)
             if headers.end not in {None, last}:
                 broken["RP-7 marks"].append(
                     f"{what} says that {candid_text(headers.end)} is the last, it is {last}"
@@ -655,6 +657,9 @@ def _judge_replays(
         # All fields except the headers, which are the last one.
         if before is None or before[:6] != each[:6]:
             broken["RP-7"].append(f"{what} is not what it was")
+    # Nobody else knows the last event of a range without an end.
+    if came.get(None) and not is_end_told:
+        broken["RP-7 marks"].append("no event of the range without an end says which is the last")
     for rule, words in broken.items():
         trial.book.judge(rule, len(sent), words)
     for end, wanted in due.items():

@@ -256,6 +256,10 @@ def retold(number: int | None, name: str | None = None) -> Wrong:
     return argument("icrc77_replay_status", change)
 
 
+def _without(event: Event, key: str) -> Event:
+    return event._replace(headers=tuple(pair for pair in event.headers or () if pair[0] != key))
+
+
 def _headers(event: Event, key: str, value: Any) -> Event:
     kept = tuple((k, value if k == key else v) for k, v in event.headers or ())
     return event._replace(headers=kept if key in dict(kept) else (*kept, (key, value)))
@@ -532,6 +536,10 @@ PUBLISHERS: dict[str, tuple[Any, ...]] = {
     "replays other data": (events(lambda _, e: e._replace(data=map_({})), replayed=True), "RP-7"),
     "replays under another number": (
         events(lambda _, e: _headers(e, REPLAY_ID, nat(99)), replayed=True),
+        "RP-7 marks",
+    ),
+    "tells no end": (
+        events(lambda _, e: _without(e, REPLAY_END), replayed=True),
         "RP-7 marks",
     ),
     "tells a wrong end": (
