@@ -254,18 +254,7 @@ def try_changes(candidate: Candidate, book: Book, seed: bytes, refuse: int) -> T
 def _judge_updates(trial: Trial, who: Principal, teller: Principal) -> None:
     """Judge that whoever has registered something may change it, and that this takes effect."""
     owner, subscriber = (Probes(trial.book, ActorLine(trial, each)) for each in (teller, who))
-    # A key that the draft names, with a subscriber that is not there.
-    key = keys.list_key("subscribers:disallowed")
-    others = of([bytes(canister_id(0, 9))])
-    change = m.PublicationUpdate(identified(_CHANGED), (key, others))
-    owner.expect("IC-34 own", owner.update(methods.UPDATE_PUBLICATION, (change,)), "Ok")
-    page = m.ByText(None, 100)
-    listed = {each.namespace: each for each in owner.query(methods.GET_PUBLICATIONS, page) or ()}
-    found = listed.get(_CHANGED)
-    said = None if found is None else dict(found.config).get(key)
-    trial.book.must(
-        "IC-34 listed", said == others, f"{_CHANGED} is listed with {candid_text(said)} under {key}"
-    )
+    _judge_lists(trial, owner)
     narrow = m.SubscriptionUpdate(identified(_CHANGED), (keys.FILTER, of("n > 95")))
     subscriber.expect("IC-34 own", subscriber.update(methods.UPDATE_SUBSCRIPTION, (narrow,)), "Ok")
     trial.network.step(_SETTLED)
@@ -274,6 +263,25 @@ def _judge_updates(trial: Trial, who: Principal, teller: Principal) -> None:
     trial.network.step(_DELIVERED)
     got = [number for _, number in _diary(trial, who, _CHANGED)[before:]]
     trial.book.same("IC-34 update", got, [9, 10])
+
+
+def _judge_lists(trial: Trial, owner: Probes) -> None:
+    """Judge that a list of a publication can be set, made longer and made shorter."""
+    # A key that the draft names, with subscribers that are not there.
+    key = keys.list_key("subscribers:disallowed")
+    nine, ten = (bytes(canister_id(0, number)) for number in (9, 10))
+    for ending, given, due in (
+        ("", [nine], [nine]),
+        (":add", [ten], [nine, ten]),
+        (":remove", [nine], [ten]),
+    ):
+        change = m.PublicationUpdate(identified(_CHANGED), (key + ending, of(given)))
+        owner.expect("IC-34 own", owner.update(methods.UPDATE_PUBLICATION, (change,)), "Ok")
+        infos = owner.query(methods.GET_PUBLICATIONS, m.ByText(None, 100)) or ()
+        found = next((each for each in infos if each.namespace == _CHANGED), None)
+        said = None if found is None else dict(found.config).get(key)
+        words = f"{_CHANGED} is listed with {candid_text(said)} under {key} after {key}{ending}"
+        trial.book.must("IC-34 listed", said == of(due), words)
 
 
 def _judge_deletions(trial: Trial, who: Principal, teller: Principal) -> None:

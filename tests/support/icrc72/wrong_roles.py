@@ -623,6 +623,18 @@ ORCHESTRATORS: dict[str, tuple[Any, ...]] = {
         lying("icrc72_update_publication", lambda found: tuple(_UNAUTHORIZED for _ in found)),
         "IC-34 own",
     ),
+    "removes nothing from lists": (
+        hearing(
+            "icrc72_update_publication",
+            lambda items: tuple(
+                each._replace(config=("other:key", nat(1)))
+                if each.config[0].endswith(":remove")
+                else each
+                for each in items
+            ),
+        ),
+        "IC-34 listed",
+    ),
     "forgets changes of publications": (
         hearing(
             "icrc72_update_publication",
