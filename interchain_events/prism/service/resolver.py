@@ -163,8 +163,7 @@ async def serve_resolver(
 ) -> AsyncIterator[str]:
     """Serve the resolver at a port, 0 for any free one. The context yields the URL before the DID.
 
-    `origins` are those of pages that may call and read the answers. Raises `OSError` if the port is
-    not available.
+    `origins` are those of pages that may call and read the answers. Raises `CannotListen`.
     """
     # Callers with tokens may use any name: pages of other sites do not have their tokens.
     names = Names(host, origins=origins, any_host=callers.names is not None)

@@ -201,9 +201,10 @@ def _origin(path: Path, kind: OutputKind) -> tuple[str, str]:
             return f"pubsub run, scenario {_run_of(path)}", ""
         case OutputKind.HISTORY:
             networks = _networks(path)
-            named = ", ".join(networks[:MOST_NETWORKS])
-            more = f" and {len(networks) - MOST_NETWORKS:,} more" if networks[3:] else ""
-            return f"networks {named}{more}", "its blocks may be nowhere else"
+            first = ", ".join(networks[:MOST_NETWORKS])
+            others = len(networks) - MOST_NETWORKS
+            more = f" and {others:,} more" if others > 0 else ""
+            return f"networks {first}{more}", "its blocks may be nowhere else"
         case OutputKind.AUDIT:
             history = _audited(path) or ""
             there = "://" in history or Path(history).is_dir()
@@ -214,8 +215,8 @@ def _origin(path: Path, kind: OutputKind) -> tuple[str, str]:
         case OutputKind.FINDING:
             return "pubsub evidence", "it proves a finding"
         case OutputKind.PART:
-            named = _PART.fullmatch(path.name)
-            return f"a command that was stopped, for {named[1] if named else path.name}", ""
+            part = _PART.fullmatch(path.name)
+            return f"a command that was stopped, for {part[1] if part else path.name}", ""
 
 
 def _foreign(path: Path, kind: OutputKind) -> str:
