@@ -25,7 +25,6 @@ PARTS: Final = (
     ("plan: proof size of own rows", "runtime/parachain/ledger.py", "own_state_bytes"),
     ("storage overlay", "runtime/framework/storage.py", "Storage."),
     ("reads of the state trie", "trie/mutable.py", "Trie.get"),
-    ("reads of the state trie", "trie/mutable.py", "Trie.look_up"),
     ("messages and queue heads", "runtime/parachain/execute.py", "_note_messages"),
     ("messages and queue heads", "runtime/parachain/validate.py", "check_message_heads"),
     ("messages and queue heads", "runtime/framework/abridged.py", ""),
