@@ -1,17 +1,22 @@
 """The whole bench: `python -m bench`, from the project's folder.
 
 python -m bench [--only W2 plan …] [--quick] [--json FILE]
-python -m bench --check [--tolerance 0.25]     compare the ratios with the kept table; the exit
-                                               code is 1 if one grew
-python -m bench --keep                         make this run the kept table
+python -m bench --check [--tolerance 0.25]     compare with the kept tables; the exit code is 1 if a
+                                               line grew
+python -m bench --keep                         make this run the kept tables
+
+`--check` counts the bytecode instructions of the lines in `kept_steps.json`, if this is the pure
+build and the Python there. Of any other line it compares the ratio, and if that grew, the median of
+three runs.
 """
 
 import argparse
 import json
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -30,10 +35,16 @@ from bench import (  # noqa: E402  # after the path
     prism,
     tries,
 )
-from bench.measure import PURE, Result  # noqa: E402  # the same
+from bench.measure import PURE, Race, Result, instructions  # noqa: E402  # the same
 from pubsub_emulator.cli.streams import prepare_streams  # noqa: E402  # the same
 
 KEPT: Final = HERE / "kept.json"
+KEPT_STEPS: Final = HERE / "kept_steps.json"
+COUNTED: Final = ("validate_block", "relay block")
+"""The beginnings of the names of the lines whose instructions are kept."""
+STEPS_TOLERANCE: Final = 0.01
+"""By how much a number of instructions may grow."""
+PYTHON: Final = f"{platform.python_implementation()} {sys.version_info[0]}.{sys.version_info[1]}"
 COLD_START: Final = "pubsub --help"
 BUILD: Final = "pure" if PURE else "compiled"
 
@@ -67,12 +78,19 @@ def chosen(only: list[str]) -> list[str]:
     return [begins for begins in MAKERS if not only or any(begins in each for each in found)]
 
 
-def measured(only: list[str], *, quick: bool, peers: bool, own: bool = True) -> Iterator[Result]:
-    """Every line whose name contains one of `only`, or all of them."""
+def measured(
+    only: list[str],
+    *,
+    quick: bool,
+    peers: bool,
+    own: bool = True,
+    run: Callable[[Race], Result] = Race.run,
+) -> Iterator[Result]:
+    """Run every line whose name contains one of `only`, or all of them."""
     mine = [MAKERS[begins] for begins in chosen(only)] if own else []
     for race in chain(*(made() for made in mine), peer.races() if peers else ()):
         if not only or any(part in race.name for part in only):
-            yield (replace(race, pairs=max(3, race.pairs // 4)) if quick else race).run()
+            yield run(replace(race, pairs=max(3, race.pairs // 4)) if quick else race)
     if own and (not only or any(part in COLD_START for part in only)):
         yield outer.cold_start()
 
@@ -96,6 +114,47 @@ def grown(results: list[Result], tolerance: float) -> list[str]:
         for result in results
         if result.ratio > known.get((result.name, result.base), float("inf")) * (1 + tolerance)
     ]
+
+
+def is_counted(race: Race) -> bool:
+    """Return whether the instructions of a line are kept: one of each name, in the pure build."""
+    return PURE and race.name.startswith(COUNTED) and race.base.startswith("hashing")
+
+
+def kept_steps() -> dict[str, int]:
+    """Return the kept instructions by line, for this Python; of another one they say nothing."""
+    kept: dict[str, dict[str, int]] = json.loads(KEPT_STEPS.read_text(encoding="utf-8"))
+    return kept.get(PYTHON, {})
+
+
+def check(race: Race, kept: Mapping[str, int], tolerance: float, worse: list[str]) -> Result:
+    """Run a line and add to `worse` if it grew."""
+    result = race.run()
+    if is_counted(race) and race.name in kept:
+        steps = instructions(race.work).total()
+        if steps > kept[race.name] * (1 + STEPS_TOLERANCE):
+            worse.append(f"{race.name}: {steps:,} instructions, kept {kept[race.name]:,}")
+    elif grown([result], tolerance):
+        runs = sorted((result, race.run(), race.run()), key=lambda each: each.ratio)
+        result = runs[1]
+        worse += grown([result], tolerance)
+    return result
+
+
+def count(race: Race, into: dict[str, int]) -> Result:
+    """Run a line and put its instructions into `into`, if they are kept."""
+    if is_counted(race):
+        into[race.name] = instructions(race.work).total()
+    return race.run()
+
+
+def keep_steps(found: Mapping[str, int]) -> None:
+    """Write these instructions over the kept ones of this Python."""
+    kept: dict[str, dict[str, int]] = (
+        json.loads(KEPT_STEPS.read_text(encoding="utf-8")) if KEPT_STEPS.exists() else {}
+    )
+    kept[PYTHON] = {**kept.get(PYTHON, {}), **found}
+    KEPT_STEPS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 
 def keep(results: list[Result]) -> None:
@@ -137,8 +196,19 @@ def main() -> int:
     )
     print("| workload | ms | beside | ms | ratio | target |\n|---|---|---|---|---|---|")
     results: list[Result] = []
+    worse: list[str] = []
+    steps: dict[str, int] = {}
+    run: Callable[[Race], Result] = Race.run
+    if given.check:
+        run = partial(check, kept=kept_steps(), tolerance=given.tolerance, worse=worse)
+    elif given.keep:
+        run = partial(count, into=steps)
     for result in measured(
-        given.only, quick=given.quick, peers=not given.no_peer, own=not given.only_peer
+        given.only,
+        quick=given.quick,
+        peers=not given.no_peer,
+        own=not given.only_peer,
+        run=run,
     ):
         results.append(result)
         print(row(result), flush=True)
@@ -147,7 +217,9 @@ def main() -> int:
         given.json.write_text(json.dumps(lines, indent=1) + "\n", encoding="utf-8")
     if given.keep:
         keep(results)
-    worse = grown(results, given.tolerance) if given.check else []
+        keep_steps(steps)
+    if given.check:
+        worse += grown([each for each in results if each.name == COLD_START], given.tolerance)
     for line in worse:
         print(f"grown: {line}", file=sys.stderr)
     return 1 if worse else 0

@@ -6,6 +6,8 @@ machine, so a ratio means something on a shared one, where milliseconds do not.
 
 import gc
 import os
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 from statistics import median
 from time import process_time
+from types import CodeType, FrameType
 from typing import Any, Final, Self
 
 from pubsub_emulator.trie import step
@@ -76,6 +79,28 @@ class Race:
         its own.
         """
         return timed(self.work), timed(self.against)
+
+
+def instructions(work: Work) -> Counter[CodeType]:
+    """Return the bytecode instructions of some work by function, the work done once before.
+
+    They repeat to the last digit, also on a busy machine. Work in C counts as one call.
+    """
+    work()
+    found: Counter[CodeType] = Counter()
+
+    def trace(frame: FrameType, event: str, _argument: object) -> Any:
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        found[frame.f_code] += event == "opcode"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(None)
+    return found
 
 
 def timed(work: Work) -> float:

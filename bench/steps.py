@@ -7,33 +7,11 @@ last digit, also on a busy machine, where times do not. Work in C counts as one 
 
 import argparse
 import sys
-from collections import Counter
 from itertools import chain
-from types import CodeType, FrameType
-from typing import Any
 
 from bench.__main__ import MAKERS, chosen
-from bench.measure import Work
+from bench.measure import instructions
 from bench.parts import counted_by_part
-
-
-def counted(work: Work) -> Counter[CodeType]:
-    """The instructions of some work by function, the work done once before."""
-    work()
-    found: Counter[CodeType] = Counter()
-
-    def trace(frame: FrameType, event: str, _argument: object) -> Any:
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        found[frame.f_code] += event == "opcode"
-        return trace
-
-    sys.settrace(trace)
-    try:
-        work()
-    finally:
-        sys.settrace(None)
-    return found
-
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
@@ -52,7 +30,7 @@ if __name__ == "__main__":
         for part, steps in by_part.most_common():
             print(f"{steps:12,} {100 * steps / whole:5.1f} %  {part}")
         sys.exit()
-    found = counted(race.work)
+    found = instructions(race.work)
     total = found.total()
     print(f"{race.name} ({race.note or race.base}): {total:,} instructions")
     for code, steps in found.most_common(given.functions):
