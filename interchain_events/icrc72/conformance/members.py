@@ -46,6 +46,8 @@ from interchain_events.icrc72.values import value_hash
 
 _SAME_REPLAY: Final = 5
 """How often a subscriber may be granted the same replay."""
+_CONFIRMING: Final = 20
+"""The rounds in which a notification has to be confirmed. A canister may make calls before."""
 _PATIENCE: Final = 400
 """The rounds in which a candidate has to finish its last task."""
 _REPEATS: Final = 20
@@ -105,11 +107,20 @@ def _judge_inbox(trial: Trial, role: str, stranger: Principal) -> None:
     ]
     trial.book.must("IC-39 alerts", own in names, f"not to {own}", len(names))
     notified = trial.items(HANDLE, "execute", to=trial.who)
-    got = {(at.sender, each.notificationId): at.round for at, each in notified}
+    got: dict[Notified, int] = {}
+    for at, each in notified:
+        got.setdefault((at.sender, each.notificationId), at.round)
     confirmed = {
         (at.receiver, number): at.round for at, number in trial.items(CONFIRM, "send", by=trial.who)
     }
-    due = [each for each in got if each[0] != stranger and each[0] in trial.network.running()]
+    # What has just arrived may be confirmed later than the trial ends.
+    latest = trial.network.round - _CONFIRMING
+    running = trial.network.running()
+    due = [
+        each
+        for each, round_ in got.items()
+        if each[0] != stranger and each[0] in running and round_ <= latest
+    ]
     lacking = _by_broadcaster(got, [each for each in due if each not in confirmed])
     trial.book.judge("IC-44", len(due), [f"{each}: they were never confirmed" for each in lacking])
     invented = _by_broadcaster(confirmed, [each for each in confirmed if each not in got])

@@ -10,8 +10,12 @@ from support.icrc72.wrong_roles import ROLES, WRONG, asked
 
 from interchain_events.cli.commands.icrc72.conform import _told
 from interchain_events.icrc72.cheats.stage import Actor
-from interchain_events.icrc72.conformance.members import try_publisher, try_subscriber
-from interchain_events.icrc72.conformance.probes import Verdict
+from interchain_events.icrc72.conformance.members import (
+    _judge_inbox,
+    try_publisher,
+    try_subscriber,
+)
+from interchain_events.icrc72.conformance.probes import Book, Verdict, fake
 from interchain_events.icrc72.conformance.rules import CAUSES, EXTENSIONS, LEVELS, rules_of
 from interchain_events.icrc72.conformance.trial import Candidate
 from interchain_events.icrc72.conformance.wording import (
@@ -24,12 +28,18 @@ from interchain_events.icrc72.conformance.wording import (
 from interchain_events.icrc72.ic.candid.did import parse_types
 from interchain_events.icrc72.ic.candid.encode import Encoder
 from interchain_events.icrc72.ic.candid.types import Variant
+from interchain_events.icrc72.ic.messaging import Happening
 from interchain_events.icrc72.ic.network import CanisterNetwork
 from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
 from interchain_events.icrc72.keys import FILTER, SKIP
 from interchain_events.icrc72.messages import GenericError
+from interchain_events.icrc72.methods import HANDLE
 
 NAME = "trial.events"
+
+
+def publish(network: CanisterNetwork, who: Principal, number: int) -> None:
+    network.submit(ANONYMOUS, who, NAME, b"%d" % number)
 
 
 def handled(network: CanisterNetwork, who: Principal) -> list[int]:
@@ -116,13 +126,33 @@ def test_a_canister_that_registers_on_a_call_is_called() -> None:
 
 def test_the_handled_events_of_a_publisher_are_not_judged() -> None:
     """A canister of both roles may be tried as a publisher with its query for handled events."""
-
-    def publish(network: CanisterNetwork, who: Principal, number: int) -> None:
-        network.submit(ANONYMOUS, who, NAME, b"%d" % number)
-
     made = Candidate(ROLES["publisher"], publish=publish, handled=lambda _network, _who: [1])
     trial = try_publisher(made, further=False)
     assert [each for each in trial.book.verdicts if each.broken] == []
+
+
+def test_ic_44_a_notification_may_be_confirmed_after_the_trial_ends() -> None:
+    trial = try_subscriber(Candidate(ROLES["subscriber"], handled=handled))
+    broadcaster = next(
+        each for each in trial.system.broadcasters if each in trial.network.running()
+    )
+    note = fake(10**6, NAME, broadcaster)
+    for age, is_broken in ((0, False), (10, False), (30, True)):
+        happening = Happening(
+            trial.network.round - age,
+            "execute",
+            10**6,
+            broadcaster,
+            trial.who,
+            HANDLE.name,
+            HANDLE.argument((note,)),
+        )
+        trial.recorder.happenings.append(happening)
+        trial.book = Book("publisher")
+        _judge_inbox(trial, "publisher", ANONYMOUS)
+        (verdict,) = [each for each in trial.book.verdicts if each.rule == "IC-44"]
+        assert any("1000000" in words for words in verdict.broken) == is_broken
+        trial.recorder.happenings.remove(happening)
 
 
 # Words
