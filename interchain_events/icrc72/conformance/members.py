@@ -27,12 +27,12 @@ from interchain_events.icrc72.filters import lets_pass
 from interchain_events.icrc72.headers import read
 from interchain_events.icrc72.ic.candid.types import Variant
 from interchain_events.icrc72.ic.canister import RUNNING, SYS_TRANSIENT
-from interchain_events.icrc72.ic.errors import CandidError, shown
+from interchain_events.icrc72.ic.errors import shown
 from interchain_events.icrc72.ic.messaging import Happening, Schedule
 from interchain_events.icrc72.ic.network import CanisterNetwork
 from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
 from interchain_events.icrc72.ic.stable import encode
-from interchain_events.icrc72.messages import Event, ReplayRegistration, Results
+from interchain_events.icrc72.messages import Event, ReplayRegistration
 from interchain_events.icrc72.methods import (
     CONFIRM,
     HANDLE,
@@ -44,8 +44,6 @@ from interchain_events.icrc72.methods import (
 from interchain_events.icrc72.namespaces import is_system, system_namespace
 from interchain_events.icrc72.values import value_hash
 
-_SAME_REPLAY: Final = 5
-"""How often a subscriber may be granted the same replay."""
 _CONFIRMING: Final = 20
 """The rounds in which a notification has to be confirmed. A canister may make calls before."""
 _PATIENCE: Final = 400
@@ -261,36 +259,7 @@ def _lose(trial: Trial, teller: Principal, name: str) -> int | None:
     if covered:
         words = f"its request for events {ranges(missing)} was refused, and it did not ask again"
         trial.book.must("RP-10 again", again, words)
-    _judge_sparing(trial)
     return None if again else missing[0]
-
-
-def _judge_sparing(trial: Trial) -> None:
-    """Judge that the candidate does not ask for the same events again and again.
-
-    Some repetitions are no fault: it may have lost the answer, or what it remembered.
-    """
-    answers = {
-        each.number: each.data
-        for each in trial.recorder.happenings
-        if (each.kind, each.method) == ("respond", methods.REGISTER_REPLAY.name)
-    }
-    times: Counter[tuple[str, tuple[int, int | None]]] = Counter()
-    for at, value in trial.seen(methods.REGISTER_REPLAY, "send", by=trial.who):
-        results: Results[int] = ()
-        with suppress(CandidError):
-            results = methods.REGISTER_REPLAY.result(answers.get(at.number, b""))
-        for item, result in zip(value, results, strict=False):
-            if result is not None and result.tag == "Ok":
-                times[item.namespace, item.range] += 1
-    many = [
-        f"{namespace} from {shown(low)} to {'the newest' if high is None else shown(high)}:"
-        f" {count} times"
-        for (namespace, (low, high)), count in times.items()
-        if count > _SAME_REPLAY
-    ]
-    if times:
-        trial.book.judge("RP-10 sparing", times.total(), many)
 
 
 def _covers(asked: tuple[int, int | None], missing: range) -> bool:

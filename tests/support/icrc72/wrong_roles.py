@@ -20,10 +20,9 @@ from interchain_events.icrc72.keys import HASH, REPLAY, REPLAY_END, REPLAY_ID
 from interchain_events.icrc72.messages import (
     Event,
     EventNotification,
-    ReplayRegistration,
     state_of,
 )
-from interchain_events.icrc72.methods import PUBLISH, REGISTER_REPLAY, err, ok
+from interchain_events.icrc72.methods import PUBLISH, err, ok
 from interchain_events.icrc72.orchestrator.core import Orchestrator
 from interchain_events.icrc72.services import codec
 from interchain_events.icrc72.values import blob, map_, nat
@@ -70,18 +69,6 @@ def around(path: str, instead: Callable[..., Any]) -> Wrong:
         setattr(target, name, lambda *given, **named: instead(app, honest, *given, **named))
 
     return wrong
-
-
-def asks_always(app: App) -> None:
-    """Ask for all events whenever one is handled."""
-    honest = app.on_event
-
-    def handled(ctx: Context, event: EventNotification) -> None:
-        honest(ctx, event)
-        item = ReplayRegistration(event.namespace, (1, None), ())
-        app.ask(ctx, app.inbox.orchestrator, REGISTER_REPLAY, (item,), lambda _ctx, _results: None)
-
-    app.on_event = handled
 
 
 def ends_early(app: App) -> None:
@@ -495,7 +482,6 @@ SUBSCRIBERS: dict[str, tuple[Any, ...]] = {
     "forgets in an upgrade": (forgetting(lambda app: app.data.clear()), "I1"),
     "asks for no replay": (around("subscriber.repairs.wake", nothing), "RP-10"),
     "asks for a replay once": (asked("icrc77_register_replay", only_once()), "RP-10 again"),
-    "asks for all events again and again": (asks_always, "RP-10 sparing"),
     "asks for the wrong events": (
         argument(
             "icrc77_register_replay",
