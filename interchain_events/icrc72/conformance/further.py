@@ -263,6 +263,7 @@ def _judge_updates(trial: Trial, who: Principal, teller: Principal) -> None:
     trial.network.step(_DELIVERED)
     got = [number for _, number in _diary(trial, who, _CHANGED)[before:]]
     trial.book.same("IC-34 update", got, [9, 10])
+    _judge_disallowed(trial, owner, who, teller)
 
 
 def _judge_lists(trial: Trial, owner: Probes) -> None:
@@ -282,6 +283,20 @@ def _judge_lists(trial: Trial, owner: Probes) -> None:
         said = None if found is None else dict(found.config).get(key)
         words = f"{_CHANGED} is listed with {candid_text(said)} under {key} after {key}{ending}"
         trial.book.must("IC-34 listed", said == of(due), words)
+
+
+def _judge_disallowed(trial: Trial, owner: Probes, who: Principal, teller: Principal) -> None:
+    """Judge that a subscriber gets no events while a list disallows it."""
+    key = keys.list_key("subscribers:disallowed")
+    for ending, due in ((":add", []), (":remove", [13, 14])):
+        change = m.PublicationUpdate(identified(_CHANGED), (key + ending, of([bytes(who)])))
+        owner.expect("IC-34 own", owner.update(methods.UPDATE_PUBLICATION, (change,)), "Ok")
+        trial.network.step(_SETTLED)
+        before = len(_diary(trial, who, _CHANGED))
+        trial.tell(teller, _CHANGED, range(96, 98))
+        trial.network.step(_DELIVERED)
+        got = [number for _, number in _diary(trial, who, _CHANGED)[before:]]
+        trial.book.same("IC-33 disallowed", got, due)
 
 
 def _judge_deletions(trial: Trial, who: Principal, teller: Principal) -> None:

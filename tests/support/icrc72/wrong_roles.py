@@ -71,6 +71,11 @@ def around(path: str, instead: Callable[..., Any]) -> Wrong:
     return wrong
 
 
+def everybody_may(app: App) -> None:
+    """Disallow nobody as an orchestrator."""
+    app.cores[0].access.may = lambda *_: True
+
+
 def ends_early(app: App) -> None:
     """Replay only three events of a range without an end."""
     honest = app.inbox.on_alert["publisher"]
@@ -609,6 +614,7 @@ ORCHESTRATORS: dict[str, tuple[Any, ...]] = {
         lying("icrc72_update_publication", lambda found: tuple(_UNAUTHORIZED for _ in found)),
         "IC-34 own",
     ),
+    "lets everybody subscribe": (everybody_may, "IC-33 disallowed"),
     "removes nothing from lists": (
         hearing(
             "icrc72_update_publication",
