@@ -133,6 +133,8 @@ class Engine:
         """Network, subscription and key of webhooks whose key was found to be right."""
         self._seat = Seat({name: secrets.token_hex(16) for name in rules.networks})
         """What this process remembers about the store."""
+        self._without_hook: set[str] = set()
+        """The networks of which it was logged that they accept no subscription to everything."""
         self.losses = 0
         """How often the store was found to have lost rows."""
         self._looked = 0.0
@@ -360,7 +362,11 @@ class Engine:
         """Log a note, or start to carry out another effect. A `Reply` is read by its caller."""
         if isinstance(effect, messages.Note):
             self.metrics.count("notes", kind=effect.kind)
-            log_note(effect)
+            # Each comparison of an adapter's subscriptions finds that anew.
+            if effect.kind != "no-hook" or effect.place not in self._without_hook:
+                log_note(effect)
+            if effect.kind == "no-hook":
+                self._without_hook.add(effect.place)
         elif not isinstance(effect, messages.Reply) and not self._stopping:
             self._spawn(self._perform(effect))
 

@@ -145,6 +145,22 @@ def test_every_note_of_the_state_machine_has_a_line(caplog: pytest.LogCaptureFix
 
 
 @played()
+async def test_that_an_adapter_takes_no_subscription_is_logged_once(made: Stage) -> None:
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("pubsub.distributor")
+    logger.addHandler(handler)
+    try:
+        for network in ("a", "a", "b", "a"):
+            made.engine._begin_effect(Note("no-hook", network))
+    finally:
+        logger.removeHandler(handler)
+    assert len([line for line in lines if "no subscription to all events" in line]) == 2
+    assert made.engine.metrics.value("notes", kind="no-hook") == 4
+
+
+@played()
 async def test_acceptances_that_were_untrue_are_a_check_in_words(made: Stage) -> None:
     made.engine.store.transact(lambda tx: tx.put(rows.ALARMS, "a|untrue-yes", "e:1: 3 times"))
     _, body, _ = await made.ask("GET", "/health")
