@@ -11,6 +11,7 @@ from pubsub_emulator.files.untrusted import Unreadable, parse_json
 from pubsub_emulator.runtime.rules import Rules
 from pubsub_emulator.spark_audit.judge.evidence import Judgement
 from pubsub_emulator.spark_audit.judge.finding_file import FindingError, check_finding, finding_text
+from pubsub_emulator.spark_audit.judge.named_keys import named_keys
 
 SHORT = 16
 """Hex digits of an id in the list."""
@@ -32,6 +33,7 @@ def check(path: Path, rules: Rules) -> Result:
         ("collator", collator),
     ]
     lines += [("shown", line) for line in _shown(finding, judgement)]
+    lines += [("key", line) for line in _named(finding["evidence"], judgement.detail)]
     lines += [("rests on", line) for line in judgement.rests_on]
     say(*(f"  {name:9}{value}" for name, value in lines))
     if checked.proven:
@@ -97,6 +99,16 @@ def _shown(finding: Mapping[str, object], judgement: Judgement) -> Iterator[str]
         hashes = figures.get(name)
         for each in hashes if isinstance(hashes, list) else ():
             yield f"{name} node 0x{each}"
+
+
+def _named(evidence: bytes, detail: str) -> Iterator[str]:
+    """Yield a line for each subscribed key in the words of a judgement."""
+    for key, publishers, name in named_keys(evidence, detail):
+        of = f"publisher {publishers[0]}"
+        if len(publishers) > 1:
+            of = f"publishers {', '.join(map(str, publishers))}"
+        called = f", {name} in scenarios" if name else ""
+        yield f"0x{key.hex()[:SHORT]}… is of {of}{called}"
 
 
 def _findings(audit: str) -> Iterator[dict[str, Any]]:

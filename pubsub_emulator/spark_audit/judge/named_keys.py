@@ -1,0 +1,55 @@
+"""The publishers of the keys that a finding names by their digits."""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
+from pubsub_emulator.spark_audit.judge.evidence import partial_state, read_block_evidence
+
+MOST_NUMBERS: Final = 1_024
+"""Keys of a scenario's publisher that are tried. A scenario's key is the hash of `1000/3`."""
+
+MOST_PUBLISHERS: Final = 16
+"""Publishers of one key whose scenario's keys are tried."""
+_KEY: Final = re.compile(r"\bkey ([0-9a-f]{64})\b")
+
+
+class NamedKey(NamedTuple):
+    """A key that a subscriber has subscribed to."""
+
+    key: PubsubKey
+    publishers: tuple[ParaId, ...]
+    """The publishers from which the subscriber wants it."""
+    name: str
+    """Its name in scenarios, such as `1000/3`, empty if it is none of theirs."""
+
+
+def named_keys(evidence: bytes, detail: str) -> Iterator[NamedKey]:
+    """Yield the subscribed keys in the words of a finding, each once.
+
+    `evidence` must have been judged before: the subscriptions are read from the nodes of the
+    parent's state in it. Evidence of another kind than a block names no keys.
+    """
+    keys = dict.fromkeys(PubsubKey(bytes.fromhex(digits)) for digits in _KEY.findall(detail))
+    block = read_block_evidence(evidence) if keys else None
+    if block is None:
+        return
+    nodes = {bytes(blake2_256(node)): node for node in block.nodes}
+    spec = runtime_spec(partial_state(block.parent.state_root, nodes.get).top)
+    for key in keys:
+        publishers = tuple(para for para, wanted in spec.subscriptions.items() if key in wanted)
+        if publishers:
+            yield NamedKey(key, publishers, _scenario_name(key, publishers))
+
+
+def _scenario_name(key: PubsubKey, publishers: tuple[ParaId, ...]) -> str:
+    for para in publishers[:MOST_PUBLISHERS]:
+        for number in range(MOST_NUMBERS):
+            name = f"{para}/{number}"
+            if key == key_from_data(name.encode()):
+                return name
+    return ""
