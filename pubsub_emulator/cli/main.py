@@ -58,8 +58,10 @@ COMMANDS: Final = {
         "Show what a scenario, history, audit, fixture, fuzz case, session, proof or finding"
         " contains"
     ),
-    "list": "Show the runs, histories, audits and sessions in FOLDER: size, age, what made them",
-    "clean": "Remove outputs in FOLDER that can be made again, after asking",
+    "list": (
+        "Show the runs, histories, audits, sessions and findings in a FOLDER and the folders below"
+    ),
+    "clean": "Remove outputs in a FOLDER that can be made again, and ask before each",
     "diff": "Find the first block, storage key and trie node in which A and B differ",
     "compare": (
         "Compare A with B and others: figures that differ, then the first block that differs"

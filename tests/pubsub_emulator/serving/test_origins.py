@@ -1,5 +1,8 @@
 """Pages of named origins call a server and read its answers, as browsers ask it to (CORS)."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import aiohttp
 import click
 import pytest
@@ -7,9 +10,9 @@ from aiohttp import web
 from click.testing import CliRunner
 from support.node.nodes import story
 
-from interchain_events.distributor.service.serve import served
 from pubsub_emulator.cli.base import options
 from pubsub_emulator.serving.guard import Names, guard, let_read
+from pubsub_emulator.serving.listening import listening
 from pubsub_emulator.serving.origins import ORIGIN
 
 WALLET = "http://localhost:3000"
@@ -69,10 +72,17 @@ def application(names: Names) -> web.Application:
     return app
 
 
+@asynccontextmanager
+async def served(app: web.Application) -> AsyncIterator[str]:
+    """The URL of an application that is served."""
+    async with listening(app, "127.0.0.1", 0, grace=1) as (host, port):
+        yield f"http://{host}:{port}"
+
+
 @story
 async def test_a_page_of_a_named_origin_reads_answers_streams_and_errors() -> None:
     app = application(Names(origins=(WALLET,)))
-    async with served(app, "127.0.0.1", 0) as url, aiohttp.ClientSession() as http:
+    async with served(app) as url, aiohttp.ClientSession() as http:
         for path, status in (("/one", 200), ("/stream", 200), ("/none", 404)):
             async with http.get(url + path, headers={"Origin": WALLET}) as answer:
                 assert (answer.status, answer.headers[ALLOW]) == (status, WALLET)
@@ -86,7 +96,7 @@ async def test_a_page_of_a_named_origin_reads_answers_streams_and_errors() -> No
 @story
 async def test_a_browser_asks_before_it_sends_what_forms_do_not() -> None:
     app = application(Names(origins=(WALLET,)))
-    async with served(app, "127.0.0.1", 0) as url, aiohttp.ClientSession() as http:
+    async with served(app) as url, aiohttp.ClientSession() as http:
         asks = {"Origin": WALLET, METHOD: "POST"}
         async with http.options(url + "/one", headers=asks) as answer:
             assert (answer.status, answer.headers[ALLOW]) == (204, WALLET)
@@ -102,7 +112,7 @@ async def test_a_browser_asks_before_it_sends_what_forms_do_not() -> None:
 
 @story
 async def test_without_named_origins_nothing_is_said_to_browsers() -> None:
-    async with served(application(Names()), "127.0.0.1", 0) as url, aiohttp.ClientSession() as http:
+    async with served(application(Names())) as url, aiohttp.ClientSession() as http:
         async with http.get(url + "/one", headers={"Origin": url}) as answer:
             assert (answer.status, answer.headers.get(ALLOW)) == (200, None)
         async with http.options(url + "/one", headers={"Origin": WALLET, METHOD: "GET"}) as answer:
