@@ -282,13 +282,13 @@ async def test_ev_25_limits_are_refused_with_their_names(http: Http, log: SqlSto
 BAD = (
     (b"{", "not JSON"),
     (b"[" * 100_000, "nest deeper than 64"),
-    (b"[]", "JSON object with filters"),
+    (b"[]", "JSON object with `filters`"),
     (b'{"filters": [{"kind": 1}]}', "filters[0]"),
     (b'{"filters": [{"kind": "' + b"x" * 100_000 + b'"}]}', "filters[0]: a kind is written"),
     (b'{"filters": [{"field": "a", "op": "' + b"x" * 100_000 + b'", "value": 1}]}', "filters[0]"),
-    (b'{"filters": [], "after": 5}', "after is a cursor"),
+    (b'{"filters": [], "after": 5}', "`after` must be a cursor"),
     (b'{"filters": [], "after": "xx"}', "damaged"),
-    (b'{"filters": [], "more": 5}', "JSON object with filters"),
+    (b'{"filters": [], "more": 5}', "JSON object with `filters`"),
     (b'{"filters": [], "x": "' + b" " * 2_000_000 + b'"}', "Too Large"),
 )
 
