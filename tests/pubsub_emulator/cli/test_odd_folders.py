@@ -59,7 +59,6 @@ COMMANDS: Final = (
     "simulate --networks 1 --blocks 12 --out simulated --engine python",
     "icrc72 trace canisters.toml --namespace org.example.price --event 12 --svg canisters.svg",
     "vectors check vectors",
-    "list .",
 )
 """Command lines in the order in which one makes what the next one reads."""
 ELSEWHERE: Final = {
@@ -84,6 +83,7 @@ ELSEWHERE: Final = {
     "export-state": "a node's client",
     "conform": "a node's client",
     "prove": "a node's client, or as open-proof",
+    "list": "shows the absolute path of an audit's history",
     "clean": "removes what list shows",
     "compare": "its arguments are those of diff and run",
     "distributor adapter": "a server",
