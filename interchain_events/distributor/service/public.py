@@ -107,7 +107,7 @@ class PublicAdapter(HttpAdapter):
         """Return whether the events since a time include the id, or hide it for good.
 
         An event of the entity hides earlier ones, so the time before the earliest that is shown is
-        asked for, again and again, until it shows none of the entity.
+        asked for, again and again, until no event of the entity is shown.
         """
         start = max(since - AROUND, EARLIEST)
         found = await self._between(start, int(time.time()) + AROUND)

@@ -1,7 +1,8 @@
 """Find the outputs of this program in a folder, by what is in them.
 
-The names of files and folders decide nothing but which files are read. Links are not followed, so
-that nothing outside of the folder is listed.
+A name alone never makes something an output that is removed: a folder is kept as soon as there is
+something in it that its command does not write. Links are not followed, so that nothing outside of
+the folder is listed.
 """
 
 import os
@@ -142,7 +143,7 @@ def _output_at(path: Path, budget: _Budget, now: float) -> Output | None:
     made_by, kept_for = _origin(path, kind)
     foreign = _foreign(path, kind)
     if foreign:
-        kept_for = f"{foreign} in it is not of this program"
+        kept_for = f"{foreign} in it is not known"
     if kind is OutputKind.PART and now - changed < UNTOUCHED_SECONDS:
         kept_for = "a command may be writing it"
     return Output(path, kind, size, changed, made_by, kept_for)
@@ -198,7 +199,10 @@ def _origin(path: Path, kind: OutputKind) -> tuple[str, str]:
         case OutputKind.RUN:
             if (path / _DEMO_AUDIT).is_dir():
                 return "pubsub demo", ""
-            return f"pubsub run, scenario {_run_of(path)}", ""
+            made_by = f"pubsub run, scenario {_run_of(path)}"
+            # Blocks of a node or of another network may have been added to its history.
+            is_shared = len(_networks(path / HISTORY)) > 1
+            return made_by, "its history has blocks that the run did not make" if is_shared else ""
         case OutputKind.HISTORY:
             networks = _networks(path)
             first = ", ".join(networks[:MOST_NETWORKS])
@@ -224,7 +228,11 @@ def _foreign(path: Path, kind: OutputKind) -> str:
 
     What somebody has put beside a run would be removed with it.
     """
-    own = {OutputKind.RUN: _OF_RUNS, OutputKind.AUDIT: _OF_AUDITS}.get(kind)
+    own = {
+        OutputKind.RUN: _OF_RUNS,
+        OutputKind.AUDIT: _OF_AUDITS,
+        OutputKind.PART: _OF_RUNS | _OF_AUDITS,
+    }.get(kind)
     if own is None:
         return ""
     names = sorted(entry.name for entry in _entries(path, _Budget(MOST_ENTRIES)))

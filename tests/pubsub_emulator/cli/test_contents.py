@@ -82,7 +82,25 @@ def test_only_what_can_be_made_again_is_offered(folder: Path) -> None:
 
 def test_a_folder_with_something_of_the_user_in_it_is_kept(folder: Path) -> None:
     (folder / "out" / "run" / "notes.txt").write_text("why it failed")
-    assert outputs(folder)["out/run"].kept_for == "notes.txt in it is not of this program"
+    assert outputs(folder)["out/run"].kept_for == "notes.txt in it is not known"
+
+
+@pytest.mark.parametrize("name", [".mine-0123abcd.old", ".mine-0123abcd.part"])
+def test_a_folder_that_is_only_called_like_an_unfinished_output_is_kept(
+    name: str, folder: Path
+) -> None:
+    (folder / name).mkdir()
+    (folder / name / "letters.txt").write_text("only here")
+    assert outputs(folder)[name].kept_for == "letters.txt in it is not known"
+    CliRunner().invoke(pubsub, ["clean", str(folder), "--yes"])
+    assert (folder / name / "letters.txt").is_file()
+
+
+def test_a_run_whose_history_has_blocks_of_another_network_is_kept(folder: Path) -> None:
+    commits = folder / "out" / "run" / "history" / "_commits"
+    first = min(commits.iterdir())
+    (commits / first.name.replace("tiny", "polkadot")).write_bytes(first.read_bytes())
+    assert "the run did not make" in outputs(folder)["out/run"].kept_for
 
 
 def test_what_a_command_may_be_writing_is_kept(folder: Path) -> None:
