@@ -104,7 +104,7 @@ _lengths = st.sampled_from((0, 1, 63, 64, 65, 300, 16_383, 16_384))
     st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=3),
     st.integers(0, 400),
 )
-def test_a_list_read_at_once_is_what_reading_one_after_the_other_gives(
+def test_reading_a_list_at_once_equals_reading_one_after_the_other(
     blobs: list[bytes], changes: list[tuple[int, int]], cut: int
 ) -> None:
     data = bytearray(encode_bytes_list(blobs))
@@ -207,7 +207,7 @@ def test_a_length_that_the_input_cannot_hold_allocates_nothing() -> None:
         Reader(b"abc").take(-1)
 
 
-def test_a_kept_value_is_decoded_once_and_what_is_refused_is_refused_again() -> None:
+def test_a_cached_value_is_decoded_once_and_refusals_are_repeated() -> None:
     decoded: list[int] = []
 
     def counted(value: int) -> int:

@@ -37,7 +37,7 @@ def test_a_flipped_byte_of_what_holds_is_a_difference(kind: str, case: dict[str,
     assert failures({"seals": [], "signatures": [], kind: [changed]}) == 1
 
 
-def test_a_block_with_signed_extrinsics_of_each_scheme_is_valid_and_each_counts() -> None:
+def test_a_block_with_extrinsics_signed_by_each_scheme_is_valid() -> None:
     fixture = read_fixture(FOLDER / "signed-block.json")
     candidate = Candidate.decode(unhex(fixture.candidate))
     assert [raw[36] for raw in candidate.extrinsics] == [

@@ -50,7 +50,7 @@ def test_nodes_that_repeat_exponentially_stop_at_the_limit() -> None:
         encode_compact(small_root, small, limit=items - 1, repeat_shared=True)
 
 
-def test_nodes_that_repeat_exponentially_are_written_once_but_searched_up_to_the_limit() -> None:
+def test_exponentially_repeated_nodes_are_written_once_but_searched_to_the_limit() -> None:
     root, nodes = bomb(40)  # the key of a child trie's root is longer: there is none
     assert len(encode_compact(root, nodes)) == 41
     root, nodes = bomb(64)  # 16**18 keys of child tries' roots
@@ -77,7 +77,7 @@ def test_the_search_for_child_tries_stops_at_the_limit() -> None:
     )  # compiled functions have none
 
 
-def test_the_search_for_child_tries_takes_as_many_steps_as_the_limit_and_no_more() -> None:
+def test_the_search_for_child_tries_takes_exactly_the_limits_steps() -> None:
     prefix = b":child_storage:default:"
     trie = Trie.from_entries([(prefix + bytes([at]), bytes(32)) for at in range(3)])
     into: dict[Hash, bytes] = {}
@@ -138,7 +138,7 @@ def test_child_roots_that_are_no_hashes_are_bad_nodes() -> None:
         encode_compact(trie.root(), into.values())
 
 
-def test_a_child_root_that_stands_beside_its_node_is_a_bad_node_too() -> None:
+def test_a_child_root_beside_its_node_is_a_bad_node() -> None:
     trie = Trie.from_entries([(b":child_storage:default:x", bytes(40))])
     into: dict[Hash, bytes] = {}
     trie.prove([b":child_storage:default:x"], into)
@@ -227,7 +227,7 @@ def test_a_value_that_occurs_twice_is_written_at_its_first_place() -> None:
     assert decode_compact(trie.root(), items) == sorted(nodes.values())
 
 
-def test_a_value_with_the_bytes_of_a_node_does_not_stand_for_the_node() -> None:
+def test_a_value_with_a_nodes_bytes_does_not_replace_the_node() -> None:
     """The nodes below the node would be missing, if it were left out for the value's sake."""
     values = [b"a" * 40, b"b" * 40]
     leaves = [b"\x20" + blake2(value) for value in values]
@@ -246,7 +246,7 @@ def test_a_value_with_the_bytes_of_a_node_does_not_stand_for_the_node() -> None:
     assert decode_compact(blake2(top), items) == sorted(nodes)
 
 
-def test_a_compact_proof_has_as_many_items_as_the_limit_and_no_more() -> None:
+def test_a_compact_proof_has_at_most_as_many_items_as_allowed() -> None:
     trie = Trie.from_entries([(b"\x10", b"a" * 40), (b"\x20", b"b" * 40)])
     nodes = _proof(trie, [b"\x10", b"\x20"])
     assert len(encode_compact(trie.root(), nodes.values(), limit=5)) == 5
@@ -255,7 +255,7 @@ def test_a_compact_proof_has_as_many_items_as_the_limit_and_no_more() -> None:
     assert refused.value.limit == 4
 
 
-def test_the_root_of_a_child_trie_is_written_though_its_items_were_written_before() -> None:
+def test_a_child_tries_root_is_written_although_its_items_were_written_before() -> None:
     prefix = b":child_storage:default:"
     child = Trie.from_entries([(b"\x10", b"a" * 40), (b"\x20", b"b" * 40)])
     keys = [prefix + b"one", prefix + b"two"]
@@ -289,7 +289,7 @@ def test_a_key_behind_a_hash_is_not_absent() -> None:
         check_omitted(root, nodes, {b"\x10": None}, 0)
 
 
-def test_a_key_with_a_value_is_not_absent_and_a_value_that_no_node_has_is_refused() -> None:
+def test_a_present_key_is_not_absent_and_an_unplaced_value_is_refused() -> None:
     root, nodes = proof_of({b"\x10": LONG}, b"\x10")
     with pytest.raises(ExtraneousValue, match="0x10 is not left out"):
         check_omitted(root, nodes, {b"\x10": None}, 0)

@@ -183,7 +183,7 @@ def test_follow_asks_for_each_node_where_it_starts() -> None:
 
 
 @given(entries, st.lists(st.one_of(dense_keys, keys)), versions)
-def test_keys_that_come_one_by_one_are_read_as_by_follow_and_each_node_is_asked_for_once(
+def test_keys_given_one_by_one_are_read_like_follow_asking_nodes_once(
     held: dict[bytes, bytes], wanted: list[bytes], version: int
 ) -> None:
     trie = Trie.from_entries(held.items(), version)
@@ -212,7 +212,7 @@ def test_keys_that_come_one_by_one_are_read_as_by_follow_and_each_node_is_asked_
     assert [*looked_up] == [*followed]
 
 
-def test_a_lookup_that_meets_a_missing_node_goes_on_with_the_next_key() -> None:
+def test_a_lookup_that_meets_a_missing_node_continues_with_the_next_key() -> None:
     trie = Trie.from_entries([(bytes((at, 1)), bytes((at,)) * 40) for at in range(32)])
     nodes: dict[Hash, bytes] = {}
     trie.prove([b"\x01\x01"], nodes)

@@ -120,7 +120,7 @@ def test_a_path_is_followed_as_far_as_the_keys_go(length: int) -> None:
     check_omitted(trie.root(), Omitting(trie, reads).nodes, reads, 0)
 
 
-def test_nodes_that_are_nested_without_end_are_read_as_far_as_the_key_goes() -> None:
+def test_endlessly_nested_nodes_are_read_as_far_as_the_key_goes() -> None:
     node = b"\x40\x04x"
     for _ in range(20_000):
         node = b"\x80\x01\x00" + encode_compact(len(node)) + node
@@ -149,7 +149,7 @@ LEAF_NODE = b"\x41\x00" + encode_bytes(LONG)
 HASHED = _branch(b"\x80" + blake2_256(LEAF_NODE), encode_bytes(INLINE))
 
 
-def test_a_hashed_child_is_a_node_of_its_own_and_an_inline_child_is_not() -> None:
+def test_a_hashed_child_is_a_separate_node_and_an_inline_one_not() -> None:
     root = blake2_256(HASHED)
     reads: dict[bytes, bytes | None] = {b"\x10": LONG, b"\x20": b"b"}
     honest = [_branch(b"\x00", encode_bytes(OMITTED)), OMITTED]
@@ -161,7 +161,7 @@ def test_a_hashed_child_is_a_node_of_its_own_and_an_inline_child_is_not() -> Non
         check_omitted(root, [_branch(b"\x00", b"\x00"), OMITTED, OMITTED], reads, 0)
 
 
-def test_an_inline_child_that_no_key_needs_is_not_judged_but_for_its_length() -> None:
+def test_an_inline_child_that_no_key_needs_is_checked_only_for_length() -> None:
     for child, refused in ((b"\x0f" * 31, False), (b"\x0f" * 33, True)):
         node = _branch(encode_bytes(child), encode_bytes(INLINE))
         less = _branch(encode_bytes(child), encode_bytes(OMITTED))

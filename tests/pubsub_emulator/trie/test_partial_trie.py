@@ -84,7 +84,7 @@ def test_a_fork_is_written_apart(
 
 
 @given(ENTRIES, ACTIONS, st.data())
-def test_what_was_asked_for_is_enough_and_nothing_of_it_can_be_spared(
+def test_the_requested_nodes_are_enough_and_none_can_be_spared(
     entries: dict[bytes, bytes], actions: list[Do], data: st.DataObject
 ) -> None:
     whole, nodes = _whole(entries)
@@ -140,7 +140,7 @@ def test_nodes_nested_without_end_are_refused() -> None:
 
 
 @pytest.mark.parametrize("length", [31, 32, 33])
-def test_a_proof_has_every_node_of_32_bytes_and_none_that_stands_in_its_parent(length: int) -> None:
+def test_a_proof_has_every_node_of_32_bytes_and_no_inline_one(length: int) -> None:
     one = b"\x10" + b"a" * 15
     other = b"\x20" + b"b" * 15
     trie = PartialTrie(EMPTY_TRIE_ROOT, {}.get)
@@ -165,7 +165,7 @@ def test_the_longest_value_that_stands_in_its_node_has_32_bytes(length: int) -> 
     assert len(_proof(trie, b"key")) == (1 if length == 32 else 2)
 
 
-def test_an_inline_child_of_33_bytes_is_refused_though_it_is_a_good_node() -> None:
+def test_an_inline_child_of_33_bytes_is_refused_although_well_formed() -> None:
     """Nobody who hashes nodes of 32 bytes and more makes one, and the same entries must not have
     two roots.
     """
@@ -200,7 +200,7 @@ def test_a_walk_yields_keys_of_4096_bytes_and_refuses_a_nibble_more(walk: str) -
             walked(_chain(nibbles))
 
 
-def test_a_walk_does_not_go_on_below_max_key_where_no_node_has_a_value() -> None:
+def test_a_walk_stops_below_max_key_where_no_node_has_a_value() -> None:
     """Such branches can be shared, so a few bytes of nodes would be walked almost for ever."""
     nodes: dict[bytes, bytes] = {}
     below = blake2_256(b"not known")
@@ -308,7 +308,7 @@ def test_only_the_way_to_a_key_is_fetched() -> None:
     assert not any(source.ahead), "nothing below the key is read"
 
 
-def test_a_walk_fetches_nothing_that_comes_before_its_start_or_beside_its_prefix() -> None:
+def test_a_walk_fetches_nothing_before_its_start_or_beside_its_prefix() -> None:
     """Each node is a question to a chain's node far away."""
     entries = {
         bytes((at, other)): bytes((at, other)) * 20
@@ -351,7 +351,7 @@ def test_differences_fetch_nothing_beside_what_was_written() -> None:
     assert {place[:2] for place in source.asked} == {"03", "05"}
 
 
-def test_a_walk_says_that_it_reads_on_and_the_trie_that_it_began_in_does_not() -> None:
+def test_a_walk_reports_reading_on_and_its_original_trie_does_not() -> None:
     whole = Trie.from_entries([(bytes([at]), bytes(40)) for at in range(3)])
     source = Elsewhere(whole)
     lazy = LazyTrie(whole.root(), source)
@@ -401,7 +401,7 @@ def _changed(trie: PartialTrie, model: dict[bytes, bytes], key: bytes, value: ob
 
 
 @given(ENTRIES, CHANGES, CHANGES, KEYS)
-def test_a_value_of_layout_version_0_stays_in_its_node_until_it_is_written(
+def test_a_layout_version_0_value_stays_in_its_node_until_it_is_written(
     entries: dict[bytes, bytes],
     first: list[tuple[bytes, object]],
     second: list[tuple[bytes, object]],

@@ -108,7 +108,7 @@ def _merkle_value(held: Held, key: bytes, version: int) -> bytes | None:
 
 @each_world
 @each_trie
-def test_every_key_has_the_merkle_value_of_the_first_node_at_or_below_it(
+def test_a_keys_merkle_value_is_that_of_the_first_node_below_it(
     make: Make, version: int, held: Held
 ) -> None:
     trie = make(held, version)
@@ -124,7 +124,7 @@ def _check(trie: AnyTrie, held: Held, version: int) -> None:
 
 @each_world
 @each_trie
-def test_every_single_write_leaves_the_trie_of_what_is_left_and_no_fork_sees_it(
+def test_every_single_write_leaves_the_right_trie_and_no_fork_sees_it(
     make: Make, version: int, held: Held
 ) -> None:
     trie = make(held, version)
@@ -154,9 +154,7 @@ def test_every_single_write_leaves_the_trie_of_what_is_left_and_no_fork_sees_it(
 
 @each_world
 @pytest.mark.parametrize("version", [0, 1])
-def test_every_prefix_is_removed_up_to_a_limit_and_the_removed_are_counted(
-    version: int, held: Held
-) -> None:
+def test_every_prefix_is_removed_up_to_a_limit_and_counted(version: int, held: Held) -> None:
     for prefix in WORLD:
         below = sorted(key for key in held if key.startswith(prefix))
         for limit in (None, 0, 1, 2):
@@ -198,7 +196,7 @@ def test_two_forks_differ_by_what_each_wrote(make: Make, version: int, held: Hel
 
 @pytest.mark.parametrize("looked", ["fork", "items", "differences"])
 @each_trie
-def test_whoever_looked_at_the_trie_between_writes_goes_on_seeing_what_it_was(
+def test_a_trie_seen_between_writes_does_not_change_later(
     make: Make, version: int, looked: str
 ) -> None:
     """The nodes that are written again and again are shared with every look that came between."""

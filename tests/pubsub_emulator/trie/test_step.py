@@ -180,7 +180,7 @@ def ends_of(key: bytes) -> set[bytes]:
 
 
 @pytest.mark.parametrize("depth", range(8))
-def test_leaves_that_look_like_that_of_the_key_are_read_by_what_their_header_says(
+def test_leaves_resembling_that_of_the_key_are_read_by_their_headers(
     depth: int,
 ) -> None:
     """Any count of nibbles, with any end of the key behind it."""
@@ -254,7 +254,7 @@ def test_thousands_of_nested_prefixes_are_no_recursion_anywhere_ps68() -> None:
     assert trie.remove_prefix(b"\x11" * 2) == 1198
 
 
-def test_nested_inline_nodes_of_a_hostile_node_are_walked_one_at_a_time() -> None:
+def test_a_hostile_nodes_nested_inline_nodes_are_walked_one_by_one() -> None:
     nested = b"\x40\x04v"
     for _ in range(64):
         count = len(nested)
@@ -307,7 +307,7 @@ def test_headers_of_every_length_are_read_back(kind: int) -> None:
         assert kind_found == (ABSENT if kind in {0x40, 0x20} else CHILD)
 
 
-def test_the_root_node_of_an_empty_trie_is_the_only_node_with_header_zero() -> None:
+def test_only_the_root_node_of_an_empty_trie_has_header_zero() -> None:
     assert step(b"\x00", b"", 0) == (ABSENT, b"", 0)
 
 
@@ -336,7 +336,7 @@ def test_any_other_node_is_left_to_the_careful_reader(node: bytes) -> None:
     assert branch_of_hashes(node) == 0
 
 
-def test_a_branch_as_long_as_one_of_hashes_is_read_as_what_it_is() -> None:
+def test_a_branch_as_long_as_one_of_hashes_is_read_correctly() -> None:
     """No honest trie has an inline child longer than a hash, and the codec accepts it."""
     key = b"\x01" + b"k" * 31
     leaf = bytes((0x40 | 62,)) + key[1:] + b"\x08v!"
@@ -372,7 +372,7 @@ def below_root(node: bytes) -> tuple[bytes, list[bytes]]:
     return blake2(root), [root, node]
 
 
-def test_a_child_proof_with_more_than_it_needs_is_refused_only_when_it_is_to_be_exact() -> None:
+def test_a_child_proof_with_unneeded_nodes_is_refused_only_when_exact() -> None:
     root, nodes = tries()
     want = {key: key + b"!" for key in KEYS}
     assert read_child_proof(root, nodes, b"pubsub", KEYS, exact=True) == want
@@ -401,7 +401,7 @@ def test_a_child_trie_that_is_empty_needs_no_node_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("length", [0, 31, 33])
-def test_a_child_root_that_is_no_hash_is_a_bad_node_at_the_end_of_its_key(length: int) -> None:
+def test_a_child_root_that_is_not_a_hash_is_a_bad_node(length: int) -> None:
     root, nodes = tries(b"r" * length)
     with pytest.raises(BadNode, match=f"a child root of {length} bytes") as failure:
         read_child_proof(root, nodes, b"pubsub", KEYS)
@@ -412,14 +412,14 @@ def test_a_child_root_that_is_no_hash_is_a_bad_node_at_the_end_of_its_key(length
     )
 
 
-def test_a_value_that_is_the_hash_of_a_node_does_not_make_it_needed() -> None:
+def test_a_value_equal_to_a_nodes_hash_does_not_require_the_node() -> None:
     root, nodes = tries(blake2(JUNK))
     with pytest.raises(UnusedNodes) as unused:
         read_proof(root, [*nodes, JUNK], [CHILD_KEY], exact=True)
     assert unused.value.hashes == (blake2(JUNK),)
 
 
-def test_a_missing_root_is_missing_at_the_first_nibble_of_the_least_key() -> None:
+def test_a_missing_root_is_missing_at_the_lowest_keys_first_nibble() -> None:
     root, nodes = tries()
     with pytest.raises(MissingNode) as failure:
         read_proof(root, [node for node in nodes if blake2(node) != root], [b"b", b"a"])
@@ -434,7 +434,7 @@ def test_a_missing_root_is_missing_at_the_first_nibble_of_the_least_key() -> Non
         (b"\x80\x03\x00\x80" + bytes(32) + b"\x80" + bytes(31), "truncated child"),
     ],
 )
-def test_a_node_that_is_cut_short_is_a_bad_node_wherever_it_ends(node: bytes, reason: str) -> None:
+def test_a_truncated_node_is_a_bad_node_wherever_it_ends(node: bytes, reason: str) -> None:
     root, nodes = below_root(node)
     with pytest.raises(BadNode, match=reason):
         read_proof(root, nodes, [b"\x01"])
@@ -454,7 +454,7 @@ def test_keys_are_read_however_long_they_are(firsts: tuple[bytes, bytes], length
 @pytest.mark.parametrize(
     "head", [b"\x80", b"\x81\x00"], ids=["at an odd nibble", "at an even nibble"]
 )
-def test_leaves_that_look_like_that_of_the_key_are_read_as_a_step_reads_them(head: bytes) -> None:
+def test_leaves_resembling_that_of_the_key_are_read_as_by_a_step(head: bytes) -> None:
     key, value = b"\x00\x34\x05\x67\x89", bytes(range(32))
     leaves = (
         node_head(HASHED_LEAF, count) + end + value for end in ends_of(key) for count in range(24)

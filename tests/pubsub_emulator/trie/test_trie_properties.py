@@ -129,7 +129,7 @@ def test_bulk_roots_equal_incremental_roots_in_any_order(
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 64, 65, 300])
-def test_the_root_of_a_list_is_that_of_a_trie_of_layout_0_under_compact_indices(count: int) -> None:
+def test_a_lists_root_is_a_layout_0_trie_root_under_compact_indices(count: int) -> None:
     """Layout 0, as in headers: a value of more than 32 bytes stands in its node; the 65th index has
     two bytes.
     """
@@ -162,7 +162,7 @@ def test_iteration_is_bytewise_ascending_within_the_prefix_and_after_the_key(
 
 
 @given(entries, st.lists(st.tuples(dense_keys, values), min_size=1, max_size=10))
-def test_an_iterator_shows_the_trie_as_it_was_when_it_was_asked_for(
+def test_an_iterator_shows_the_trie_as_it_was_when_requested(
     found: dict[bytes, bytes], writes: list[tuple[bytes, bytes]]
 ) -> None:
     trie = Trie.from_entries(found.items())
@@ -380,7 +380,7 @@ short_entries = st.dictionaries(
 @given(short_entries, few_bytes, st.integers(0, 1))
 @example({b"\x00": bytes(28), b"\x10": bytes(29)}, b"\x00", 1)  # a leaf of 31 bytes
 @example({b"\x00": bytes(28), b"\x10": bytes(29)}, b"\x10", 1)  # a leaf of 32 bytes
-def test_a_merkle_value_is_there_exactly_when_a_key_begins_so_and_names_a_node(
+def test_a_merkle_value_exists_exactly_for_prefixes_and_names_a_node(
     held: dict[bytes, bytes], key: bytes, version: int
 ) -> None:
     trie = Trie.from_entries(held.items(), version)

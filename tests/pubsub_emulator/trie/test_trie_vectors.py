@@ -24,7 +24,7 @@ def test_a_vector_holds_ps1_ps2(check: Callable[[], None]) -> None:
     check()
 
 
-def test_the_root_node_of_one_leaf_is_the_one_in_sp_tries_tests() -> None:
+def test_the_root_node_of_one_leaf_is_that_of_sp_tries_tests() -> None:
     kept = json.loads(
         (Path(__file__).parents[2] / "vectors/tries/thirdparty/sp_trie_lib_rs.json").read_text()
     )

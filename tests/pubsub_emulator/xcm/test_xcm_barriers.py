@@ -278,7 +278,7 @@ def test_too_many_instructions_are_named_by_the_first_that_is_too_many() -> None
     assert FixedWeightBounds(WEIGHTS, 0).weight(()) == WEIGHT_ZERO
 
 
-def test_a_message_that_holds_itself_many_times_is_not_walked_to_its_end() -> None:
+def test_a_message_that_contains_itself_many_times_is_not_walked_fully() -> None:
     """PS-21: 2 to the 40th instructions out of 40 objects stop at the limit."""
     message: tuple[Instruction, ...] = (ClearOrigin(),)
     for _ in range(40):
