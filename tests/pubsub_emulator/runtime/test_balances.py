@@ -118,7 +118,7 @@ TestBalancesKeepTheirInvariants = BalancesKeepTheirInvariants.TestCase
 TestBalancesKeepTheirInvariants.settings = settings(stateful_step_count=25)
 
 
-def test_ps12_a_hold_moves_from_free_to_reserved_and_is_named_by_its_reason() -> None:
+def test_ps12_a_hold_moves_from_free_to_reserved_with_its_reason() -> None:
     storage, pallet = _world(alice=100)
     pallet.hold(storage, PUBLISHER, ALICE, 40)
     pallet.hold(storage, OTHER, ALICE, 5)
@@ -192,7 +192,7 @@ def test_a_rest_below_the_existential_deposit_is_burnt_with_its_account() -> Non
     pallet.try_state(storage)
 
 
-def test_a_transfer_that_would_end_the_account_is_refused_when_it_must_live() -> None:
+def test_a_transfer_that_would_end_a_kept_alive_account_is_refused() -> None:
     storage, pallet = _world(alice=100, bob=100)
     with pytest.raises(Token, match="NotExpendable"):
         pallet.transfer_keep_alive(storage, Signed(ALICE), BOB, 91)

@@ -111,7 +111,7 @@ def _governance(value: int, origin: Origin | None = None) -> Extrinsic:
     return Extrinsic(Root() if origin is None else origin, Call("Session", "governance", (value,)))
 
 
-def test_a_block_runs_its_hooks_in_order_and_shares_idle_weight_in_rotation() -> None:
+def test_a_block_runs_hooks_in_order_and_rotates_idle_weight() -> None:
     storage, executive, log = _world()
     block = executive.build_block(
         storage,
@@ -135,7 +135,7 @@ def test_a_block_runs_its_hooks_in_order_and_shares_idle_weight_in_rotation() ->
     assert [line for line in log if "idle" in line] == ["Paras idle 980", "Session idle 910"]
 
 
-def test_events_carry_their_phase_and_stand_in_the_state_the_header_commits_to() -> None:
+def test_events_carry_their_phase_and_are_in_the_committed_state() -> None:
     storage, executive, _ = _world()
     block = executive.build_block(
         storage,
@@ -196,7 +196,7 @@ def test_an_extrinsics_bytes_say_who_called_what() -> None:
     assert encode_origin(Unsigned()).hex() == "0002"
 
 
-def test_what_does_not_fit_is_left_out_and_smaller_ones_still_go_in() -> None:
+def test_extrinsics_that_do_not_fit_are_omitted_and_smaller_ones_included() -> None:
     storage, executive, log = _world(normal=700)
     block = executive.build_block(
         storage, 1, GENESIS, extrinsics=[_governance(value) for value in range(4)]

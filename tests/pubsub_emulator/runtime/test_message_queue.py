@@ -242,7 +242,7 @@ def test_a_page_of_another_length_than_it_says_is_refused(heap: int, cut: int) -
 
 
 @given(st.lists(st.sampled_from([0, 1, 30, 59, 60, 200, 16_000]), max_size=6), st.integers(0, 6))
-def test_what_waits_in_a_page_is_what_was_appended_and_not_yet_processed(
+def test_a_page_holds_the_appended_messages_that_are_not_yet_processed(
     lengths: list[int], served: int
 ) -> None:
     """Heaps whose length takes one, two and four bytes."""

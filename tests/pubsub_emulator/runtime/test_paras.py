@@ -95,7 +95,7 @@ def test_an_included_block_takes_its_messages_and_sends_its_own() -> None:
     ],
     ids=["horizontal", "underflow", "advancement", "watermark", "head"],
 )
-def test_ps23_a_block_that_does_not_fit_is_refused_whole_and_others_go_in(
+def test_ps23_a_block_that_does_not_fit_is_refused_whole(
     candidate: BackedCandidate, error: str
 ) -> None:
     chain = _start()
@@ -150,7 +150,7 @@ def _raw(sample: dict[str, Any]) -> bytes:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: f"{s['chain']}-{s['block']}")
-def test_what_cumulus_reads_of_a_real_configuration_re_encodes_to_its_first_bytes(
+def test_the_part_of_a_real_configuration_that_cumulus_reads_re_encodes(
     sample: dict[str, Any],
 ) -> None:
     raw = _raw(sample)

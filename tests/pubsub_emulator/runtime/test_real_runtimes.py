@@ -42,7 +42,7 @@ def test_the_page_shows_every_place_with_its_reason() -> None:
         assert f"| `{name}` | {entry['reason']} |" in page, place
 
 
-def test_an_item_that_is_lost_new_or_of_other_bytes_is_a_difference() -> None:
+def test_a_lost_new_or_changed_item_is_a_difference() -> None:
     theirs = {"a": "0(u32)", "b": "1(u8)", "c": "2()"}
     ours = {"a": "0(u32)", "b": "1(u16)", "d": "2()"}
     assert compared(ours, theirs) == {"missing": ["c"], "extra": ["d"], "other": ["b"]}

@@ -37,7 +37,7 @@ DIGEST = bytes(range(32))
 
 
 @given(st.booleans(), st.one_of(st.just(b""), st.binary(min_size=32, max_size=32)))
-def test_a_runtime_has_the_digest_of_its_rules_and_shipped_rules_add_no_byte(
+def test_a_runtime_has_its_rules_digest_and_shipped_rules_add_no_byte(
     accounts: bool, digest: bytes
 ) -> None:
     spec = replace(PLAIN, accounts=accounts, rules=digest)
@@ -150,7 +150,7 @@ def test_an_experiment_stores_entries_as_the_rules_do(other: Rules) -> None:
     assert (found.latency_max, found.undelivered) == (1, 0)
 
 
-def test_one_trie_for_all_loses_the_entries_of_a_publisher_that_leaves_and_no_others() -> None:
+def test_one_trie_for_all_loses_only_the_leaving_publishers_entries() -> None:
     other = {"paras": [2102], "keys": 5}
     leaving = {"paras": [2100, 2101], "keys": 5, "offboard_at": 8}
     simulation = _simulation(leaving, {}, other, rules=SHARED, session_length=10)

@@ -171,7 +171,7 @@ def test_keys_written_while_iterating_are_met_once_and_in_order() -> None:
     assert seen == [(0, b"old"), (2, b"old"), (3, b"new"), (6, b"changed"), (8, b"old")]
 
 
-def test_ps2_a_child_root_stands_in_the_top_trie_and_vanishes_with_the_last_key() -> None:
+def test_ps2_a_child_root_is_in_the_top_trie_until_its_last_key() -> None:
     storage = Storage(State())
     child, top_key = derive_child_key(ParaId(1000)), publisher_root_key(ParaId(1000))
     storage.child_put(child, b"k", b"v")

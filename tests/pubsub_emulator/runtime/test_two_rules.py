@@ -99,7 +99,7 @@ def test_rules_that_a_runtime_names_and_nobody_passes_are_refused(
             SubscriberView(Storage(State()), spec, rules)
 
 
-def test_an_upgrade_keeps_the_rules_of_its_chain_or_returns_to_the_shipped_ones(
+def test_an_upgrade_keeps_its_chains_rules_or_returns_to_the_shipped_ones(
     files: tuple[Rules, Rules],
 ) -> None:
     cap, other = files

@@ -243,7 +243,7 @@ def test_nd10_writing_a_parachains_code_is_a_runtime_upgrade(net: Network) -> No
     assert runtime_of(net, SUBSCRIBER).definition.version.spec_version == 2
 
 
-def test_nd9_the_profile_is_one_byte_at_the_end_of_a_spec_and_no_upgrade_changes_it(
+def test_nd9_the_profile_is_a_specs_last_byte_and_upgrades_keep_it(
     net: Network,
 ) -> None:
     plain = RuntimeSpec(SUBSCRIBER, {})
@@ -337,7 +337,7 @@ def test_nd11_other_destinations_are_unreachable(net: Network) -> None:
     assert events[-1].event.dispatch_error.encode() == bytes((3, 99, 0, 0, 0, 0))  # type: ignore[attr-defined]
 
 
-def test_nd11_a_queue_that_refuses_a_message_is_a_send_failure_and_keeps_what_waits(
+def test_nd11_a_queue_that_refuses_a_message_is_a_send_failure(
     net: Network,
 ) -> None:
     queue = net.relay.runtime.dmp

@@ -79,7 +79,7 @@ def test_a47_an_entry_lives_to_the_last_block_before_its_expiry_ps13_ps16(
 
 
 @both_policies
-def test_a43_the_largest_ttl_is_stored_as_it_is_and_neither_wraps_nor_stops_the_sweep_ps13(
+def test_a43_the_largest_ttl_neither_wraps_nor_stops_the_sweep_ps13(
     policy: TtlPolicy,
 ) -> None:
     """Defects 25 and 26: a ttl of 0 lives for ever, so a cap would protect nothing."""
@@ -190,7 +190,7 @@ def test_a_scan_resumes_strictly_after_the_last_row_and_wraps_once_ps19() -> Non
     assert positions == [(2, 3), (0, 1), (3, 4), (1, 2)]
 
 
-def test_a_new_row_behind_the_cursor_is_met_in_the_next_lap_and_one_ahead_in_this_ps18() -> None:
+def test_a_new_row_behind_the_cursor_is_met_in_the_next_lap_ps18() -> None:
     world = World(MOCK, max_ttl_scans_per_idle=2)
     order = in_scan_order(1000, numbered(6))
     for key in order[1:5]:
@@ -293,9 +293,7 @@ def next_to(para: int) -> tuple[int, int]:
     return ids[at - 1], ids[at + 1]
 
 
-def test_a_publisher_that_inserts_ahead_of_the_cursor_delays_others_by_one_visit_a_lap_ps19() -> (
-    None
-):
+def test_inserting_ahead_of_the_cursor_delays_others_by_one_visit_per_lap_ps19() -> None:
     para = 50
     before, after = next_to(para)
     world = World(MOCK, max_stored_keys=10, max_ttl_scans_per_idle=4)

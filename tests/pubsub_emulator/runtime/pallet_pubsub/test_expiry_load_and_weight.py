@@ -51,9 +51,7 @@ def test_a_scan_takes_its_rows_its_publishers_and_its_expiries() -> None:
     assert done.weight == weights.on_idle_base() + found + weights.expire_key(world.config) * 8
 
 
-def test_leaving_a_publisher_early_costs_one_row_and_one_mark_however_many_rows_it_has_left() -> (
-    None
-):
+def test_leaving_a_publisher_early_costs_one_row_and_one_mark() -> None:
     for many in (10, 45):
         world = rows(TtlPolicy.SCAN, many, 3, max_stored_keys=5, max_ttl_scans_per_idle=8)
         done = sweep(world.config, world.storage, 2, WEIGHT_MAX)
@@ -64,7 +62,7 @@ def test_leaving_a_publisher_early_costs_one_row_and_one_mark_however_many_rows_
         assert done.weight == weights.on_idle_base() + found
 
 
-def test_taking_a_publisher_up_at_its_mark_costs_one_more_row_and_the_mark() -> None:
+def test_resuming_a_publisher_at_its_mark_costs_one_row_and_the_mark() -> None:
     world = rows(TtlPolicy.SCAN, 6, 0, max_ttl_scans_per_idle=4)
     order = sorted(numbered(6), key=rows_of(ParaId(FIRST)).ttl_row)
     TtlLapMark.insert(world.storage, ParaId(FIRST), order[1])
@@ -100,7 +98,7 @@ def test_at_its_most_expensive_a_scan_stays_within_what_it_is_given(visits: int,
 
 
 @pytest.mark.parametrize("scans", [1, 2, 3, 5])
-def test_a_publisher_taken_up_at_its_mark_goes_on_from_there_within_one_sweep_ps18(
+def test_a_publisher_resumed_at_its_mark_continues_within_one_sweep_ps18(
     scans: int,
 ) -> None:
     """12 rows, 5 visits a lap: whatever the size of a sweep, rows are met in the same order."""
@@ -200,7 +198,7 @@ def test_a_scan_is_late_by_at_most_one_lap_of_the_table_ps19() -> None:
     world.try_state()
 
 
-def test_the_lag_of_a_scan_follows_the_table_and_not_what_is_due_ps19() -> None:
+def test_a_scans_lag_follows_the_table_and_not_the_due_rows_ps19() -> None:
     world, due = loaded(
         TtlPolicy.SCAN, [5 if i % 100 == 0 else 10**6 for i in range(ROWS)], scans=50
     )

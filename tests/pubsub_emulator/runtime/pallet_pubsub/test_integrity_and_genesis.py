@@ -152,7 +152,7 @@ def test_try_state_names_what_disagrees(broken: str, policy: TtlPolicy) -> None:
     assert str(caught.value).startswith("Broadcaster: ")
 
 
-def test_try_state_finds_an_index_row_that_is_missing_and_a_trie_that_nobody_counts() -> None:
+def test_try_state_finds_a_missing_index_row_and_an_uncounted_trie() -> None:
     world = sound(TtlPolicy.EXPIRY_INDEX)
     ExpiryIndex.remove(world.storage, 12, (P, A))
     with pytest.raises(StateError, match="expiry index has 1 rows for 2"):

@@ -47,7 +47,7 @@ def test_a12_a38_the_limit_itself_is_allowed_and_one_byte_more_is_not() -> None:
     world.publish(1000, B, bytes(2048 - 1056 - 32), 9)
 
 
-def test_a13_a31_at_the_key_limit_updates_still_work_and_an_empty_value_is_one_ps8() -> None:
+def test_a13_a31_at_the_key_limit_updates_still_work_even_with_empty_values_ps8() -> None:
     world = World()
     keys = numbered(50)
     for key in keys:
@@ -119,7 +119,7 @@ def test_lowered_limits_bind_what_grows_and_nothing_else_ps8() -> None:
     lower.try_state()
 
 
-def test_defect_36_size_is_counted_as_promised_and_a_write_touches_a_few_rows_ps6() -> None:
+def test_defect_36_size_is_counted_as_promised_and_writes_touch_few_rows_ps6() -> None:
     """32 + len(value) leaves out lifetime and trie on purpose (PS-8): limits are what publishers
     can compute.
     """

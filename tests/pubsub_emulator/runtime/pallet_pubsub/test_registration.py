@@ -198,7 +198,7 @@ def test_a_deposit_that_cannot_be_given_back_never_keeps_a_para_ps11(
     assert used != base * 3
 
 
-def test_defect_34_a_deposit_that_is_no_longer_whole_does_not_keep_a_registration_alive() -> None:
+def test_defect_34_an_incomplete_deposit_does_not_keep_a_registration_alive() -> None:
     world = World()
     world.register(2000)
     world.publish(2000, A)
@@ -248,7 +248,7 @@ def test_a50_a54_two_of_three_are_deleted_duplicates_merge_and_absent_keys_are_i
     ],
     ids=["the para", "root", "deregistered", "offboarded"],
 )
-def test_defect_32_the_data_of_an_unregistered_system_para_can_be_deleted_in_every_way(
+def test_defect_32_an_unregistered_system_paras_data_can_be_deleted_in_every_way(
     remove: Callable[[World], object],
 ) -> None:
     world = World()

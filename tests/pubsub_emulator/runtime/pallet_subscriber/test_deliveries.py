@@ -81,7 +81,7 @@ def test_what_handlers_declare_is_merged_sorted_and_freed_of_empty_lists() -> No
 
 
 @each_policy
-def test_a_key_set_of_another_hash_makes_the_walk_ignore_root_and_cache(policy: str) -> None:
+def test_a_key_set_with_another_hash_ignores_root_and_cache(policy: str) -> None:
     """PS-63: whatever way the state came to be, what was made for other keys vouches for none of
     these, met or not.
     """
@@ -131,7 +131,7 @@ def test_packed_rows_of_another_key_set_read_as_nothing_delivered() -> None:
 
 
 @each_policy
-def test_one_callback_a_change_of_an_entry_and_none_for_what_never_was(policy: str) -> None:
+def test_each_change_of_an_entry_calls_back_once_and_absence_never(policy: str) -> None:
     """PS-64, B1, B3, B17, B18, D publisher_rapid_changes: judged by the entry, whatever came in
     between.
     """
@@ -189,7 +189,7 @@ def test_time_alone_fires_nothing_and_freshness_can_be_asked_at_any_time(policy:
 
 
 @each_policy
-def test_a_handler_that_asks_how_fresh_an_entry_is_is_told_as_of_this_relay_parent(
+def test_a_handler_is_told_an_entrys_freshness_as_of_this_relay_parent(
     policy: str,
 ) -> None:
     """PS-65: "at any time" includes the callback itself."""
@@ -243,7 +243,7 @@ def writes(
         BaseException("anything"),
     ],
 )
-def test_a_handler_that_raises_loses_its_own_writes_and_the_entry_counts_as_delivered(
+def test_a_raising_handler_loses_its_writes_and_its_entry_counts_as_delivered(
     policy: str, fault: BaseException
 ) -> None:
     """PS-66: the others of the same block keep theirs, events included."""
@@ -285,7 +285,7 @@ def test_a_handler_that_exceeds_its_weight_fails_even_if_it_hides_it(
     assert bool(list(subscriber.storage.iter_prefix(b"written "))) is not fails
 
 
-def test_a_handler_that_writes_over_a_child_root_fails_and_its_block_stays_valid() -> None:
+def test_a_handler_overwriting_a_child_root_fails_in_a_valid_block() -> None:
     """PS-66: no handler can make a block that its own chain cannot build."""
     forges = Recorder(
         lambda context, para, _key: context.storage.put(publisher_root_key(para), bytes(32))
@@ -295,13 +295,13 @@ def test_a_handler_that_writes_over_a_child_root_fails_and_its_block_stays_valid
     assert [e for e in step.events if isinstance(e, HandlerFailed)] == [HandlerFailed(P, KEY)]
 
 
-def test_a_signal_from_outside_is_no_failure_of_the_handler_that_it_meets() -> None:
+def test_a_signal_from_outside_is_not_a_failure_of_its_handler() -> None:
     """PS-66: whoever interrupts the program means the program."""
     with pytest.raises(KeyboardInterrupt):
         one().block(Relay(1, {1000: {KEY: entry()}}), handler=writes(KeyboardInterrupt()))
 
 
-def test_a_state_that_cannot_be_read_is_no_failure_of_the_handler_that_reads_it() -> None:
+def test_an_unreadable_state_is_not_a_failure_of_the_handler() -> None:
     """A fork whose node does not answer: the block is not built, instead of built with
     `HandlerFailed`.
     """
@@ -415,7 +415,7 @@ def test_genesis_refuses_subscriptions_that_are_no_keys_ps30() -> None:
         integrity_test(replace(make_spec(), subscriptions={ParaId(2): (KEY,), ParaId(1): (KEY,)}))
 
 
-def test_the_handler_store_has_the_newest_value_of_each_entry_and_forgets_what_is_removed() -> None:
+def test_the_handler_store_has_newest_values_and_forgets_removed_entries() -> None:
     keys = numbered(3)
     subscriber = Subscriber(make_spec({1000: keys}, handler="store"))
 

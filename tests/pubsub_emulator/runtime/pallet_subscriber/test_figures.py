@@ -162,7 +162,7 @@ def test_the_constants_of_the_pallet_are_those_of_the_runtime() -> None:
 
 
 @pytest.mark.parametrize("first", ["other rows", "caches"])
-def test_own_state_is_each_node_once_and_the_part_without_caches_is_what_no_cache_needs(
+def test_own_state_has_each_node_once_and_a_part_without_caches(
     first: str,
 ) -> None:
     """PS-45: whoever reads a node first, and in whatever pieces the keys come."""

@@ -58,7 +58,7 @@ def nodes_of(keys: list[bytes], **changes: object) -> Subscriber:
     return Subscriber(make_spec({1000: keys}, cache="nodes", **changes))  # type: ignore[arg-type]
 
 
-def test_abandoned_rows_go_a_hundred_a_block_and_are_never_live_ps62_defect_17_defect_18() -> None:
+def test_abandoned_rows_go_slowly_and_are_never_live_ps62_defect_17_defect_18() -> None:
     keys = numbered(250)
     subscriber = nodes_of(keys)
     relay = Relay(1, {1000: filled(keys)})
@@ -228,7 +228,7 @@ def below(keys: tuple[PubsubKey, ...], prefix: str) -> list[int]:
 
 
 @pytest.mark.parametrize("keys", SETS, ids=len)
-def test_a_row_stands_where_six_keys_part_with_a_slot_for_each_nibble_that_follows(
+def test_a_row_stands_where_six_keys_part_with_slots_by_nibble(
     keys: tuple[PubsubKey, ...],
 ) -> None:
     wanted = {}
@@ -258,7 +258,7 @@ def test_a_row_stands_where_six_keys_part_with_a_slot_for_each_nibble_that_follo
 
 
 @pytest.mark.parametrize("keys", SETS, ids=len)
-def test_a_key_is_alone_from_the_nibble_after_the_last_that_it_shares(
+def test_a_key_is_alone_after_the_last_nibble_that_it_shares(
     keys: tuple[PubsubKey, ...],
 ) -> None:
     alone = tuple(
@@ -269,7 +269,7 @@ def test_a_key_is_alone_from_the_nibble_after_the_last_that_it_shares(
 
 
 @pytest.mark.parametrize("depth", range(65))
-def test_a_leaf_is_known_by_the_hash_of_its_entry_wherever_it_starts(depth: int) -> None:
+def test_a_leaf_is_identified_by_its_entrys_hash_wherever_it_starts(depth: int) -> None:
     key, entry_hash = bytes(range(0x71, 0x91)), Hash(b"e" * 32)
     leaf = node_head(HASHED_LEAF, 64 - depth) + pack(key.hex()[depth:]) + entry_hash
     assert leaf_reference(key, depth, entry_hash) == blake2_256(leaf)
@@ -288,7 +288,7 @@ def test_publishers_whose_keys_are_one_object_have_rows_of_their_own() -> None:
     assert delivered.get(storage, spec, P, keys[1]) == ROW
 
 
-def test_a_packed_row_stands_under_the_mark_of_its_key_set_and_its_number() -> None:
+def test_a_packed_row_is_stored_under_its_key_sets_mark_and_number() -> None:
     keys = tuple(numbered(2 * delivered.PACK + 1))
     spec = replace(make_spec(), subscriptions={P: keys})
     storage = Storage(State())

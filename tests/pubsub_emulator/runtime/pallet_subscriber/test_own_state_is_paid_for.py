@@ -171,7 +171,7 @@ def test_root_calls_that_a_block_has_no_room_for_are_not_run() -> None:
     assert payer.chain.spec == wanted
 
 
-def test_rows_of_abandoned_caches_are_read_by_the_walk_and_go_in_the_blocks_after_ps62() -> None:
+def test_the_walk_reads_rows_of_abandoned_caches_which_go_later_ps62() -> None:
     keys = numbered(250)
     before = contents(1, keys)
     payer = Payer(make_spec(dict.fromkeys(before, keys), cache="nodes"))

@@ -40,15 +40,13 @@ def at(subscriber: Subscriber, para: int, key: bytes) -> None:
     items.PROCESSING_CURSOR.put(subscriber.storage, (ParaId(para), PubsubKey(key)))
 
 
-def test_without_a_cursor_the_walk_begins_with_the_lowest_publisher_be_it_number_nought_ps40() -> (
-    None
-):
+def test_without_a_cursor_the_walk_begins_with_the_lowest_publisher_even_0_ps40() -> None:
     subscriber = Subscriber(make_spec({1: numbered(1), 0: numbered(1)}))
     assert list(subscriber.plan(Relay(1)).publishers) == [0, 1]
 
 
 @each_policy
-def test_what_a_publisher_is_charged_adds_up_when_the_walk_comes_back_to_it(policy: str) -> None:
+def test_a_publishers_charges_add_up_when_the_walk_returns_to_it(policy: str) -> None:
     """PS-40, PS-45: from the cursor to the last key, and at the end of the round from the first key
     to the cursor.
     """
@@ -122,7 +120,7 @@ def test_static_keys_come_first_and_cost_the_budget_nothing_ps44() -> None:
     assert more.static_bytes == sum(map(cost, walked.taken.values()))
 
 
-def test_a_value_that_is_the_bytes_of_a_cached_node_still_comes_from_the_proof() -> None:
+def test_a_value_equal_to_a_cached_node_still_comes_from_the_proof() -> None:
     """PS-45: a value passed off as a node poisons nothing, for values are never looked up in the
     cache.
     """
@@ -204,7 +202,7 @@ def test_ps_52_a_node_that_is_not_there_is_charged_nothing() -> None:
     assert (meter.used, cut.value.missing.depth) == (0, 3)
 
 
-def test_ps51_the_last_byte_of_the_budget_may_be_charged_and_no_byte_more() -> None:
+def test_ps51_the_last_byte_of_the_budget_may_be_charged_but_not_more() -> None:
     """Collator and chain stop at the same byte, whether they ask before a charge or after it."""
     meter = Meter(make_spec(), {}, 1_048_576)
     room = meter.room()
@@ -299,7 +297,7 @@ def test_what_can_work_is_accepted_ps50_ps62(changes: dict[str, object]) -> None
         assert spec.allowed_pov == 5 * 2**20 * 85 // 100 - MIN_BUDGET
 
 
-def test_the_largest_structure_bounds_every_trie_and_stays_under_what_the_rules_promise() -> None:
+def test_the_largest_structure_bounds_every_trie_within_the_promised_size() -> None:
     """PS-62: under 0.67 MB with charges for 1,024 keys."""
     keys = 1024
     assert largest_structure(keys) + (2 * keys - 1) * ROW_COST + keys * ROW_COST < 670_000

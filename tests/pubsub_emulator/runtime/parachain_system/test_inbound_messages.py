@@ -94,7 +94,7 @@ def misreported(chain: Chain, candidate: Candidate, at: Relay) -> list[str]:
     return [offence.detail for offence in refused.value.evidence]
 
 
-def test_messages_that_lead_from_the_last_head_to_the_relay_parents_are_taken() -> None:
+def test_messages_leading_from_the_last_head_to_the_relay_parents_are_accepted() -> None:
     """PS-52: downward and horizontal, over several blocks, in one step or many."""
     chain = start()
     head = chained((1, b"one"), (2, b"two"))
@@ -288,7 +288,7 @@ def test_root_calls_take_effect_in_the_block_and_show_in_the_next_ps67_b60(polic
         governance.transact(bytes((SYSTEM.index, 2)) + encode_bytes(b"no runtime")),
     ],
 )
-def test_a_message_that_is_no_root_call_or_fails_changes_nothing_and_spoils_no_block(
+def test_a_message_that_is_not_a_successful_root_call_changes_nothing(
     message: bytes,
 ) -> None:
     """PS-54, PS-67: the relay chain sent it; the block is valid."""

@@ -49,7 +49,7 @@ def test_the_digest_of_an_upgrade_has_the_item_between_slot_and_seal() -> None:
 
 
 @pytest.mark.parametrize(("messages", "applied"), [((UPGRADE, UPGRADE), True), ((REFUSED,), False)])
-def test_a_block_says_once_that_it_applied_new_code_and_never_that_it_refused_it(
+def test_a_block_reports_applied_code_once_and_refused_code_never(
     messages: tuple[bytes, ...], applied: bool
 ) -> None:
     governed = Governed(SPEC)

@@ -137,7 +137,7 @@ def test_root_mismatch_a_relay_block_that_does_not_exist() -> None:
         )
 
 
-def test_a_cached_node_in_the_proof_is_unused_and_counts_make_up_for_nothing() -> None:
+def test_a_cached_node_in_the_proof_is_unused_whatever_the_counts() -> None:
     """PS-52 UnusedNodes, defect 5: sets are compared, never counts; cached reads excuse no junk."""
     chain = started("nodes")
     relay = Relay(6, PUBLISHERS | {1000: PUBLISHERS[1000] | {KEYS[0]: entry(b"new" * 20)}})
@@ -152,7 +152,7 @@ def test_a_cached_node_in_the_proof_is_unused_and_counts_make_up_for_nothing() -
     assert verdict(chain, swapped, relay).verdict is Verdict.OMITTED_BELOW_BUDGET
 
 
-def test_the_first_verdict_in_the_rules_order_wins_and_all_that_hold_are_evidence_ps52() -> None:
+def test_the_first_verdict_in_rule_order_wins_and_all_are_evidence_ps52() -> None:
     chain = started()
     old = Relay(4, PUBLISHERS)
     honest = chain.author(old)
@@ -189,7 +189,7 @@ def test_the_first_verdict_in_the_rules_order_wins_and_all_that_hold_are_evidenc
     assert str(found).startswith("BadSeal: ")
 
 
-def test_messages_are_judged_ahead_of_the_proof_though_it_takes_the_proof_to_judge_them() -> None:
+def test_messages_are_judged_before_the_proof_although_judging_needs_it() -> None:
     """PS-52: the order of the rules, not that in which offences come to light."""
     chain = started()
     honest = chain.author(RELAY, [InboundDownwardMessage(RelayBlockNumber(6), b"never sent")])
@@ -234,7 +234,7 @@ def tight(policy: str) -> tuple[Chain, Relay]:
 
 
 @each_policy
-def test_a_collator_that_reaches_the_budget_may_leave_out_the_rest_and_only_the_rest(
+def test_a_collator_may_omit_only_the_rest_beyond_the_budget(
     policy: str,
 ) -> None:
     """PS-51, PS-52, D missing_node_at_limit_valid, D missing_node_below_limit_invalid."""

@@ -92,9 +92,7 @@ def first_difference(wanted: list[dict[str, Any]], found: list[dict[str, Any]]) 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("seed", HASH_SEEDS)
-def test_ps90_the_trace_is_the_kept_one_root_by_root_under_every_hash_seed(
-    seed: str, policy: str
-) -> None:
+def test_ps90_the_trace_equals_the_golden_one_under_every_hash_seed(seed: str, policy: str) -> None:
     difference = first_difference(kept(policy)["blocks"], made(seed)[policy]["blocks"])
     assert difference is None, difference
 

@@ -51,7 +51,7 @@ def chain(request: pytest.FixtureRequest) -> RelayChain:
     return busy(request.param)
 
 
-def test_every_entry_decodes_with_the_declared_codecs_and_encodes_to_the_same_bytes(
+def test_every_entry_round_trips_with_its_declared_codecs(
     chain: RelayChain,
 ) -> None:
     read = rows(chain.state)
@@ -65,7 +65,7 @@ def test_every_entry_decodes_with_the_declared_codecs_and_encodes_to_the_same_by
     }  # fmt: skip
 
 
-def test_ps1_ps2_every_child_trie_belongs_to_a_publisher_and_its_root_stands_at_its_key(
+def test_ps1_ps2_every_child_trie_belongs_to_a_publisher_with_its_root_stored(
     chain: RelayChain,
 ) -> None:
     roots = {

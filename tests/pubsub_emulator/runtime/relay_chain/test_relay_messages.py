@@ -108,7 +108,7 @@ REFUSED: list[tuple[Origin, str, tuple[Any, ...], Error | DispatchError]] = [
     REFUSED,
     ids=[f"{i}-{row[1]}" for i, row in enumerate(REFUSED)],
 )
-def test_ps10_a_refused_call_leaves_the_root_and_in_a_block_only_its_record(
+def test_ps10_a_refused_call_leaves_the_root_or_only_its_record(
     origin: Origin, name: str, args: tuple[Any, ...], why: Error | DispatchError
 ) -> None:
     wanted = ModuleError(why) if isinstance(why, Error) else why
@@ -131,7 +131,7 @@ NO_CALL: list[tuple[str, Extrinsic]] = [
 
 
 @pytest.mark.parametrize("call", [call for _, call in NO_CALL], ids=[name for name, _ in NO_CALL])
-def test_ps4_what_no_encoded_call_can_say_makes_no_block_and_the_chain_goes_on(
+def test_ps4_a_call_that_cannot_be_encoded_makes_no_block(
     call: Extrinsic,
 ) -> None:
     chain, other = twins()
@@ -182,7 +182,7 @@ def _same_block(chain: RelayChain, other: RelayChain, para: int, *messages: byte
 
 
 @pytest.mark.parametrize("kind", NEVER_RUN)
-def test_ps20_ps22_a_message_that_cannot_run_leaves_its_record_and_the_event_says_why(
+def test_ps20_ps22_a_failing_message_leaves_its_record_and_a_reason(
     kind: str,
 ) -> None:
     data, why = NEVER_RUN[kind]
@@ -199,7 +199,7 @@ def test_ps20_ps22_a_message_that_cannot_run_leaves_its_record_and_the_event_say
     assert world.value(chain, PUBLIC, "new") == b"value"
 
 
-def test_ps23_a_message_heavier_than_a_block_is_dropped_with_its_weight_without_changes() -> None:
+def test_ps23_a_message_heavier_than_a_block_is_dropped_with_its_weight() -> None:
     chain, other = twins()
     heavy = world.message(*(world.publish(i) for i in range(4)))
     served = _same_block(chain, other, PUBLIC, heavy)
@@ -216,7 +216,7 @@ def test_ps23_a_message_heavier_than_a_block_is_dropped_with_its_weight_without_
 LONG = world.publish("long", bytes(65))
 
 
-def test_ps21_what_came_before_a_failure_stays_as_if_it_had_been_sent_alone() -> None:
+def test_ps21_instructions_before_a_failure_stay_as_if_sent_alone() -> None:
     chain, other = twins()
     message = world.message(world.publish("before"), LONG, world.publish("behind"))
     world.send(chain, PUBLIC, message)
@@ -228,7 +228,7 @@ def test_ps21_what_came_before_a_failure_stays_as_if_it_had_been_sent_alone() ->
     )
 
 
-def test_ps23_a_parachain_that_is_about_to_leave_sends_nothing_more_but_may_make_blocks() -> None:
+def test_ps23_a_leaving_parachain_sends_nothing_more_but_may_make_blocks() -> None:
     chain = prepared()
     world.step(chain, (), [world.call(ROOT, "deregister", PUBLIC, pallet="Registrar")])
     block = world.step(
@@ -319,7 +319,7 @@ def test_executions_go_back_with_the_chain() -> None:
     assert chain.executions == told != ()
 
 
-def test_a_blocks_events_stand_in_its_state_and_decode_to_what_they_were() -> None:
+def test_a_blocks_events_are_in_its_state_and_decode_to_the_originals() -> None:
     chain = world.start()
     world.step(
         chain,
@@ -373,7 +373,7 @@ def test_ps17_an_expired_entry_is_provable_counted_and_updated_until_it_is_swept
 
 
 @both_policies
-def test_ps17_in_the_block_of_their_expiry_entries_still_count_and_can_be_renewed(
+def test_ps17_in_their_expiry_block_entries_count_and_can_be_renewed(
     policy: TtlPolicy,
 ) -> None:
     """Messages are served before the sweep: all five keys are expired, a sixth is one too many, an
@@ -463,7 +463,7 @@ def test_ps23_a_message_that_no_page_holds_is_refused_whatever_governance_allows
     assert [type(event) for event in world.events(served, "MessageQueue")] == [ProcessingFailed]
 
 
-def test_ps23_a_smaller_queue_holds_from_its_session_on_and_what_waits_is_still_served() -> None:
+def test_ps23_a_smaller_queue_applies_from_its_session_and_waiting_messages_are_served() -> None:
     chain = world.start()
     world.step(chain, (), [set_config(replace(SMALL.host, max_upward_queue_count=2), 1)], blocks=3)
     six = [world.message(world.publish(number % 5, b"%d" % number)) for number in range(6)]
