@@ -80,7 +80,7 @@ def test_a_run_with_nothing_new_does_not_load_spark(tmp_path: Path) -> None:
     assert run.stdout.strip() == "None False"
 
 
-def test_what_a_killed_run_judged_is_taken_and_what_is_damaged_of_it_is_judged_again(
+def test_a_killed_runs_judgements_are_reused_and_damaged_ones_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """AU-6: it was killed when all was judged, and nothing of it in the tables yet."""
@@ -317,7 +317,7 @@ def test_au17_one_more_segment_reads_one_manifest_of_before(
         ("added", schema.NODES, 2),
     ],
 )
-def test_au11_a_file_of_an_old_segment_is_noticed_when_a_new_segment_comes(
+def test_au11_changed_lost_and_added_files_of_old_segments_are_noticed(
     but_one: Path,
     long: Path,
     whole: AuditResult,
@@ -363,7 +363,7 @@ def test_what_is_known_changes_no_number_of_a_listing(long: Path, known: dict[st
     assert listing.beyond(known) == plain.beyond(known) == len(files)
 
 
-def test_au16_a_run_looks_once_at_each_file_and_keeps_numbers_of_new_segments_only(
+def test_au16_a_run_lists_each_file_once_and_keeps_only_new_numbers(
     long: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audit(long, tmp_path / "out", engine="python")
@@ -376,7 +376,7 @@ def test_au16_a_run_looks_once_at_each_file_and_keeps_numbers_of_new_segments_on
 
 
 @pytest.mark.usefixtures("short_rounds")
-def test_au6_a_file_that_changed_costs_its_segment_and_leaves_no_row_of_before(
+def test_au6_a_changed_file_costs_its_segment_and_leaves_no_old_row(
     long: Path, whole: AuditResult, tmp_path: Path
 ) -> None:
     history = shutil.copytree(long, tmp_path / "history")

@@ -143,7 +143,7 @@ def _accepted(fixtures: Path) -> str:
     return found[2]
 
 
-def test_another_value_in_a_pre_state_is_found_with_its_key_and_node(
+def test_a_changed_value_of_a_pre_state_is_found_with_its_key(
     recorded: tuple[Path, Path], tmp_path: Path
 ) -> None:
     history, fixtures = recorded
@@ -169,7 +169,7 @@ def test_another_value_in_a_pre_state_is_found_with_its_key_and_node(
         assert not result.others
 
 
-def test_another_post_state_root_of_the_same_block_is_judged_by_executing_it(
+def test_a_changed_post_state_root_is_judged_by_executing_the_block(
     recorded: tuple[Path, Path], tmp_path: Path
 ) -> None:
     history, fixtures = recorded
@@ -275,7 +275,7 @@ def test_the_deepest_node_that_both_tries_have_at_one_place_is_shown() -> None:
     assert "child 7 missing   <- differs" in "\n".join(gone.lines())
 
 
-def test_states_that_are_equal_have_no_difference_and_empty_ones_can_be_compared() -> None:
+def test_equal_states_have_no_difference_and_empty_ones_can_be_compared() -> None:
     state = State.from_entries([(b"a", b"1"), (b"b", b"2")])
     assert diff_states(state, state.fork()) is None
     found = diff_states(state, State())

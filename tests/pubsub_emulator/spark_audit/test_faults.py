@@ -177,7 +177,7 @@ def test_what_is_parsed_is_what_was_compared_with_the_manifest(history: Path) ->
         assert list(read_file(_ReadOnce(history), entry)) == list(read_file(history, entry))
 
 
-def test_a_column_that_a_footer_places_outside_of_its_row_group_is_not_read(tmp_path: Path) -> None:
+def test_a_column_placed_outside_of_its_row_group_is_not_read(tmp_path: Path) -> None:
     """A manifest and a footer that agree on nothing else, both with good digests."""
     rows = [
         {"network": "dev", "segment": 0, "number": at, "hash": bytes(32), "data": b"%d" % at}
@@ -284,7 +284,7 @@ TABLES = [HISTORY_TABLES[name] for name in HISTORY_TABLES if name not in {"event
 
 
 @pytest.mark.parametrize(("table", "damage"), list(zip(TABLES, cycle(DAMAGES), strict=False)))
-def test_a_damaged_file_of_any_table_is_named_and_no_audit_of_it_is_clean(
+def test_a_damaged_file_of_any_table_is_named_and_never_clean(
     history: Path, whole: AuditResult, table: Table, damage: str
 ) -> None:
     """Damages in turn: what is wrong with a file makes no difference to those who need it."""
@@ -429,7 +429,7 @@ def _outcome(history: Path) -> str:
 
 
 @pytest.mark.parametrize("call", ["fsync", "mkdir", "replace"])
-def test_a_disk_that_is_full_at_any_moment_fails_the_run_and_keeps_what_was_whole(
+def test_a_full_disk_fails_the_run_at_any_moment_and_keeps_files(
     history: Path, whole: AuditResult, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ENOSPC is injected into the calls that an audit's output goes through, a later one each
@@ -526,7 +526,7 @@ def test_a_senseless_checkpoint_costs_its_segment_and_nothing_else(
 # Equivocation across chains
 
 
-def test_one_key_that_seals_a_block_on_each_of_two_chains_is_not_proven_to_equivocate(
+def test_one_key_sealing_blocks_on_two_chains_does_not_prove_equivocation(
     tmp_path: Path,
 ) -> None:
     keys = numbered(3)

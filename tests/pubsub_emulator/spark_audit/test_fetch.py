@@ -97,7 +97,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @story
-async def test_au18_a_range_of_the_projects_own_node_is_fetched_audited_and_not_fetched_again(
+async def test_au18_a_range_of_our_own_node_is_fetched_once_and_audited(
     tmp_path: Path,
 ) -> None:
     async with serving() as node:
@@ -167,7 +167,7 @@ def _saying(document: dict[str, Any], *methods: str) -> Fault:
 
 
 @story
-async def test_au18_a_node_that_does_not_tell_its_name_is_fetched_from_all_the_same(
+async def test_au18_a_node_that_hides_its_name_is_fetched_from_all_the_same(
     tmp_path: Path,
 ) -> None:
     nameless = _saying({"error": {"code": -32601, "message": "Method not found"}}, "system_chain")
@@ -176,7 +176,7 @@ async def test_au18_a_node_that_does_not_tell_its_name_is_fetched_from_all_the_s
 
 
 @story
-async def test_au18_nodes_that_all_rest_are_told_and_that_the_same_command_goes_on(
+async def test_au18_when_all_nodes_rest_the_same_command_can_continue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(endpoints, "_LONG_REST", 0.0)
@@ -208,7 +208,7 @@ async def test_au18_nodes_below_those_that_a_subscriber_has_stored_accuse_nobody
     assert part["nodes"] > 100
 
 
-def test_au18_both_layouts_of_the_inherent_are_decoded_by_the_runtime_that_made_the_block(
+def test_au18_both_inherent_layouts_are_decoded_by_the_blocks_own_runtime(
     whole: Path,
 ) -> None:
     chain, rows = real_chain(), _rows(whole)
@@ -320,7 +320,7 @@ async def test_au18_a_node_that_never_answers_is_left_for_another(
 
 
 @story
-async def test_au18_a_node_on_a_fork_below_the_last_block_of_a_unit_changes_nothing(
+async def test_au18_a_node_on_a_fork_below_a_units_end_changes_nothing(
     tmp_path: Path, whole: Path
 ) -> None:
     fork, good = real_chain(salt=b"fork"), real_chain()

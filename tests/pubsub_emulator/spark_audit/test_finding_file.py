@@ -155,7 +155,7 @@ def test_a_file_is_checked_in_a_fresh_process_without_spark_and_arrow(
     assert any("its block" in line and "storage root" in line for line in shown["rests_on"])
 
 
-def test_the_state_goes_in_as_a_storage_proof_no_larger_than_what_judging_asks_for(
+def test_the_state_is_included_as_a_minimal_storage_proof(
     omitted: Finding,
 ) -> None:
     parent, candidate, relay, proof, recorded = _block_parts(omitted["evidence"])

@@ -242,7 +242,7 @@ def test_a_manifest_repeated_under_another_name_is_a_fault_and_counts_once(
         ("ledger/*/*.z", "shorter"),
     ],
 )
-def test_a_result_that_is_not_what_was_written_is_made_again_and_never_taken_for_empty(
+def test_an_altered_result_is_made_again_and_never_taken_for_empty(
     pristine: Path, whole: AuditResult, tmp_path: Path, pattern: str, how: str
 ) -> None:
     out = shutil.copytree(whole.out, tmp_path / "out")
@@ -361,7 +361,7 @@ def test_a_strangers_manifest_writes_nothing_elsewhere_and_ends_no_audit(
     assert all((tmp_path / "place" / "out") in (path, *path.parents) for path in new)
 
 
-def test_work_grows_with_what_is_there_and_not_with_the_numbers_of_a_manifest(
+def test_work_grows_with_the_data_and_not_with_a_manifests_numbers(
     tmp_path: Path,
 ) -> None:
     """Two small manifests a billion segments apart make two tasks, and a fault."""

@@ -110,7 +110,7 @@ def _read(
     return list(read_file(folder, commit.files[0]))
 
 
-def test_a_file_with_unsigned_integers_is_read_as_if_they_had_a_sign(tmp_path: Path) -> None:
+def test_a_file_with_unsigned_integers_is_read_as_signed(tmp_path: Path) -> None:
     former = schema.TRUTH.former
     assert former is not None
     place = {

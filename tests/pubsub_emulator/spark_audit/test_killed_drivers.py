@@ -64,7 +64,7 @@ the first round, while results of later units are there as well."""
     "engine",
     ["python", "pool", pytest.param("spark", marks=pytest.mark.spark)],
 )
-def test_a_driver_that_is_killed_is_continued_with_the_digest_of_plain_python(
+def test_a_killed_driver_is_continued_with_the_digest_of_plain_python(
     history: Path, plain: AuditResult, tmp_path: Path, engine: str
 ) -> None:
     driver = tmp_path / "driver.py"
@@ -112,7 +112,7 @@ main(*sys.argv[1:])
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_stream_that_is_killed_goes_on_with_the_rows_of_plain_python(
+def test_a_killed_stream_continues_with_the_rows_of_plain_python(
     history: Path, plain: AuditResult, tmp_path: Path
 ) -> None:
     program = tmp_path / "stream.py"
@@ -187,7 +187,7 @@ def bucket() -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_two_audits_that_write_to_one_bucket_leave_the_digest_of_plain_python(
+def test_two_audits_writing_to_one_bucket_leave_plain_pythons_digest(
     bucket: str, plain: AuditResult
 ) -> None:
     """One of them may be told that another one writes there. None leaves a wrong table."""

@@ -335,7 +335,7 @@ def test_manifests_of_a_stranger_are_refused_soon_and_nothing_is_changed(
     assert {path: path.read_bytes() for path in commits.iterdir()} == before
 
 
-def test_a_link_or_a_pipe_among_manifests_is_neither_followed_nor_waited_for(
+def test_a_link_or_pipe_among_manifests_is_neither_followed_nor_awaited(
     tmp_path: Path,
 ) -> None:
     elsewhere = tmp_path / "elsewhere.json"

@@ -83,7 +83,7 @@ def test_au15_a_name_is_in_no_digest(history: Path, tmp_path: Path) -> None:
     assert (SUBSCRIBER, "first") in ask(tmp_path / "audit", QUESTION).rows
 
 
-def test_au5_a_damaged_file_of_names_is_a_read_error_and_the_rest_is_audited(
+def test_au5_a_damaged_name_file_is_a_read_error_for_itself_only(
     history: Path, tmp_path: Path
 ) -> None:
     path = history / names_path("dev")
@@ -107,9 +107,7 @@ def test_au5_a_damaged_file_of_names_is_a_read_error_and_the_rest_is_audited(
         b'{"format": 1, "chains": {"2000": "turned \\u202e round"}}',
     ],
 )
-def test_no_name_of_a_file_that_is_not_as_it_should_be_is_believed(
-    tmp_path: Path, body: bytes
-) -> None:
+def test_names_from_a_damaged_file_are_not_believed(tmp_path: Path, body: bytes) -> None:
     path = tmp_path / names_path("dev")
     path.parent.mkdir()
     path.write_bytes(body)

@@ -55,7 +55,7 @@ def by_name(found: Attribution) -> dict[str, tuple[str, str | None]]:
     return {part.name: (part.kind, part.state) for part in found.parts if part.key is not None}
 
 
-def test_a_child_trie_s_keys_are_told_apart_from_the_way_to_its_root() -> None:
+def test_a_child_tries_keys_differ_from_the_way_to_its_root() -> None:
     proof = proven(STATE, (), {CHILD: PRICES})
     found = attribute_reads(ROOT, proof, {CHILD: PRICES})
     ensure_whole(found, proof)
@@ -116,7 +116,7 @@ def test_nodes_that_nothing_needs_are_unread_and_repeated_ones_are_paid_for() ->
     assert len(asked_less.unread) == 3
 
 
-def test_nodes_below_what_a_chain_may_have_stored_are_unplaced_and_not_unread() -> None:
+def test_nodes_below_possible_storage_are_unplaced_and_not_unread() -> None:
     proof = proven(STATE, (ACTIVE_CONFIG,), {CHILD: PRICES})
     stored = STATE.children[CHILD].root()
     kept = [node for node in proof if blake2_256(node) != stored]
@@ -224,7 +224,7 @@ def test_a_real_header_has_the_hash_that_its_chain_knows_it_by(path: Path, tmp_p
     )
 
 
-def test_what_stands_deepest_was_asked_for_and_what_stands_on_its_way_was_not() -> None:
+def test_the_deepest_node_was_requested_and_those_on_its_way_were_not() -> None:
     """Entries of other parachains lie in the nodes above; the block was one of parachain 2004."""
     data = json.loads((HERE / "examples" / "mainnet" / "moonbeam-11728459.json").read_bytes())
     nodes = [bytes.fromhex(node[2:]) for node in data["trieNodes"]]

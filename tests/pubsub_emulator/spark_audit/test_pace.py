@@ -42,7 +42,7 @@ def test_the_shares_of_units_are_added_to_those_that_are_done(
     )
 
 
-def test_a_task_that_ends_after_all_of_it_was_told_ends_the_wait(
+def test_a_task_that_ends_after_its_last_report_ends_the_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(pool_units.__file__).parents[2]))

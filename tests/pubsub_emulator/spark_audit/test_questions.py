@@ -141,7 +141,7 @@ def test_au15_every_integer_of_an_audit_is_signed_and_has_a_delta_type() -> None
 
 
 @pytest.mark.parametrize("unpacked", [1, 4_000, 1 << 30])
-def test_au17_one_more_segment_leaves_full_parts_alone_and_keeps_the_small_ones_few(
+def test_au17_another_segment_leaves_full_parts_alone_and_small_ones_few(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unpacked: int
 ) -> None:
     """Whatever the parts' size, the tables hold the rows of a single run, and their log says the
@@ -330,7 +330,7 @@ def test_a_file_that_is_not_as_it_was_written_is_not_read(history: Path) -> None
         ask(history, "SELECT 1")
 
 
-def test_a_folder_around_a_history_and_a_history_for_an_audit_are_told(history: Path) -> None:
+def test_folders_around_a_history_and_histories_for_audits_are_recognised(history: Path) -> None:
     with pytest.raises(AuditFailed, match="do you mean the folder `history` in it"):
         audit(history.parent, history.parent / "out", engine="python")
     with pytest.raises(

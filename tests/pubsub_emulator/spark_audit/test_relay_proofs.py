@@ -113,7 +113,7 @@ def test_the_largest_real_proof_is_told_apart_by_name() -> None:
     assert sum(part["name"].startswith("Hrmp.HrmpChannels(") for part in parts) == 38
 
 
-def test_proofs_stand_in_the_same_tables_rebuild_to_the_byte_and_are_opened_by_an_audit(
+def test_proofs_are_in_the_same_tables_and_an_audit_opens_them(
     tmp_path: Path,
 ) -> None:
     imported = import_relay_proofs([MAINNET], tmp_path / "history")
@@ -289,7 +289,7 @@ GOOD: dict[str, Any] = json.loads((MAINNET / "asset-hub-polkadot-3356195.json").
         ("reads_sp_trie", {"x": 1}, "reads_sp_trie.x is '1', not an object"),
     ],
 )
-def test_a_file_that_is_not_what_it_says_is_refused_by_file_and_field(
+def test_a_file_with_untrue_contents_is_refused_by_file_and_field(
     tmp_path: Path, field: str, value: object, reason: str
 ) -> None:
     path = tmp_path / "proof.json"

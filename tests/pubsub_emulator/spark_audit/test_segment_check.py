@@ -124,7 +124,7 @@ def cheated(tmp_path_factory: pytest.TempPathFactory) -> AuditResult:
 
 
 @pytest.mark.parametrize("verdict", CHEATS, ids=lambda verdict: verdict.value)
-def test_a_refused_cheat_is_a_finding_with_its_verdict_and_the_audit_goes_on(
+def test_a_refused_cheat_is_a_finding_and_the_audit_continues(
     cheated: AuditResult, verdict: Verdict
 ) -> None:
     assert (cheated.exit_code, _status(cheated), len(_findings(cheated))) == (
@@ -202,7 +202,7 @@ def test_a_relay_root_that_is_not_the_relay_headers_is_a_finding(tmp_path: Path)
     assert [(row["code"], row["number"]) for row in _findings(result)] == [("RelayRootMismatch", 6)]
 
 
-def test_a_relay_parent_that_came_later_was_not_there_when_the_block_was_judged(
+def test_a_later_relay_parent_is_absent_when_the_block_is_judged(
     tmp_path: Path,
 ) -> None:
     """A collator may guess the number of a relay block to come, which the history holds by now."""
@@ -221,7 +221,7 @@ def test_a_relay_parent_that_came_later_was_not_there_when_the_block_was_judged(
     assert _status(result) == "verified"
 
 
-def test_a_seam_that_does_not_close_is_a_finding_and_the_chain_is_not_verified(
+def test_an_open_seam_is_a_finding_and_its_chain_is_not_verified(
     tmp_path: Path,
 ) -> None:
     first: dict[int, CheckpointRecord] = {}

@@ -201,7 +201,7 @@ run.simulate(run.Simulation(2, 30, "killed", 100_000), Path(sys.argv[1]), Python
 """
 
 
-def test_a_killed_simulation_leaves_whole_segments_and_is_taken_up_to_the_undisturbed_one(
+def test_a_killed_simulation_leaves_whole_segments_and_continues_to_the_same_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "killed"

@@ -218,7 +218,7 @@ def _told(output: str, plain: AuditResult) -> list[list[str]]:
     return places
 
 
-def test_a_driver_on_its_own_brings_its_sources_to_workers_with_which_it_has_no_common_folder(
+def test_a_lone_driver_ships_its_sources_to_workers_without_a_common_folder(
     cluster: Cluster, plain: AuditResult, bucket: str, tmp_path: Path
 ) -> None:
     """AU-12: history and output are in an object store.
@@ -252,7 +252,7 @@ rounds.judge_or_fold = held
 @pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="executors are found as Linux tells of processes"
 )
-def test_a_submitted_job_gives_the_same_digest_while_workers_leave_and_executors_are_killed(
+def test_a_submitted_job_has_the_same_digest_while_workers_are_killed(
     cluster: Cluster, history: Path, plain: AuditResult, tmp_path: Path
 ) -> None:
     """The workers' Python has no packages at all: what they import is what was shipped.

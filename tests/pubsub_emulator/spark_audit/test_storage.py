@@ -165,7 +165,7 @@ def test_an_address_that_names_no_place_is_refused(address: str, reason: str) ->
     assert "secret" not in str(refused.value)
 
 
-def test_an_output_that_names_no_place_is_wrong_usage_and_shows_no_secret(tmp_path: Path) -> None:
+def test_an_output_that_is_not_a_place_is_refused_without_showing_secrets(tmp_path: Path) -> None:
     address = "s3://key:secret@bucket/history"
     out = CliRunner().invoke(
         pubsub, ["audit", str(write_history(tmp_path / "h", 2)), "--out", address]
@@ -193,7 +193,7 @@ def test_a_google_storage_that_does_not_answer_is_not_asked_for_minutes(
     assert options["retry_config"]["retry_timeout"] <= timedelta(seconds=15)
 
 
-def test_a_file_that_is_too_large_to_be_held_is_read_in_ranges(
+def test_a_file_too_large_for_memory_is_read_in_ranges(
     bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(object_store, "MOST_HELD", 4)

@@ -84,9 +84,7 @@ def test_a_stream_of_a_history_that_was_replaced_ends_with_an_error(
         limited.latestOffset(first, ReadMaxFiles(1))
 
 
-def test_a_stream_of_a_history_that_lost_its_end_ends_with_an_error(
-    history: Path, tmp_path: Path
-) -> None:
+def test_a_stream_of_a_history_that_lost_its_end_fails(history: Path, tmp_path: Path) -> None:
     path = shutil.copytree(history, tmp_path / "history")
     source = HistorySource({"path": str(path)})
     first = source.latestOffset()
@@ -246,7 +244,7 @@ def _call(running: Running, method: str, *given: object) -> None:
     assert "error" not in _do(running, running.post(asked))
 
 
-def test_a_stream_of_best_blocks_that_were_taken_back_ends_with_an_error(node: Running) -> None:
+def test_a_stream_of_best_blocks_that_were_reverted_fails(node: Running) -> None:
     source = NodeSource({"path": node.urls[None], "finalized": "false"})
     first = source.latestOffset()
     before = _rows(source, {}, first)

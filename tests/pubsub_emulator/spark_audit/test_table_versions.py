@@ -165,7 +165,7 @@ def test_a_kill_after_any_step_leaves_one_state_in_every_engine(
             assert words[0] == words[1], name
 
 
-def test_a_reader_of_an_older_version_finds_its_files_until_their_time_is_over(
+def test_a_reader_of_an_older_version_finds_its_files_until_they_expire(
     grown: Path, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(grown, tmp_path / "audited")

@@ -96,7 +96,7 @@ def test_a_history_of_other_rules_is_refused(
                     audit(history, tmp_path / "out", engine="python", rules=rules)
 
 
-def test_a_worker_refuses_a_file_that_was_changed_and_reads_none_for_the_shipped_rules(
+def test_a_worker_refuses_a_changed_file_and_reads_none_for_shipped_rules(
     sides: list[tuple[Rules, Path]],
 ) -> None:
     rules = sides[1][0]

@@ -61,7 +61,7 @@ def _together(*works: Callable[[], Any]) -> list[Any]:
         return list(threads.map(run, works))
 
 
-def test_one_of_two_writers_of_a_name_is_told_that_it_was_written(store: Store) -> None:
+def test_exactly_one_of_two_writers_of_a_name_is_told_it_wrote(store: Store) -> None:
     for turn in range(TURNS):
         path = f"t/_delta_log/{turn:020d}.json"
         said = _together(

@@ -68,7 +68,7 @@ NESTED = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     "options",
     [{}, {"use_dictionary": False}, {"data_page_version": "2.0"}, {"compression": "gzip"}],
 )
-def test_a_row_group_that_unpacks_to_more_is_refused_and_one_that_fits_is_read(
+def test_a_row_group_that_unpacks_to_more_than_the_limit_is_refused(
     table: pa.Table, options: dict[str, object]
 ) -> None:
     file = BytesIO()
@@ -134,7 +134,7 @@ def test_pages_that_cannot_be_told_are_refused(damage: bytes) -> None:
         check_group(parquet, file, 0)
 
 
-def test_rows_of_strangers_come_a_few_at_a_time_and_a_field_that_is_too_long_is_refused(
+def test_strangers_rows_come_in_small_batches_and_too_long_fields_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     table = pa.table({"a": pa.array([LONG] * 600), "b": pa.array(range(600))})

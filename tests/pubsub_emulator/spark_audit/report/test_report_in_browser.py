@@ -101,7 +101,7 @@ def test_everything_that_can_be_used_is_reached_by_keys(page: Page, reported: Re
 
 
 @SIZES
-def test_each_chart_is_drawn_once_for_a_window_and_says_what_it_is(
+def test_each_chart_is_drawn_once_per_window_and_has_a_caption(
     page: Page, reported: Reported, window: ViewportSize
 ) -> None:
     show(page, reported.page, window)

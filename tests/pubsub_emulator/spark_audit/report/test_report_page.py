@@ -276,7 +276,7 @@ def test_nothing_infinite_is_drawn_of_proofs_that_weigh_nothing(tmp_path: Path) 
         assert "NaN" not in text
 
 
-def test_findings_are_linked_to_files_that_prove_them_and_the_head_is_told(tmp_path: Path) -> None:
+def test_findings_link_to_their_proving_files_and_the_head_is_named(tmp_path: Path) -> None:
     history = write_history(tmp_path / "history", 5, cheats={3: drop_a_node})
     result = run_audit(history, tmp_path / "audit", engine="python")
     page = _page(tmp_path / "audit", tmp_path / "out")
