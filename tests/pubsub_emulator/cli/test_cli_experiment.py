@@ -66,7 +66,7 @@ def test_the_picture_of_a_figure_is_the_same_each_time(tmp_path: Path) -> None:
     assert texts[0] == texts[1]
 
 
-def test_without_the_plot_extra_the_tables_are_there_and_a_line_says_what_is_missing(
+def test_without_the_plot_extra_tables_appear_and_a_line_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)

@@ -28,7 +28,7 @@ def test_ps_81_fuzz_shows_strategies_and_verdicts_and_ends_well_without_surprise
     assert not (tmp_path / "none").exists()
 
 
-def test_a_surprise_is_written_ends_with_1_and_replays_with_1_until_the_verifier_is_mended(
+def test_a_surprise_is_saved_and_replays_with_1_until_the_verifier_is_fixed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:

@@ -51,7 +51,7 @@ def _code(
 @pytest.mark.parametrize(
     "command", sorted({"", *sentences_of_all(), *(name for name, _, _ in leaves())})
 )
-def test_the_help_of_every_command_ends_with_the_code_of_a_closed_pipe(
+def test_every_commands_help_ends_with_the_exit_code_of_a_closed_pipe(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert _code(monkeypatch, *command.split(), "--help") == PIPE_CLOSED

@@ -269,7 +269,7 @@ def test_a_demonstration_replaces_its_own_output_and_no_one_elses(
     assert pubsub(monkeypatch, "demo", "--out", tmp_path / "theirs", "--engine", "python") == 2
 
 
-def test_without_a_command_help_is_shown_as_it_stands_and_the_usage_is_wrong(
+def test_without_a_command_the_whole_help_is_shown_as_wrong_usage(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert pubsub(monkeypatch) == 2

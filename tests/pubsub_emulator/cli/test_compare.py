@@ -28,7 +28,7 @@ def _compare(folder: Path, *arguments: str, code: int = 0) -> "subprocess.Comple
     return done
 
 
-def test_a_rule_is_compared_with_the_shipped_ones_down_to_the_first_block_that_differs(
+def test_a_rule_is_compared_with_the_shipped_ones_to_the_first_difference(
     folder: Path,
 ) -> None:
     done = json.loads(
@@ -76,7 +76,7 @@ out.mkdir()
 """
 
 
-def test_a_revision_is_run_as_it_is_in_the_repository_and_not_as_the_folder_is(
+def test_a_revision_is_run_as_committed_and_not_as_in_the_folder(
     folder: Path,
 ) -> None:
     def git(*arguments: str) -> None:
@@ -133,7 +133,7 @@ def test_a_summary_of_a_strangers_is_one_line(folder: Path, text: str) -> None:
     assert error.count("\n") == 1
 
 
-def test_a_table_has_absolute_and_relative_changes_and_zeroes_for_what_one_side_never_met() -> None:
+def test_a_table_has_absolute_and_relative_changes_and_zeroes_for_absent_items() -> None:
     lines = {
         line.name: line
         for line in lines_of([{"x": 8, "y": 0, "old": 1}, {"x": 6, "y": 3, "refused: A": 2}])

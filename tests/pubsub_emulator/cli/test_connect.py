@@ -90,7 +90,7 @@ REFUSED = (
 )
 
 
-def test_one_file_of_commands_has_the_same_output_in_process_and_over_json_rpc() -> None:
+def test_one_command_file_has_the_same_output_in_process_and_over_rpc() -> None:
     """Word for word, errors included; the proofs that states are read by are verified on the
     way.
     """
@@ -234,7 +234,7 @@ def test_numbers_of_a_node_are_shown_as_they_are_typed() -> None:
         assert "1,000" not in done.stdout
 
 
-def test_a_script_over_a_node_stops_at_the_first_line_that_cannot_be_done() -> None:
+def test_a_script_over_a_node_stops_at_the_first_failing_line() -> None:
     with node() as (url, running):
         done = CliRunner().invoke(
             pubsub, ["step", "--connect", url], input="step 3\nnonsense\nstep 3\n"
@@ -418,7 +418,7 @@ def test_an_answer_of_a_wrong_type_is_one_line_that_repeats_it(liar: Lying, wron
         Session(liar)
 
 
-def test_a_script_over_a_lying_node_ends_with_the_code_of_a_failed_machine(
+def test_a_script_over_a_lying_node_ends_with_exit_code_4(
     liar: Lying, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 

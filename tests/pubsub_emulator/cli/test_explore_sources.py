@@ -67,7 +67,7 @@ def test_of_a_long_history_the_first_blocks_are_drawn(run: Path) -> None:
     assert max(row[2] for row in index["candidates"]) == 3
 
 
-def test_a_saved_session_is_played_again_and_run_to_a_history_and_the_same_page(run: Path) -> None:
+def test_a_saved_session_is_replayed_to_a_history_and_the_same_page(run: Path) -> None:
     lines = f"step 2\ncheat 2000 omit-node\nstep 3\nwrite {run / 's.json'}\n"
     assert CliRunner().invoke(pubsub, ["step", str(run / "a.toml")], input=lines).exit_code in {
         None,

@@ -30,7 +30,7 @@ def _run(*args: str, script: str = "") -> str:
     return done.output
 
 
-def test_a_session_continues_from_a_node_and_is_resumed_on_the_same_state(
+def test_a_session_continues_from_a_node_and_resumes_on_the_same_state(
     node: Served, tmp_path: Path
 ) -> None:
     path, at = tmp_path / "session.json", node.call("chain_getFinalizedHead")

@@ -353,7 +353,7 @@ def test_toml_may_hold_brackets_that_close_again() -> None:
         parse_toml("a = " + "[" * 65)
 
 
-def test_a_defect_of_the_program_never_ends_with_the_code_of_a_finding(
+def test_a_program_error_never_exits_with_the_code_of_a_finding(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fails(**_options: object) -> None:

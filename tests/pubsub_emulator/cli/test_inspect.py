@@ -69,7 +69,7 @@ def test_a_history_is_counted_from_the_folder_of_its_run_too(folder: Path) -> No
     assert (found["segments"], found["relay_blocks"], found["unreadable"]) == (2, 9, 0)
 
 
-def test_a_block_of_a_history_is_that_of_the_run_with_its_ledger_nodes_and_deliveries(
+def test_a_block_of_a_history_matches_the_run_with_its_ledger(
     folder: Path,
 ) -> None:
     simulation = Simulation(load_scenario(folder / "tiny.toml"))
@@ -124,7 +124,7 @@ def test_every_file_of_a_history_is_looked_into(folder: Path, tmp_path: Path, ta
     assert fault["path"].startswith(victim.relative_to(tmp_path / "history").as_posix())
 
 
-def test_an_imported_proof_is_shown_and_its_chain_has_no_range_that_it_does_not_have(
+def test_an_imported_proof_is_shown_and_its_chain_has_its_real_range(
     tmp_path: Path,
 ) -> None:
     proof = ROOT / "pubsub_emulator/spark_audit/mainnet/moonbeam-devnode-115.json"

@@ -34,7 +34,7 @@ def test_a_new_scenario_runs_and_is_called_as_its_file(tmp_path: Path) -> None:
     assert load_scenario(path) == found
 
 
-def test_every_commented_line_of_the_template_is_a_field_with_a_valid_value() -> None:
+def test_every_commented_template_line_is_a_field_with_a_valid_value() -> None:
     lines = TEMPLATE.read_text().splitlines()
     shown = [
         (
@@ -70,7 +70,7 @@ def test_the_help_names_every_scenario_that_comes_with_the_project() -> None:
     assert all(name in shown for name in SCENARIOS)
 
 
-def test_the_schema_is_written_beside_and_takes_every_scenario_that_comes_with_the_project(
+def test_the_schema_is_written_beside_and_accepts_every_shipped_scenario(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "mine.toml"

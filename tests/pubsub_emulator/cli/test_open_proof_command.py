@@ -65,7 +65,7 @@ def test_as_json_every_byte_stands_once() -> None:
     assert len(proof["unread"]) == 2
 
 
-def test_the_state_root_may_be_given_itself_and_the_keys_told_from_the_proof() -> None:
+def test_the_state_root_may_be_given_and_keys_read_from_the_proof() -> None:
     result = run(CHILD, "--root", STATE_ROOT, "--child", "1000")
     assert result.exit_code == 0
     assert "0x372e3432, ttl 100, inserted in block 2" in result.stdout
@@ -131,7 +131,7 @@ def without_child_root(folder: Path) -> tuple[Path, str]:
     return cut, root
 
 
-def test_a_proof_that_stops_at_the_child_root_is_not_a_proof_of_the_child_trie(
+def test_a_proof_ending_at_the_child_root_does_not_prove_child_entries(
     tmp_path: Path,
 ) -> None:
     cut, root = without_child_root(tmp_path)
@@ -155,7 +155,7 @@ def test_proofs_are_opened_without_what_the_audit_needs() -> None:
     assert "Paras.Heads(4000)" in done.stdout
 
 
-def test_nodes_below_what_a_chain_may_have_stored_are_unread_by_nobodys_word(
+def test_nodes_in_places_that_a_chain_may_use_are_not_called_unread(
     tmp_path: Path,
 ) -> None:
     """Without the request a proof may be a subscriber's own, which leaves out the nodes that it

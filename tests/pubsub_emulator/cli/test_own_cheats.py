@@ -155,7 +155,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_the_place(
         ),
     ],
 )
-def test_a_strategy_that_fails_is_one_line_with_its_place_and_a_session_goes_on(
+def test_a_failing_strategy_is_reported_with_its_place_and_the_session_continues(
     tmp_path: Path, body: str, said: str
 ) -> None:
     (tmp_path / "cheats.py").write_text(CHEATS.split("    walked", maxsplit=1)[0] + body + "\n")

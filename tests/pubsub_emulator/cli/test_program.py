@@ -27,7 +27,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return script
 
 
-def test_a_program_that_is_not_on_path_is_named_from_the_current_folder(
+def test_a_program_outside_path_is_named_from_the_current_folder(
     installed: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(installed.parents[2])

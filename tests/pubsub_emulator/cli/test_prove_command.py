@@ -336,7 +336,7 @@ def test_too_many_and_too_long_keys_are_refused(
     assert "at most" in failure(node.url, *cache, "--request", str(file))
 
 
-def test_proofs_of_a_block_are_limited_in_bytes_and_asked_for_in_pieces(
+def test_proofs_of_a_block_are_limited_in_bytes_and_requested_in_pieces(
     node: RelayNode, cache: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = (node.url, *cache, "--top", SLOT, "--top", CONFIG)
@@ -675,7 +675,7 @@ def test_a_request_is_no_source(tmp_path: Path) -> None:
     assert "this is a request" in failure(str(file), "--top", "System.Number")
 
 
-def test_a_child_trie_has_a_storage_key_and_a_key_may_be_empty() -> None:
+def test_a_child_trie_has_a_storage_key_and_keys_may_be_empty() -> None:
     for trie in ("0x", hexed(CHILD_STORAGE_PREFIX)):
         assert "cannot be empty" in failure("node", "--child", trie, "0x12")
     found = document("node", "--top", "0x", "--child", "1000", "0x")

@@ -54,7 +54,7 @@ def test_every_command_is_there_with_the_first_sentence_of_its_help() -> None:
 
 
 @pytest.mark.parametrize("name", LEAVES)
-def test_every_command_has_help_for_all_options_and_an_example_that_it_can_read(name: str) -> None:
+def test_every_command_has_help_for_all_options_and_a_valid_example(name: str) -> None:
     command, context = LEAVES[name]
     assert command.help
     for parameter in command.params:
@@ -86,7 +86,7 @@ def test_every_command_of_a_session_stands_there() -> None:
         assert f"| `{command.usage()}` | {command.summary} |" in page
 
 
-def test_every_field_of_a_scenario_says_what_it_holds_and_what_it_means() -> None:
+def test_every_scenario_field_states_its_type_and_its_meaning() -> None:
     found = list(described(Scenario))
     assert len(found) > 50
     for field in found:
@@ -124,7 +124,7 @@ def test_commands_scenarios_strategies_and_choices_are_offered() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_asks_this_program_and_is_one_that_the_shell_can_read(shell: str) -> None:
+def test_the_completion_script_asks_this_program_and_is_valid_shell(shell: str) -> None:
     result = CliRunner().invoke(pubsub, ["completion", shell])
     assert result.exit_code == 0
     assert f"_PUBSUB_COMPLETE={shell}_complete" in result.stdout

@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_rule_changes_what_a_run_does_and_its_digest_is_in_the_summary(folder: Path) -> None:
+def test_a_rule_changes_a_run_and_its_digest_is_in_the_summary(folder: Path) -> None:
     figures = []
     for rules in ((), ("--rules", "cap.py")):
         run = program(
@@ -35,7 +35,7 @@ def test_a_rule_changes_what_a_run_does_and_its_digest_is_in_the_summary(folder:
 
 
 @pytest.mark.parametrize("engine", ["python", "pool"])
-def test_an_audit_with_the_rules_of_the_history_is_clean_and_one_with_others_says_so(
+def test_an_audit_is_clean_with_the_histories_rules_and_reports_other_rules(
     folder: Path, engine: str
 ) -> None:
     assert (
@@ -166,7 +166,7 @@ def test_a_run_replaces_an_earlier_run_of_that_name_and_nothing_else(folder: Pat
     assert program(*asked, folder=folder).returncode == 2
 
 
-def test_a_watched_run_runs_again_when_its_rules_change_and_tells_what_differs(
+def test_a_watched_run_reruns_when_its_rules_change_and_reports_differences(
     folder: Path,
 ) -> None:
     command = ("run", "small.toml", "--rules", "cap.py", "--out", "out", "--watch")

@@ -152,7 +152,7 @@ def test_no_line_of_a_command_is_written_into_the_bar(tmp_path: Path) -> None:
         assert text.startswith(b"relay block "), line
 
 
-def test_without_a_terminal_a_line_every_ten_seconds_says_how_far_and_for_how_long(
+def test_without_a_terminal_progress_is_printed_every_ten_seconds(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Progress with the time left on everything that takes longer."""

@@ -49,7 +49,7 @@ def serve() -> Iterator[Callable[..., Served]]:
             each.process.stdout.close()
 
 
-def test_a_session_is_written_down_ends_with_130_and_is_done_again_to_the_hash(
+def test_a_session_is_recorded_ends_with_130_and_replays_to_the_hash(
     serve: Callable[..., Served], tmp_path: Path
 ) -> None:
     """ND-5: extrinsics apart, all inputs, a rewind among them."""
@@ -130,7 +130,7 @@ def test_a_journal_that_does_not_match_stops_at_its_line(
     assert f"journal.jsonl:{len(lines)}" in _fails("--port", "0", "--replay", str(journal))
 
 
-def test_a_signed_extrinsic_of_another_client_is_in_the_session_and_played_again(
+def test_another_clients_signed_extrinsic_is_recorded_and_replayed(
     serve: Callable[..., Served], tmp_path: Path
 ) -> None:
     node = serve("--dev", "--build", "manual")

@@ -61,7 +61,7 @@ def _hash(session: Session) -> bytes:
     return session.network.relay.header.hash()
 
 
-def test_what_is_published_in_a_session_is_delivered_with_its_ttl_and_shown_by_name(
+def test_a_value_published_in_a_session_is_delivered_with_ttl_and_name(
     session: Session,
 ) -> None:
     told(session, "step 3", "subscribe 3000 1000 DOT/USD", "step 3", "publish 1000 DOT/USD 7.42 25")
@@ -90,7 +90,7 @@ def test_unsubscribing_takes_single_keys_or_all_of_a_publisher(session: Session)
     assert "2100" not in shown
 
 
-def test_an_order_that_is_not_in_force_yet_goes_with_the_moment_it_was_given_in(
+def test_a_snapshot_restores_an_order_that_is_not_in_force_yet(
     session: Session,
 ) -> None:
     told(
@@ -117,7 +117,7 @@ def test_a_cheat_is_met_by_its_verdict_and_an_honest_collator_follows(session: S
     assert not any(_refused(moment) for moment in _moments(session)[-6:])
 
 
-def test_without_a_number_the_collator_whose_turn_is_next_is_the_one_that_cheats(
+def test_without_a_number_the_next_collator_in_turn_cheats(
     session: Session,
 ) -> None:
     for blocks in (3, 2):
@@ -234,7 +234,7 @@ def test_a_session_written_to_a_file_comes_back_to_the_same_block(
         ("format", "other", "format: not 'pubsub-session/1'"),
     ],
 )
-def test_a_file_that_is_no_session_changes_nothing_and_is_named_with_the_field(
+def test_a_file_that_is_not_a_session_changes_nothing_and_is_named(
     session: Session, tmp_path: Path, field: str, value: object, complaint: str
 ) -> None:
     path = tmp_path / "bad.json"
@@ -262,7 +262,7 @@ def test_whoever_stops_taking_pages_interrupts_after_the_last_whole_block(
     assert _hash(session) == _hash(straight)
 
 
-def test_an_error_in_the_middle_of_a_block_leaves_the_network_before_it(
+def test_an_error_in_the_middle_of_a_block_restores_the_network(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told(session, "step 3")
@@ -546,7 +546,7 @@ def test_any_proof_is_drawn(session: Session, tmp_path: Path) -> None:
             told(session, line)
 
 
-def test_a_session_that_went_back_to_a_block_is_written_as_what_led_there(
+def test_a_session_that_went_back_saves_only_the_acts_that_led_there(
     session: Session, tmp_path: Path
 ) -> None:
     told(

@@ -93,7 +93,7 @@ TEXTS = (
 
 
 @pytest.mark.parametrize("name", READING)
-def test_a_file_with_escape_sequences_in_its_name_and_text_is_told_of_in_plain_lines(
+def test_escape_sequences_in_a_files_name_and_text_become_plain_text(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path, name: str
 ) -> None:
     for number, text in enumerate(TEXTS):
@@ -104,7 +104,7 @@ def test_a_file_with_escape_sequences_in_its_name_and_text_is_told_of_in_plain_l
         assert "owned" in _printed(capfd) or number == 1
 
 
-def test_a_history_whose_texts_are_escape_sequences_is_told_of_in_plain_lines(
+def test_escape_sequences_in_a_historys_texts_become_plain_text(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Every text of every table, and a chain's name: the histories of strangers are audited, drawn
