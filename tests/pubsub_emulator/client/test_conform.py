@@ -103,7 +103,7 @@ def test_the_default_node_with_its_default_limits_is_judged() -> None:
     assert findings["PS-8 size"].verdict == "holds"
 
 
-def test_limits_that_take_too_many_calls_and_leaving_are_not_tested_unless_asked_for() -> None:
+def test_expensive_limits_and_leaving_are_tested_only_on_request() -> None:
     rules = ("PS-8 keys", "PS-8 size", "PS-8 publishers", "PS-21", "PS-11")
     findings = held(Mapping(most_calls=2), rules, RelaySettings())
     assert {each.verdict for each in findings.values()} == {"not testable here"}
@@ -180,7 +180,7 @@ def test_a_mapping_is_refused_with_its_line(tmp_path: Path) -> None:
         read_mapping(file)
 
 
-def test_the_command_reports_each_rule_and_ends_with_one_if_any_is_broken(
+def test_the_command_reports_each_rule_and_exits_1_if_any_is_broken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def run() -> click.testing.Result:

@@ -109,7 +109,7 @@ def test_bytes_that_are_decoded_are_encoded_as_they_were(name: str, data: st.Dat
 
 
 @pytest.mark.parametrize("name", RUNTIMES)
-def test_bytes_that_polkadot_js_read_and_wrote_again_are_read_and_written_again(name: str) -> None:
+def test_bytes_that_polkadot_js_round_trips_are_round_tripped_here(name: str) -> None:
     metadata = real_metadata(name)
     listed = json.loads(gzip.decompress((REAL / "values.json.gz").read_bytes()))[name]
     assert len(listed) > 800

@@ -138,7 +138,7 @@ def test_a_network_goes_on_from_a_running_node(running: Running) -> None:
         _goes_on(relay, parachain)
 
 
-def test_a_fork_by_need_and_a_fork_of_the_whole_state_are_the_same_chain(running: Running) -> None:
+def test_a_lazy_fork_and_a_fork_of_the_whole_state_agree(running: Running) -> None:
     whole = running.server.live.network.relay.state.fork()
 
     with _forked(running) as fork:
@@ -151,7 +151,7 @@ def test_a_fork_by_need_and_a_fork_of_the_whole_state_are_the_same_chain(running
         assert list(changed) == list(eager.relay.state.top.differences(whole.top))
 
 
-def test_accounts_and_publishers_of_the_fork_are_there_and_those_of_the_network_beside_them(
+def test_a_fork_has_its_accounts_and_publishers_beside_those_of_the_network(
     running: Running,
 ) -> None:
     with _forked(running) as fork:
@@ -248,7 +248,7 @@ def test_nothing_that_a_node_makes_up_is_taken_over(
         _of(fork)
 
 
-def test_a_step_that_cannot_be_read_has_not_happened_and_can_be_tried_again(
+def test_a_step_that_cannot_be_read_is_undone_and_can_be_retried(
     running: Running,
 ) -> None:
     gone = False
@@ -340,9 +340,7 @@ def _shared(levels: int, leaf: bytes) -> list[bytes]:
 
 
 @pytest.mark.parametrize("leaf", ["00", "0" * (2 * MAX_KEY + 1)])
-def test_a_value_at_half_a_byte_or_below_an_endless_key_is_a_bad_node(
-    leaf: str, tmp_path: Path
-) -> None:
+def test_a_value_at_an_odd_nibble_or_endless_key_is_bad(leaf: str, tmp_path: Path) -> None:
     with pytest.raises(BadNode, match="a value after"):
         write_state(state_of(Liar(_shared(1, _leaf(leaf)))), tmp_path / "state.json")
     assert not [*tmp_path.iterdir()]

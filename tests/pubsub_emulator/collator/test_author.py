@@ -28,7 +28,7 @@ def authored(now: Situation) -> Authored:
 
 @settings(max_examples=scaled(12))
 @given(seed=st.binary(min_size=8, max_size=8))
-def test_ps_52_every_honest_block_of_a_world_is_accepted_and_leads_to_what_its_author_saw(
+def test_ps_52_every_honest_block_is_accepted_with_its_authors_result(
     seed: bytes,
 ) -> None:
     world = World(seed, proofs_only=False)
@@ -55,7 +55,7 @@ def test_ps_52_every_honest_block_of_a_world_is_accepted_and_leads_to_what_its_a
 
 @settings(max_examples=scaled(10))
 @given(seed=st.binary(min_size=8, max_size=8))
-def test_ps_70_the_parts_of_the_full_proof_add_up_and_hold_all_that_was_taken(seed: bytes) -> None:
+def test_ps_70_the_parts_of_the_full_proof_add_up_to_everything_taken(seed: bytes) -> None:
     now = World(seed, proofs_only=False).situation()
     block, full = authored(now), now.proof
     total = sum(node_cost(len(node)) for node in full.nodes.values())

@@ -102,7 +102,7 @@ def test_ps_81_strategies_can_be_composed(picked: list[str], seed: bytes, at: in
         assert found(now, attempted) == names(attempted.expected)
 
 
-def test_ps_90_a_strategy_is_the_same_for_the_same_seed_and_another_for_another() -> None:
+def test_ps_90_a_strategy_depends_only_on_its_seed() -> None:
     now = situations()[3]
     chosen = (STRATEGIES["any-mutation"],)
     once, again, other = (propose(now, chosen, seed) for seed in (b"1", b"1", b"2"))
@@ -240,7 +240,7 @@ def test_a_state_built_anew_is_the_same_state() -> None:
 
 
 @given(st.lists(st.integers(0, 100), max_size=8))
-def test_ps90_the_bytes_of_a_stream_do_not_depend_on_how_they_are_taken(pieces: list[int]) -> None:
+def test_ps90_a_streams_bytes_do_not_depend_on_how_they_are_taken(pieces: list[int]) -> None:
     stream = Draws(b"seed", "label")
     assert b"".join(stream.take(piece) for piece in pieces) == Draws(b"seed", "label").take(
         sum(pieces)

@@ -143,7 +143,7 @@ def test_a_campaign_with_a_corpus_goes_on_where_it_ended(tmp_path: Path) -> None
     assert campaign(50, "other", first=(), kept=kept).cases == 50
 
 
-def test_a_campaign_ends_when_its_time_is_up_or_it_is_told_to() -> None:
+def test_a_campaign_ends_at_its_time_limit_or_when_stopped() -> None:
     assert campaign(None, "time", first=(), minutes=0).cases == 0
     asked = iter([False] * 40)
     assert 0 < campaign(None, "time", first=(), stop=lambda: next(asked, True)).cases < 41

@@ -105,7 +105,7 @@ def test_ps_53_a_refused_block_leaves_the_pre_state(vectors: list[Fixture]) -> N
             assert fixture.expected.post_state_root == "0x" + parent.state_root.hex()
 
 
-def test_entries_and_child_tries_give_the_state_root_and_the_body_its_root(folder: Path) -> None:
+def test_entries_and_child_tries_give_the_state_root_and_bodies_theirs(folder: Path) -> None:
     files = sorted((folder / FOLDER).iterdir())
     assert len(files) == KEPT
     for path in files:

@@ -185,7 +185,7 @@ def _told(steps: list[Step]) -> list[object]:
 
 
 @pytest.mark.parametrize("policy", CachePolicy)
-def test_ps_90_a_restored_network_goes_on_to_the_same_bytes_as_often_as_one_likes(
+def test_ps_90_a_restored_network_repeats_the_same_bytes_every_time(
     policy: CachePolicy,
 ) -> None:
     network = _cheated(policy, ("omit-node", "wrong-state-root"))

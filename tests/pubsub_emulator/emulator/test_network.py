@@ -60,7 +60,7 @@ class Recorder(Observer):
             setattr(self, name, self.seen.append)
 
 
-def test_ps31_a_value_of_relay_block_n_is_delivered_on_relay_parent_n_and_not_before() -> None:
+def test_ps31_a_value_of_relay_block_n_is_delivered_on_relay_parent_n() -> None:
     network = _network()
     network.publish(SYSTEM, KEY, b"value", ttl=9)
     steps = network.step(5)
@@ -78,7 +78,7 @@ def test_ps31_a_value_of_relay_block_n_is_delivered_on_relay_parent_n_and_not_be
     assert delivery.ttl_state == ValidFor(9)
 
 
-def test_ps11_an_offboarded_publisher_loses_its_data_at_a_session_and_can_send_no_more() -> None:
+def test_ps11_an_offboarded_publisher_loses_its_data_and_sends_no_more() -> None:
     network = Network(
         replace(
             _network().config, relay=replace(RelayConfig(), session_length=4), segment_length=100

@@ -91,7 +91,7 @@ def refusals(net: Network, steps: int, para: int) -> list[str]:
 # One parachain cannot build
 
 
-def test_a_parachain_whose_messages_do_not_fit_is_idle_and_the_others_go_on() -> None:
+def test_a_parachain_whose_messages_do_not_fit_is_idle_and_others_continue() -> None:
     net = overloaded()
     net.publish(PUBLISHER, KEY, b"value")
     net.send(TIGHT, SUBSCRIBER, b"waits")
@@ -276,9 +276,7 @@ def test_impossible_a_para_that_is_not_registered() -> None:
     left_and_came_back(network())
 
 
-def test_impossible_messages_that_fit_no_block_of_the_runtime_until_it_leaves_and_comes_back() -> (
-    None
-):
+def test_impossible_messages_fit_no_block_until_the_runtime_returns() -> None:
     net = network(max_pov_size=1_300_000, reserve_minimum=True)
     net.step(2)
     for _ in range(2):
@@ -317,7 +315,7 @@ def test_impossible_a_relay_parent_that_is_not_kept_any_more() -> None:
         {"hrmp_max_message_num_per_candidate": 0},
     ],
 )
-def test_messages_that_governance_allows_no_room_for_wait_and_their_sender_goes_on(
+def test_messages_without_room_wait_and_their_sender_continues(
     change: dict[str, int],
 ) -> None:
     net = network(channels=((SUBSCRIBER, PUBLISHER),))

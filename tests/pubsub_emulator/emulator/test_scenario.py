@@ -160,7 +160,7 @@ def with_messages(relay: str, load: str) -> str:
         ),
     ],
 )
-def test_limits_of_messages_that_do_not_go_together_are_refused_with_their_place(
+def test_inconsistent_message_limits_are_refused_with_their_place(
     relay: str, load: str, complaint: str
 ) -> None:
     assert complaint in _refusal(with_messages(relay, load))
@@ -368,7 +368,7 @@ def test_every_error_names_file_line_and_field(old: str, new: str, complaint: st
     assert "\n" not in refusal
 
 
-def test_all_that_is_wrong_is_said_at_once_in_the_order_of_the_file() -> None:
+def test_all_errors_are_reported_at_once_in_the_files_order() -> None:
     text = GOOD.replace("keys = 3", "kees = 3").replace(
         "update_rate = 0.25", "update_rate = 2\ncolour = 'red'"
     )

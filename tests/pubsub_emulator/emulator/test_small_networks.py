@@ -30,7 +30,7 @@ def _network() -> Network:
     return Network.of(publishers=[1000], subscribers={2000: {1000: [KEY]}})
 
 
-def test_a_parachain_that_builds_on_demand_builds_when_it_is_given_a_turn() -> None:
+def test_an_on_demand_parachain_builds_when_it_is_given_a_turn() -> None:
     network = _network()
     assert [record.chain for record in network.step()[0].records] == [2000]
     network.give_turn(1000)
@@ -40,7 +40,7 @@ def test_a_parachain_that_builds_on_demand_builds_when_it_is_given_a_turn() -> N
         network.give_turn(7)
 
 
-def test_slots_that_are_left_out_come_back_with_a_snapshot_and_the_first_is_configured() -> None:
+def test_omitted_slots_return_with_a_snapshot_and_the_first_is_configured() -> None:
     network = _network()
     network.step()
     before = network.snapshot()
@@ -124,7 +124,7 @@ def test_networks_steps_and_records_are_one_line() -> None:
     assert repr(step.records[0]) == "<BlockRecord: chain 2000, block 1, valid, 9 nodes>"
 
 
-def test_ps53_what_was_judged_on_top_of_a_block_that_is_not_included_is_forgotten_with_it() -> None:
+def test_ps53_judgements_on_top_of_an_orphaned_block_are_forgotten_with_it() -> None:
     network = _network()
     network.publish(1000, KEY, b"value")
     records = [record for step in network.step(3) for record in step.records]
@@ -226,7 +226,7 @@ def test_a_call_that_no_extrinsic_can_carry_is_refused_at_once() -> None:
     _goes_on(network)
 
 
-def test_keys_are_deleted_by_root_for_a_system_para_and_by_its_manager_for_another() -> None:
+def test_root_deletes_keys_of_system_paras_and_managers_those_of_others() -> None:
     registered = ParaId(2100)
     network = Network.of([SYSTEM, registered], {})
     for para in (SYSTEM, registered):
@@ -256,7 +256,7 @@ def test_a_network_steps_by_whole_blocks_and_none_backwards(blocks: int) -> None
     assert network.number == 2
 
 
-def test_a_missing_parachain_is_refused_with_a_list_of_those_that_are_there() -> None:
+def test_a_missing_parachain_is_refused_with_a_list_of_existing_ones() -> None:
     network = _stepped()
     [step] = network.step()
     assert step.deliveries(SYSTEM) == ()

@@ -40,7 +40,7 @@ def test_ps22_a_message_not_let_in_costs_its_weight(
     assert storage.log == []
 
 
-def test_ps20_a_message_that_does_not_decode_costs_nothing_more_than_looking_at_it() -> None:
+def test_ps20_a_message_that_does_not_decode_costs_only_its_decoding() -> None:
     binding = messages()
     prepared = binding.prepare(b"junk")
     assert isinstance(prepared, NeverRun)

@@ -123,7 +123,7 @@ def test_nd27_the_page_shows_blocks_verdicts_and_deliveries_as_they_come(lab: Op
     expect(page.locator("#detail .drawn .field svg.trie")).to_be_visible()
 
 
-def test_the_first_steps_lead_from_a_published_value_to_a_cheat_that_is_caught(
+def test_the_first_steps_lead_from_a_value_to_a_caught_cheat(
     lab: OpenLab,
 ) -> None:
     here = lab()
@@ -212,7 +212,7 @@ def test_compared_branches_differ_or_have_blocks_that_the_other_has_not(lab: Ope
     expect(compared.locator("tbody tr").last).to_contain_text("no block")
 
 
-def test_what_was_sent_last_and_what_can_be_undone_are_the_act_itself(lab: OpenLab) -> None:
+def test_the_page_names_the_last_act_and_the_one_to_undo(lab: OpenLab) -> None:
     here = lab()
     page = here.open()
     last = page.locator(".last code")
@@ -322,7 +322,7 @@ def served_elsewhere() -> Iterator[str]:
             thread.join()
 
 
-def test_a_story_of_every_act_is_the_same_in_pubsub_step_block_by_block(
+def test_a_story_of_every_act_equals_pubsub_step_block_by_block(
     lab: OpenLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     here = lab()
@@ -543,9 +543,7 @@ def test_a_hostile_chain_cannot_break_the_page(lab: OpenLab) -> None:
     assert page.locator("img").count() == 0
 
 
-def test_of_ten_thousand_blocks_of_twelve_chains_only_those_in_sight_are_asked_for(
-    lab: OpenLab, idle: Served
-) -> None:
+def test_only_visible_blocks_are_requested_out_of_ten_thousand(lab: OpenLab, idle: Served) -> None:
     page = lab(node=idle).open(
         ready=lambda page: page.route_web_socket("**/*", many_blocks(10_000, 12))
     )
@@ -624,7 +622,7 @@ def test_the_vendored_libraries_are_those_that_their_table_names() -> None:
     assert files == named
 
 
-def test_pubsub_lab_and_serve_say_where_the_page_is_and_whose_the_accounts_are(
+def test_pubsub_lab_and_serve_print_the_pages_address_and_the_account_warning(
     idle: Served,
 ) -> None:
     said = "\n".join(idle.said)

@@ -82,7 +82,7 @@ def valid(steps: list[Step]) -> BlockRecord:
     )
 
 
-def test_everything_that_a_step_returns_has_a_card_that_says_what_it_is(
+def test_every_result_of_a_step_has_a_card_that_names_it(
     shell: InteractiveShell, stepped: tuple[Network, list[Step]]
 ) -> None:
     network, steps = stepped
@@ -134,7 +134,7 @@ def test_a_difference_of_states_is_shown_in_lines(
     assert formats["text/plain"] == "\n".join(difference.lines())
 
 
-def test_a_proof_can_be_drawn_by_itself_and_a_large_trie_in_part(shell: InteractiveShell) -> None:
+def test_a_proof_can_be_drawn_alone_and_a_large_trie_in_part(shell: InteractiveShell) -> None:
     trie = Trie.from_entries([(bytes((number,)) * 32, b"v" * 40) for number in range(20)])
     nodes: dict[object, bytes] = {}
     trie.prove([b"\x03" * 32], nodes)  # type: ignore[arg-type]  # hashes are bytes

@@ -91,7 +91,7 @@ def test_ledgers_deliveries_and_events_are_those_of_the_blocks(explored: Explore
         assert len(detail["events"]) == len(outcome.events)
 
 
-def test_a_refused_block_has_the_ledger_of_its_proof_as_far_as_that_is_read(
+def test_a_refused_block_has_its_proofs_ledger_as_far_as_read(
     explored: Explored,
 ) -> None:
     refused = []
@@ -174,7 +174,7 @@ def test_every_node_of_every_proof_is_drawn_once(explored: Explored) -> None:
             assert drawn[blake2_256(node)] == 1
 
 
-def test_a_valid_block_draws_as_proven_what_its_walk_took_and_nothing_is_unused(
+def test_a_valid_block_draws_its_walks_nodes_as_proven_and_none_unused(
     explored: Explored,
 ) -> None:
     for _, outcome, at in explored.accepted():

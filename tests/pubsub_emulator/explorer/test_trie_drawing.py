@@ -42,7 +42,7 @@ def proof(trie: Trie, wanted: list[bytes]) -> dict[Hash, bytes]:
 
 
 @given(entries, some_keys, some_keys)
-def test_every_node_of_a_proof_is_drawn_once_in_the_colour_it_has_by_reading(
+def test_every_node_of_a_proof_is_drawn_once_in_its_readings_colour(
     held: dict[bytes, bytes], wanted: list[bytes], others: list[bytes]
 ) -> None:
     trie = Trie.from_entries(held.items())
@@ -197,7 +197,7 @@ def test_every_shape_can_be_painted() -> None:
     assert {*shapes, Shape.BRANCH.value} == {shape.value for shape in Shape}
 
 
-def test_a_trie_of_endless_sharing_is_drawn_in_the_time_of_its_nodes() -> None:
+def test_a_trie_of_endless_sharing_takes_the_time_of_its_nodes() -> None:
     """Sixteen references to one and the same node, forty levels deep: 16 to the 40 paths."""
     node = b"\x42\x11\x11\x84" + b"v" * 33
     nodes = [node]

@@ -137,7 +137,7 @@ def test_cached_nodes_are_counted_by_generation() -> None:
     assert state_changes(after, State(), Names())[0].after == "nodes removed: 30"
 
 
-def test_of_many_rows_of_one_item_the_first_are_shown_and_the_others_counted() -> None:
+def test_the_first_rows_of_an_item_are_shown_and_the_others_counted() -> None:
     def add(storage: Storage) -> None:
         for number in range(40):
             row = LastDelivered(ROOT, 0, RelayBlockNumber(1))

@@ -97,7 +97,7 @@ def test_the_same_seed_asks_the_same() -> None:
     assert asked[0] == asked[1]
 
 
-def test_a_verifier_that_lets_a_cheat_pass_is_found_and_its_difference_is_shrunk_and_kept(
+def test_a_verifier_that_accepts_a_cheat_is_found_and_its_case_shrunk(
     tmp_path: Path,
 ) -> None:
     def blind(case: dict[str, Any]) -> Answer:

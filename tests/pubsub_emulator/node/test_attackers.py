@@ -103,7 +103,7 @@ async def test_compression_is_not_agreed_to(node: Running) -> None:
 
 
 @served()
-async def test_a_message_of_endless_empty_pieces_and_pings_without_a_reader_harm_nobody(
+async def test_endless_empty_pieces_and_pings_without_a_reader_harm_nobody(
     node: Running,
 ) -> None:
     witness = await node.connect()
@@ -218,7 +218,7 @@ async def test_a_page_that_takes_long_is_drawn_once_for_all(
 
 
 @served()
-async def test_a_request_of_more_values_than_are_read_is_refused_before_it_is_read(
+async def test_a_request_of_too_many_values_is_refused_before_it_is_read(
     node: Running,
 ) -> None:
     witness, client = await node.connect(), await node.connect()

@@ -100,7 +100,7 @@ async def test_time_moves_forward_with_the_next_block(client: Client) -> None:
 
 
 @served()
-async def test_going_back_takes_every_chain_with_it_and_keeps_what_was_left_readable(
+async def test_going_back_takes_every_chain_along_and_old_blocks_stay_readable(
     node: Running,
 ) -> None:
     relay, para = await node.connect(), await node.connect(2000)
@@ -160,7 +160,7 @@ async def test_subscriptions_hear_of_a_rewind(node: Running, client: Client) -> 
 
 
 @served()
-async def test_a_snapshot_is_gone_back_to_once_and_the_same_inputs_give_the_same_blocks(
+async def test_a_snapshot_is_used_once_and_same_inputs_give_same_blocks(
     client: Client,
 ) -> None:
     """ND-5."""
@@ -185,7 +185,7 @@ async def test_a_snapshot_is_gone_back_to_once_and_the_same_inputs_give_the_same
 
 
 @served()
-async def test_the_newest_moments_that_were_kept_with_words_can_be_undone_by_everybody(
+async def test_everybody_can_undo_the_newest_moments_that_have_labels(
     node: Running,
 ) -> None:
     client, other = await node.connect(), await node.connect()
@@ -199,7 +199,7 @@ async def test_the_newest_moments_that_were_kept_with_words_can_be_undone_by_eve
 
 
 @served()
-async def test_a_snapshot_on_a_line_that_was_left_can_be_gone_back_to(
+async def test_a_snapshot_on_an_abandoned_line_can_be_restored(
     node: Running, client: Client
 ) -> None:
     await node.step(3)

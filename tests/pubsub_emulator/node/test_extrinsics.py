@@ -17,7 +17,7 @@ CHAINS = pytest.mark.parametrize("chain", [None, 2000])
 
 @CHAINS
 @served(finality=1)
-async def test_a_watched_extrinsic_is_told_from_ready_to_final_in_old_words_and_new(
+async def test_a_watched_extrinsic_is_reported_in_old_and_new_protocols(
     node: Running, client: Client, chain: int | None
 ) -> None:
     raw, address = transfer(node, chain), encode_address(ALICE.account)

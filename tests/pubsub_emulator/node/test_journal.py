@@ -25,7 +25,7 @@ STEP = json.dumps({"step": 1, "relay": "0x" + "11" * 32})
 ACTION = json.dumps({"action": {"kind": "turn", "para": 2000}})
 
 
-def test_a_last_line_that_was_cut_is_left_out_wherever_it_was_cut() -> None:
+def test_a_truncated_last_line_is_ignored_wherever_it_was_cut() -> None:
     whole = "".join(f"{line}\n" for line in (HEAD, STEP, ACTION, STEP)).encode()
     complete = read_journal(whole, "j")
     assert (len(complete.entries), complete.cut) == (2, False)

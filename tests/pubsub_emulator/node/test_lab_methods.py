@@ -84,7 +84,7 @@ def test_the_line_of_an_act_does_the_same_in_a_session(tmp_path: Path) -> None:
     assert read[0].newest("relay") == other.newest("relay")
 
 
-def test_the_scenario_of_a_session_builds_the_same_blocks_and_ends_with_them() -> None:
+def test_a_sessions_scenario_builds_the_same_blocks_and_ends_with_them() -> None:
     made = node()
     for action in (
         *BEFORE,

@@ -20,7 +20,7 @@ def _step(node: LocalNode, blocks: int = 1) -> str:
     return found
 
 
-def test_a_moment_older_than_the_window_is_gone_back_to_and_leads_to_the_same_blocks() -> None:
+def test_a_moment_older_than_the_window_is_restored_to_the_same_blocks() -> None:
     node = _node(history=4)
     _step(node, 2)
     node.call("pubsub_publish", [1000, "before", "0x01"])

@@ -191,7 +191,7 @@ async def test_what_cannot_be_published_is_code_1_and_leaves_nothing_behind(
 
 
 @served()
-async def test_what_was_delivered_with_a_block_is_what_was_told_as_it_happened(
+async def test_recorded_deliveries_of_a_block_equal_those_reported_live(
     node: Running, client: Client
 ) -> None:
     name = await client.call("pubsub_subscribeDeliveries")

@@ -125,7 +125,7 @@ async def test_what_is_too_big_is_refused_by_its_code(node: Running, client: Cli
 
 
 @served(serving=Serving(subscriptions=3, connections=3))
-async def test_a_connection_has_so_many_subscriptions_and_a_node_so_many_of_them(
+async def test_connections_and_nodes_have_limited_numbers_of_subscriptions(
     node: Running, client: Client
 ) -> None:
     names = [await client.call("state_subscribeStorage", [NUMBER]) for _ in range(3)]
@@ -228,7 +228,7 @@ async def test_a_deaf_client_with_heads_keeps_its_connection_and_gets_the_newest
 
 
 @served(serving=SMALL, history=64)
-async def test_a_deaf_client_with_a_follow_gets_a_stop_and_one_with_deliveries_is_closed(
+async def test_a_deaf_client_with_a_follow_gets_stop_and_others_are_closed(
     node: Running,
 ) -> None:
     followed, delivered = Deaf(node), Deaf(node)
@@ -262,7 +262,7 @@ LONG = Serving(queued_bytes=1 << 20)
 
 
 @served(serving=LONG)
-async def test_a_deaf_client_that_asks_for_much_is_answered_one_call_at_a_time(
+async def test_a_deaf_client_that_asks_for_much_is_served_call_by_call(
     node: Running,
 ) -> None:
     """What waits for it is one answer, however many it asked for."""

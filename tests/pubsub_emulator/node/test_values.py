@@ -34,7 +34,7 @@ def net() -> Network:
 
 
 @pytest.mark.parametrize("chain", [None, PUBLISHER, SUBSCRIBER])
-def test_nd17_every_row_of_a_state_reads_as_json_and_writes_back_to_its_bytes(
+def test_nd17_every_row_of_a_state_round_trips_through_json(
     net: Network, chain: int | None
 ) -> None:
     here = at(net, chain)
@@ -107,7 +107,7 @@ def test_a_value_is_written_as_clients_write_it(net: Network) -> None:
         ("text", "System.Account"),
     ],
 )
-def test_a_value_that_is_none_of_the_type_is_refused_where_it_is_wrong(
+def test_a_value_of_another_type_is_refused_where_it_is_wrong(
     net: Network, value: object, place: str
 ) -> None:
     entry = storage_entry(at(net, None), "System", "Account")

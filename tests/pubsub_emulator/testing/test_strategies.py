@@ -70,7 +70,7 @@ def test_a_subscriber_knows_what_its_last_relay_parent_holds_and_nothing_else(
 
 @settings(max_examples=scaled(15))
 @given(st.data())
-def test_a_cheat_is_refused_with_a_verdict_that_is_due_whatever_the_network(
+def test_a_cheat_is_refused_with_a_due_verdict_in_every_network(
     data: st.DataObject,
 ) -> None:
     setup = data.draw(networks(collators=collator_sets()))
