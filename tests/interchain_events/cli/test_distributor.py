@@ -206,7 +206,7 @@ def test_the_command_says_it_in_one_line_and_ends_with_2(tmp_path: Path) -> None
         ),
     ],
 )
-def test_an_adapter_of_an_evm_chain_says_in_one_line_what_is_missing(
+def test_an_evm_adapter_says_in_one_line_which_setting_is_missing(
     arguments: tuple[str, ...], words: str, tmp_path: Path
 ) -> None:
     lasting = ("--store", f"sqlite:{tmp_path / 'a.db'}")

@@ -289,7 +289,7 @@ provided = told(_with, made=2)
 
 
 @provided
-async def test_a_set_that_arrives_in_pieces_is_read_once_for_all_who_wait(
+async def test_a_key_set_arriving_in_pieces_is_read_once_for_all_waiters(
     provider: Provider, keys: Keys
 ) -> None:
     verifier = Verifier(keys)
@@ -300,7 +300,7 @@ async def test_a_set_that_arrives_in_pieces_is_read_once_for_all_who_wait(
 
 
 @provided
-async def test_a_rotated_key_is_fetched_and_one_that_was_taken_away_is_refused(
+async def test_a_rotated_key_is_fetched_and_a_removed_one_is_refused(
     provider: Provider, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verifier = Verifier(keys)

@@ -40,7 +40,7 @@ def test_a_group_has_each_entity_once_and_groups_are_in_order(entities: list[int
 
 
 @alone
-async def test_a_slow_subscriber_has_many_notifications_under_way_and_one_of_an_entity() -> None:
+async def test_a_slow_subscriber_has_many_notifications_in_flight_but_one_per_entity() -> None:
     under_way: list[str] = []
     most: list[int] = []
     got: list[int] = []

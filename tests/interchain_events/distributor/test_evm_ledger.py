@@ -351,7 +351,7 @@ def _with(**changes: Any) -> Callable[[Any], Any]:
     ],
 )
 @played()
-async def test_a_node_that_lies_gets_one_line_and_is_read_when_it_is_honest_again(
+async def test_a_lying_node_gets_one_line_and_is_read_again_once_honest(
     ledger: EvmLedger,
     chain: EvmChain,
     *,
@@ -468,7 +468,7 @@ async def test_settings_that_do_not_fit_the_chain_are_one_line_at_start(
 
 
 @played()
-async def test_a_node_that_is_of_another_chain_all_at_once_is_not_read(
+async def test_a_node_that_suddenly_serves_another_chain_is_not_read(
     ledger: EvmLedger, chain: EvmChain
 ) -> None:
     await mined(ledger, chain, 1)
@@ -547,9 +547,7 @@ def test_a_signed_transaction_is_the_one_of_eip_155() -> None:
         json.dumps(_PBKDF2).replace("262144", "10000001"),
     ],
 )
-def test_a_file_that_is_no_keystore_or_costs_too_much_is_one_line(
-    text: str, tmp_path: Path
-) -> None:
+def test_a_bad_or_costly_keystore_file_is_reported_in_one_line(text: str, tmp_path: Path) -> None:
     path = tmp_path / "key.json"
     path.write_text(text)
     with pytest.raises(KeyUnusable, match=r"key\.json: not a keystore file"):

@@ -265,7 +265,7 @@ async def test_scenario_24_a_notification_comes_before_the_yes(
 
 
 @played(replication_delay=3)
-async def test_scenario_25_events_wait_each_its_own_time_and_are_not_published_where_they_arrived(
+async def test_scenario_25_each_event_waits_its_own_delay_and_is_published_only_elsewhere(
     made: Stage,
 ) -> None:
     await made.subscribed()
@@ -329,7 +329,7 @@ async def test_scenario_29_a_dead_subscriber_is_a_dead_letter_and_redriven_one_p
 
 
 @alone
-async def test_scenario_30_ended_after_the_post_it_posts_again_with_the_same_webhook_id(
+async def test_scenario_30_after_a_restart_it_posts_again_with_the_same_webhook_id(
     tmp_path: Path,
 ) -> None:
     networks = (SimulatedNetwork("a"), SimulatedNetwork("b"))

@@ -157,7 +157,7 @@ def test_no_beginning_is_kept_where_the_settings_name_a_time(
     assert _began(store) is None
 
 
-def test_an_event_that_a_killed_process_had_not_read_is_no_older_one() -> None:
+def test_an_event_that_a_killed_process_never_read_is_not_older() -> None:
     """The process is killed before it reads the event, and starts again a minute later."""
     network = SimulatedNetwork("a")
     network.append(event_of(1)[1], BEGIN - 60_000)
@@ -189,7 +189,7 @@ def test_an_older_copy_is_noticed_by_each_process(store: CheckedStore, replica: 
     assert (one.loss(), other.loss()) == ("", "")
 
 
-def test_a_copy_from_before_an_earlier_loss_is_older_and_not_another_store(
+def test_a_copy_from_before_an_earlier_loss_counts_as_older(
     store: CheckedStore, replica: Make
 ) -> None:
     one = replica("one")
@@ -213,7 +213,7 @@ def test_a_transaction_whose_answer_was_lost_is_no_loss(replica: Make) -> None:
     assert one.loss() == ""
 
 
-def test_an_emptied_store_with_which_a_new_process_began_first_is_taken_over(
+def test_an_emptied_store_used_first_by_a_new_process_is_taken_over(
     store: CheckedStore, replica: Make
 ) -> None:
     one = replica("one")
@@ -309,7 +309,7 @@ def test_a_rolled_back_distributor_asks_before_it_publishes_again() -> None:
     assert [network.count(name) for network in world.networks.values()] == [1, 1]
 
 
-def test_a_network_is_asked_before_each_call_of_a_job_from_before_a_loss() -> None:
+def test_a_network_is_asked_before_each_call_of_a_pre_loss_job() -> None:
     """Also for a job that the copy has as not begun: it may have begun and ended since."""
     world = World(3)
     world.start()

@@ -43,7 +43,7 @@ def post(endpoint: str) -> Post:
 # Causes and log lines
 
 
-def test_a_party_is_logged_once_when_it_goes_down_and_once_when_it_is_back(
+def test_a_party_is_logged_once_going_down_and_once_coming_back(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "pubsub.distributor")
@@ -250,7 +250,7 @@ async def test_a_subscriber_that_is_away_is_counted_and_logged(
 
 
 @played()
-async def test_the_status_page_is_for_browsers_and_the_list_of_calls_for_others(
+async def test_browsers_get_the_status_page_and_other_clients_the_calls(
     made: Stage,
 ) -> None:
     await made.subscribe(made.inbox_url + "?<script>alert(1)</script>")

@@ -374,9 +374,7 @@ async def test_id20_an_id_that_a_path_would_lose_is_probed_as_it_is(name: str) -
         assert await adapter.probe(name, 0, "") == Place(there=True)
 
 
-def test_id35_networks_that_take_an_id_twice_are_waited_for_unless_the_settings_say_otherwise() -> (
-    None
-):
+def test_id35_networks_that_accept_ids_twice_are_awaited_unless_set_otherwise() -> None:
     fields = {
         "public_url": "http://127.0.0.1:1",
         "adapters": {

@@ -85,7 +85,7 @@ def _is_waiting(made: Stage) -> bool:
     return bool(made.engine.standing.names(Party.SUBSCRIBER))
 
 
-def test_the_page_of_a_running_distributor_names_networks_and_a_subscriber_that_is_away(
+def test_the_page_of_a_running_distributor_names_networks_and_an_absent_subscriber(
     page: Page, tmp_path: Path
 ) -> None:
     show(page, _served(tmp_path))

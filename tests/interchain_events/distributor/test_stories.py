@@ -194,7 +194,7 @@ def test_id46_ids_older_than_retain_are_forgotten_and_their_replay_is_too_old() 
     assert again.notes["too-old"] == 3
 
 
-def test_id34_the_third_untrue_yes_is_an_alarm_until_the_network_shows_the_event() -> None:
+def test_id34_the_third_untrue_yes_raises_an_alarm_until_the_event_appears() -> None:
     world = _world()
     world.networks["a"].lies = True
     world.publish(NAME, EVENT)
@@ -259,7 +259,7 @@ def test_id34_an_answer_to_a_probe_from_before_the_yes_revokes_nothing() -> None
     assert _calls(_tell(world, Probed("a", NAME, there=False, asked_at=world.now))) == 1
 
 
-def test_id30_an_answer_to_a_probe_of_an_earlier_lease_does_not_call_again() -> None:
+def test_id30_an_answer_to_an_earlier_leases_probe_does_not_call_again() -> None:
     world = _world(SimulatedNetwork("a", delay=50_000), SimulatedNetwork("b"))
     world.publish(NAME, EVENT)
     world.run(25_000)
@@ -271,7 +271,7 @@ def test_id30_an_answer_to_a_probe_of_an_earlier_lease_does_not_call_again() -> 
     assert _calls(_tell(world, Probed("a", NAME, there=False, asked_at=begun))) == 1
 
 
-def test_id34_a_probe_does_not_make_an_id_seen_whose_number_is_not_known() -> None:
+def test_id34_a_probe_without_a_known_number_does_not_mark_ids_seen() -> None:
     """The log is taken back after a probe found the id and before a read did: it is published
     again.
     """
@@ -286,7 +286,7 @@ def test_id34_a_probe_does_not_make_an_id_seen_whose_number_is_not_known() -> No
     assert network.count(NAME) == 1
 
 
-def test_id34_an_id_that_is_twice_in_a_log_is_not_asked_for_for_ever() -> None:
+def test_id34_an_id_that_a_log_has_twice_is_not_requested_forever() -> None:
     network = SimulatedNetwork("a", unique=False)
     world = _world(network, SimulatedNetwork("b"))
     for _ in range(2):
@@ -353,7 +353,7 @@ def _lying() -> SimulatedNetwork:
 
 
 @pytest.mark.parametrize("later", [0, 1])
-def test_id30_a_yes_for_the_last_second_that_a_legacy_adapter_shows_stays_in_doubt(
+def test_id30_a_legacy_adapters_yes_for_the_last_second_stays_in_doubt(
     later: int,
 ) -> None:
     """It may leave out events of that second until there is a later one."""
@@ -368,7 +368,7 @@ def test_id30_a_yes_for_the_last_second_that_a_legacy_adapter_shows_stays_in_dou
     assert world.store.read_row(rows.UNSEEN, f"a|{NAME}") == ("[]" if later else text)
 
 
-def test_id34_a_lie_in_the_last_second_of_a_legacy_log_is_found_out_by_the_next_event(
+def test_id34_the_next_event_exposes_a_lie_in_a_legacy_logs_last_second(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Until then it is asked again, each time after as long a wait as before."""
@@ -398,7 +398,7 @@ def test_id34_a_lie_in_the_last_second_of_a_legacy_log_is_found_out_by_the_next_
     assert (network.count(NAME), world.notes["revoked"]) == (1, 1)
 
 
-def test_id34_a_lie_is_found_out_although_a_later_event_of_the_entity_is_there() -> None:
+def test_id34_a_lie_is_exposed_although_the_entity_has_a_later_event() -> None:
     network = _lying()
     world = _world(network, SimulatedNetwork("b"))
     world.publish(NAME, EVENT)
@@ -488,7 +488,7 @@ def test_id36_without_blocks_a_short_log_is_cut_where_it_ends() -> None:
     assert sum(world.calls.values()) == 10 + 3
 
 
-def test_id36_a_notification_without_its_block_is_confirmed_by_the_row_that_has_it() -> None:
+def test_id36_a_row_with_its_block_confirms_a_notification_without_one() -> None:
     world = _world()
     network = world.networks["a"]
     notice = network.append(EVENT, world.now)
@@ -499,14 +499,14 @@ def test_id36_a_notification_without_its_block_is_confirmed_by_the_row_that_has_
     assert world.watch.read_row(rows.numbers("a"), "1") == rows.entry(notice)
 
 
-def test_a_row_of_a_store_from_before_blocks_were_kept_is_still_compared() -> None:
+def test_a_row_stored_before_blocks_were_kept_is_still_compared() -> None:
     older = rows.entry(ROWS).rpartition("|")[0]
     assert rows.same_entry(older, ROWS)
     assert not rows.same_entry(older, ROWS._replace(id="other"))
     assert not rows.same_entry(rows.entry(ROWS), ROWS._replace(block="0x" + "cd" * 32))
 
 
-def test_the_block_is_read_from_rows_and_notifications_and_what_is_no_hash_is_dropped() -> None:
+def test_blocks_are_read_from_rows_and_notifications_and_bad_hashes_are_dropped() -> None:
     notice = ROWS._replace(signer="0x" + "eb" * 20)
     assert parse_row(notice.row()) == notice
     assert parse_notification(notice.body()) == (None, notice)

@@ -99,7 +99,7 @@ def test_sqlite_another_distributors_file_is_refused(file: Path, tmp_path: Path)
         one.loss()
 
 
-def test_sqlite_reads_outside_of_steps_go_on_with_the_file_that_is_there(file: Path) -> None:
+def test_sqlite_reads_outside_of_steps_continue_with_the_current_file(file: Path) -> None:
     one = Replica(f"sqlite:{file}")
     one.store.transact(lambda tx: tx.put("t", "k", "v", due=1))
     assert one.store.backlog() == 1
@@ -108,7 +108,7 @@ def test_sqlite_reads_outside_of_steps_go_on_with_the_file_that_is_there(file: P
     assert one.store.rows("t") == []
 
 
-def test_sqlite_a_file_that_cannot_be_made_again_is_an_error_until_it_can(file: Path) -> None:
+def test_sqlite_a_file_that_cannot_be_recreated_is_an_error_until_then(file: Path) -> None:
     one = Replica(f"sqlite:{file}")
     one.loss()
     folder = file.parent
@@ -181,7 +181,7 @@ def test_sqlite_a_table_that_was_dropped_alone_is_made_anew(file: Path) -> None:
     assert [one.loss(), one.loss()] == [EMPTIED, ""]
 
 
-def test_sqlite_a_disk_that_fails_while_a_step_reads_is_an_error_of_the_store(
+def test_sqlite_a_disk_error_during_a_steps_read_is_a_store_error(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = Replica(f"sqlite:{file}")

@@ -83,7 +83,7 @@ def test_ev30_only_the_owner_releases_and_not_what_is_done(any_store: Store) -> 
     assert do(any_store, "claim", "mine") is Claim.DONE
 
 
-def test_ev30_a_lapsed_lease_makes_the_id_claimable_and_a_late_commit_still_counts(
+def test_ev30_a_lapsed_lease_frees_the_id_and_late_commits_count(
     any_store: Store,
 ) -> None:
     do(any_store, "claim", "mine", lease=1)
@@ -210,7 +210,7 @@ def test_of_too_many_beliefs_the_older_half_of_each_table_is_forgotten(
     assert _believed(beliefs, "one", 10) == [*range(10)], "the count begins anew"
 
 
-def test_a_row_is_due_from_its_millisecond_on_and_a_leaping_clock_is_told_when() -> None:
+def test_a_row_is_due_at_its_millisecond_even_if_the_clock_leaps() -> None:
     now = [1_000]
     store = MemoryStore(lambda: now[0])
     assert store.next_due() is None
@@ -280,9 +280,7 @@ def test_due_lists_what_is_due_lower_lanes_first(any_store: Store) -> None:
 
 
 @pytest.mark.parametrize("lane", [0, 1])
-def test_a_row_that_was_due_before_1970_is_due_now_in_its_own_lane(
-    any_store: Store, lane: int
-) -> None:
+def test_a_row_due_before_1970_is_due_now_in_its_own_lane(any_store: Store, lane: int) -> None:
     """Redis keeps lane and time in one number: a time below 0 must not reach into another lane or
     below all of them.
     """
