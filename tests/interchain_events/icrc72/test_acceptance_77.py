@@ -17,7 +17,7 @@ def statuses(lab: Lab) -> dict[int, Variant]:
     return {each.replayId: each.status for each in lab.ask("icrc77_get_replays", ByNat())}
 
 
-def test_rows_1_and_10_and_11_rp_7_rp_8_r5_the_range_with_its_end_for_who_asked_and_alerts_in_order(
+def test_rows_1_and_10_and_11_rp_7_rp_8_r5_the_asker_gets_the_range_its_end_and_alerts(
     lab: Lab,
 ) -> None:
     source = lab.published(12)

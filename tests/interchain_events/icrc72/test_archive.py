@@ -110,7 +110,7 @@ def test_ic_48_the_store_has_a_block_a_round_with_the_publishers_hashes(tmp_path
     store.close()
 
 
-def test_only_the_publisher_appends_and_an_upgrade_keeps_a_part_of_a_block() -> None:
+def test_only_the_publisher_appends_and_an_upgrade_keeps_partial_blocks() -> None:
     lab, source, archive, where = archived(MemoryStore("kept"), 3)
     probe = lab.probe()
     part = (1, 1, bytes(32), bytes(32), 0, 1, ())

@@ -109,7 +109,7 @@ class Echo(App):
         ctx.reply(b"")
 
 
-def test_ic_45a_i9_canisters_in_a_circle_that_double_what_they_get_leave_room_for_others() -> None:
+def test_ic_45a_i9_a_circle_of_amplifying_canisters_leaves_room_for_others() -> None:
     settings = replace(DEFAULTS, queue_notifications=80, store_bytes=40_000)
     lab = Lab(broadcasters=(0,), settings=settings)
     names = [f"ring.n{at}" for at in range(6)]

@@ -92,7 +92,7 @@ def test_an_event_that_nobody_can_place_is_an_error_of_emit(lab: Lab) -> None:
         app.emit(ctx, NAME, 1, ((keys.HASH, blob(bytes(32))),))
 
 
-def test_an_event_that_its_broadcaster_refuses_for_good_reaches_its_author_and_the_others_go_on(
+def test_a_permanently_refused_event_returns_to_its_author_and_others_continue(
     lab: Lab,
 ) -> None:
     allowed = {keys.list_key("publishers:allowed"): []}
@@ -217,7 +217,7 @@ def test_s000_131_who_is_down_and_has_never_confirmed_loses_nothing(lab: Lab) ->
     assert [note.eventId for _, note in lab.probed(probe).notified] == [1]
 
 
-def test_s000_132_a_trusted_refusal_is_read_with_the_drafts_type_and_in_both_spellings() -> None:
+def test_s000_132_a_trusted_refusal_is_read_in_both_spellings() -> None:
     value = "variant { Blob : blob; Text : text; Nat : nat; Int : int }"
     drafted = Decoder(parse_types(f"(variant {{ Ok : {value}; err : text }})"))
     rets = codec("icrc72_handle_notification_trusted").rets
@@ -286,7 +286,7 @@ def foreign(*alerts: Value) -> tuple[Lab, Foreign, Broadcaster]:
         array([text(NAME), blob(b"x"), nat(1), nat(1)]),
     ],
 )
-def test_an_alert_of_which_an_entry_cannot_be_read_is_neither_applied_nor_confirmed(
+def test_an_alert_with_an_unreadable_entry_is_neither_applied_nor_confirmed(
     entry: Value,
 ) -> None:
     good = array([text(NAME), blob(b"source")])
@@ -336,7 +336,7 @@ def test_rp_2_who_hands_a_replay_over_may_be_named_before_the_replay() -> None:
     assert core.state.delivered[9].source == Principal(b"entry")
 
 
-def test_ic_49e_what_lies_behind_an_event_that_a_former_exit_brought_late_is_asked_for(
+def test_ic_49e_events_behind_a_former_exits_late_event_are_requested(
     monkeypatch: pytest.MonkeyPatch, lab: Lab
 ) -> None:
     source, reader = lab.source_and_sink()

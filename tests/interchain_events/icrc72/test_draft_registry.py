@@ -170,7 +170,7 @@ def test_s000_166_rows_are_counted(monkeypatch: pytest.MonkeyPatch, lab: Lab) ->
     assert len(lab.ask("icrc72_get_subscriptions", m.ByNat())) == 3
 
 
-def test_s000_121_a_page_that_does_not_fit_is_shorter_and_pages_joined_are_the_whole(
+def test_s000_121_a_page_that_does_not_fit_is_shorter_and_none_is_lost(
     lab: Lab,
 ) -> None:
     owner, other = lab.probe(), lab.probe()
@@ -192,7 +192,7 @@ def test_s000_121_a_page_that_does_not_fit_is_shorter_and_pages_joined_are_the_w
     assert len(found) == len(set(found)) == 180
 
 
-def test_s001_040_a_principal_as_prev_of_replays_is_read_as_null_as_candid_says(
+def test_s001_040_a_principal_as_prev_of_replays_is_read_as_null(
     lab: Lab,
 ) -> None:
     types = parse(

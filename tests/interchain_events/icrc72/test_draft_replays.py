@@ -235,7 +235,7 @@ def test_an_alert_that_cannot_be_read_says_which_entry() -> None:
 CYCLES_PRICE = class_(("perEvent", nat(5)), ("currency", text("cycles")))
 
 
-def test_row_8_rp_4_r4_s001_069_a_ledger_with_a_fee_pays_everybody_less_the_fee_and_keeps_nothing(
+def test_row_8_rp_4_r4_s001_069_a_ledger_with_a_fee_pays_everybody_less_the_fee(
     lab: Lab,
 ) -> None:
     ledger, _, price = lab.with_ledger(fee=10)
@@ -270,7 +270,7 @@ def test_s001_073_cycles_run_out(lab: Lab) -> None:
     assert f"the canister has {CYCLES}" in ticket.answer.message
 
 
-def test_s001_034_an_entry_without_our_figures_completes_a_replay_and_the_report_is_paid(
+def test_s001_034_an_entry_without_our_figures_completes_a_replay_and_is_paid(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told = Broadcaster._stats

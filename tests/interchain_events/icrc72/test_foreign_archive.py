@@ -161,7 +161,7 @@ def test_rp_7c_a_publisher_goes_on_with_a_foreign_archive_after_an_upgrade() -> 
     assert replayed(lab) == (list(range(2, 12)), "completed", "")
 
 
-def test_rp_7c_an_archive_that_lacks_or_alters_an_event_is_not_trusted_with_it() -> None:
+def test_rp_7c_an_archive_that_loses_or_alters_an_event_is_not_trusted() -> None:
     class Forgetful(Follower):
         def on_event(self, ctx: Context, event: EventNotification) -> None:
             if event.eventId == 5:

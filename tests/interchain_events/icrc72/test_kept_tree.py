@@ -59,7 +59,7 @@ def test_a_kept_tree_equals_one_that_is_built_anew(
     st.lists(LABELS, min_size=1, max_size=4),
     st.integers(0, 3),
 )
-def test_a_witness_shows_its_paths_and_the_neighbours_of_those_that_do_not_exist(
+def test_a_witness_shows_its_paths_and_the_neighbours_of_absent_ones(
     states: dict[bytes, State], others: list[bytes], known: int
 ) -> None:
     tree = tree_of(states)
@@ -79,7 +79,7 @@ def test_a_witness_shows_its_paths_and_the_neighbours_of_those_that_do_not_exist
     assert labels_of(form) == sorted(due)
 
 
-def test_a_tree_has_labels_of_one_length_and_removes_only_what_it_has() -> None:
+def test_labels_have_one_length_and_only_existing_ones_can_be_removed() -> None:
     tree = KeptTree()
     with pytest.raises(ValueError, match="32 bytes, not 31"):
         tree.put(bytes(31), b"")

@@ -443,7 +443,7 @@ def test_a_session_reads_no_answers_of_canisters_for_which_it_is_not() -> None:
     play(story)
 
 
-def test_the_answers_of_the_oldest_calls_are_dropped_and_their_ids_are_kept() -> None:
+def test_answers_of_the_oldest_calls_are_dropped_and_their_ids_kept() -> None:
     async def story(agent: Agent) -> None:
         port, key = agent.port, Key()
         who, _ = counters(port)

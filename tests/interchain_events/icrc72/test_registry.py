@@ -139,7 +139,7 @@ class Desk:
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_ic_30b_every_key_and_alias_is_accepted_with_its_values_and_refused_with_others(
+def test_ic_30b_every_key_and_alias_is_accepted_only_with_its_own_values(
     desk: Desk, table: str
 ) -> None:
     desk.lab.system.registry.replays.settings = desk.lab.settings.__class__(
@@ -391,7 +391,7 @@ def verdicts(lab: Lab) -> dict[Principal, set[bool]]:
 
 
 @pytest.mark.parametrize("other", [("first", "others"), ("second", "friends")])
-def test_ic_33a_another_list_is_asked_when_it_is_set_and_the_answers_of_the_former_do_not_count(
+def test_ic_33a_a_new_list_is_asked_and_former_answers_do_not_count(
     other: tuple[str, str], lab: Lab
 ) -> None:
     first, second, owner = lab.install(Lists), lab.install(Lists), lab.probe()

@@ -76,7 +76,7 @@ def broken(verdicts: list[Verdict]) -> list[str]:
 @pytest.mark.parametrize(
     ("role", "met"), [("orchestrator", 24), ("broadcaster", 6), ("publisher", 2), ("subscriber", 4)]
 )
-def test_honest_roles_break_nothing_and_every_other_rule_is_said_to_be_untested(
+def test_honest_roles_break_nothing_and_all_other_rules_are_reported_untested(
     role: str, met: int
 ) -> None:
     verdicts = tried(role)
@@ -122,7 +122,7 @@ CANISTER = Principal(bytes(7) + b"\1\1\1")
 NOW = 10**18
 
 
-def test_a_certificate_shows_its_part_of_the_state_and_of_what_there_is_not_nothing() -> None:
+def test_a_certificate_proves_its_part_of_the_state_but_not_its_absence() -> None:
     for subnet, path in ((0, (b"a", b"x")), (1, (b"b",)), (2, (b"c",))):
         authority = Authority(b"seed", 3)
         canister = Principal(authority.subnets[subnet].first)
@@ -321,7 +321,7 @@ def test_a_replica_that_lies_is_refused_in_one_line(
         assert "\n" not in str(refused.value)
 
 
-def test_a_replica_that_does_not_know_the_newer_call_is_asked_for_the_end_of_the_older() -> None:
+def test_a_replica_without_the_newer_call_is_polled_with_the_older() -> None:
     with replica() as there:
         caller = Agent(there.url, there.who["orchestrator"], there.who["proxy"])
         honest = caller._http
@@ -363,7 +363,7 @@ def test_a_wrong_word_is_said_in_one_line(
     assert said in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_the_command_tries_a_canister_and_names_the_one_that_is_not_there(
+def test_the_command_tries_a_canister_and_names_a_missing_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with replica() as there:

@@ -70,7 +70,7 @@ def test_rp_10c_a_gap_is_asked_for_in_parts_where_the_publication_allows_less(
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-def test_ic_47b_a_publisher_is_moved_only_when_its_entry_said_so_after_it_was_closed(
+def test_ic_47b_a_publisher_moves_only_if_its_entry_was_set_after_closing(
     seed: int,
 ) -> None:
     lab = Lab(broadcasters=(0, 0, 1), schedule=Schedule(b"%d" % seed, 2, 30))
@@ -84,7 +84,7 @@ def test_ic_47b_a_publisher_is_moved_only_when_its_entry_said_so_after_it_was_cl
     assert publication.entries[source] != old
 
 
-def test_ic_47b_a_removed_publishers_queue_is_told_until_a_hundred_rounds_after_its_end() -> None:
+def test_ic_47b_a_removed_publishers_queue_is_reported_for_a_hundred_rounds() -> None:
     lab = Lab(broadcasters=(0, 0))
     source, reader = lab.source_and_sink(at=0)
     (entry,) = lab.system.registry.state.publications[1].entries[source]
@@ -114,7 +114,7 @@ def test_ic_47b_a_removed_publishers_queue_is_told_until_a_hundred_rounds_after_
     assert told() == []
 
 
-def test_row_30_ic_47d_ic_49f_an_exit_wrongly_taken_for_dead_serves_anew_and_nothing_is_missing(
+def test_row_30_ic_47d_ic_49f_an_exit_wrongly_declared_dead_serves_again_without_loss(
     lab: Lab,
 ) -> None:
     source, reader = lab.source_and_sink(publication={REPLAY: True})

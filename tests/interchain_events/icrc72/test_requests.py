@@ -76,7 +76,7 @@ def test_calls_under_way_have_a_limit_in_pieces() -> None:
     assert not table.is_busy(1)
 
 
-def test_calls_under_way_have_a_limit_in_bytes_also_those_that_have_expired() -> None:
+def test_calls_in_flight_including_expired_ones_are_limited_in_bytes() -> None:
     table = Requests(1)
     assert not table.is_busy(MOST_WAITING_BYTES + 1)
     first = add(table, 1, size=MOST_WAITING_BYTES - 10)

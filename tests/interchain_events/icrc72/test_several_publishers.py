@@ -56,7 +56,7 @@ def test_rp_3_nobody_advertises_it(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("knows", ["nothing", "its alerts"])
-def test_rp_13_a_publisher_that_is_not_told_of_a_replay_is_silent_since_it_was_assigned(
+def test_rp_13_a_publisher_not_told_of_a_replay_is_silent_from_assignment(
     knows: str,
 ) -> None:
     lab = Lab(
@@ -77,9 +77,7 @@ def test_rp_13_a_publisher_that_is_not_told_of_a_replay_is_silent_since_it_was_a
     assert status(lab, 2) == ("errored", "publisher silent")
 
 
-def test_rp_13_a_replay_for_which_there_is_no_broadcaster_ends_and_one_that_waits_does_not() -> (
-    None
-):
+def test_rp_13_a_replay_without_a_broadcaster_ends_and_a_waiting_one_continues() -> None:
     lab = Lab(subnets=2, broadcasters=(0, 1), settings=replace(DEFAULTS, max_concurrent=1))
     probe = lab.probe()
     lab.publish(probe, (REPLAY, True))

@@ -83,7 +83,7 @@ CODES |= {"text": 0x71, "reserved": 0x70, "principal": 0x68}
 
 
 @pytest.mark.parametrize(("name", "value", "digits", "form"), PRIMITIVES)
-def test_ic_11_a_primitive_value_has_the_bytes_and_the_json_that_the_specification_gives_it(
+def test_ic_11_a_primitive_value_has_the_bytes_and_json_of_the_specification(
     name: str, value: object, digits: str, form: object
 ) -> None:
     type_ = t.PRIMS[name]
@@ -231,7 +231,7 @@ def test_ic_11b_a_reference_that_is_read_over_is_checked(
         Decoder([NAT]).decode(message)
 
 
-def test_ic_11b_a_service_may_have_a_method_of_a_function_type_that_comes_later() -> None:
+def test_ic_11b_a_service_method_may_use_a_later_function_type() -> None:
     message = b"DIDL" + bytes.fromhex("0269010161" + "01" + "6a000000" + "01" + "00" + "0100")
     assert Decoder([t.PRIMS["reserved"]]).decode(message) == (None,)
 
@@ -300,7 +300,7 @@ def test_ic_11b_lists_and_records_that_follow_one_another_do_not_nest() -> None:
         assert Decoder([t.Vec(inner)]).decode(message) == ((value,) * many,)
 
 
-def test_ic_11_a_list_of_no_values_of_type_empty_is_read_as_an_empty_blob() -> None:
+def test_ic_11_an_empty_vector_of_empty_is_read_as_an_empty_blob() -> None:
     assert Decoder([BLOB]).decode(b"DIDL\x01\x6d\x6f\x01\x00\x00") == (b"",)
 
 
@@ -378,7 +378,7 @@ def _typed(depth: int = 2) -> st.SearchStrategy[tuple[t.Type, Any]]:
 
 
 @given(st.lists(_typed(), max_size=3), _typed())
-def test_ic_11_every_value_is_read_back_and_an_argument_that_nobody_expects_is_read_over(
+def test_ic_11_every_value_round_trips_and_unexpected_arguments_are_skipped(
     parts: list[tuple[t.Type, Any]], more: tuple[t.Type, Any]
 ) -> None:
     types = [type_ for type_, _ in parts]
@@ -399,7 +399,7 @@ def _optional_records(case: t.Field) -> t.Vec:
     return t.Vec(t.Opt(t.Record((t.Field(0, "inner", t.Cases((case,))),))))
 
 
-def test_ic_11b_a_value_that_does_not_fit_leaves_the_depth_of_nesting_as_it_was() -> None:
+def test_ic_11b_a_value_that_does_not_fit_restores_the_nesting_depth() -> None:
     """Else a message with more such values than the depth allows would be refused, though it is
     flat.
     """

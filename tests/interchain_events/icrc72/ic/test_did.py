@@ -118,7 +118,7 @@ def test_ic_10_a_file_has_types_and_the_methods_of_one_service(text: str) -> Non
     assert [method.name for method in found.methods.values()] == list(methods)
 
 
-def test_ic_10_a_file_without_a_service_has_no_methods_and_a_type_may_use_itself() -> None:
+def test_ic_10_a_file_may_lack_a_service_and_a_type_may_recurse() -> None:
     found = parse("type List = opt record { nat; List }")
     assert found.methods == {}
     again = found.types["List"]

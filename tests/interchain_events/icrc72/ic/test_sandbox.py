@@ -225,7 +225,7 @@ def test_memory_is_kept_over_an_upgrade_to_any_other_size(
     assert upgraded(f"{PERSISTENT} {old}", f"{PERSISTENT} {new}") is works
 
 
-def test_an_upgrade_with_more_stable_memory_than_the_new_code_may_have_traps() -> None:
+def test_an_upgrade_whose_new_code_allows_less_stable_memory_traps() -> None:
     grow = '(func (export "canister_init") (drop (call $stable_grow (i64.const 3))))'
     network, who = installed(grow)
     network.stop(who)
@@ -600,7 +600,7 @@ def test_functions_have_a_limit_of_bytes() -> None:
         WasmCanister(bytes(raw + content))
 
 
-def test_a_module_that_changes_its_tables_lists_no_more_functions_than_it_may() -> None:
+def test_a_module_that_changes_tables_lists_no_more_functions_than_allowed() -> None:
     functions = "".join(f"(func $f{at})" for at in range(8193))
     names = " ".join(f"$f{at}" for at in range(8193))
     change = "(func (drop (table.grow (ref.null func) (i32.const 1))))"

@@ -169,7 +169,7 @@ def test_cycles_of_a_call_that_is_not_performed_stay() -> None:
     assert network.cycles(who) == before
 
 
-def test_after_a_callback_that_traps_the_clean_up_counts_and_the_call_is_rejected() -> None:
+def test_after_a_trapping_callback_the_cleanup_counts_and_the_call_is_rejected() -> None:
     trapping = (
         "(table funcref (elem $ok $tidy))",
         (
