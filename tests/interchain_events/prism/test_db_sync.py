@@ -151,7 +151,7 @@ def test_metadata_of_16_mb_is_no_object_and_stops_nothing(cardano: DbSync, log: 
     assert log.database.select("SELECT max(length(body)) < 1000 FROM log_rows") == [(1,)]
 
 
-def test_a_block_with_more_objects_than_a_block_can_have_is_refused_by_one_line(
+def test_a_block_with_too_many_objects_is_refused_in_one_line(
     cardano: DbSync, log: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(db_sync, "_MOST_OBJECTS", 4)
@@ -168,7 +168,7 @@ def test_a_block_with_more_objects_than_a_block_can_have_is_refused_by_one_line(
 # Roll-backs
 
 
-def test_a_roll_back_deeper_than_the_log_reaches_is_refused_by_one_line(
+def test_a_rollback_deeper_than_the_log_is_refused_in_one_line(
     cardano: DbSync, log: SqlStore
 ) -> None:
     cardano.empty(4)
@@ -195,7 +195,7 @@ def test_a_log_of_another_chain_is_refused(cardano: DbSync, log: SqlStore) -> No
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_replayed_rolled_back_and_killed_it_gives_the_same_as_the_log_written_directly(
+def test_replay_rollback_and_a_kill_give_the_log_written_directly(
     seed: int, cardano: DbSync, log: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Readers see each operation once, in order, and drop what is taken back."""

@@ -128,7 +128,7 @@ async def test_callers_without_a_token_of_the_node_are_unauthenticated(node: Run
 
 
 @pytest.mark.parametrize("with_tls", [False, True])
-def test_a_stream_that_nobody_reads_ends_and_counts_as_its_clients_until_it_leaves(
+def test_a_stream_that_nobody_reads_ends_but_counts_until_its_client_leaves(
     log: SqlStore, tmp_path: Path, *, with_tls: bool
 ) -> None:
     """A message of 100 operations has some 30 KB; gRPC itself takes about 6 MB for a client that

@@ -72,7 +72,7 @@ def test_pr_52_and_pr_60_they_are_right_over_a_db_sync_that_is_rolled_back(
     _play(db_sync_player(postgres_url), OVER_DB_SYNC)
 
 
-def test_pr_62_what_comes_back_in_a_block_that_is_processed_at_once_is_no_longer_pending() -> None:
+def test_pr_62_an_operation_that_returns_in_a_processed_block_is_not_pending() -> None:
     """What no story has: the branch alone."""
     name, branch, places = (
         bytes(32),

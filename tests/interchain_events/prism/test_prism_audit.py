@@ -230,7 +230,7 @@ def test_ev_41_every_cheat_of_channel_7_is_found_by_its_name(
     assert {each["day"] for each in audited.findings} == {"2023-11-14"}
 
 
-def test_ev_40_use_case_7_a_node_writes_down_what_was_true_and_what_it_told(
+def test_ev_40_use_case_7_a_node_records_true_events_and_those_it_reported(
     log: SqlStore, tmp_path: Path
 ) -> None:
     async def story(recorder: StatusDeliveries) -> list[str]:

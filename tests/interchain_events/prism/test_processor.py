@@ -429,7 +429,7 @@ INDEX_OF = {
     ("version", "index", "condition"),
     [(2, "operations_hash", "status <> 'APPLIED'"), (3, "operations_received", "")],
 )
-def test_pr_35_the_third_and_fourth_migration_keep_rows_and_index_a_hash_once_and_what_waits(
+def test_pr_35_the_third_and_fourth_migrations_keep_rows_and_index_hashes_once(
     version: int, index: str, condition: str, database: Database, chain: Chain
 ) -> None:
     chain.anchor(Wallet("a").created)
@@ -505,7 +505,7 @@ def test_tables_of_something_else_are_left_alone(database: Database) -> None:
         prepare(database)
 
 
-def test_the_state_is_that_of_the_rows_however_little_is_kept_in_memory(
+def test_the_state_equals_the_rows_however_little_memory_is_used(
     database: Database, chain: Chain
 ) -> None:
     wallets = [Wallet(f"w{at}") for at in range(4)]

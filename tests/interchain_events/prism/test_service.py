@@ -262,7 +262,7 @@ async def test_pr_6_a_cursor_of_the_event_log_is_foreign(node: Running, log: Sql
 
 
 @played(on="any_log")
-async def test_pr_51_a_cursor_beyond_a_cut_is_abandoned_and_says_where_to_go_on(
+async def test_pr_51_a_cursor_beyond_a_cut_ends_with_where_to_resume(
     node: Running,
 ) -> None:
     a, b, c = (Wallet(name) for name in "abc")
@@ -333,7 +333,7 @@ async def test_pr_52_pages_without_a_match_are_heartbeats(
 
 
 @played()
-async def test_pr_52_no_stream_says_that_it_is_live_before_it_has_what_there_was(
+async def test_pr_52_no_stream_is_live_before_it_has_all_earlier_rows(
     node: Running,
 ) -> None:
     node.service.events.notice = lambda: None  # type: ignore[method-assign]  # it looks by itself, once a second

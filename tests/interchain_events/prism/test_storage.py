@@ -195,7 +195,7 @@ def test_pr_21_and_pr_25_storage_entries_are_as_in_neoprism(story: Story) -> Non
     assert heads <= {*applied}
 
 
-def test_pr_22_an_operation_on_an_entry_is_attributed_to_the_did_of_the_entry() -> None:
+def test_pr_22_an_operation_on_an_entry_is_attributed_to_its_did() -> None:
     owner, thief = Wallet("a", stores=True), Wallet("b", stores=True)
     ledger = MemoryLedger()
     entry = owner.store(b"x")

@@ -27,7 +27,7 @@ async def _subscribe(node: Running, *arguments: str | Path) -> list[dict[str, An
     return [json.loads(line) for line in printed.splitlines()]
 
 
-def test_pr_51_a_later_call_goes_on_with_the_token_and_cursor_of_the_file(
+def test_pr_51_a_later_call_continues_with_the_files_token_and_cursor(
     tmp_path: Path, log: SqlStore
 ) -> None:
     state = tmp_path / "wallet.json"
@@ -50,7 +50,7 @@ def test_pr_51_a_later_call_goes_on_with_the_token_and_cursor_of_the_file(
     play(log, story)
 
 
-def test_a_secret_file_is_its_owner_s_and_keeps_the_mode_that_it_was_given(tmp_path: Path) -> None:
+def test_a_secret_file_belongs_to_its_owner_and_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "f"
     write_secret(path, "one")
     assert (path.read_text("utf-8"), stat.S_IMODE(path.stat().st_mode)) == ("one", 0o600)

@@ -267,6 +267,6 @@ def test_ev_4_a_new_head_of_no_parachain_is_refused(fields: dict[str, Any]) -> N
         read([DecodedEvent("Paras", "NewHeadNoted", fields)])
 
 
-def test_ev_4_a_block_that_the_parachains_node_does_not_have_is_not_left_out() -> None:
+def test_ev_4_a_block_missing_at_the_parachains_node_is_not_skipped() -> None:
     with pytest.raises(UnknownBlock):
         read([included(2000, b"unknown")])

@@ -47,7 +47,7 @@ def test_ev_2_the_same_block_again_changes_nothing(store: Store) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 4, 9])
-def test_ev_2_a_block_that_does_not_follow_is_refused_and_nothing_of_its_batch_is_kept(
+def test_ev_2_a_block_that_does_not_follow_is_refused_with_its_batch(
     store: Store, number: int
 ) -> None:
     store.append([counted(2, 1)])
@@ -123,7 +123,7 @@ def test_ev_5_a_wake_up_that_is_lost_costs_time_only(database_place: str) -> Non
         assert woken(reader, writer, 90)
 
 
-def test_attempts_to_reach_a_database_that_is_away_are_no_lines_of_their_own() -> None:
+def test_attempts_to_reach_an_absent_database_are_not_logged_one_by_one() -> None:
     importlib.import_module("interchain_events.database.postgres")
     assert not logging.getLogger("psycopg.pool").isEnabledFor(logging.WARNING)
 

@@ -498,7 +498,7 @@ async def _refusals(channel: grpc.aio.Channel) -> None:
 
 
 @over_http(counted(1, 1), limits=Limits(heartbeat_seconds=0.1, bound=50))
-async def test_ev_23_a_client_that_does_not_read_costs_its_bound_and_gets_everything_later(
+async def test_ev_23_a_client_that_does_not_read_costs_its_bound_and_loses_nothing(
     http: Http, log: SqlStore
 ) -> None:
     token, _ = await http.subscribe({"any": True})

@@ -78,7 +78,7 @@ def test_ev_20_a_foreign_cursor_is_refused() -> None:
             decode_cursor(text, other)
 
 
-def test_ev_3_a_cursor_of_an_older_epoch_is_good_up_to_the_common_row() -> None:
+def test_ev_3_a_cursor_of_an_older_epoch_is_valid_to_the_common_row() -> None:
     head = Head(epoch=2, seq=10, anchor=5, hash=bytes(32))
     assert check_cursor(head, 1, 7, common=7)
     assert check_cursor(head, 2, 10, common=None)
@@ -111,7 +111,7 @@ def test_ev_3_of_several_rewinds_the_deepest_counts() -> None:
     batches=st.booleans(),
     steps=st.lists(st.sampled_from(["append", "read", "take"]), max_size=60),
 )
-def test_ev_23_rows_that_wait_for_a_stream_are_bounded_in_bytes_and_none_is_lost(
+def test_ev_23_rows_waiting_for_a_stream_are_bounded_in_bytes_without_loss(
     sizes: list[int], bound_bytes: int, batches: bool, steps: list[str]
 ) -> None:
     store = MemoryStore("net")

@@ -30,7 +30,7 @@ def test_ev_20_a_token_is_long_and_random_and_kept_only_as_its_hash(database_pla
 
 
 @pytest.mark.parametrize("act", ["get", "cancel"])
-def test_ev_24_the_same_is_done_for_a_cancelled_token_and_one_that_never_was(
+def test_ev_24_cancelled_and_unknown_tokens_are_answered_alike(
     database_place: str, act: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Equal statements with equal results take equal time; a stopwatch would only test the

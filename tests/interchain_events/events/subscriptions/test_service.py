@@ -91,7 +91,7 @@ async def up_to_the_seam(service: EventService[Filter]) -> list[int]:
 
 
 @alone
-async def test_a_stream_is_told_it_caught_up_after_all_rows_the_log_had_when_it_began() -> None:
+async def test_a_stream_catches_up_after_all_rows_that_existed_at_its_start() -> None:
     """A service that follows the log late must not call its own place the end: a client would act
     on old rows.
     """
@@ -108,7 +108,7 @@ async def test_a_stream_is_told_it_caught_up_after_all_rows_the_log_had_when_it_
 
 
 @alone
-async def test_a_stream_without_a_seam_does_not_wait_for_the_service_to_follow() -> None:
+async def test_a_stream_without_a_seam_does_not_wait_for_the_service() -> None:
     log = Unheard()
     log.append([counted(1, 2)])
     async with serving(log, Given(token=ANY)) as service:
