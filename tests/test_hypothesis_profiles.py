@@ -52,7 +52,7 @@ def profile(variables: dict[str, str]) -> str:
     ],
     ids=["a desk", "CI", "ci by name", "dev by name in CI", "long by name in CI"],
 )
-def test_examples_are_new_at_a_desk_and_the_same_where_ci_is_set(
+def test_examples_are_random_locally_and_the_same_in_ci(
     variables: dict[str, str], shown: str
 ) -> None:
     assert profile(variables) == shown

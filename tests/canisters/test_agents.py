@@ -59,7 +59,7 @@ def run(*words: str | Path) -> Any:
     return json.loads(done.stdout)
 
 
-def test_the_agent_of_npm_checks_every_certificate_and_the_signature_of_every_query(
+def test_the_npm_agent_checks_every_certificate_and_every_query_signature(
     served: tuple[str, str],
 ) -> None:
     told = run(NODE, HERE / "agent.mjs", MODULES / "node_modules", *served)

@@ -199,7 +199,7 @@ def test_ic_25_a_subscriber_takes_any_id_also_0(name: str) -> None:
 
 
 @pytest.mark.parametrize("everybody", [True, False])
-def test_a_proxy_in_motoko_calls_for_users_and_keeps_what_it_is_told(everybody: bool) -> None:
+def test_a_motoko_proxy_calls_for_users_and_stores_its_notifications(everybody: bool) -> None:
     network = CanisterNetwork(1)
     system = deploy(network, broadcasters=(0,))
     flag = Codec(parse_types("(bool)")).encode(everybody)

@@ -51,7 +51,7 @@ def _run(*command: str | Path, place: Path) -> Any:
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def test_36_a_journal_of_a_session_with_a_client_is_done_again_to_the_hash(
+def test_36_a_journal_of_a_client_session_replays_to_the_same_hash(
     js: Path, tmp_path: Path
 ) -> None:
     journal = tmp_path / "session.jsonl"

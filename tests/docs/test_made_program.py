@@ -17,7 +17,7 @@ PROGRAM = ROOT / "docs" / "made.py"
         ("../README", "`ls docs` shows all"),
     ],
 )
-def test_a_name_that_is_not_a_page_is_one_line_and_exit_code_2(name: str, hint: str) -> None:
+def test_an_unknown_page_is_reported_in_one_line_with_exit_code_2(name: str, hint: str) -> None:
     ended = python(PROGRAM, "glossary", name)
     assert (ended.returncode, ended.stdout) == (2, "")
     [line] = ended.stderr.splitlines()

@@ -72,7 +72,7 @@ def test_the_page_names_modules_and_every_room() -> None:
     assert {f"{room}/" for room in ROOMS} <= set(FOLDERS)
 
 
-def test_each_verdict_has_a_case_with_no_other_fault_and_the_page_judges_it_alike() -> None:
+def test_each_verdict_has_a_case_of_its_own_and_the_page_agrees() -> None:
     fixtures = [
         read_fixture(file)
         for file in sorted((ROOT / "tests" / "vectors" / "worked").glob("*.json"))

@@ -33,7 +33,7 @@ def page(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", rule_tests.PAGES)
-def test_every_rule_of_a_page_is_there_once_and_in_order_and_has_a_test(name: str) -> None:
+def test_a_page_has_every_rule_once_in_order_and_each_is_tested(name: str) -> None:
     rules = rule_tests.rules_in(page(name))
     spans = [
         (kind, *span)

@@ -59,9 +59,7 @@ def test_broken_links_and_anchors_and_foreign_scripts_are_found(tmp_path: Path) 
     ]
 
 
-def test_the_search_finds_a_word_where_the_site_is_opened_from_a_folder(
-    site: Path, page: Page
-) -> None:
+def test_search_works_where_the_site_is_opened_from_a_folder(site: Path, page: Page) -> None:
     show(page, site / "index.html")
     page.get_by_role("textbox", name="Search").first.fill("equivocation")
     page.keyboard.press("Enter")

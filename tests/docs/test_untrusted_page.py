@@ -110,7 +110,7 @@ def reader() -> Iterator["subprocess.Popen[str]"]:
 @pytest.mark.slow
 @pytest.mark.xdist_group("limits")
 @pytest.mark.parametrize("constant", PROBES)
-def test_one_input_at_the_limit_is_read_and_one_beyond_it_is_refused_in_bounded_memory(
+def test_input_at_the_limit_is_read_and_more_refused_in_bounded_memory(
     constant: str, reader: "subprocess.Popen[str]"
 ) -> None:
     assert reader.stdin is not None

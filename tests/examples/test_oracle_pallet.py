@@ -50,7 +50,7 @@ def test_the_example_passes_its_own_tests(copied: Path) -> None:
     assert "12 passed" in done.stdout
 
 
-def test_a_pallet_that_trusts_stale_quotes_is_caught_and_its_blocks_are_shown(copied: Path) -> None:
+def test_a_pallet_that_trusts_stale_quotes_is_caught_with_its_blocks(copied: Path) -> None:
     pallet = copied / "oracle.py"
     sound = pallet.read_text(encoding="utf-8")
     pallet.write_text(sound.replace("if quote.until > now", "if quote.until"), encoding="utf-8")

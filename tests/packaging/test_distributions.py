@@ -92,7 +92,7 @@ def test_the_wheel_of_the_event_systems_holds_theirs_and_nothing_else(event_whee
     assert event_wheel.name == f"interchain_events-{VERSION}-py3-none-any.whl"
 
 
-def test_each_wheel_has_a_manual_page_of_each_of_its_commands_and_of_no_other(
+def test_each_wheel_has_manual_pages_for_exactly_its_own_commands(
     wheel: Path, event_wheel: Path
 ) -> None:
     _, pages, _ = names_in(wheel, "pubsub_emulator")
@@ -145,7 +145,7 @@ def test_the_sdists_hold_what_their_wheels_are_made_of(sdist: Path, event_sdist:
     assert set(PROJECT_FILES) <= held
 
 
-def test_both_distributions_have_one_version_and_the_second_wants_the_first_in_it(
+def test_both_distributions_share_a_version_and_the_second_requires_the_first(
     wheel: Path, event_wheel: Path
 ) -> None:
     first, second = (_metadata(each) for each in (wheel, event_wheel))

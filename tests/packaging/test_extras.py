@@ -251,7 +251,7 @@ for name in ("interchain_events", "pubsub_emulator.prism"):
 """
 
 
-def test_a_command_of_the_event_systems_says_in_one_line_what_to_install(
+def test_an_event_systems_command_says_in_one_line_what_to_install(
     environment: Environments, tmp_path: Path
 ) -> None:
     assert dict.fromkeys(EXTENSION.commands, EXTENSION.distribution) == ELSEWHERE
@@ -358,7 +358,7 @@ except Exception as error:
 """
 
 
-def test_what_can_be_done_without_an_extra_is_done_and_the_rest_is_named(
+def test_work_that_needs_no_extra_is_done_and_the_rest_is_named(
     environment: Environments, folder: Path, command: Callable[..., str]
 ) -> None:
     bare = environment()
@@ -429,7 +429,7 @@ def test_audit(environment: Environments, recorded: Path) -> None:
     _expect(environment("audit", EVENTS).pubsub(follow, cwd=recorded), 0)
 
 
-def test_the_program_is_packed_with_all_that_the_workers_of_an_audit_need(
+def test_the_packed_program_has_everything_that_audit_workers_need(
     environment: Environments, recorded: Path
 ) -> None:
     _expect(environment("audit").pubsub(("ship", "--out", "shipped"), cwd=recorded), 0)

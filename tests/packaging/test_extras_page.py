@@ -67,7 +67,7 @@ def test_the_tables_have_the_packages_and_the_commands_of_each_extra() -> None:
         assert [[extra, listed, commands] for extra, _, listed, commands in table] == wanted
 
 
-def test_each_parameter_with_which_a_command_needs_an_extra_is_one_of_its_own() -> None:
+def test_each_parameter_listed_as_needing_an_extra_belongs_to_its_command() -> None:
     for name, command, _ in leaves():
         if isinstance(command, Command):
             parameters = {parameter.name for parameter in command.params}

@@ -194,7 +194,7 @@ def test_the_sdist_has_every_file_of_the_repository_and_no_other(unpacked: Path)
     }
 
 
-def test_an_sdist_has_no_links_nothing_that_was_made_and_a_sensible_size(
+def test_an_sdist_has_no_links_or_build_products_and_a_sensible_size(
     sdist: Path, event_sdist: Path
 ) -> None:
     for file in (sdist, event_sdist):
@@ -210,7 +210,7 @@ def test_an_sdist_has_no_links_nothing_that_was_made_and_a_sensible_size(
         assert junk == made_for_it
 
 
-def test_the_sdist_of_the_event_systems_has_every_file_of_its_folder_and_no_other(
+def test_the_event_systems_sdist_has_exactly_the_files_of_its_folder(
     event_sdist: Path,
 ) -> None:
     with tarfile.open(event_sdist) as archive:
@@ -250,7 +250,7 @@ def test_tests_of_the_sdist_pass_with_its_own_sources(unpacked: Path) -> None:
     assert " passed" in done.stdout
 
 
-def test_a_build_in_a_checkout_leaves_nothing_in_the_folder_of_a_package() -> None:
+def test_a_build_in_a_checkout_leaves_nothing_in_package_folders() -> None:
     """Other programs read the package meanwhile, and would take a copy for a part of it."""
     code = (
         "from distutils.core import run_setup\n"

@@ -71,7 +71,7 @@ def test_the_packages_that_became_a_distribution_are_found_by_their_old_paths() 
     assert {f"pubsub_emulator.{name}" for name in packages} <= ELSEWHERE.keys()
 
 
-def test_without_the_other_distribution_an_old_path_says_in_one_line_what_to_install() -> None:
+def test_without_the_other_distribution_an_old_path_says_what_to_install() -> None:
     done = subprocess.run(
         [sys.executable, "-c", ALONE],
         input=json.dumps(list(ELSEWHERE)),

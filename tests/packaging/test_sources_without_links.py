@@ -89,9 +89,7 @@ def test_a_network_runs(unpacked: Path) -> None:
     assert "ValidFor" in _run(unpacked, sys.executable, "-c", example)
 
 
-def test_tests_of_a_room_pass_where_only_the_core_and_pytest_are_installed(
-    unpacked: Path, bare: Path
-) -> None:
+def test_a_rooms_tests_pass_with_only_the_core_and_pytest(unpacked: Path, bare: Path) -> None:
     files = [
         f"tests/pubsub_emulator/trie/test_{name}.py" for name in ("step", "descent", "trie_vectors")
     ]

@@ -216,7 +216,7 @@ def _wanted(count: int) -> list[str]:
 
 
 @alone
-async def test_a_block_that_is_taken_back_before_it_is_final_costs_a_transaction_sent_again(
+async def test_a_block_reverted_before_finality_costs_a_repeated_transaction(
     slow: Ganache,
 ) -> None:
     async with _played(slow, finality=3, stuck=0.5) as ledger:
@@ -233,7 +233,7 @@ async def test_a_block_that_is_taken_back_before_it_is_final_costs_a_transaction
 
 
 @alone
-async def test_a_final_block_that_is_taken_back_takes_its_events_along_until_published_again(
+async def test_a_reverted_final_block_loses_its_events_until_published_again(
     slow: Ganache,
 ) -> None:
     async with _played(slow, finality=0) as ledger:

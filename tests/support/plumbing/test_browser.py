@@ -56,7 +56,7 @@ def _pytest(*arguments: str | Path, **variables: str) -> "subprocess.CompletedPr
     return python("-m", "pytest", *settings, *arguments, **variables)
 
 
-def test_a_fault_of_a_page_fails_its_test_even_where_nothing_else_does(tmp_path: Path) -> None:
+def test_a_page_error_fails_its_test_even_if_nothing_else_does(tmp_path: Path) -> None:
     file = tmp_path / "test_fault.py"
     file.write_text("def test_nothing(page):\n    page.set_content('<script>nothing()</script>')\n")
     done = _pytest("-p", "conftest", file)

@@ -80,7 +80,7 @@ def test_a_file_that_skips_itself_fails_where_ci_is_set(
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_workers_run_all_tests_a_group_in_one_and_two_tests_with_one_id_end_the_run(
+def test_workers_run_each_group_together_and_duplicate_test_ids_end_the_run(
     workers: int, tmp_path: Path
 ) -> None:
     (tmp_path / "test_some.py").write_text(THREE)
