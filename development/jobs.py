@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from development import biome, commits, statements
+from development import biome, commits, sentences, statements
 from development.environment import PIP, PYTHON, ROOT, VENV, quiet
 from development.report import SetupError, last_line, say
 
@@ -226,6 +226,7 @@ def lint() -> int:
         tool("lint-imports"),
         scripts(),
         statements.check(),
+        sentences.check(),
         commits.check(),
     ]
     return next((code for code in codes if code), 0)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from development import commits, statements
+from development import commits, sentences, statements
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,37 @@ def test_each_place_is_named_and_fails_the_check(
     (tmp_path / "development" / "old.py").write_text("a = 1\na, b = f(), 2\n")
     assert statements.check() == 1
     assert "development/old.py:2: several values" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        pytest.param("test_a_row_is_read", 4, id="plain words"),
+        pytest.param("test_ps52_a_row", 2, id="a rule first"),
+        pytest.param("test_a_row_ps52", 2, id="a rule last"),
+        pytest.param("test_id_34_a_row", 2, id="a rule in two parts"),
+        pytest.param("test_an_id_of_a_row", 5, id="a rule's letters without a number"),
+        pytest.param("test_scenarios_27_33_a_row_of_32_bytes", 5, id="numbers"),
+        pytest.param("test_a_row_s_place", 3, id="a genitive"),
+        pytest.param("test_a__row_", 2, id="empty parts"),
+    ],
+)
+def test_rules_and_numbers_are_not_words_of_a_name(name: str, count: int) -> None:
+    assert len(sentences.words(name)) == count
+
+
+def test_a_name_has_at_most_twelve_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sentences, "ROOT", tmp_path)
+    path = tmp_path / "tests" / "room" / "test_rows.py"
+    path.parent.mkdir(parents=True)
+    twelve = "_".join(["test", *["word"] * 12])
+    path.write_text(f"def {twelve}():\n    ...\n\n\ndef helper_{twelve}_word():\n    ...\n")
+    assert sentences.check() == 0
+    path.write_text(f"class TestRows:\n    async def {twelve}_word(self):\n        ...\n")
+    assert sentences.check() == 1
+    assert f"tests/room/test_rows.py:2: the name of {twelve}_word has" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
