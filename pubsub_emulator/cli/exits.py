@@ -12,13 +12,13 @@ INTERRUPTED: Final = 130
 PIPE_CLOSED: Final = 141
 
 MEANINGS: Final = {
-    0: "done, and nothing to complain of",
+    0: "success",
     FINDINGS: "findings: a cheat, a surprise, a difference",
     USAGE: "wrong usage or input; the message names the place",
-    INCOMPLETE: "not everything could be read; what could not is named",
-    INFRASTRUCTURE: "the machine failed: disk, Java, a missing package",
-    BOTH: "findings, and not everything could be read: 1 and 3 at once",
-    DEFECT: "a defect of this program; what it says helps to find it",
+    INCOMPLETE: "some data could not be read; the output names it",
+    INFRASTRUCTURE: "the environment failed: disk, Java, a missing package",
+    BOTH: "findings, and some data could not be read: 1 and 3 together",
+    DEFECT: "a defect of this program; its message helps to find it",
     INTERRUPTED: "interrupted; no output is half-written, and an audit keeps its work",
     PIPE_CLOSED: "the reader closed the pipe; this is not a verdict",
 }

@@ -123,8 +123,8 @@ Examples:
   pubsub fuzz --cases 20000 --seed 7
   pubsub experiment --sweep keys=16,256,4096 --out out/keys
 
-Where a command wants a SCENARIO, it takes a TOML file or one of these names: {names}.
-`pubsub new --list` says what they are.
+A SCENARIO is a TOML file or one of these names: {names}.
+`pubsub new --list` describes them.
 """
 _CODES: Final = "\b\nExit codes:\n" + "".join(
     f"  {code:>3}  {meaning}\n" for code, meaning in MEANINGS.items()

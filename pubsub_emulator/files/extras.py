@@ -11,7 +11,7 @@ PLACES: Final = {NAME: ".", "interchain-events": "interchain_events"}
 
 def brings(*extras: str) -> str:
     """Return the end of an error about a missing package: the command that installs `extras`."""
-    return f"which `{install_command(*extras)}` brings"
+    return f"which `{install_command(*extras)}` installs"
 
 
 @cache

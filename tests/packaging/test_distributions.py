@@ -222,7 +222,7 @@ def test_without_arrow_networks_run_and_an_audit_says_what_is_missing(
         refused = run(pubsub, "audit", ran / "out/history", "--out", "audit", cwd=tmp_path, code=4)
         assert refused.count("\n") == 1
         command = refused.partition("pubsub: this needs pyarrow, which `")[2].removesuffix(
-            "` brings\n"
+            "` installs\n"
         )
         python, *pip, wanted = shlex.split(command)
         assert Path(python).parent == installed

@@ -328,7 +328,7 @@ def test_without_an_extra_a_command_names_the_one_installation_that_it_needs(
         *progress, said = err.splitlines() or [""]
         assert code == INFRASTRUCTURE, (call, code, out, err)
         assert re.fullmatch(
-            rf"pubsub: this needs \w+, which `{re.escape(install)}` brings", said
+            rf"pubsub: this needs \w+, which `{re.escape(install)}` installs", said
         ), (call, err)
         assert not [line for line in progress if "pip install" in line], err
         assert not out or call.words.startswith("log follow"), (
@@ -343,7 +343,7 @@ def test_where_all_but_spark_is_installed_spark_is_named(
     audit = environment("audit")
     words = ("audit", "run/history", "--out", "never", "--engine", "spark")
     (ended,) = audit.pubsub(words, cwd=recorded)
-    hint = rf"Spark needs py\w+, which `{re.escape(command(audit, 'spark'))}` brings"
+    hint = rf"Spark needs py\w+, which `{re.escape(command(audit, 'spark'))}` installs"
     assert ended.code == INFRASTRUCTURE
     assert re.fullmatch(f"pubsub: {hint}", ended.err.splitlines()[-1])
     assert re.fullmatch(f"EngineLost: {hint}\n", run(audit.python, "-c", SESSION, cwd=recorded))
@@ -374,7 +374,7 @@ def test_work_that_needs_no_extra_is_done_and_the_rest_is_named(
         (measured, "plot", "no plot was drawn: "),
     ):
         assert words in ended.out + ended.err
-        assert f"which `{command(bare, extra)}` brings" in ended.out + ended.err
+        assert f"which `{command(bare, extra)}` installs" in ended.out + ended.err
 
 
 # With one extra

@@ -159,6 +159,6 @@ def show_differences(labels: Sequence[str], lines: Iterable[Line]) -> None:
     """Print the table."""
     rows = [line.cells() for line in lines]
     if rows:
-        table("what differs", _header(labels), rows)
+        table("differences", _header(labels), rows)
     else:
         say("no figure differs")

@@ -134,7 +134,7 @@ class Address(click.ParamType[str]):
 
         text = str(value)
         if not text:
-            self.fail("an empty text names no folder", param, ctx)
+            self.fail("the folder's name is empty", param, ctx)
         if is_remote(text):
             try:
                 return canonical_uri(text)
@@ -168,7 +168,7 @@ engine: Final = click.option(
     show_default=True,
     help=(
         "What does the work: a pool of processes, Spark, or this process alone; auto is Spark with"
-        " --master, else a pool. All come to the same rows."
+        " --master, else a pool. All give the same rows."
     ),
 )
 master: Final = click.option(
@@ -199,7 +199,8 @@ def _load_cheats(
             found = [each for each in made if isinstance(each, Strategy)]
             if not found:
                 raise InputError(
-                    f"{path}: no strategy in it; the decorator `strategy` makes them of functions"
+                    f"{path}: defines no strategy; the decorator `strategy` turns a function into"
+                    " one"
                 )
             for each in found:
                 register_strategy(each)
@@ -242,7 +243,7 @@ rules: Final = click.option(
     ),
 )
 new_out: Final = click.option(
-    "--out", type=OUT, required=True, help="Folder to make; it must not exist or be empty."
+    "--out", type=OUT, required=True, help="Folder to create; it must be empty or not exist yet."
 )
 
 

@@ -29,7 +29,7 @@ class NamedPath(click.Path):
     ) -> str | bytes | os.PathLike[str]:
         """Return the path."""
         if not os.fspath(value):
-            self.fail("an empty text names no file or folder", param, ctx)
+            self.fail("the name of the file or folder is empty", param, ctx)
         return super().convert(value, param, ctx)
 
 

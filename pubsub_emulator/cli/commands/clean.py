@@ -15,11 +15,12 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     cls=Command,
     epilog=(
         "\b\nExamples:\n  pubsub clean out\n  pubsub clean out --unfinished --yes\n\n"
-        "\b\nExit codes:\n  0 done, 2 nobody can be asked, 4 an output could not be removed\n"
+        "\b\nExit codes:\n  0 done, 2 there is no terminal to ask at, 4 an output could not be"
+        " removed\n"
     ),
 )
 @click.argument("folder", type=NamedPath(exists=True, file_okay=False), default=".")
-@option("--unfinished", is_flag=True, help="Only what a command left that was stopped.")
+@option("--unfinished", is_flag=True, help="Only unfinished outputs of stopped commands.")
 @option("--yes", is_flag=True, help="Remove without asking.")
 @with_json_option
 def command(folder: Path, *, unfinished: bool, yes: bool) -> Result:

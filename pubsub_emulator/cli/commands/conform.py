@@ -69,7 +69,7 @@ def command(url: str, file: Path | None, paras: tuple[str, ...], rules: tuple[st
         findings = conform(trial, rules, lambda done, name: advance(done, total, name))
     table(
         "rules",
-        ("rule", "result", "what it says"),
+        ("rule", "result", "text"),
         ((each.rule, each.verdict, each.sentence) for each in findings),
     )
     for each in findings:

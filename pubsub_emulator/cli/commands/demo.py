@@ -14,7 +14,7 @@ from pubsub_emulator.cli.base.options import option
 
 AUDIT = "audit"
 DIGEST_MEANS: Final = (
-    "one hash of two, the run's over blocks, proofs and deliveries and the audit's over its rows"
+    "one hash over two: the run's (blocks, proofs, deliveries) and the audit's (its rows)"
 )
 
 

@@ -39,7 +39,7 @@ def command(out: Path) -> None:
     verdicts = Counter(fixture.expected.verdict or "accepted" for fixture in fixtures)
     table(counted(len(fixtures), "fixture"), ("verdict", "files"), sorted(verdicts.items()))
     written = (
-        (out, "one block per file; `pubsub replay` plays them again"),
+        (out, "one block per file; `pubsub replay` replays them"),
         (out / SCHEMA_FILE, "the JSON Schema of these files"),
         (out / README_FILE, "what each file shows"),
     )

@@ -31,8 +31,8 @@ def command(history: str) -> Result:
             done = migrate(history, lambda at, total: advance(at, total, "writing segments"))
         except KeyboardInterrupt:
             say(
-                "interrupted: nothing was removed that is still needed, and the same command"
-                " goes on"
+                "interrupted: everything that is still needed is there, and the same command"
+                " continues"
             )
             raise
     if done.manifests:

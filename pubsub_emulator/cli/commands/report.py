@@ -81,7 +81,7 @@ def report_written(target: Path) -> Iterable[tuple[Path, str]]:
     return (
         (
             target / PAGE,
-            "what was verified and found, what uses bytes; opens in a browser, offline",
+            "verified blocks, findings and use of bytes; opens in a browser, offline",
         ),
         (target / CHARTS, "its charts as SVG and PNG"),
     )

@@ -13,8 +13,8 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     needs=(Need("audit"),),
     epilog=(
         "\b\nExample:\n  pubsub score out/large out/large-audit\n\n\b\nExit codes:\n  0 exactly the"
-        " planted cheats were found, 1 not so, 2 HISTORY does not list its planted\n  cheats, 3"
-        " that list is not readable\n"
+        " planted cheats were found, 1 too few or too many, 2 HISTORY does not list its planted\n "
+        " cheats, 3 that list is not readable\n"
     ),
 )
 @click.argument("history", type=options.HISTORY)

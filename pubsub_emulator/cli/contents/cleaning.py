@@ -29,8 +29,8 @@ def clean(folder: Path, now: float, *, unfinished: bool, yes: bool) -> Result:
         say(f"{folder}: nothing to remove")
     elif not yes and not _is_asked():
         raise InputError(
-            f"{folder}: outputs that can be removed: {len(offered):,}; nobody can be asked here,"
-            " so repeat the command with --yes"
+            f"{folder}: outputs that can be removed: {len(offered):,}; there is no terminal to ask"
+            " at, so repeat the command with --yes"
         )
     removed: list[Output] = []
     failed = False

@@ -143,7 +143,7 @@ def _output_at(path: Path, budget: _Budget, now: float) -> Output | None:
     made_by, kept_for = _origin(path, kind)
     foreign = _foreign(path, kind)
     if foreign:
-        kept_for = f"{foreign} in it is not known"
+        kept_for = f"it contains {foreign}, which is unknown"
     if kind is OutputKind.PART and now - changed < UNTOUCHED_SECONDS:
         kept_for = "a command may be writing it"
     return Output(path, kind, size, changed, made_by, kept_for)
@@ -212,7 +212,7 @@ def _origin(path: Path, kind: OutputKind) -> tuple[str, str]:
         case OutputKind.AUDIT:
             history = _audited(path) or ""
             there = "://" in history or Path(history).is_dir()
-            kept_for = "" if there else "its history is not there any more"
+            kept_for = "" if there else "its history is gone"
             return f"pubsub audit {history}", kept_for
         case OutputKind.SESSION:
             return "pubsub step or lab", "its commands are nowhere else"

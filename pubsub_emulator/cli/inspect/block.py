@@ -51,7 +51,7 @@ def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:
     }
     pages: list[Shown] = []
     if evidence:
-        pages.append(Grid("what is wrong with it", ("verdict", "why"), tuple(evidence)))
+        pages.append(Grid("faults", ("verdict", "why"), tuple(evidence)))
     if outcome is not None:
         pages += ledger_pages(judged.place, outcome.ledger)
     if deliveries:

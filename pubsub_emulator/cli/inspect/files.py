@@ -72,7 +72,7 @@ def session(path: Path) -> View:
     }
     lines = (Line("commands:"), *(Line(f"  {line}") for line in document["commands"]))
     return view(
-        "session", path, figures, (*lines, Line(f"`pubsub step {path}` goes on from there"))
+        "session", path, figures, (*lines, Line(f"`pubsub step {path}` continues from there"))
     )
 
 
@@ -107,7 +107,7 @@ def case(path: Path) -> View:
         "case of a campaign",
         path,
         figures,
-        (*pages, Line(f"`pubsub replay {path}` plays it again")),
+        (*pages, Line(f"`pubsub replay {path}` replays it")),
     )
 
 
@@ -127,7 +127,7 @@ def difference(path: Path) -> View:
         "difference of two verifiers",
         path,
         figures,
-        (Line(f"`pubsub replay {path}` plays it again"),),
+        (Line(f"`pubsub replay {path}` replays it"),),
     )
 
 

@@ -90,9 +90,7 @@ def unreadable(places: Iterable[tuple[str, str]]) -> Iterator[Line]:
     yield from (Line(f"  {place}: {error}") for place, error in listed[:MOST_NAMED])
     if len(listed) > MOST_NAMED:
         yield Line(f"  and {len(listed) - MOST_NAMED:,} more; --json has all")
-    yield Line(
-        "a whole copy in the place of a damaged file repairs it: its manifest has its digest\n"
-    )
+    yield Line("an intact copy of a damaged file repairs it: the manifest has its digest\n")
 
 
 def _place_of(fault: Fault) -> str:
@@ -109,7 +107,7 @@ def history_block(path: Path, block: str) -> View:
     chains = [each for each in record.chains if each[1] == chain and network in (None, each[0])]
     if not chains:
         there = ", ".join(f"{name}/{para}" for name, para in record.chains) or "none"
-        raise InputError(f"{path}: --block {block}: no such chain; there are {there}")
+        raise InputError(f"{path}: --block {block}: no such chain. Chains: {there}")
     if len(chains) > 1:
         which = ", ".join(f"{name}/{chain}:{number}" for name, _ in chains)
         raise InputError(f"{path}: --block {block}: several networks have that chain: {which}")

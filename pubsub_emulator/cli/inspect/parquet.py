@@ -36,7 +36,7 @@ def parquet(path: Path) -> View:
         ) as error:  # Arrow calls damage by all these names
             said = (str(error).splitlines() or [""])[0]
             raise InputError(
-                f"{path}: it begins as a Parquet file does and cannot be read: {said}"
+                f"{path}: it begins like a Parquet file but cannot be read: {said}"
             ) from None
 
 
@@ -44,7 +44,7 @@ def _view(path: Path, found: pq.ParquetFile, rows: list[dict[str, object]]) -> V
     footer, columns = found.metadata, found.schema_arrow
     whose, table = _table(columns)
     figures: dict[str, object] = {
-        "table": "none of this program's" if table is None else table.name,
+        "table": "not a table of this program" if table is None else table.name,
         "of": whose,
         "holds": None if table is None else table.doc,
         "version": (
@@ -59,7 +59,7 @@ def _view(path: Path, found: pq.ParquetFile, rows: list[dict[str, object]]) -> V
         "first_rows": rows,
     }
     listed = tuple((each.name, _type(each), _doc(each)) for each in columns)
-    pages: list[Shown] = [Grid("columns", ("column", "type", "what it is"), listed)]
+    pages: list[Shown] = [Grid("columns", ("column", "type", "description"), listed)]
     for at, row in enumerate(rows):
         pages.append(
             Grid(
@@ -69,10 +69,10 @@ def _view(path: Path, found: pq.ParquetFile, rows: list[dict[str, object]]) -> V
             )
         )
     if whose == "an audit":
-        pages.append(Line(f'`{program()} sql AUDIT "SELECT …"` asks all rows of the table'))
+        pages.append(Line(f'`{program()} sql AUDIT "SELECT …"` queries all rows of the table'))
     elif whose == "a history":
         pages.append(
-            Line(f"`{program()} inspect HISTORY` tells of the whole history, and checks its files")
+            Line(f"`{program()} inspect HISTORY` shows the whole history and checks its files")
         )
     return view(
         "Parquet file",

@@ -29,7 +29,7 @@ def split_line(line: str) -> list[str]:
     bytes that its encoding does not have.
     """
     if any("\ud800" <= character <= "\udfff" for character in line):
-        raise CommandError(f"bytes that the encoding of the input does not have in: {line.strip()}")
+        raise CommandError(f"the line has bytes outside of the input's encoding: {line.strip()}")
     try:
         return shlex.split(line, comments=True)
     except ValueError as error:
@@ -195,8 +195,8 @@ def unknown(what: str, name: str, known: Iterable[str], otherwise: str = "") -> 
     It suggests similar names, or says `otherwise`, by default all names.
     """
     listed = list(known)
-    hint = near_to(name, listed, otherwise or f"there are {', '.join(listed) or 'none'}")
-    return CommandError(f"no {what} is called {name!r}; {hint}")
+    hint = near_to(name, listed, otherwise or f"known: {', '.join(listed) or 'none'}")
+    return CommandError(f"unknown {what} {name!r}; {hint}")
 
 
 BY_NAME: Final[dict[str, Command]] = {}

@@ -131,7 +131,7 @@ def pages(
         if item is not None
         else [each._replace(a=_cut(each.a), b=_cut(each.b)) for each in rows]
     )
-    yield Grid(f"what differs on {chain}", ("item", "key", "A", "B"), tuple(shown))
+    yield Grid(f"differences on {chain}", ("item", "key", "A", "B"), tuple(shown))
     if len(chosen) > len(rows):
         yield Line(f"and {len(chosen) - len(rows):,} more on {chain}: `diff A B {chain}` shows all")
 

@@ -38,7 +38,7 @@ PUBLISHER_ID: Final = "a publisher's id is a whole number"
 def _subscriber(session: Session, text: str) -> ParaId:
     para = session.para(text)
     if para not in session.subscribers:
-        raise CommandError(f"{para} is a publisher only and cannot subscribe")
+        raise CommandError(f"{para} only publishes and cannot subscribe")
     return para
 
 
@@ -130,7 +130,7 @@ def _unsubscribe(session: Session, subscriber: str, of: str, *names: str) -> Ite
     spec = session.spec(para)
     held = spec.subscriptions.get(publisher)
     if held is None:
-        raise CommandError(f"{para} subscribes to nothing of {publisher}")
+        raise CommandError(f"{para} subscribes to no key of {publisher}")
     dropped = frozenset(session.key(text) for text in names) or frozenset(held)
     for key in sorted(dropped.difference(held)):
         raise CommandError(f"{para} does not subscribe to {session.key_name(key)} of {publisher}")
@@ -168,7 +168,7 @@ def _cheat(
         if name not in STRATEGIES:
             raise unknown("strategy", name, STRATEGIES, "`strategies` lists all")
     rate = _millionths(share)
-    wanted = None if at is None else number(at, "COLLATOR is a number from 1 on", 1)
+    wanted = None if at is None else number(at, "COLLATOR is a whole number, at least 1", 1)
     chosen = session.read(CHOSEN, "pubsub_cheat", para, names, wanted, rate / MILLION)
     often = "in each of its turns" if rate == MILLION else f"in {rate / MILLION:.0%} of its turns"
     yield Line(
@@ -270,9 +270,9 @@ def _turn(session: Session, of: str) -> Iterator[Shown]:
 
 @command(NETWORK, "act ACTION", """act '{"kind":"travel","slot":2000000}'""", changes=True)
 def _act(session: Session, text: str) -> Iterator[Shown]:
-    """Do an action as the journal of `pubsub serve` has it.
+    """Do an action, written as in the journal of `pubsub serve`.
 
-    What the other commands have no words for: messages, offered extrinsics, whole sets of
+    For actions without a command: messages, offered extrinsics, whole sets of
     subscriptions.
     """
     action = parse_json(text.encode(), "ACTION", CommandError)

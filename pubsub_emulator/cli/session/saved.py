@@ -142,7 +142,8 @@ def _ensure_same_rules(path: Path, wanted: object, rules: Rules) -> None:
     if wanted != given:
         raise CommandError(
             f"{path}: rules: the session was made with {str(wanted)[:66]}, and the rules here are"
-            f" {given} (0x are the shipped ones); `pubsub step FILE --rules` names a file of rules"
+            f" {given} (0x means the shipped rules); `pubsub step FILE --rules` names a file of"
+            " rules"
         )
 
 
@@ -181,7 +182,7 @@ def read(
             for page in session.execute(line):
                 _ensure_not_beyond(session.number, content["block"])
                 if isinstance(page, Doing):
-                    yield Doing(f"playing {path.name} again", session.number, content["block"])
+                    yield Doing(f"replaying {path.name}", session.number, content["block"])
         except CommandError as error:
             raise CommandError(f"{path}: commands.{at}: {error}") from error
     at = session.number

@@ -290,7 +290,7 @@ class Session:
         found = self.snapshots.get(name) or self.branches.get(name)
         if found is None:
             known = [*self.snapshots, *self.branches, self.branch]
-            hint = near_to(name, known, f"there are {', '.join(known)}")
+            hint = near_to(name, known, f"known: {', '.join(known)}")
             raise CommandError(f"there is no snapshot or branch {name!r}; {hint}")
         return found
 
@@ -321,7 +321,7 @@ class Session:
         found = ParaId(number(text, what))
         if found not in self.paras:
             raise CommandError(
-                f"there is no parachain {found}; there are {', '.join(map(str, self.paras))}"
+                f"there is no parachain {found}. Parachains: {', '.join(map(str, self.paras))}"
             )
         return found
 

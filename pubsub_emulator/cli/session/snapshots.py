@@ -142,7 +142,7 @@ def _diff(
 
     B is `now` by default. Without CHAIN the first rows of each chain are shown; with it all rows,
     and the trie node that contains the first one. With ITEM only its rows are shown, with full
-    values. What every block writes (numbers, slots, hashes, events) comes last.
+    values. Values that every block writes (numbers, slots, hashes, events) come last.
     """
     a = session.named(one)
     b = session.named(other)
@@ -155,7 +155,7 @@ def _diff(
     ]
     if where is not None and where not in [pair[0] for pair in pairs]:
         raise CommandError(
-            f"no chain is called {where!r}; there are {', '.join(pair[0] for pair in pairs)}"
+            f"unknown chain {where!r}. Chains: {', '.join(pair[0] for pair in pairs)}"
         )
     found = {
         name: differences(left, right, session.key_name, relay=name == RELAY)
@@ -173,7 +173,7 @@ def _diff(
             "block in A",
             "block in B",
             "entries that differ",
-            "besides what every block writes",
+            "apart from values that every block writes",
         )
         rows = tuple(
             (

@@ -103,7 +103,7 @@ def find_item(known: Mapping[str, AnyItem], name: str) -> AnyItem:
             if near
             else "`storage CHAIN` lists all"
         )
-        raise CommandError(f"no item is called {name!r}; {hint}")
+        raise CommandError(f"unknown item {name!r}; {hint}")
     return known[found[0]]
 
 
@@ -243,7 +243,7 @@ def _delivered(session: Session, chain: ChainState, publisher: ParaId) -> Iterat
     spec = chain.spec()
     keys = spec.subscriptions.get(publisher)
     if keys is None:
-        raise CommandError(f"{chain.para} subscribes to nothing of {publisher}")
+        raise CommandError(f"{chain.para} subscribes to no key of {publisher}")
     now = items.LAST_RELAY_PARENT.get(storage)
     found: list[tuple[str | int, ...]] = []
     for key in keys:

@@ -27,7 +27,7 @@ def _help(_session: Session, name: str | None = None) -> Iterator[Shown]:
     for title, commands in SECTIONS.items():
         yield Grid(
             title,
-            ("command", "what it does"),
+            ("command", "description"),
             tuple((each.usage(), each.summary) for each in commands),
         )
     yield Line(

@@ -52,7 +52,7 @@ def _dry_run(session: Session, blocks: str = "1") -> Iterator[Shown]:
     if any(block.refused for block in built):
         yield refusal_grid("what would be refused", built, session.paras)
     yield Line(
-        f"nothing was kept: the network is at relay block {before.number}, and your requests still"
+        f"no block was kept: the network is at relay block {before.number}, and your requests still"
         " wait"
     )
 

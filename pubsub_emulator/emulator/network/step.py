@@ -21,7 +21,7 @@ class UnknownParachain(PubsubError):
 def unknown_parachain(para: int, known: Iterable[ParaId]) -> UnknownParachain:
     """Return the error for `para` in a network with the parachains `known`."""
     return UnknownParachain(
-        f"there is no parachain {para}; there are {', '.join(map(str, known)) or 'none'}"
+        f"there is no parachain {para}. Parachains: {', '.join(map(str, known)) or 'none'}"
     )
 
 

@@ -150,12 +150,12 @@ def _head(lines: Sequence[bytes], name: str, rules: Rules) -> Head:
     if made_by != given:
         raise BadJournal(
             f"{place}: options.rules: the journal was made by {str(made_by)[:66]}, and the rules"
-            f" here are {given} (0x are the shipped ones); `--rules` names a file"
+            f" here are {given} (0x means the shipped rules); `--rules` names a file"
         )
     slot = options.get("genesisSlot")
     if not isinstance(slot, int) or isinstance(slot, bool) or not 0 <= slot <= LAST_SLOT:
         raise BadJournal(
-            f"{place}: options.genesisSlot: {str(slot)[:40]!r} is no slot up to {LAST_SLOT}"
+            f"{place}: options.genesisSlot: {str(slot)[:40]!r} is not a slot up to {LAST_SLOT}"
         )
     return Head(parse_document(document["scenario"], place, rules), slot, rules.digest)
 
@@ -164,4 +164,4 @@ def _hash(text: str, place: str) -> bytes:
     try:
         return unhex(text)
     except ValueError:
-        raise BadJournal(f"{place}: {text[:80]!r} is no hash") from None
+        raise BadJournal(f"{place}: {text[:80]!r} is not a hash") from None

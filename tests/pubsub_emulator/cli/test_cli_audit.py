@@ -157,7 +157,7 @@ def test_a_simulation_is_made_audited_and_scored(
     assert (made["networks"], made["made_now"]) == (2, 2)
     assert typed(monkeypatch, *SIMULATE, "--out", history) == 0
     shown = capsys.readouterr().out
-    assert "2 networks, 2 of them there already" in shown
+    assert "2 networks, 2 of them already present" in shown
     assert f"digest: {made['digest']}" in shown
     assert typed(monkeypatch, "audit", history, "--out", judged, "--engine", "python") == 1
     capsys.readouterr()

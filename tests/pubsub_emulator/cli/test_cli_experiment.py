@@ -45,7 +45,7 @@ def test_a_sweep_leaves_a_table_twice_and_a_plot_twice(tmp_path: Path) -> None:
         ("20", "slots"),
     ]
     assert all(row["value_size"] == "40" for row in rows)
-    assert result.output.count("what differs") == 2
+    assert result.output.count("differences") == 2
     header = next(line for line in result.output.splitlines() if "keys 4" in line)
     assert header.split() == ["figure", "keys", "4", "keys", "20", "change", "%"]
     body = json.loads((out / "pov-by-keys.json").read_text())

@@ -110,10 +110,10 @@ def test_a_revision_is_run_as_committed_and_not_as_in_the_folder(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("small.toml",), "two or more are compared"),
-        (("small.toml", "nothing"), "nothing: no run, history, audit"),
+        (("small.toml",), "give at least two sources to compare"),
+        (("small.toml", "nothing"), "nothing: not a run, history, audit"),
         (("small.toml", "."), "neither a run"),
-        (("small.toml", "git:--help"), "no revision"),
+        (("small.toml", "git:--help"), "not a revision"),
     ],
 )
 def test_what_cannot_be_compared_is_one_line(

@@ -171,7 +171,7 @@ def test_what_a_node_does_not_do_is_one_line() -> None:
             told(remote, "step")
         with pytest.raises(CommandError, match="did you mean step"):
             told(remote, "stepp")
-        with pytest.raises(CommandError, match="there is no parachain 7; there are 1000, 2000"):
+        with pytest.raises(CommandError, match=r"there is no parachain 7\. Parachains: 1000, 2000"):
             told(remote, "subscriptions 7")
         with pytest.raises(
             CommandError, match=r"not a number in hexadecimal digits|a whole number"

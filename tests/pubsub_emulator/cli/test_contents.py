@@ -77,12 +77,12 @@ def test_only_what_can_be_made_again_is_offered(folder: Path) -> None:
     kept = {path for path, output in outputs(folder).items() if output.kept_for}
     assert kept == {"mine.json", "out/copy"}
     shutil.rmtree(folder / "out" / "run")
-    assert "history is not there" in outputs(folder)["out/audit"].kept_for
+    assert "history is gone" in outputs(folder)["out/audit"].kept_for
 
 
 def test_a_folder_with_something_of_the_user_in_it_is_kept(folder: Path) -> None:
     (folder / "out" / "run" / "notes.txt").write_text("why it failed")
-    assert outputs(folder)["out/run"].kept_for == "notes.txt in it is not known"
+    assert outputs(folder)["out/run"].kept_for == "it contains notes.txt, which is unknown"
 
 
 @pytest.mark.parametrize("name", [".mine-0123abcd.old", ".mine-0123abcd.part"])
@@ -91,7 +91,7 @@ def test_a_folder_that_is_only_called_like_an_unfinished_output_is_kept(
 ) -> None:
     (folder / name).mkdir()
     (folder / name / "letters.txt").write_text("only here")
-    assert outputs(folder)[name].kept_for == "letters.txt in it is not known"
+    assert outputs(folder)[name].kept_for == "it contains letters.txt, which is unknown"
     CliRunner().invoke(pubsub, ["clean", str(folder), "--yes"])
     assert (folder / name / "letters.txt").is_file()
 

@@ -98,7 +98,7 @@ def test_a_block_of_a_history_matches_the_run_with_its_ledger(
     [
         ("3000", "--block is CHAIN:NUMBER"),
         ("3000:x", "--block is CHAIN:NUMBER"),
-        ("9:1", "no such chain; there are tiny/1000, tiny/3000"),
+        ("9:1", "no such chain. Chains: tiny/1000, tiny/3000"),
         ("other/3000:1", "no such chain"),
         ("3000:900", "the chain has blocks 1 to"),
     ],
@@ -159,7 +159,7 @@ def test_a_file_of_a_table_is_shown_with_what_its_columns_mean(
     cut.write_bytes(file.read_bytes()[:-9])
     result = invoked("inspect", cut)
     assert isinstance(result.exception, InputError)
-    assert "begins as a Parquet file does and cannot be read" in str(result.exception)
+    assert "begins like a Parquet file but cannot be read" in str(result.exception)
 
 
 def test_what_is_not_readable_is_lines_that_fit_any_screen(folder: Path, tmp_path: Path) -> None:

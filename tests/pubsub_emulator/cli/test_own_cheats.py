@@ -102,7 +102,7 @@ def test_a_strategy_whose_steps_change_nothing_is_seen_in_the_table(folder: Path
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("x = 1\n", "bad.py: no strategy in it"),
+        ("x = 1\n", "bad.py: defines no strategy"),
         ("x = 1\nraise ValueError('no')\n", "bad.py, line 2: ValueError: no"),
         ("import sys\nsys.exit(7)\n", "bad.py, line 2: SystemExit: 7"),
         ("x = 1\ny = (\n", "bad.py, line 2: SyntaxError: '(' was never closed"),

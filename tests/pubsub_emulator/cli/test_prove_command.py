@@ -369,7 +369,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
         lambda method, answer: (
             {"at": "", "proof": answer["proof"][:-1]} if method == "state_getReadProof" else answer
         ),
-        "is not whole: node .* is missing",
+        "is incomplete: node .* is missing",
     ),
     "pruned": (
         lambda method, answer: (
@@ -713,7 +713,7 @@ def test_a_state_of_a_parachain_has_no_static_keys(tmp_path: Path) -> None:
     top = {hexed(item_prefix("System", "Number")): "0x05000000"}
     file.write_text(json.dumps({"genesis": {"raw": {"top": top, "childrenDefault": {}}}}))
     said = failure(str(file), "--top", "System.Number", "--para", "2000")
-    assert "no relay chain of parachain 2000" in said
+    assert "not the relay chain of parachain 2000" in said
 
 
 def test_the_metadata_of_a_parachain_is_recognized(

@@ -183,7 +183,7 @@ def test_a_watched_run_reruns_when_its_rules_change_and_reports_differences(
         (folder / "cap.py").write_text("def lifetime(:", encoding="utf-8")
         _until(watching, "line 1: SyntaxError")
         (folder / "cap.py").write_text(CAP.replace("3", "1"), encoding="utf-8")
-        assert "expiries" in _until(watching, "interrupt to end", after="what differs")
+        assert "expiries" in _until(watching, "Ctrl-C ends it", after="differences")
         watching.send_signal(signal.SIGINT)
         watching.communicate(timeout=120)
     finally:

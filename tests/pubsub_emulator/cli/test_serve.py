@@ -113,7 +113,7 @@ def test_a_journal_is_replayed_by_the_rules_that_made_it(
     assert again.end() == 130
     refused = _fails("--replay", str(journal))
     assert "j.jsonl:1: options.rules: the journal was made by 0x" in refused
-    assert "rules here are 0x (0x are the shipped ones)" in refused
+    assert "rules here are 0x (0x means the shipped rules)" in refused
 
 
 def test_a_journal_that_does_not_match_stops_at_its_line(

@@ -135,7 +135,7 @@ def test_tab_completes_and_lines_of_earlier_sessions_come_back(
 @pytest.mark.parametrize(
     ("encoding", "answer"),
     [
-        ("ascii", "bytes that the encoding of the input does not have in: fly"),
+        ("ascii", "the line has bytes outside of the input's encoding: fly"),
         ("latin-1", "there is no command 'fly'"),
     ],
 )

@@ -88,7 +88,7 @@ def test_acts_are_done_before_the_traffic_of_their_block() -> None:
         (
             '{ kind = "turn", para = 7 }',
             3,
-            "28: acts.1.do.1.para: there is no parachain 7; there are 1000, 2100, 3000",
+            "28: acts.1.do.1.para: there is no parachain 7. Parachains: 1000, 2100, 3000",
         ),
         (
             ACT.replace("price", "0x1"),

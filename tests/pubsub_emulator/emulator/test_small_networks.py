@@ -260,7 +260,7 @@ def test_a_missing_parachain_is_refused_with_a_list_of_existing_ones() -> None:
     network = _stepped()
     [step] = network.step()
     assert step.deliveries(SYSTEM) == ()
-    with pytest.raises(UnknownParachain, match="there is no parachain 77; there are 1000"):
+    with pytest.raises(UnknownParachain, match=r"there is no parachain 77\. Parachains: 1000"):
         step.deliveries(77)
     with pytest.raises(UnknownParachain):
         network.send_downward(77, b"message")

@@ -118,7 +118,7 @@ def test_the_command_mutates_lists_and_refuses(
     assert pubsub(monkeypatch, "fuzz", "--target", "all", "--list") == 0
     assert "an upward message" in capsys.readouterr().out
     assert pubsub(monkeypatch, "fuzz", "--target", "nobody") == USAGE
-    assert "no target is called 'nobody'" in capsys.readouterr().err
+    assert "unknown target 'nobody'" in capsys.readouterr().err
 
 
 def test_a_surprise_is_shrunk_and_read_again(

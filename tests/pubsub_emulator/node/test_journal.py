@@ -91,7 +91,7 @@ def test_a_head_has_scenario_and_options(name: str, value: Any) -> None:
         (b"[" * 100, "nest deeper"),
         (b"7", "neither an action nor a step"),
         (b'{"step": true, "relay": "0x"}', "neither an action nor a step"),
-        (b'{"step": 1, "relay": "0xzz"}', "is no hash"),
+        (b'{"step": 1, "relay": "0xzz"}', "is not a hash"),
         (b'{"action": {"kind": "turn", "para": "2000"}}', "no action"),
     ],
 )

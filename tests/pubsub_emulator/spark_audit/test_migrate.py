@@ -287,7 +287,7 @@ def test_a_migration_tells_how_far_it_is_and_that_it_goes_on(old: tuple[Path, st
             lambda path, _advance: migrate(path, interrupt),
         )
         interrupted = CliRunner().invoke(pubsub, ["migrate", str(old[0])])
-    assert "the same command goes on" in interrupted.output
+    assert "the same command continues" in interrupted.output
     assert migrate(old[0]).head == old[1]
 
 

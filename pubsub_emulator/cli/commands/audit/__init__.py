@@ -48,7 +48,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     metavar="DIGEST",
     help=(
         "The head that HISTORY must have, as an earlier audit printed it; it proves completeness."
-        " Else exit code 3."
+        " Any other head gives exit code 3."
     ),
 )
 @option(
@@ -56,7 +56,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     type=click.FloatRange(min=0),
     default=24.0,
     metavar="HOURS",
-    help="How long files of tables stay that newer ones replace, for those who still read them.",
+    help="How long replaced files of tables are kept for readers that still use them.",
 )
 @option(
     "--follow", is_flag=True, help="Continue as segments are added to HISTORY, until interrupted."

@@ -117,7 +117,7 @@ def run_audit(request: AuditOptions, *, growing: bool = False, report: bool = Fa
     try:
         result = _follow(request) if growing else judge(request)
     except KeyboardInterrupt:
-        say("interrupted: what was judged is kept, and the same command goes on")
+        say("interrupted: finished work is kept, and the same command continues")
         raise
     except AuditFailed as failure:
         say(f"pubsub: {failure}", aside=True)
@@ -132,13 +132,16 @@ def run_audit(request: AuditOptions, *, growing: bool = False, report: bool = Fa
         pubsub = program()
         out = request.out
         say(
-            f"`{pubsub} evidence {out}` lists the findings, `{pubsub} report {out}` draws all of it"
+            f"`{pubsub} evidence {out}` lists the findings, `{pubsub} report {out}` draws"
+            " everything"
         )
     if result.head is None:
-        say("the history has no head: manifests are damaged or missing, and it may have held more")
+        say(
+            "the history has no head: manifests are damaged or missing, and it may have been longer"
+        )
     else:
         say(
-            "complete up to this head, as the history itself says; `--head` demands it",
+            "complete up to this head, according to the history itself; `--head` demands it",
             f"head: 0x{result.head}",
         )
     show_digest(result.digest, DIGEST_MEANS)
@@ -151,7 +154,7 @@ def _follow(request: AuditOptions) -> AuditResult:
     Raises `AuditFailed`, `Abort`.
     """
     result = None
-    say(f"following {request.history}; interrupt to end")
+    say(f"following {request.history}; Ctrl-C ends it")
     with bar() as advance:
         options = {**_keywords(request), "progress": _watcher(advance)}
         turns = follow(
@@ -213,11 +216,11 @@ def written(out: str | Path) -> Iterable[tuple[str, str]]:
     return (
         (
             f"{out}/run_report.json",
-            "what was done, found and not readable, and which files hold the tables",
+            "work done, findings, read errors, and the files of the tables",
         ),
         (
             f"{out}/{TABLES}",
-            "the tables: a folder each, Parquet with a Delta log; see `pubsub sql`",
+            "the tables, one folder each: Parquet with a Delta log; see `pubsub sql`",
         ),
     )
 
@@ -256,9 +259,9 @@ def show_audit(result: AuditResult) -> None:
 def uncommitted(files: int) -> str:
     """Say that a history has files that no manifest names."""
     return (
-        f"{counted(files, 'data file')} of the history {'is' if files == 1 else 'are'} named by no"
-        " manifest, and not judged: a writer is still at work or was interrupted, or manifests were"
-        " lost"
+        f"no manifest names {counted(files, 'data file')} of the history, and"
+        f" {'it was' if files == 1 else 'they were'} not judged: a writer is still at work or was"
+        " interrupted, or manifests were lost"
     )
 
 
@@ -283,7 +286,7 @@ def show_faults(result: AuditResult, request: AuditOptions) -> None:
             " has all"
         )
     say(
-        f"Put a whole copy of each damaged file in its place, and run `{program()} audit"
-        f" {request.history} --out {request.out}` again: it judges what rested on them and nothing"
-        " else."
+        f"Replace each damaged file by an intact copy, and run `{program()} audit"
+        f" {request.history} --out {request.out}` again: it judges only what depends on"
+        " these files."
     )

@@ -32,15 +32,14 @@ def _has_folder(places: tuple[str, ...]) -> bool:
     default="demo",
     shell_complete=options.complete_scenario,
     help=(
-        "What is run with files of rules, `shipped` and git revisions: a TOML file or a bundled"
-        " name."
+        "Scenario for files of rules, `shipped` and git revisions: a TOML file or a bundled name."
     ),
 )
 @option(
     "--tolerance",
     type=click.FloatRange(min=0),
     metavar="PERCENT",
-    help="Exit with code 1 beyond it.",
+    help="Exit with code 1 if a figure changes by more.",
 )
 @option("--all", "every", is_flag=True, help="Also show the figures that do not differ.")
 @option("--plot", type=options.OUT, help="Folder for pictures of the changes.")

@@ -66,7 +66,7 @@ def run_compare(
     With `tolerance`, its exit code is 1 if a figure changes by more percent; `plot` is a folder.
     """
     if len(places) < 2:
-        raise click.UsageError("two or more are compared, not one")
+        raise click.UsageError("give at least two sources to compare")
     with TemporaryDirectory(prefix="pubsub-compare-") as folder:
         # All arguments are looked at before the first network runs, which can take minutes.
         openers = [_opener(text, scenario, rules) for text in places]
@@ -193,7 +193,7 @@ def _opener(text: str, scenario: str, rules: Rules) -> Callable[[Path], Side]:
         _ensure_output(path)
         return lambda _folder: _of_folder(path)
     raise InputError(
-        f"{text}: no run, history, audit, scenario, file of rules, {SHIPPED_NAME!r} or"
+        f"{text}: not a run, history, audit, scenario, file of rules, {SHIPPED_NAME!r} or"
         f" {REVISION}REVISION"
     )
 
@@ -246,7 +246,7 @@ def _figures(path: Path, figures_in: Callable[[Any], Figures]) -> Figures:
             f"{path}: not what this program writes there: {type(error).__name__}: {error}"
         ) from error
     if not sound:
-        raise InputError(f"{path}: not what this program writes there: a figure is no number")
+        raise InputError(f"{path}: not what this program writes there: a figure is not a number")
     return figures
 
 
@@ -276,7 +276,7 @@ def _of_history(path: Path) -> Figures:
 def _revision(text: str) -> str:
     """Return a revision of the git repository of the current directory. Raises `InputError`."""
     if text.startswith("-"):
-        raise InputError(f"{REVISION}{text}: no revision")
+        raise InputError(f"{REVISION}{text}: not a revision")
     _call("git", "rev-parse", "--verify", f"{text}^{{commit}}")
     return text
 

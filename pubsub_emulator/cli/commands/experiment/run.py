@@ -101,7 +101,7 @@ def parse_policies(text: str) -> tuple[CachePolicy, ...]:
     except ValueError:
         known = ", ".join(policy.value for policy in CachePolicy)
         raise UnknownParameter(
-            f"{text!r} is not a list of cache policies; there are {known}"
+            f"{text!r} is not a list of cache policies. Policies: {known}"
         ) from None
 
 

@@ -71,7 +71,7 @@ def _session(path: Path, rules: Rules) -> str:
     from pubsub_emulator.cli.session import saved
 
     recorders: list[Recorder] = []
-    with stage(f"playing {path.name} again") as advance:
+    with stage(f"replaying {path.name}") as advance:
         session = saved.play(
             path, lambda simulation: recorders.append(record(simulation)), advance, rules
         )
@@ -133,7 +133,7 @@ def _finding(path: Path, rules: Rules) -> str:
     title, said = f"finding {checked.finding['code']}", checked.judgement.detail
     if found is None:
         return cards_page(
-            title, f"{said}. Its evidence is no block, so there is nothing to draw.", ()
+            title, f"{said}. Its evidence is not a block, so there is nothing to draw.", ()
         )
     nodes = {bytes(blake2_256(node)): node for node in found.nodes}
     state = partial_state(found.parent.state_root, nodes.get)

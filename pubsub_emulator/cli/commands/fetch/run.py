@@ -52,7 +52,7 @@ def run_fetch(options: FetchOptions) -> Result:
         with stage(f"fetching blocks of {options.network} {options.chain}") as advance:
             fetched = asyncio.run(_fetch(options, _Watch(advance, options.chain)))
     except KeyboardInterrupt:
-        say("interrupted: whole units are in the history, and the same command goes on")
+        say("interrupted: complete units are in the history, and the same command continues")
         raise
     seconds = monotonic() - began
     known = f", {fetched.there:,} were there already" if fetched.there else ""
@@ -67,7 +67,7 @@ def run_fetch(options: FetchOptions) -> Result:
         say(f"{fetched.nodes:,} distinct proof nodes, proofs of {size(fetched.proof_bytes)} in all")
     if fetched.differing:
         other = "inherents state another relay root than the relay chain"
-        say(f"{fetched.differing:,} {other}: `pubsub audit` tells which")
+        say(f"{fetched.differing:,} {other}: `pubsub audit` shows which")
     files("written:", ((options.out, "a history, for `pubsub audit`"),))
     place = {
         "network": options.network,

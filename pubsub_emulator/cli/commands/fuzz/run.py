@@ -57,12 +57,12 @@ def run_fuzz(request: Campaign) -> Result:
             (
                 (
                     kept,
-                    f"{shown:,} cases that showed something new; --corpus goes on",
+                    f"{shown:,} cases that showed something new; --corpus continues from them",
                 ),
             ),
         )
     if interrupts.noted:
-        say("pubsub: interrupted; the figures are of what was tried until then", aside=True)
+        say("pubsub: interrupted; the figures cover the cases tried until then", aside=True)
         code = INTERRUPTED
     else:
         code = FINDINGS if result.found.total else 0
@@ -105,15 +105,15 @@ def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
     say(
         f"{kept} kept cases replayed; {result.cases:,} cheats tried; honest blocks:"
         f" {result.honest:,}, of which {result.stopped:,} stopped for their budget{rate}",
-        f"{result.rejected:,} refused; {result.accepted_equal:,} accepted rightly: what is left of"
-        f" them is valid; {result.found.total} surprising",
+        f"{result.rejected:,} refused; {result.accepted_equal:,} accepted rightly, because the"
+        f" block is valid; {result.found.total} surprising",
     )
     idle = sum(count.get(NO_EFFECT, 0) for count in result.by_strategy.values())
     if idle:
         say(f"{idle:,} of those accepted had no effect: their steps lead to the honest block")
     if result.missed:
         say(
-            "tried in no case, because there were too few or there was nothing to do for:"
+            "not tried, because there were too few cases or nothing to change:"
             f" {', '.join(result.missed)}"
         )
     if result.found.total:
@@ -125,7 +125,7 @@ def _show_surprises(result: CampaignResult) -> None:
     wrongly = found.count(Kind.ACCEPTED)
     say()
     if wrongly:
-        say(f"{wrongly:,} ACCEPTED WRONGLY: the verifier takes what it must refuse")
+        say(f"{wrongly:,} ACCEPTED WRONGLY: the verifier accepts blocks that it must refuse")
     rows = (
         (
             key.kind.value,
@@ -174,7 +174,7 @@ def run_verifier(command: str, request: Campaign) -> Result:
     table("cases by our first verdict", ("verdict", "cases"), found.by_verdict.most_common())
     groups = {group: len(each) for group, each in sorted(found.differences.items())}
     if groups:
-        table("differences", ("what each says", "cases"), groups.items())
+        table("differences", ("verdicts", "cases"), groups.items())
     written = keep(found, request.out)
     if written:
         files("the smallest difference of each kind:", ((path, "") for path in written))

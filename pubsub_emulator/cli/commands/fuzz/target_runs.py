@@ -23,8 +23,8 @@ def run_targets(names: tuple[str, ...], request: Campaign) -> Result:
     known = {target.name: target for target in ALL}
     for name in names:
         if name not in known and name != "all":
-            hint = near_to(name, known, f"there are {', '.join(known)} and all")
-            raise InputError(f"no target is called {name!r}; {hint}")
+            hint = near_to(name, known, f"targets: {', '.join(known)}, all")
+            raise InputError(f"unknown target {name!r}; {hint}")
     picked = (
         list(known.values()) if "all" in names else [known[name] for name in dict.fromkeys(names)]
     )
@@ -63,7 +63,7 @@ def replay_targets(names: tuple[str, ...], path: Path) -> Result:
     """
     known = {target.name: target for target in ALL}
     if len(names) != 1 or names[0] not in known:
-        raise InputError(f"--replay needs exactly one --target; there are {', '.join(known)}")
+        raise InputError(f"--replay needs exactly one --target. Targets: {', '.join(known)}")
     try:
         outcome = known[names[0]].read(path.read_bytes())
     except PubsubError:

@@ -23,10 +23,10 @@ def list_scenarios() -> None:
     """The scenarios that come with the project, with what each is."""
     found = [(name, load_bundled(name)) for name in BUNDLE.names()]
     rows = ((name, scenario.relay_blocks, scenario.description) for name, scenario in found)
-    table("scenarios that come with the project", ("name", "relay blocks", "what it is"), rows)
+    table("scenarios that come with the project", ("name", "relay blocks", "description"), rows)
     say(
-        "`pubsub new my.toml --like NAME` copies one; every command that wants a scenario takes its"
-        " name, too"
+        "`pubsub new my.toml --like NAME` copies one; every command that needs a scenario accepts"
+        " its name, too"
     )
 
 

@@ -33,7 +33,7 @@ def is_folder(source: str | None) -> bool:
         "  pubsub prove state.json --top System.Number --out proof.json\n"
         "  pubsub prove --verify proof.json --root 0x1f46…\n"
         "\n\b\nExit codes:\n  0 proven, 1 with --verify: the proof has nodes that no key needs,\n"
-        "  2 wrong usage, request or proof, 4 the node does not answer, or not truly,\n"
+        "  2 wrong usage, request or proof, 4 the node does not answer or lies,\n"
         "  or a file cannot be written\n"
     ),
 )
@@ -72,7 +72,7 @@ def is_folder(source: str | None) -> bool:
 @option("--root", metavar="0x…", help="The state root for --verify.")
 @option("--timeout", type=click.IntRange(1, 3600), default=20, help="Seconds for each answer.")
 @option("--cache", type=options.OUT, help="Folder of kept answers instead of the user's cache.")
-@option("--no-cache", is_flag=True, help="Neither use kept answers nor keep any.")
+@option("--no-cache", is_flag=True, help="Neither use nor keep answers.")
 @with_json_option
 def command(source: str | None, verify: Path | None, root: str | None, **given: object) -> Result:
     """Show what a request for relay keys costs under the relay state of SOURCE, key by key.

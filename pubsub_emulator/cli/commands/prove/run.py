@@ -113,7 +113,7 @@ def prove_source(
                 listed.append(cost)
                 advance(len(listed), wanted.count)
         if not listed:
-            raise InputError(f"{source}: it has no block")
+            raise InputError(f"{source}: the source has no block")
         if of is not None:
             _check_relay_chain(source, listed[-1], of)
         costs = Costs(asked, para, tuple(listed), found.names, wanted.count)
@@ -136,7 +136,7 @@ def _check_relay_chain(source: str, cost: BlockCost, para: ParaId) -> None:
     values = {found.asked: found.value for found in static}
     if values.get(TopKey(ACTIVE_CONFIG)) is None:
         raise InputError(
-            f"{source}: this is no relay chain of parachain {para}: its state has no"
+            f"{source}: this is not the relay chain of parachain {para}: its state has no"
             " Configuration.ActiveConfig; give SOURCE a node or state of the relay chain"
         )
 

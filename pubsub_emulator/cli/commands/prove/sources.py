@@ -103,7 +103,7 @@ class NodeSource:
         except (MissingNode, BadNode) as error:
             url = self.states.node.url
             raise StateUnavailable(
-                f"{url}: the node's proof of block {number} is not whole: {error}"
+                f"{url}: the node's proof of block {number} is incomplete: {error}"
             ) from error
 
 
@@ -259,7 +259,7 @@ def _session(path: Path, blocks: Blocks) -> Iterator[KnownState]:
         kept.append(_LastStates(simulation, blocks))
         simulation.network.observe(kept[0])
 
-    with stage(f"playing {path.name} again") as advance:
+    with stage(f"replaying {path.name}") as advance:
         saved.play(path, begun, advance)
     yield from kept[0].states
 
@@ -298,7 +298,7 @@ def _history(path: Path, blocks: Blocks) -> Iterator[KnownState]:
     else:
         listed = sorted(number for number in roots if number <= blocks.last)
     if not listed:
-        raise InputError(f"{path}: it has no relay block that is asked for")
+        raise InputError(f"{path}: it has none of the requested relay blocks")
     for number in listed[-blocks.count :]:
         name, root = roots[number]
         yield KnownState(number, name, Provable.of_nodes(root, nodes))

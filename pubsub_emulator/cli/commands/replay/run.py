@@ -96,7 +96,7 @@ def _play_case(path: Path, rules: Rules) -> list[str]:
     if len(case.shrunk) > MOST_STEPS:
         say(f"    and {len(case.shrunk) - MOST_STEPS} more")
     recorded = "" if result.reproduced else f", {_names(case.verdicts)} when it was recorded"
-    verdicts = f"due {_names(case.expected)}, found {_names(result.shrunk)}"
+    verdicts = f"expected {_names(case.expected)}, found {_names(result.shrunk)}"
     say(f"  {verdicts}{recorded}")
     full = [] if result.full == result.shrunk else [f"full sequence: found {_names(result.full)}"]
     return [f"shrunk: {verdicts}", *full] if result.surprising else []

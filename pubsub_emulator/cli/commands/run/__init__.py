@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     "--out",
     type=options.OUT,
     required=True,
-    help="Folder to make; an earlier run in it is replaced, nothing else is.",
+    help="Folder to create; only an earlier run in it is replaced.",
 )
-@option("--keep", is_flag=True, help="Do not replace an earlier run either.")
+@option("--keep", is_flag=True, help="Do not replace an earlier run.")
 @option(
     "--watch",
     is_flag=True,

@@ -211,7 +211,7 @@ def run_again_and_again(scenario: str, rules: Rules, run: Callable[[Rules], Resu
     last = run(rules)
     try:
         while True:
-            say(f"watching {', '.join(map(str, watched))}; interrupt to end")
+            say(f"watching {', '.join(map(str, watched))}; Ctrl-C ends it")
             while seen == _states(watched):
                 sleep(_POLL_SECONDS)
             seen = _states(watched)
@@ -297,8 +297,8 @@ def _show_subscribers(scenario: Scenario, summary: Summary) -> None:
         "unpruned",
         "saved",
     )
-    others = ("own state read", "of it cache", "ref_time/block", "proof_size/block")
-    table("what used the bytes", (*columns, *others), shares)
+    others = ("own state read", "cache's part of it", "ref_time/block", "proof_size/block")
+    table("use of bytes", (*columns, *others), shares)
 
 
 def _show_publishers(summary: Summary) -> None:

@@ -30,8 +30,8 @@ def run_simulate(wanted: Simulation, out: str, *, master: str | None, engine: st
             )
         except KeyboardInterrupt:
             say(
-                "interrupted: networks that are whole and segments are kept, and the same command"
-                " goes on"
+                "interrupted: complete networks and segments are kept, and the same command"
+                " continues"
             )
             raise
     show_simulated(simulated)
@@ -54,7 +54,7 @@ def show_simulated(simulated: Simulated) -> None:
     receipts, cheats = simulated.receipts, simulated.cheats
     table("planted cheats", ("strategy", "blocks"), sorted(cheats.items()))
     there = len(receipts) - simulated.made
-    again = f", {there} of them there already" if there else ""
+    again = f", {there} of them already present" if there else ""
     relay = sum(each["relay_blocks"] for each in receipts)
     rejected = sum(each["rejected"] for each in receipts)
     say(
@@ -63,7 +63,7 @@ def show_simulated(simulated: Simulated) -> None:
     )
     seconds = sum(each["cpu_seconds"] for each in receipts)
     say(
-        f"{seconds:,.0f} s of processor time, {1000 * seconds / simulated.candidates:.1f} ms a"
+        f"{seconds:,.0f} s of processor time, {1000 * seconds / simulated.candidates:.1f} ms per"
         " parachain block"
     )
     whole = median_low(each["median_proof"] for each in receipts)
@@ -98,8 +98,8 @@ def run_score(history: str, audit: str) -> Result:
         say(f"not readable: {fault}")
     if scored.gone:
         say(
-            f"lost: {scored.gone.total():,} planted cheats, which the simulation counted, are not"
-            " in the history any more"
+            f"lost: {scored.gone.total():,} planted cheats that the simulation counted are no"
+            " longer in the history"
         )
     if scored.uncommitted:
         say(uncommitted(scored.uncommitted))
