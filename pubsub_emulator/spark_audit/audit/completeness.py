@@ -26,16 +26,17 @@ def judge_chain(
     faults: Sequence[Fault],
     lost: Sequence[Fault] = (),
 ) -> tuple[Row, list[Row], bool]:
-    """Return a chain's row of `chains`, findings about the whole chain, and if data is missing.
+    """Return a chain's row of `chains`, findings about the chain, and whether data is missing.
 
-    `trusted` are hashes of headers, in hex, at which a chain may start although they are not its
+    `trusted` holds hashes of headers, in hex, at which a chain may start although they are not its
     genesis. `faults` are damaged manifests. They count against every chain of their network
     (against all chains if the network is unknown), since such a manifest may name segments that no
     other manifest mentions. `lost` are manifests that an earlier audit read and that are gone.
 
-    A chain with complete data that did wrong (findings of severity `error`, or a seam that does not
-    fit) is "not verified", but the third value is false (AU-1, AU-7, AU-13). A chain that has only
-    imported proofs cannot be verified. At best its status is "opened", and it may have gaps.
+    A chain that misbehaved (findings of severity `error`, or a segment that does not end where the
+    next one starts) is "not verified". If its data is complete, the third value is false all the
+    same (AU-1, AU-7, AU-13). A chain that has only imported proofs cannot be verified. At best its
+    status is "opened", and it may have gaps.
     """
     chain = network.chains[number]
     notes: list[Row] = []
@@ -52,10 +53,15 @@ def judge_chain(
             evidence = figures_evidence(
                 {"missing": missing[:_MOST_SHOWN], "segments": network.segments}
             )
-            place = network.network, number
             notes.append(
                 finding_row(
-                    place, findings.MISSING_SEGMENT, Severity.INFO, b"", evidence, detail, {}
+                    (network.network, number),
+                    findings.MISSING_SEGMENT,
+                    Severity.INFO,
+                    subject=b"",
+                    evidence=evidence,
+                    detail=detail,
+                    place={},
                 )
             )
         if chain.segments and not imported:
@@ -97,18 +103,18 @@ def judge_chain(
 def _missing(network: NetworkAccount, chain: ChainAccount) -> list[str]:
     """Describe the segments of the network that should have data of the chain but do not.
 
-    The network's last segment may be untied: the checkpoint that ends it is in the next segment,
-    which is not written yet.
+    A segment is untied if the history lacks the checkpoint that ends it. The network's last segment
+    may be untied, because that checkpoint belongs to the next segment, which is not written yet.
     """
-    out = [f"the history holds nothing of segment {segment}" for segment in chain.absent]
+    reasons = [f"the history holds nothing of segment {segment}" for segment in chain.absent]
     untied = (segment for segment in chain.untied if segment != network.last)
-    out += [
+    reasons += [
         f"segment {segment} is not tied to the next one: its end is not in the history"
         for segment in untied
     ]
     if chain.last < network.last:
-        out.append(f"it ends with segment {chain.last}, its network goes on to {network.last}")
-    return out
+        reasons.append(f"it ends with segment {chain.last}, its network goes on to {network.last}")
+    return reasons
 
 
 def _start(
@@ -121,19 +127,21 @@ def _start(
     chain = network.chains[number]
     if chain.genesis or chain.start in trusted:
         return []
-    detail = f"where segment {chain.started_in} starts cannot be read"
-    if chain.start is not None:
+    if chain.start is None:
+        detail = f"where segment {chain.started_in} starts cannot be read"
+    else:
         detail = (
             f"segment {chain.started_in} starts at {chain.start}, which is neither genesis nor"
             " named as trusted"
         )
-    about = (
-        str(chain.start).encode(),
-        figures_evidence({"start": chain.start}),
-        detail,
-        {"segment": chain.started_in},
+    finding = finding_row(
+        (network.network, number),
+        findings.UNTRUSTED_START,
+        Severity.INFO,
+        subject=str(chain.start).encode(),
+        evidence=figures_evidence({"start": chain.start}),
+        detail=detail,
+        place={"segment": chain.started_in},
     )
-    notes.append(
-        finding_row((network.network, number), findings.UNTRUSTED_START, Severity.INFO, *about)
-    )
+    notes.append(finding)
     return [detail]

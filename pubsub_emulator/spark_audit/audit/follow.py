@@ -30,49 +30,52 @@ def follow(
 ) -> Generator[AuditResult, None, None]:
     """Yield the result of an audit now, and again after every new commit, until `stop` is set.
 
-    `options` are the remaining arguments of `audit`. The engine is started by the first turn that
-    has work and serves all later turns. After an interruption, a new call continues where the last
+    `options` are the remaining arguments of `audit`. The first turn that has work starts the
+    engine, and all later turns use it. After an interruption, a new call continues where the last
     one ended, because the state is in `out`. Raises `AuditFailed`, `StorageError`.
     """
     store = open_store(history)
-    seen: tuple[str, ...] | None = None
+    audited: tuple[str, ...] | None = None
     wait = _FIRST_WAIT
-    # A list, so that `open_once` can fill it. It holds the engine once there is one.
-    kept: list[Mapper] = []
+    # The engine, once a turn has started it. It is in a list so that `open_once` can set it.
+    started: list[Mapper] = []
 
     def open_once(name: str, master: str | None) -> Mapper:
-        if not kept:
-            kept.append(open_mapper(name, master))
-        return _Kept(kept[0])
+        if not started:
+            started.append(open_mapper(name, master))
+        return _SharedEngine(started[0])
 
     try:
         while not stop.is_set():
             # A name that begins with a dot is a manifest that is still being written.
-            found = tuple(
+            manifests = tuple(
                 name
                 for name in store.names(COMMITS)
                 if name.endswith(".json") and not name.startswith(".")
             )
-            if found and found != seen:
-                yield audit(store, out, master, engine, opener=open_once, **options)
-                seen, wait = found, _FIRST_WAIT
+            if manifests and manifests != audited:
+                yield audit(store, out, master, engine=engine, opener=open_once, **options)
+                audited = manifests
+                wait = _FIRST_WAIT
             else:
                 stop.wait(wait)
                 wait = min(wait * 2, _LONGEST_WAIT)
     finally:
-        for mapper in kept:
+        for mapper in started:
             mapper.close()
 
 
-class _Kept:
-    """An engine that the audits of all turns share: `close` does not stop it.
+class _SharedEngine:
+    """An engine that the audits of all turns share.
 
-    `audit` closes its engine at the end. `follow` closes the real engine.
+    `audit` closes its engine when it ends. Here `close` does nothing, so that the engine runs
+    until `follow` closes the real one.
     """
 
     def __init__(self, real: Mapper) -> None:
         self.real = real
-        self.name, self.map = real.name, real.map
+        self.name = real.name
+        self.map = real.map
 
     @property
     def cores(self) -> int:

@@ -33,8 +33,8 @@ PAGE: Final = 64
 """Receipts in a page. The last page of a network is rewritten with each new segment, so a page must
 stay small."""
 _FORMAT: Final = 5
-"""Raised when the content of the ledger changes. Of a ledger of the format before, only `known` is
-taken, and a ledger of another format is ignored."""
+"""Increased when the content of the ledger changes. From a ledger of the previous format, only
+`known` is used. A ledger of any other format is ignored."""
 
 
 @dataclass(slots=True)
@@ -43,7 +43,8 @@ class NetworkLedger:
 
     account: NetworkAccount
     listing: str = ""
-    """A digest over names, sizes and times of the network's files up to the account's last segment.
+    """A checksum over names, sizes and times of the network's files up to the account's last
+    segment.
 
     Empty if the next run must look at every segment again, for example because a file could not be
     read. See `Listing.sums`.
@@ -58,16 +59,16 @@ class NetworkLedger:
         Files are named by their content and never changed; `Rounds.tidy` removes the old ones.
         Raises `OSError`.
         """
-        last = _read_page(store, self.pages[-1]) if self.pages else []
-        has_room = 0 < len(last) < PAGE
+        last_page = _read_page(store, self.pages[-1]) if self.pages else []
+        has_room = 0 < len(last_page) < PAGE
         if has_room:
             self.pages.pop()
-        held = [*(last if has_room else ()), *receipts]
-        for at in range(0, len(held), PAGE):
-            page = held[at : at + PAGE]
+        pending = [*(last_page if has_room else ()), *receipts]
+        for start in range(0, len(pending), PAGE):
+            page = pending[start : start + PAGE]
             data = zlib.compress(canonical_json(page), 1)
-            place = f"{PAGES}/network={self.account.network}"
-            self.pages.append(f"{place}/{page[0]['segment']:08d}-{digest_of(data)[:32]}.z")
+            folder = f"{PAGES}/network={self.account.network}"
+            self.pages.append(f"{folder}/{page[0]['segment']:08d}-{digest_of(data)[:32]}.z")
             put_whole(store, self.pages[-1], data)
 
     def receipts(self, store: Store) -> Iterator[SegmentReceipt]:
@@ -84,8 +85,8 @@ class Known:
     """The part of a network's history that an audit has read, to notice when some of it is gone."""
 
     first: str
-    """Name of the network's first manifest. It tells a history that lost its end from another one.
-    """
+    """Name of the network's first manifest. If it is still there, this is the same history, and
+    manifests that are missing were lost."""
     last: str
     """Name of the last manifest."""
     segment: int
@@ -106,17 +107,21 @@ class AuditLedger:
     whole: bool = True
     """Whether the run that wrote the ledger finished. A run also writes it after each round."""
     known: dict[str, Known] = field(default_factory=dict)
-    """By network, the part of the history that was there in some run. It stays if a later run does
-    not find it any more."""
+    """By network, the part of the history that some run has read. An entry stays if a later run
+    does not find that part any more."""
 
     def write(self, store: Store) -> None:
         """Write the ledger for the next run. Raises `OSError`."""
         networks = {
-            name: {"account": kept.account.to_json(), "listing": kept.listing, "pages": kept.pages}
-            for name, kept in self.networks.items()
+            name: {
+                "account": ledger.account.to_json(),
+                "listing": ledger.listing,
+                "pages": ledger.pages,
+            }
+            for name, ledger in self.networks.items()
         }
         body = {"format": _FORMAT, "basis": self.basis, "networks": networks, "tables": self.tables}
-        known = {name: asdict(each) for name, each in self.known.items()}
+        known = {name: asdict(manifests) for name, manifests in self.known.items()}
         store.put(LEDGER, sealed({**body, "whole": self.whole, "known": known}))
 
     @staticmethod
@@ -129,19 +134,27 @@ class AuditLedger:
         """
         try:
             body: Kept = unsealed(store.read(LEDGER))
-            known = {name: Known(**each) for name, each in body["known"].items()}
+            known = {name: Known(**manifests) for name, manifests in body["known"].items()}
             if body["format"] != _FORMAT:
                 return AuditLedger(basis, known=known if body["format"] == _FORMAT - 1 else {})
             networks = {
                 name: NetworkLedger(
-                    NetworkAccount.from_json(kept["account"]), kept["listing"], list(kept["pages"])
+                    NetworkAccount.from_json(stored["account"]),
+                    stored["listing"],
+                    list(stored["pages"]),
                 )
-                for name, kept in body["networks"].items()
+                for name, stored in body["networks"].items()
             }
             if body["basis"] != basis:
-                for kept in networks.values():
-                    kept.listing = ""
-            return AuditLedger(basis, networks, body["tables"], body["whole"], known)
+                for ledger in networks.values():
+                    ledger.listing = ""
+            return AuditLedger(
+                basis,
+                networks,
+                body["tables"],
+                whole=body["whole"],
+                known=known,
+            )
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return AuditLedger(basis)
 

@@ -1,8 +1,8 @@
-"""The rounds of an audit: the new segments of a history are judged, added up and put into tables.
+"""The rounds of an audit, which judge new segments, add them up and write them to tables.
 
-A round has a few hundred segments. While the segments of a round are judged, those of the round
-before are folded, that is, added to the totals of their chains (patterns, sizes). After that they
-are in the tables and in the ledger. So memory does not grow with the history, and a run that was
+A round has a few hundred segments. While the segments of one round are judged, those of the
+previous round are folded, that is, added to the totals of their chains (patterns, sizes), and
+written to the tables and the ledger. So memory does not grow with the history, and a run that was
 killed continues after the last round that it finished.
 
 `Rounds` is used in this order: `prepare`, perhaps `head`, `run`, `keep`, `tidy`, `close`.
@@ -65,14 +65,14 @@ from pubsub_emulator.spark_audit.tables.parts import RETAIN, Tables
 ROUND: Final = 512
 """The least number of segments in a round, approximately."""
 ROUND_OF_CORE: Final = 4
-"""The least number of segments in a round for each core. With fewer, the last long task of a round
-would leave most cores idle."""
+"""The least number of segments per core in a round. With fewer, most cores would be idle while the
+last long task of a round runs."""
 FOLDED: Final = 256
 """Segments times chains in a fold, approximately. If a round has few segments of a network, a fold
 has more chains."""
 
 REPLACED: Final = {"open": schema.FINDINGS.name, "summaries": schema.SUMMARIES.name}
-"""Files of a fold that replace those of the fold before, with the tables that they belong to.
+"""Files of a fold that replace those of the previous fold, with the tables that they belong to.
 
 They describe a chain up to its last segment, so each run makes them anew.
 """
@@ -127,8 +127,8 @@ class Rounds:
     engine: str | None = None
     """The name of the engine that ran, `None` if there was no work."""
     networks: dict[str, NetworkLedger] = field(default_factory=dict)
-    """Networks up to the last segment that is accounted for: unchanged ones as the last run left
-    them, others from their start."""
+    """Networks with their totals so far. Unchanged networks continue from the totals of the last
+    run, all others from zero."""
     faults: list[Fault] = field(default_factory=list)
     """Faults of manifests."""
     lost: list[Fault] = field(default_factory=list)
@@ -140,24 +140,24 @@ class Rounds:
     seconds: float = 0.0
     """Seconds in which units were judged, for the report's rate."""
     _names: list[str] = field(default_factory=list)
-    """Names of the manifests of segments that are not accounted for yet, in order of network and
-    segment."""
+    """Names of the manifests of new segments, in order of network and segment."""
     _present: dict[str, Known] = field(default_factory=dict)
-    """By network, the manifests that are there now."""
-    _after: dict[str, Commit] = field(default_factory=dict)
-    """The last commit read of a network. The next one must follow it, and its tasks need its files.
-    """
+    """By network, the manifests that the history has now."""
+    _previous: dict[str, Commit] = field(default_factory=dict)
+    """By network, the last commit read. The next one must follow it, and tasks of the next segment
+    need its files."""
     _receipts: dict[str, results.SegmentReceipt] = field(default_factory=dict)
-    """Receipts of the last run by folder, for networks that are gone through again."""
+    """Receipts of the last run by folder, for networks that are read from their start again."""
     _stale: set[str] = field(default_factory=set)
     """Results of the last run whose rows are in the tables but may not belong there any more."""
     _unsure: set[str | None] = field(default_factory=set)
-    """Networks of which some data could not be read reliably. The next run looks at all their
-    segments again. `None` means all networks."""
-    _there: dict[str, Stamp] = field(default_factory=dict)
+    """Networks with data that could not be read reliably. The next run looks at all their segments
+    again. `None` means all networks."""
+    _result_files: dict[str, Stamp] = field(default_factory=dict)
     """Files of results that are in the output, by path."""
     _gathered: list[str] = field(default_factory=list)
-    """Files whose rows are about to be in the tables, after which they can be removed."""
+    """Result files that can be removed once the tables are written, because their rows are there.
+    """
 
     def prepare(self) -> None:
         """Read the ledger, list the history, and find out which segments are new.
@@ -167,13 +167,13 @@ class Rounds:
         names = manifest_names(self.history)
         self.ledger = AuditLedger.read(self.out, basis_of(CHECK_VERSION, asdict(self.limits)))
         for folder in results.FOLDERS:
-            self._there.update(self.out.walk(folder))
+            self._result_files.update(self.out.walk(folder))
         try:
             self.tables = Tables.open(self.out, self.ledger.tables, self.retain)
             self._take_known()
         except results.ResultError:
-            # The tables have other columns now, or a note about their rows is damaged. So it is not
-            # known which rows they have, and everything starts anew.
+            # The tables have other columns now, or the list of a part's sources is damaged. So it
+            # is not known which rows the tables have, and everything starts anew.
             known = self.ledger.known
             self.ledger = AuditLedger(self.ledger.basis, known=known)
             self.tables = Tables(self.out, self.retain)
@@ -186,25 +186,25 @@ class Rounds:
         self._compare_with_known(names)
 
     def _compare_with_known(self, names: Iterable[str]) -> None:
-        """Note which manifests are gone that an earlier run read.
+        """Record as lost all manifests that an earlier run read and that are gone now.
 
-        If not even one network begins with the manifest with which it began then, this is another
-        history at the same place, and nothing is lost.
+        If every network's first manifest is gone, this is another history at the same place, and
+        no manifest counts as lost.
         """
-        there = set(names)
-        if not any(known.first in there for known in self.ledger.known.values()):
+        present = set(names)
+        if not any(known.first in present for known in self.ledger.known.values()):
             self.ledger.known = {}
         for network, known in sorted(self.ledger.known.items()):
-            if known.last not in there:
-                said = (
+            if known.last not in present:
+                error = (
                     f"an earlier audit has read this manifest of segment {known.segment}, and it is"
                     " gone: what was committed up to there is not all in the history"
                 )
                 path = f"{COMMITS}/{known.last}"
-                self.lost.append(Fault(path, said, network=network, segment=known.segment))
+                self.lost.append(Fault(path, error, network=network, segment=known.segment))
         lost = {fault.network for fault in self.lost}
         by_network: dict[str, list[tuple[int, str]]] = {}
-        for name in there:
+        for name in present:
             owner, segment = place_of_manifest(name)
             if owner is not None and segment is not None:
                 by_network.setdefault(owner, []).append((segment, name))
@@ -215,25 +215,25 @@ class Rounds:
                 self.ledger.known[network] = self._present[network]
 
     def accept(self) -> None:
-        """Take the history as whole, although an earlier run has read more of it."""
+        """Treat the history as complete, although an earlier run has read more of it."""
         self.lost.clear()
         self.ledger.known = dict(self._present)
 
     def head(self) -> str | None:
-        """Return the head of the whole history without judging any of it.
+        """Return the history's head in hex, after reading its manifests but judging no segment.
 
         Returns `None` if manifests are damaged or missing.
         """
-        heads = {name: kept.account.head or "" for name, kept in self.networks.items()}
-        left = list(self._names)
-        while names := _take(left, ROUND):
-            commits, faults = read_commits(self.history, names, self._befores(names))
+        heads = {name: ledger.account.head or "" for name, ledger in self.networks.items()}
+        remaining = list(self._names)
+        while names := _take(remaining, ROUND):
+            commits, faults = read_commits(self.history, names, self._preceding_commits(names))
             if faults:
                 return None
             heads |= {commit.network: commit.digest for commit in commits}
-            self._after |= {commit.network: commit for commit in commits}
+            self._previous |= {commit.network: commit for commit in commits}
         # `run` reads the manifests again, from the first new segment.
-        self._after.clear()
+        self._previous.clear()
         return head_of(heads) if heads else None
 
     def run(self) -> None:
@@ -246,14 +246,11 @@ class Rounds:
         judged: _Judged | None = None
         while names or judged is not None:
             cores = 0 if self.opened is None else self.opened.cores
-            # `_take` removes the names from the list, and `len(names)` counts those that remain:
-            # the arguments must stay in this order.
-            folded = judged
-            judged = self._round(
-                _take(names, max(ROUND, ROUND_OF_CORE * cores)), len(names), judged
-            )
+            taken = _take(names, max(ROUND, ROUND_OF_CORE * cores))
+            previous = judged
+            judged = self._round(taken, len(names), previous)
             # The last round is not written here but by `keep`, with `whole` set.
-            if folded is not None and judged is not None:
+            if previous is not None and judged is not None:
                 self._keep(whole=False)
         if not self._names:
             self.watch(Progress("verify", 0, 0))
@@ -264,20 +261,20 @@ class Rounds:
             self.close()
 
     def keep(self, replaced: Mapping[str, Iterable[tuple[str, results.Rows | pa.Table]]]) -> None:
-        """Write the tables and the ledger, with the rows about whole chains replaced.
+        """Replace the rows about whole chains, and write the tables and the ledger.
 
-        `replaced` has rows by table, each with the name of their source. Rows of a source that the
-        tables have already are not written again. Raises `OSError`, `ResultError`, `DeltaError`.
+        `replaced` has, by table, the names of sources with their rows. A source that the tables
+        have already is not written again. Raises `OSError`, `ResultError`, `DeltaError`.
         """
         wanted: set[str] = set()
         for rows in replaced.values():
             wanted.update(source for source, _ in rows)
-        there = self.tables.sources(replaced=True)
-        self.tables.drop(there - wanted, replaced=True)
+        stored = self.tables.sources(replaced=True)
+        self.tables.drop(stored - wanted, replaced=True)
         for name, rows in replaced.items():
-            for source, held in rows:
-                if source not in there:
-                    self.tables.add(name, source, held, replaced=True)
+            for source, source_rows in rows:
+                if source not in stored:
+                    self.tables.add(name, source, source_rows, replaced=True)
         self.tables.drop(self._stale)
         self._stale = set()
         self._keep(whole=True)
@@ -288,11 +285,11 @@ class Rounds:
         # Temporary files of a run that was killed.
         half_written = (f".{LEDGER}.", f".{results.REPORT}.")
         self._remove(name for name in self.out.names("") if name.startswith(half_written))
-        folds = chained.from_iterable(kept.account.folds for kept in self.networks.values())
+        folds = chained.from_iterable(ledger.account.folds for ledger in self.networks.values())
         states = {fold["files"]["state.json"][0] for fold in folds}
         for folder in results.FOLDERS:
             self._remove(path for path in self.out.walk(folder) if path not in states)
-        pages = set(chained.from_iterable(kept.pages for kept in self.networks.values()))
+        pages = set(chained.from_iterable(ledger.pages for ledger in self.networks.values()))
         self._remove(
             path
             for path in self.out.walk(PAGES)
@@ -310,18 +307,20 @@ class Rounds:
         give_back()
         if whole:
             self.tables.log()
-        sums = self.listing.sums({name: kept.account.last for name, kept in self.networks.items()})
-        for name, kept in self.networks.items():
-            kept.listing = "" if self._unsure & {None, name} else sums[name]
+        sums = self.listing.sums(
+            {name: ledger.account.last for name, ledger in self.networks.items()}
+        )
+        for name, ledger in self.networks.items():
+            ledger.listing = "" if self._unsure & {None, name} else sums[name]
         # A complete run drops networks that are not in the history any more.
-        waiting = (
+        unreached = (
             {}
             if whole
             else {n: each for n, each in self.ledger.networks.items() if n not in self.networks}
         )
         AuditLedger(
             self.ledger.basis,
-            {**waiting, **self.networks},
+            {**unreached, **self.networks},
             self.tables.to_json(),
             whole=whole,
             known=self.ledger.known,
@@ -340,22 +339,21 @@ class Rounds:
         If there are no other results, the whole folder is cleared, which is much faster than
         removing files one by one.
         """
-        gathered, self._gathered = self._gathered, []
-        others = {path for path in self._there if path.startswith(f"{results.ITEMS}/")} - set(
-            gathered
-        )
-        if others or not gathered:
+        gathered = self._gathered
+        self._gathered = []
+        item_files = {path for path in self._result_files if path.startswith(f"{results.ITEMS}/")}
+        if not gathered or not item_files.issubset(gathered):
             self._remove(gathered)
             return
         self.out.clear(results.ITEMS)
         for path in gathered:
-            self._there.pop(path, None)
+            self._result_files.pop(path, None)
 
     def _remove(self, paths: Iterable[str]) -> None:
-        gone = list(paths)
-        for path in gone:
-            self._there.pop(path, None)
-        self._give(remove_files, gone, self.out)
+        removed = list(paths)
+        for path in removed:
+            self._result_files.pop(path, None)
+        self._run_in_chunks(remove_files, removed, self.out)
 
     def close(self) -> None:
         """Stop the engine if it was started."""
@@ -366,68 +364,73 @@ class Rounds:
     def read_errors(self) -> list[Row]:
         """Return rows about everything that could not be read or judged. Rows may be repeated."""
         rows: list[Row] = []
-        for kept in self.networks.values():
-            rows += kept.account.read_errors
+        for ledger in self.networks.values():
+            rows += ledger.account.read_errors
         return rows + [fault.row() for fault in (*self.faults, *self.lost)]
 
     def uncommitted(self) -> int:
         """Return the number of data files that no manifest names.
 
-        Three kinds add up: files of segments after the last one, surplus files of judged segments,
-        and files whose path does not say where they belong.
+        There are three kinds: files of segments after the last one, surplus files of judged
+        segments, and files whose path does not say where they belong.
         """
-        lasts = {name: kept.account.last for name, kept in self.networks.items()}
-        accounts = [kept.account for kept in self.networks.values()]
+        lasts = {name: ledger.account.last for name, ledger in self.networks.items()}
+        accounts = [ledger.account for ledger in self.networks.values()]
         odd = sum(path.endswith(".parquet") for path in self.listing.odd) - sum(
-            each.odd for each in accounts
+            account.odd for account in accounts
         )
-        return self.listing.beyond(lasts) + sum(each.surplus for each in accounts) + max(odd, 0)
+        return (
+            self.listing.beyond(lasts) + sum(account.surplus for account in accounts) + max(odd, 0)
+        )
 
     # The results of the last run
 
     def _take_known(self) -> None:
-        """Take over networks whose files are unchanged, and for the others the receipts.
+        """Take over the totals of networks whose files are unchanged, and the receipts of others.
 
         A network is not taken over if its last fold is incomplete, or if a damaged file of a table
         held its rows. Raises `ResultError`.
         """
-        lost = self.tables.lost()
-        gone = {source.partition("/network=")[2].partition("/")[0] for source in lost}
+        lost_sources = self.tables.lost()
+        damaged = {source.partition("/network=")[2].partition("/")[0] for source in lost_sources}
         replaced = self.tables.sources(replaced=True)
-        for name, kept in self.ledger.networks.items():
-            if kept.listing and name not in gone and self._has_fold(kept.account, replaced):
-                self.networks[name] = kept
+        for name, ledger in self.ledger.networks.items():
+            if ledger.listing and name not in damaged and self._has_fold(ledger.account, replaced):
+                self.networks[name] = ledger
         self._list()
-        for name, kept in self.ledger.networks.items():
+        for name, ledger in self.ledger.networks.items():
             if name not in self.networks:
                 receipts = [
-                    receipt for receipt in kept.receipts(self.out) if receipt["folder"] not in lost
+                    receipt
+                    for receipt in ledger.receipts(self.out)
+                    if receipt["folder"] not in lost_sources
                 ]
                 self._receipts.update((receipt["folder"], receipt) for receipt in receipts)
         if self.ledger.whole and len(self.networks) == len(self.ledger.networks):
             return
-        # The last run was interrupted, or some network is gone through again. Every row counts as
-        # stale until a network that is taken over, or a receipt that is used again, claims it.
+        # The last run was interrupted, or some network is read from its start again. Every row
+        # counts as stale unless it belongs to a network that is taken over, or until its receipt is
+        # used again.
         self._stale = self.tables.sources(replaced=False)
-        for kept in self.networks.values():
+        for ledger in self.networks.values():
             self._stale -= {
-                *(receipt["folder"] for receipt in kept.receipts(self.out)),
-                *kept.account.settled_in,
+                *(receipt["folder"] for receipt in ledger.receipts(self.out)),
+                *ledger.account.settled_in,
             }
 
     def _list(self) -> None:
         """List the history, and drop known networks whose files have changed.
 
-        In a known network, all files are one number. After a network is dropped, the history is
-        listed again so that its files are added up by segment.
+        A listing has only one checksum for all files of a known network. So after a network is
+        dropped, the history is listed again to get a checksum for each of its segments.
         """
         while True:
-            lasts = {name: kept.account.last for name, kept in self.networks.items()}
+            lasts = {name: ledger.account.last for name, ledger in self.networks.items()}
             self.listing = Listing.of(self.history, lasts)
             changed = [
                 name
-                for name, seen in self.listing.sums(lasts).items()
-                if seen != self.networks[name].listing
+                for name, checksum in self.listing.sums(lasts).items()
+                if checksum != self.networks[name].listing
             ]
             if not changed:
                 return
@@ -437,110 +440,120 @@ class Rounds:
     def _has_fold(self, account: NetworkAccount, replaced: set[str]) -> bool:
         """Return whether the files of a network's last folds are in the output.
 
-        These are the states from which the next segments continue, and the rows about whole chains,
-        which may be in the tables (`replaced`) already.
+        They are the states from which the next segments continue, and the rows about whole chains.
+        These rows may also be in the tables already. `replaced` has their sources.
         """
         for fold in account.folds:
             path, size = fold["files"]["state.json"]
-            state = self._there.get(path)
+            state = self._result_files.get(path)
             if state is None or state.size != size:
                 return False
             ends = [fold["files"][name][0] for name in REPLACED if name in fold["files"]]
-            if not all(each in replaced or each in self._there for each in ends):
+            if not all(end in replaced or end in self._result_files for end in ends):
                 return False
         return bool(account.folds) or account.tasks == 0
 
     # A round
 
-    def _round(self, names: Sequence[str], left: int, before: _Judged | None) -> _Judged | None:
-        """Judge the segments of these manifests, and fold and account for the round before.
+    def _round(self, names: Sequence[str], left: int, previous: _Judged | None) -> _Judged | None:
+        """Judge the segments of these manifests, and fold and add up those of the previous round.
 
         `left` is the number of manifests after these, for the progress display. Returns `None` if
         `names` is empty.
         """
-        commits, faults = read_commits(self._with_manifests(names), names, self._befores(names))
+        preceding = self._preceding_commits(names)
+        commits, faults = read_commits(self._with_manifests(names), names, preceding)
         self.faults += faults
         self._unsure |= {fault.network for fault in faults}
-        tasks = make_tasks(self.history.uri, commits, self.listing, self._after, self.rules)
-        receipts, folds = self._work(
-            tasks, [] if before is None else self._plan_folds(before.receipts), left
+        tasks = make_tasks(
+            self.history.uri,
+            commits,
+            self.listing,
+            self._previous,
+            self.rules,
         )
-        if before is not None:
-            self._account(before, folds)
+        folds = [] if previous is None else self._plan_folds(previous.receipts)
+        receipts, fold_receipts = self._work(tasks, folds, left)
+        if previous is not None:
+            self._account(previous, fold_receipts)
         # Names are in order of networks, so only the last network can have segments in the next
         # round.
-        self._after = {commit.network: commit for commit in commits[-1:]}
+        self._previous = {commit.network: commit for commit in commits[-1:]}
         claimed = {entry.path for entry in chained.from_iterable(task.files() for task in tasks)}
         return _Judged(commits, receipts, claimed) if names else None
 
     def _with_manifests(self, names: Sequence[str]) -> Store:
-        """Return the history with the texts of these manifests, if workers can read them faster.
+        """Return the history, with the texts of these manifests if workers can read them faster.
 
-        Against a remote store, many workers have more requests under way than this process has.
+        From a remote store, many workers can read more files at the same time than this process.
         """
         if self.opened is None or not is_remote(self.history.uri):
             return self.history
         texts: dict[str, bytes] = {}
-        for answer in self._give(read_manifests, names, self.history):
+        for answer in self._run_in_chunks(read_manifests, names, self.history):
             texts |= {path: text.encode() for path, text in answer.items()}
         return self.history.holding(texts)
 
-    def _give(self, unit: Unit, items: Iterable[str], store: Store) -> list[Answer]:
-        """Run a unit over many small items, in chunks: on the engine if it runs, else here."""
-        every = list(items)
-        tasks = [json.dumps(every[at : at + UNIT]) for at in range(0, len(every), UNIT)]
+    def _run_in_chunks(self, unit: Unit, items: Iterable[str], store: Store) -> list[Answer]:
+        """Run a unit over chunks of items and return an answer for each chunk.
+
+        The chunks run on the engine if it runs and the store is remote, otherwise in this process.
+        """
+        item_list = list(items)
+        tasks = [
+            json.dumps(item_list[start : start + UNIT]) for start in range(0, len(item_list), UNIT)
+        ]
         if not tasks or self.opened is None or not is_remote(store.uri):
             return [unit(task, store.uri) for task in tasks]
         return self.opened.map(unit, tasks, store.uri, lambda _done: None)
 
-    def _befores(self, names: Sequence[str]) -> Mapping[str, Commit]:
-        """Return the last commit before these manifests' segments, by network.
+    def _preceding_commits(self, names: Sequence[str]) -> Mapping[str, Commit]:
+        """Return, by network, the last commit before these manifests' segments.
 
-        If it cannot be read, the network is noted as unsure.
+        If it cannot be read, a fault is recorded and the network becomes unsure.
         """
         for name in names:
             network = (place_of(f"{COMMITS}/{name}") or ("",))[0]
-            kept = self.networks.get(network)
-            if network in self._after or kept is None or kept.account.manifest is None:
+            ledger = self.networks.get(network)
+            if network in self._previous or ledger is None or ledger.account.manifest is None:
                 continue
             try:
-                self._after[network] = read_manifest(self.history, kept.account.manifest)
+                self._previous[network] = read_manifest(self.history, ledger.account.manifest)
             except (CommitError, OSError) as error:
                 self.faults.append(
-                    Fault(f"{COMMITS}/{kept.account.manifest}", str(error), network=network)
+                    Fault(f"{COMMITS}/{ledger.account.manifest}", str(error), network=network)
                 )
                 self._unsure.add(network)
-        return self._after
+        return self._previous
 
     def _work(
         self, tasks: Sequence[Task], folds: Sequence[Fold], left: int
     ) -> tuple[list[results.SegmentReceipt], list[results.FoldReceipt]]:
-        """Do tasks and folds, except for those whose results are there. Return receipts in order.
+        """Run tasks and folds, and return their receipts in the same order.
 
-        `left` is the number of segments in later rounds.
+        Those whose results are in the output already are not run again. `left` is the number of
+        segments in later rounds.
         """
         known = [*map(self._known_fold, folds), *map(self._known, tasks)]
-        every: list[Task | Fold] = [*folds, *tasks]
-        todo = [each for each, receipt in zip(every, known, strict=True) if receipt is None]
-        fresh = sum(receipt is None for receipt in known[len(folds) :])
-        began = time.monotonic()
-        self._forget(todo)
+        work: list[Task | Fold] = [*folds, *tasks]
+        todo = [unit for unit, receipt in zip(work, known, strict=True) if receipt is None]
+        known_tasks = known[len(folds) :]
+        fresh = sum(receipt is None for receipt in known_tasks)
+        started = time.monotonic()
+        self._remove_receipts(todo)
         made = iter(self._map(todo, left, fresh))
         receipts: list[Any] = [next(made) if receipt is None else receipt for receipt in known]
-        judged = receipts[len(folds) :]
         # Folds run at the same time. A call that only folds does not count as judging.
-        self.seconds += time.monotonic() - began if fresh else 0.0
-        new = (
-            receipt
-            for receipt, before in zip(judged, known[len(folds) :], strict=True)
-            if before is None
-        )
-        for receipt in new:
-            self.candidates += sum(chain["candidates"] for chain in receipt["chains"])
+        if fresh:
+            self.seconds += time.monotonic() - started
+        judged = receipts[len(folds) :]
+        for receipt, known_receipt in zip(judged, known_tasks, strict=True):
+            if known_receipt is None:
+                self.candidates += sum(chain["candidates"] for chain in receipt["chains"])
         return judged, receipts[: len(folds)]
 
     def _known(self, task: Task) -> results.SegmentReceipt | None:
-        """Return the receipt of a task whose result an earlier run left complete, or `None`."""
+        """Return the receipt of a task if an earlier run left a complete result, or `None`."""
         receipt = self._receipts.get(task.name)
         if receipt is not None and receipt["kept"]:
             self._stale.discard(task.name)
@@ -548,84 +561,96 @@ class Rounds:
         return cast("results.SegmentReceipt | None", self._whole(task.name))
 
     def _known_fold(self, fold: Fold) -> results.FoldReceipt | None:
-        """Return the receipt of a fold whose result is complete, or `None`.
+        """Return the receipt of a fold if its result is complete, or `None`.
 
         A fold over results that may not be reused must be done again.
         """
-        return cast("results.FoldReceipt | None", self._whole(fold.name)) if fold.keep else None
+        if not fold.keep:
+            return None
+        return cast("results.FoldReceipt | None", self._whole(fold.name))
 
     def _whole(self, folder: str) -> results.Written | None:
-        """Return the receipt in a folder of results if all its files are there and undamaged."""
-        found = (
-            results.read_receipt(self.out, folder)
-            if f"{folder}/{results.RECEIPT}" in self._there
-            else None
-        )
-        receipt = cast("results.Written | None", found)
-        is_whole = (
-            receipt and receipt["kept"] and results.files_are_whole(self.out, receipt, self._there)
-        )
+        """Return the receipt in a folder of results if all its files are there and undamaged.
+
+        Returns `None` as well if the result must not be reused.
+        """
+        if f"{folder}/{results.RECEIPT}" not in self._result_files:
+            return None
+        receipt = cast("results.Written | None", results.read_receipt(self.out, folder))
+        if receipt is None or not receipt["kept"]:
+            return None
+        is_whole = results.files_are_whole(self.out, receipt, self._result_files)
         return receipt if is_whole else None
 
-    def _forget(self, tasks: Iterable[Task | Fold]) -> None:
+    def _remove_receipts(self, tasks: Iterable[Task | Fold]) -> None:
         """Remove the receipts of damaged results that are about to be made again.
 
-        A worker that found the old receipt would believe that the work is done.
+        If a worker found the old receipt, it would believe that the work is done.
         """
         for task in tasks:
-            if f"{task.name}/{results.RECEIPT}" in self._there:
+            if f"{task.name}/{results.RECEIPT}" in self._result_files:
                 self.out.remove(f"{task.name}/{results.RECEIPT}")
 
     def _map(self, tasks: Sequence[Task | Fold], left: int, fresh: int) -> list[Answer]:
-        """Run units on the engine, starting it first if necessary.
+        """Run tasks on the engine, starting it first if necessary, and return their receipts.
 
-        `fresh` of the tasks judge segments, and `left` segments come in later rounds; both only
-        matter for the progress display. Raises `ResultError` if a worker's files are not in the
-        output, which happens if driver and workers have different file systems.
+        `fresh` is the number of tasks that judge segments, `left` the number of segments in later
+        rounds; both only matter for the progress display. Raises `ResultError` if a worker's files
+        are not in the output, which happens if driver and workers have different file systems.
         """
-        phase, before = ("verify", self.judged) if fresh or left else ("chains", 0)
-        total = before + len(tasks) + left
-        self.watch(Progress(phase, before, total))
+        is_judging = fresh > 0 or left > 0
+        phase = "verify" if is_judging else "chains"
+        already_done = self.judged if is_judging else 0
+        total = already_done + len(tasks) + left
+        self.watch(Progress(phase, already_done, total))
         if not tasks:
             return []
         if self.opened is None:
             self.watch(Progress("start", 0, total))
             self.opened = self.opener(len(tasks) + left)
             self.engine = self.opened.name
-            self.watch(Progress(phase, before, total))
+            self.watch(Progress(phase, already_done, total))
         texts = [task.to_json() for task in tasks]
         weights = [task.weight for task in tasks]
 
-        def tell(count: float) -> None:
-            self.watch(Progress(phase, before + count, total))
+        def report(count: float) -> None:
+            self.watch(Progress(phase, already_done + count, total))
 
-        done = self.opened.map(judge_or_fold, texts, self.out.uri, tell, weights)
+        receipts = self.opened.map(
+            judge_or_fold,
+            texts,
+            self.out.uri,
+            report,
+            weights,
+        )
         self.judged += fresh
         for folder in {task.name.partition("/")[0] for task in tasks}:
             # One listing of a folder is much cheaper than a request for each file.
-            self._there.update(self.out.walk(folder))
-        for receipt in done:
+            self._result_files.update(self.out.walk(folder))
+        for receipt in receipts:
             for path, size in receipt["files"].values():
-                stamp = self._there.get(path)
+                stamp = self._result_files.get(path)
                 if stamp is None or stamp.size != size:
-                    said = "driver and workers must share the output, for example an s3:// address"
-                    raise results.ResultError(
-                        f"{self.out}/{path} is missing although a worker wrote it: {said}"
+                    advice = (
+                        "driver and workers must share the output, for example an s3:// address"
                     )
-        return done
+                    raise results.ResultError(
+                        f"{self.out}/{path} is missing although a worker wrote it: {advice}"
+                    )
+        return receipts
 
     def _plan_folds(self, receipts: Sequence[results.SegmentReceipt]) -> list[Fold]:
         """Plan the folds of a round.
 
-        Each fold has some of one network's chains, so that all cores have work, whether there are
-        many networks, many chains or many segments.
+        A network's chains are divided into several folds, so that all cores have work, whether
+        there are many networks, many chains or many segments.
         """
         folds: list[Fold] = []
-        for network, group in groupby(receipts, lambda each: each["network"]):
-            mine = list(group)
+        for network, group in groupby(receipts, lambda receipt: receipt["network"]):
+            network_receipts = list(group)
             folds += [
-                self._plan_fold(network, mine, chains)
-                for chains in self._fold_groups(network, mine)
+                self._plan_fold(network, network_receipts, chains)
+                for chains in self._fold_groups(network, network_receipts)
             ]
         return folds
 
@@ -645,76 +670,101 @@ class Rounds:
         chains = sorted(distinct)
         segments = len({receipt["segment"] for receipt in receipts})
         size = max(FOLDED // segments, 1)
-        yield from (tuple(chains[at : at + size]) for at in range(0, max(len(chains), 1), size))
+        yield from (
+            tuple(chains[start : start + size]) for start in range(0, max(len(chains), 1), size)
+        )
 
     def _folds_of(self, network: str) -> list[results.FoldReceipt]:
-        kept = self.networks.get(network)
-        return [] if kept is None else kept.account.folds
+        ledger = self.networks.get(network)
+        return [] if ledger is None else ledger.account.folds
 
     def _plan_fold(
         self, network: str, receipts: Sequence[results.SegmentReceipt], chains: tuple[int, ...]
     ) -> Fold:
-        """Make the task of a fold.
+        """Make the task of a fold over these chains.
 
-        Rows of new results are read from the results' own files. Rows of results that the last run
-        packed (`unread` is in their receipts) are read from the tables.
+        `receipts` has all receipts of the network in this round. Rows of new results are read from
+        the results' own files. Rows that the last run put into tables (`unread` is in their
+        receipts) are read from the tables.
         """
-        befores = [
+        previous = [
             fold
             for fold in self._folds_of(network)
             if not {*chains}.isdisjoint(map(int, fold["chains"]))
         ]
-        names = (schema.BLOCK_MEASURES.name, schema.PUBLISHER_MEASURES.name)
-        packed = [each["folder"] for each in receipts if "unread" in each]
-        found = {name: self.tables.find(name, packed) if packed else {} for name in names}
+        tables = (schema.BLOCK_MEASURES.name, schema.PUBLISHER_MEASURES.name)
+        packed_folders = [receipt["folder"] for receipt in receipts if "unread" in receipt]
+        packed_rows = {
+            name: self.tables.find(name, packed_folders) if packed_folders else {}
+            for name in tables
+        }
 
         def rows(receipt: results.SegmentReceipt, name: str) -> results.Rows | None:
             if name not in receipt["files"]:
                 return None
-            return found[name].get(receipt["folder"]) or results.Rows(receipt["files"][name][0])
+            return packed_rows[name].get(receipt["folder"]) or results.Rows(
+                receipt["files"][name][0]
+            )
 
-        mine = [
-            each for each in receipts if any(chain["chain"] in chains for chain in each["chains"])
+        with_chains = [
+            receipt
+            for receipt in receipts
+            if any(chain["chain"] in chains for chain in receipt["chains"])
         ]
         blocks = 0
-        for receipt in mine:
+        for receipt in with_chains:
             judged = (chain for chain in receipt["chains"] if chain["chain"] in chains)
             blocks += sum(chain["candidates"] for chain in judged)
-        seals = [fold["fingerprint"] for fold in befores]
-        place = self.history.uri, network, chains, receipts[0]["segment"], receipts[-1]["segment"]
-        segments = tuple((rows(each, names[0]), rows(each, names[1])) for each in mine)
-        states = tuple(fold["files"]["state.json"][0] for fold in befores)
-        # A fold over a result that must not be reused must not be reused itself.
-        keep = all(each["kept"] for each in (*receipts, *befores))
-        fingerprint = fold_fingerprint(seals, network, chains, receipts, self.limits)
-        return Fold(*place, segments, states, self.limits, keep, blocks * BLOCK_WEIGHT, fingerprint)
+        segments = tuple(
+            (rows(receipt, tables[0]), rows(receipt, tables[1])) for receipt in with_chains
+        )
+        return Fold(
+            root=self.history.uri,
+            network=network,
+            chains=chains,
+            first=receipts[0]["segment"],
+            last=receipts[-1]["segment"],
+            segments=segments,
+            befores=tuple(fold["files"]["state.json"][0] for fold in previous),
+            limits=self.limits,
+            # A fold over a result that must not be reused must not be reused itself.
+            keep=all(receipt["kept"] for receipt in (*receipts, *previous)),
+            weight=blocks * BLOCK_WEIGHT,
+            fingerprint=fold_fingerprint(
+                [fold["fingerprint"] for fold in previous],
+                network,
+                chains,
+                receipts,
+                self.limits,
+            ),
+        )
 
     def _account(self, judged: _Judged, folds: Sequence[results.FoldReceipt]) -> None:
-        """Add the round's segments and folds to the accounts of their networks."""
+        """Add the round's segments and folds to the totals of their networks."""
         for name, group in groupby(judged.commits, lambda commit: commit.network):
             self._account_network(name, group, judged)
-            mine = [fold for fold in folds if fold["network"] == name]
-            for fold in mine:
+            network_folds = [fold for fold in folds if fold["network"] == name]
+            for fold in network_folds:
                 self._gather(fold, (schema.FINDINGS.name,))
-            if mine:
-                self.networks[name].account.close_folds(mine)
+            if network_folds:
+                self.networks[name].account.close_folds(network_folds)
 
     def _account_network(self, network: str, commits: Iterable[Commit], judged: _Judged) -> None:
-        """Add a network's segments to its account and their rows to the tables.
+        """Add a network's segments to its totals and their rows to the tables.
 
-        Also check the files that manifests name but no task has read, and decide whether the
-        network is sure.
+        Also check the files that manifests name but no task has read, and mark the network as
+        unsure if the next run must look at its segments again.
         """
-        kept = self.networks.setdefault(network, NetworkLedger(NetworkAccount(network)))
+        ledger = self.networks.setdefault(network, NetworkLedger(NetworkAccount(network)))
         page: list[results.SegmentReceipt] = []
         receipts: dict[int, list[results.SegmentReceipt]] = {}
         for receipt in judged.receipts:
             if receipt["network"] == network:
                 receipts.setdefault(receipt["segment"], []).append(receipt)
         for commit in commits:
-            mine = receipts.get(commit.segment, [])
-            for receipt in mine:
-                # The receipt is from the last run's pages, so the tables have its rows already.
+            segment_receipts = receipts.get(commit.segment, [])
+            for receipt in segment_receipts:
+                # The receipt is from the ledger of the last run, so the tables have its rows.
                 if "unread" in receipt:
                     self._stale.discard(receipt["folder"])
                     continue
@@ -723,39 +773,43 @@ class Rounds:
                     f"{receipt['folder']}/{results.RECEIPT}",
                     *(path for path, _ in receipt["files"].values()),
                 ]
-            kept.account.add(commit, mine)
-            kept.account.surplus += self.listing.surplus(commit)
-            kept.account.odd += sum(
+            ledger.account.add(commit, segment_receipts)
+            ledger.account.surplus += self.listing.surplus(commit)
+            ledger.account.odd += sum(
                 place_of(path) is None for path in {entry.path for entry in commit.files}
             )
-            left = [entry for entry in commit.files if entry.path not in judged.claimed]
-            faults = list(chained.from_iterable(check_file(self.history, entry) for entry in left))
-            kept.account.read_errors += [fault.row() for fault in faults]
+            unread = [entry for entry in commit.files if entry.path not in judged.claimed]
+            faults = list(
+                chained.from_iterable(check_file(self.history, entry) for entry in unread)
+            )
+            ledger.account.read_errors += [fault.row() for fault in faults]
             # A manifest may name files in another segment's folder. A change of such a file would
             # not show in this segment's part of the listing.
-            usual = all(
+            in_own_folder = all(
                 (place_of(entry.path) or ())[:2] == (network, commit.segment)
                 for entry in commit.files
             )
             if (
-                not usual
+                not in_own_folder
                 or any(fault.passing for fault in faults)
-                or not all(each["kept"] for each in mine)
+                or not all(receipt["kept"] for receipt in segment_receipts)
             ):
                 self._unsure.add(network)
-            page += mine
-        kept.close_page(self.out, page)
+            page += segment_receipts
+        ledger.close_page(self.out, page)
 
     def _gather(self, receipt: results.Written, names: Sequence[str]) -> None:
-        """Add the rows of a result to these tables, and read its read errors.
+        """Add the rows of a result to the tables `names`.
 
-        Stale rows of the same result are dropped first.
+        Rows of `read_errors` are put into the receipt as `unread` instead. Stale rows of the same
+        result are dropped first.
         """
-        folder, files = receipt["folder"], receipt["files"]
-        named = files.get(schema.READ_ERRORS.name)
-        receipt["unread"] = (
-            [] if named is None else list(results.read_rows(self.out, named[0], schema.READ_ERRORS))
-        )
+        folder = receipt["folder"]
+        files = receipt["files"]
+        receipt["unread"] = []
+        if schema.READ_ERRORS.name in files:
+            path, _ = files[schema.READ_ERRORS.name]
+            receipt["unread"] += results.read_rows(self.out, path, schema.READ_ERRORS)
         if folder in self._stale:
             self._stale.remove(folder)
             self.tables.drop([folder])
@@ -772,16 +826,16 @@ def read_manifests(text: str, history: str) -> Answer:
     store = open_store(history)
 
     def read(name: str) -> tuple[str, str] | None:
-        # The driver reads it again and reports the error.
+        # If this fails, the driver reads the manifest again and reports the error.
         with contextlib.suppress(OSError, UnicodeDecodeError):
             return f"{COMMITS}/{name}", store.read(f"{COMMITS}/{name}", MOST_BYTES).decode()
         return None
 
-    return dict(found for found in store.each(read, json.loads(text)) if found is not None)
+    return dict(entry for entry in store.each(read, json.loads(text)) if entry is not None)
 
 
 def remove_files(text: str, out: str) -> Answer:
-    """Remove files on a worker. A file that cannot be removed is left to a later run."""
+    """Remove files on a worker. A file that cannot be removed stays until a later run."""
     store = open_store(out)
 
     def remove(path: str) -> None:
@@ -794,7 +848,7 @@ def remove_files(text: str, out: str) -> Answer:
 
 
 def _is_known(name: str, lasts: Mapping[str, int]) -> bool:
-    """Return whether a manifest's segment is among those that are accounted for."""
+    """Return whether a manifest's segment is not after the last known one of its network."""
     network, segment = place_of_manifest(name)
     return network is not None and segment is not None and segment <= lasts.get(network, -1)
 
@@ -802,7 +856,8 @@ def _is_known(name: str, lasts: Mapping[str, int]) -> bool:
 def _take(names: list[str], count: int) -> list[str]:
     """Remove about `count` names from the front of a list and return them.
 
-    Names of the same segment stay together, since only one of two manifests for a segment counts.
+    Names of the same segment stay together, because two manifests for the same segment must be
+    compared: only one of them counts.
     """
     taken: list[str] = []
     for _, group in groupby(list(names), lambda name: place_of(f"{COMMITS}/{name}")):

@@ -151,13 +151,14 @@ def audit(
     `engine` is `auto`, `python` (this process), `pool` (processes of this machine) or `spark` (with
     `master`). `progress` is called with the state of the work.
 
-    - `thresholds`: from which figures on habits become findings.
+    - `thresholds`: the figures from which on a pattern of behaviour is a finding.
     - `trusted`: hashes, in hex, of headers at which a chain may start besides its genesis.
     - `head`: the head, in hex, that the history must have.
-    - `fail_on`: the lowest severity that counts for the exit code, `None` for no severity.
+    - `fail_on`: the lowest severity that makes the exit code 1 or 5. With `None`, findings do not
+      count.
     - `retain`: how long files stay in the output after the last table stopped naming them.
-    - `rules`: those with which the history was made.
-    - `opener`: starts the engine, and is called only if there is work.
+    - `rules`: the rules with which the history was made.
+    - `opener`: starts the engine. It is called only if there is work.
 
     The result's exit code (AU-7) is 0 for a clean history, 1 for findings at or above `fail_on`, 3
     if something could not be read or a chain is not verified, and 5 for both. Raises `AuditFailed`
@@ -175,15 +176,15 @@ def audit(
             check_form(master)
         limits = thresholds or Thresholds()
         watch = progress or (lambda _progress: None)
-        kept_for = retain // timedelta(milliseconds=1)
+        retain_ms = retain // timedelta(milliseconds=1)
         rounds = Rounds(
             open_store(history),
             open_store(out),
             start,
-            watch,
-            limits,
-            kept_for,
-            RulesFile.of(rules),
+            watch=watch,
+            limits=limits,
+            retain=retain_ms,
+            rules=RulesFile.of(rules),
         )
         rounds.prepare()
         _ensure_rules(rounds.history, rules)
@@ -212,21 +213,18 @@ def _rules_in(store: Store) -> bytes | None:
     The digest is read from the code in the first segment's first checkpoint. It is empty for the
     rules that this program ships. Returns `None` if the history has no readable runtime.
     """
-    commits, _ = (
-        read_commits(store, sorted(manifest_names(store))[:1])
-        if store.exists(COMMITS)
-        else ([], [])
-    )
+    if not store.exists(COMMITS):
+        return None
+    commits, _ = read_commits(store, sorted(manifest_names(store))[:1])
     listed = chained.from_iterable(commit.files for commit in commits)
     files = [entry for entry in listed if entry.table == schema.CHECKPOINTS.name]
-    unit = next(read_file(store, files[0]), None) if files else None
-    if unit is None or isinstance(unit, Fault) or not unit.num_rows:
+    rows = next(read_file(store, files[0]), None) if files else None
+    if rows is None or isinstance(rows, Fault) or not rows.num_rows:
         return None
-    entries = unit.column("entries")[0].as_py()
+    entries = rows.column("entries")[0].as_py()
+    code = next((entry["value"] for entry in entries if entry["key"] == CODE), b"")
     try:
-        return decode_spec(
-            next((each["value"] for each in entries if each["key"] == CODE), b"")
-        ).rules
+        return decode_spec(code).rules
     except PubsubError:
         return None
 
@@ -234,42 +232,42 @@ def _rules_in(store: Store) -> bytes | None:
 def _ensure_rules(store: Store, given: Rules) -> None:
     """Raise `RulesError` unless the given rules are those of the history.
 
-    Otherwise every block would look invalid.
+    With other rules, every block would look invalid.
     """
-    found = _rules_in(store)
-    if found is None or found == given.digest:
+    recorded = _rules_in(store)
+    if recorded is None or recorded == given.digest:
         return
-    made = f"the rules 0x{found.hex()}" if found else "the shipped rules"
+    recorded_as = f"the rules 0x{recorded.hex()}" if recorded else "the shipped rules"
     digest = given.digest
-    mine = (
+    given_as = (
         f"{given.path} is 0x{digest.hex()}"
         if digest
         else "no rules are given; `--rules` names their file"
     )
-    raise RulesError(f"{store}: the history was made with {made}, and {mine}")
+    raise RulesError(f"{store}: the history was made with {recorded_as}, and {given_as}")
 
 
 def _demand(rounds: Rounds, head: str) -> None:
     """Raise `AuditFailed` unless the history has this head."""
-    found = rounds.head()
-    if found != head.removeprefix("0x").lower():
-        is_ = f"0x{found}" if found else "none: manifests are damaged or missing"
+    actual = rounds.head()
+    if actual != head.removeprefix("0x").lower():
+        shown = f"0x{actual}" if actual else "none: manifests are damaged or missing"
         raise AuditFailed(
-            f"{rounds.history}: its head is {is_}, not {head}; nothing was audited", INCOMPLETE
+            f"{rounds.history}: its head is {shown}, not {head}; nothing was audited", INCOMPLETE
         )
-    # The caller knows what the whole history is, whatever an earlier audit has read.
+    # The demanded head says how far the history goes, even if an earlier audit has read more.
     rounds.accept()
 
 
 @dataclass(frozen=True, slots=True)
 class _Summary:
-    """The rows about whole chains, which every run makes anew."""
+    """The rows about whole chains and unreadable data, which every run makes anew."""
 
     chains: list[Row]
     findings: list[Row]
     read_errors: list[Row]
     incomplete: int
-    """Number of chains of which data is missing."""
+    """Number of chains with missing data."""
 
     def tables(self) -> dict[schema.Table, list[Row]]:
         """Return the rows that the digest covers.
@@ -287,14 +285,15 @@ class _Summary:
         return {table.name: digest_rows(table, rows).hex() for table, rows in self.tables().items()}
 
     def written(self, digests: Mapping[str, str]) -> Iterable[tuple[schema.Table, str, list[Row]]]:
-        """Yield the rows as they are written, each table with a name that identifies its content.
+        """Yield each table with the name of its source and the rows to write.
 
-        If the last run wrote a table under the same name, its rows need not be written again.
+        The name identifies the content. If the last run wrote a table from a source of the same
+        name, its rows need not be written again.
         """
-        named = (
+        chains_source = (
             f"summary/{schema.CHAINS.wider.version}-{digest_rows(schema.CHAINS, self.chains).hex()}"
         )
-        yield schema.CHAINS, named, self.chains
+        yield schema.CHAINS, chains_source, self.chains
         yield schema.FINDINGS, f"summary/{digests[schema.FINDINGS.name]}", self.findings
         yield schema.READ_ERRORS, f"summary/{digests[schema.READ_ERRORS.name]}", self.read_errors
 
@@ -302,8 +301,7 @@ class _Summary:
 def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
     """Judge each chain as a whole and collect everything that could not be read.
 
-    A read error may be reported more than once, by several chains or rounds. It is counted
-    once.
+    Several chains or rounds may report the same read error. It is counted once.
     """
     rounds.watch(Progress("summary", 0, 1))
     chains: list[Row] = []
@@ -315,10 +313,17 @@ def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
         unnamed += [] if fault is None else [fault]
         account = rounds.networks[name].account
         for number in sorted(account.chains):
-            row, noted, misses = judge_chain(account, number, trusted, rounds.faults, rounds.lost)
+            row, chain_notes, is_incomplete = judge_chain(
+                account,
+                number,
+                trusted,
+                faults=rounds.faults,
+                lost=rounds.lost,
+            )
             chains.append({**row, "name": names.get(number)})
-            notes += noted
-            incomplete += misses
+            notes += chain_notes
+            if is_incomplete:
+                incomplete += 1
     unread = [*rounds.read_errors(), *(fault.row() for fault in unnamed)]
     read_errors = {encode_row(schema.READ_ERRORS, row): row for row in unread}
     rounds.watch(Progress("summary", 1, 1))
@@ -328,10 +333,10 @@ def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
 def _finish(
     rounds: Rounds, trusted: frozenset[str], fail_on: Severity | None, started: float
 ) -> AuditResult:
-    """Count, write tables, ledger and report, and decide the exit code.
+    """Count findings, write tables, ledger and report, and decide the exit code.
 
-    The report is written last. It names the tables' files, so a run that was killed before leaves
-    the report and the tables of the run before valid.
+    The report is written last. It names the tables' files, so if this run is killed before, the
+    report and the tables of the last run are still valid.
     """
     summary = _summarize(rounds, trusted)
     digests = summary.digests()
@@ -343,30 +348,32 @@ def _finish(
         severities[severity] += count
         codes[code] = codes.get(code, 0) + count
     bad = any(
-        severities[each.value]
-        for each in Severity
-        if fail_on is not None and each.at_least(fail_on)
+        severities[severity.value]
+        for severity in Severity
+        if fail_on is not None and severity.at_least(fail_on)
     )
     uncommitted = rounds.uncommitted()
-    whole = not summary.read_errors and all(
-        row["status"] != "not verified" for row in summary.chains
+    # Data files without a single manifest mean that all manifests were lost.
+    manifests_lost = uncommitted > 0 and not rounds.networks
+    all_verified = (
+        not summary.read_errors
+        and not manifests_lost
+        and all(row["status"] != "not verified" for row in summary.chains)
     )
-    # Something was recorded, and not even one manifest is left.
-    whole = whole and not (uncommitted and not rounds.networks)
-    lost = summary.read_errors or summary.incomplete
-    heads = {name: kept.account.head or "" for name, kept in rounds.networks.items()}
+    data_missing = summary.read_errors or summary.incomplete
+    heads = {name: ledger.account.head or "" for name, ledger in rounds.networks.items()}
     head = None if rounds.faults or rounds.lost or not heads else head_of(heads)
     if bad:
-        exit_code = BOTH if lost else FINDINGS
-    elif whole:
+        exit_code = BOTH if data_missing else FINDINGS
+    elif all_verified:
         exit_code = CLEAN
     else:
         exit_code = INCOMPLETE
-    figures = {
-        **{
-            name: sum(row[name] for row in summary.chains)
-            for name in ("candidates", "judged", "proof_bytes")
-        },
+    figures: dict[str, Any] = {
+        name: sum(row[name] for row in summary.chains)
+        for name in ("candidates", "judged", "proof_bytes")
+    }
+    figures |= {
         "read_errors": len(summary.read_errors),
         "exit_code": exit_code,
         "digest": _digest(rounds.networks, digests),
@@ -375,18 +382,15 @@ def _finish(
         "codes": dict(sorted(codes.items())),
         "head": head,
     }
-    units = {
-        "judged": rounds.judged,
-        "skipped": sum(kept.account.tasks for kept in rounds.networks.values()),
-    }
-    units["skipped"] -= rounds.judged
+    tasks = sum(ledger.account.tasks for ledger in rounds.networks.values())
+    units = {"judged": rounds.judged, "skipped": tasks - rounds.judged}
     seconds = time.monotonic() - started
     report = {
         **figures,
         "verifier": VERSION,
         "history": rounds.history.uri,
         "complete_up_to": f"head 0x{head}, as the history itself says" if head else _NO_HEAD,
-        "segments": sum(kept.account.segments for kept in rounds.networks.values()),
+        "segments": sum(ledger.account.segments for ledger in rounds.networks.values()),
         "seconds": round(seconds, 3),
         "units": units,
         "candidates_per_second": round(rounds.candidates / max(rounds.seconds, 1e-3), 1)
@@ -418,29 +422,29 @@ def _finish(
 def _replaced(
     networks: Mapping[str, NetworkLedger], summary: _Summary, digests: Mapping[str, str]
 ) -> dict[str, list[tuple[str, Rows | pa.Table]]]:
-    """Return the rows that replace those of the last run about whole chains.
+    """Return, by table, the rows about whole chains that replace those of the last run.
 
-    They are by table, each with the name of their source. `Rounds.keep` skips sources that the
-    tables already have.
+    Each entry has the name of its source and the source's rows. `Rounds.keep` skips sources that
+    the tables already have.
     """
     out: dict[str, list[tuple[str, Rows | pa.Table]]] = {}
-    for kept in networks.values():
-        for fold in kept.account.folds:
-            for name, table in REPLACED.items():
-                if name in fold["files"]:
-                    path, _ = fold["files"][name]
-                    out.setdefault(table, []).append((path, Rows(path)))
-    for each, source, rows in summary.written(digests):
+    for ledger in networks.values():
+        for fold in ledger.account.folds:
+            for file, table_name in REPLACED.items():
+                if file in fold["files"]:
+                    path, _ = fold["files"][file]
+                    out.setdefault(table_name, []).append((path, Rows(path)))
+    for table, source, rows in summary.written(digests):
         if rows:
-            out.setdefault(each.name, []).append((source, each.arrow(rows)))
+            out.setdefault(table.name, []).append((source, table.arrow(rows)))
     return out
 
 
 def _findings(networks: Mapping[str, NetworkLedger], summary: _Summary) -> Iterable[Sequence[Any]]:
-    """Yield severity, code and number of findings. A severity and code may come several times."""
-    for kept in networks.values():
-        yield from kept.account.counts
-        for fold in kept.account.folds:
+    """Yield severity, code and number of findings. A pair of severity and code may be repeated."""
+    for ledger in networks.values():
+        yield from ledger.account.counts
+        for fold in ledger.account.folds:
             yield from fold["open"]
     for row in summary.findings:
         yield row["severity"], row["code"], 1
