@@ -1,5 +1,5 @@
-"""The judgement of segments: from rows to findings and measures, and the units that do it.
+"""The judgement of segments, which turns rows of a history into findings and measures.
 
-`check` judges a segment of a chain, `units` has the units of work around it, `evidence` is the part
-that works without a history.
+`check` judges a segment of one chain. `units` has the functions that workers run. `evidence` judges
+a single finding again and needs no history.
 """

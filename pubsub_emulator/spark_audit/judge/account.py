@@ -1,6 +1,6 @@
 """Running totals of a network's judged segments.
 
-They are added to with each segment, so that a run never has to look at all of them (AU-16).
+Each new segment is added to them, so that a run never has to look at old segments again (AU-16).
 """
 
 from collections import Counter
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import chain as chained
 
 from pubsub_emulator.spark_audit.history.manifest import Commit, canonical_json, digest_of
-from pubsub_emulator.spark_audit.history.row import Kept, Row
+from pubsub_emulator.spark_audit.history.row import JsonObject, Row
 from pubsub_emulator.spark_audit.judge.findings import Severity
 from pubsub_emulator.spark_audit.judge.results import (
     ChainReceipt,
@@ -52,15 +52,16 @@ class ChainAccount:
     mismatched: list[int] = field(default_factory=list)
     """Segments that do not end where the next one starts."""
     untied: list[int] = field(default_factory=list)
-    """Segments whose end (the next segment's checkpoint) is not in the history."""
+    """Segments whose end could not be compared, because the next segment's checkpoint is not in the
+    history."""
     absent: list[int] = field(default_factory=list)
-    """Segments that lack data of the chain, although earlier and later ones have some."""
+    """Segments without data of the chain, although earlier and later ones have some."""
     since: list[int] = field(default_factory=list)
     """The network's segments after `last`. They become `absent` if a later segment has data of the
     chain."""
 
     def meet(self, segment: int) -> None:
-        """Note that a segment has data of the chain."""
+        """Record that a segment has data of the chain."""
         self.absent += self.since
         self.since = []
         self.last = segment
@@ -68,21 +69,23 @@ class ChainAccount:
     def add(self, receipt: ChainReceipt) -> None:
         """Add the result of judging a segment of the chain."""
         if self.started_in is None:
-            self.genesis, self.start, self.started_in = (
-                receipt["genesis"],
-                receipt["start"],
-                receipt["segment"],
-            )
+            self.genesis = receipt["genesis"]
+            self.start = receipt["start"]
+            self.started_in = receipt["segment"]
         for name in ("complete", "candidates", "judged", "proof_bytes"):
             setattr(self, name, getattr(self, name) + receipt[name])
         self.segments += 1
         self.imported = self.imported and receipt["kind"] == "imported"
-        segment = [receipt["segment"]]
-        self.incomplete += segment if not receipt["complete"] else []
-        self.mismatched += segment if receipt["seam"] == "mismatch" else []
-        self.untied += segment if receipt["seam"] == "open" else []
+        segment = receipt["segment"]
+        if not receipt["complete"]:
+            self.incomplete.append(segment)
+        if receipt["seam"] == "mismatch":
+            self.mismatched.append(segment)
+        elif receipt["seam"] == "open":
+            self.untied.append(segment)
         if receipt["end"] is not None:
-            self.end, self.end_number = receipt["end"], receipt["end_number"]
+            self.end = receipt["end"]
+            self.end_number = receipt["end_number"]
         self.errors += sum(
             count for severity, _, count in receipt["findings"] if severity == Severity.ERROR.value
         )
@@ -108,8 +111,8 @@ class NetworkAccount:
     rows: str = ""
     """A running digest over the canonical rows of its segments."""
     counts: Counts = field(default_factory=list)
-    """Severity, code and number of final findings: those of segments, and the settled ones of
-    folds."""
+    """Severity, code and number of final findings, which are those of segments and the settled ones
+    of folds."""
     read_errors: list[Row] = field(default_factory=list)
     chains: dict[int, ChainAccount] = field(default_factory=dict)
     folds: list[FoldReceipt] = field(default_factory=list)
@@ -124,9 +127,8 @@ class NetworkAccount:
         judged = {chain["chain"]: chain for chain in chains}
         for chain in sorted(judged.keys() | commit.next_positions.keys()):
             # A chain with a `next_positions` entry is in the segment even if no task judged it.
-            self.chains.setdefault(chain, ChainAccount(commit.segment, commit.segment)).meet(
-                commit.segment
-            )
+            account = self.chains.setdefault(chain, ChainAccount(commit.segment, commit.segment))
+            account.meet(commit.segment)
         for number, account in self.chains.items():
             if number in judged:
                 account.add(judged[number])
@@ -134,13 +136,15 @@ class NetworkAccount:
                 account.absent.append(commit.segment)
             else:
                 account.since.append(commit.segment)
-        for each in judged.values():
-            self.count(each["findings"])
+        for chain_receipt in judged.values():
+            self.count(chain_receipt["findings"])
         for receipt in receipts:
             self.read_errors += receipt["unread"]
         digests = [[chain, judged[chain]["digests"]] for chain in sorted(judged)]
         self.rows = digest_of(canonical_json([self.rows, commit.segment, digests]))
-        self.last, self.manifest, self.head = commit.segment, commit.name, commit.digest
+        self.last = commit.segment
+        self.manifest = commit.name
+        self.head = commit.digest
         self.segments += 1
         self.tasks += len(receipts)
 
@@ -153,10 +157,10 @@ class NetworkAccount:
             self.read_errors += receipt["unread"]
         self.folds = list(receipts)
 
-    def count(self, found: Counts) -> None:
+    def count(self, findings: Counts) -> None:
         """Add findings to `counts`."""
         totals: Counter[tuple[str, str]] = Counter()
-        for severity, code, count in (*self.counts, *found):
+        for severity, code, count in (*self.counts, *findings):
             totals[severity, code] += count
         self.counts = [[*name, count] for name, count in sorted(totals.items())]
 
@@ -168,7 +172,7 @@ class NetworkAccount:
         }
 
     @staticmethod
-    def from_json(data: Kept) -> "NetworkAccount":
+    def from_json(data: JsonObject) -> "NetworkAccount":
         """Return the account that `to_json` wrote."""
-        chains = {int(chain): ChainAccount(**each) for chain, each in data["chains"].items()}
+        chains = {int(chain): ChainAccount(**totals) for chain, totals in data["chains"].items()}
         return NetworkAccount(**{**data, "chains": chains})

@@ -1,8 +1,8 @@
 """Sizes by chain, collator and publisher: totals and percentiles (AU-3, AU-16).
 
-A figure keeps how often each value occurred, so that the next fold can continue from it. Count,
+A figure stores how often each value occurred, so that the next fold can continue from it. Count,
 total, minimum and maximum are always exact. Percentiles (nearest-rank, over integers) are exact up
-to `MOST_VALUES` different values. After that, values are rounded down to `DIGITS` binary digits, so
+to `MOST_VALUES` different values. With more, values are rounded down to `DIGITS` binary digits, so
 that a percentile is at most 1/128 too small. The result does not depend on how the rows were
 divided into segments or folds.
 """
@@ -51,7 +51,7 @@ PERCENTILES: Final = (50, 90, 99)
 MOST_VALUES: Final = 512
 """Different values of a figure up to which percentiles are exact."""
 DIGITS: Final = 8
-"""Binary digits of a value after it was rounded."""
+"""Significant binary digits of a rounded value."""
 _MILLION: Final = 1_000_000
 
 
@@ -72,14 +72,14 @@ class Sizes:
         share = pc.divide(pc.multiply(counted["used"], _MILLION), counted["budget"])
         counted = counted.append_column("budget_ppm", share)
         figures = (*BLOCK_FIGURES, "budget_ppm")
-        self._count("chain", "", counted, figures)
+        self._count("chain", "", counted, figures=figures)
         for collator, part in _groups(counted, "collator"):
-            self._count("collator", collator.hex(), part, figures)
+            self._count("collator", collator.hex(), part, figures=figures)
         for publisher, part in _groups(publishers, "publisher"):
-            self._count("publisher", str(publisher), part, PUBLISHER_FIGURES)
+            self._count("publisher", str(publisher), part, figures=PUBLISHER_FIGURES)
 
     def rows(self, network: str, chain: int) -> Iterator[Row]:
-        """Yield rows of `summaries`, one for each figure that any block has."""
+        """Yield rows of `summaries`, one for each figure that has values."""
         for (scope, subject, measure), figure in sorted(self._figures.items()):
             place = {
                 "network": network,
@@ -99,8 +99,8 @@ class Sizes:
         """Return the sizes that `to_json` wrote."""
         out = Sizes()
         out._figures = {
-            (scope, subject, measure): Figure.from_json(kept)
-            for scope, subject, measure, kept in data
+            (scope, subject, measure): Figure.from_json(figure)
+            for scope, subject, measure, figure in data
         }
         return out
 
@@ -130,7 +130,7 @@ class Figure:
     """How often each of `values` occurred."""
 
     def add(self, values: list[int]) -> None:
-        """Add values. There must be at least one."""
+        """Add values. The list must not be empty."""
         smallest = min(values)
         largest = max(values)
         self.min = min(self.min, smallest) if self.values else smallest
@@ -151,20 +151,19 @@ class Figure:
         """Return the columns of `summaries` from `count` to `max`."""
         count = sum(self.counts)
         ranks = {percent: nearest_rank(count, percent) for percent in PERCENTILES}
-        found: dict[str, int] = {}
-        seen = 0
-        for value, times in zip(self.values, self.counts, strict=True):
-            seen += times
+        percentiles: dict[str, int] = {}
+        cumulated = 0
+        for value, frequency in zip(self.values, self.counts, strict=True):
+            cumulated += frequency
             for percent, rank in ranks.items():
-                if seen >= rank:
-                    # A coarse value is rounded down, and `min` is exact: a percentile must not
-                    # become smaller than it.
-                    found.setdefault(f"p{percent}", max(value, self.min))
+                if cumulated >= rank:
+                    # A rounded value can be smaller than `min`, which is exact.
+                    percentiles.setdefault(f"p{percent}", max(value, self.min))
         return {
             "count": count,
             "total": self.total,
             "min": self.min,
-            **found,
+            **percentiles,
             "max": self.max,
         }
 

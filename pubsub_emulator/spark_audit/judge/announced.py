@@ -26,8 +26,8 @@ class Announced:
     def __init__(self, rows: Sequence[Row], start: Header, state: State, *, first: bool) -> None:
         self._keys = {row["from_block"]: row for row in rows if "keys" in row}
         self._items = {row["from_block"]: row for row in rows if "items" in row}
-        said = f"authorities or subscriptions have two rows for one block, of {len(rows)} rows"
-        self._errors = [said] if len(self._keys) + len(self._items) != len(rows) else []
+        error = f"authorities or subscriptions have two rows for one block, of {len(rows)} rows"
+        self._errors = [error] if len(self._keys) + len(self._items) != len(rows) else []
         self._start = start.number
         self._last = start.number
         self._code = _code(state)
@@ -37,8 +37,8 @@ class Announced:
     def reach(self, header: Header, state: State) -> None:
         """Compare the rows about the next block with the state after this block.
 
-        After a refused candidate, the header is still that of the block before, and the comparison
-        is not repeated.
+        After a refused candidate, the header is still that of the previous block. Then there is
+        nothing new to compare.
         """
         if header.number == self._last:
             return
@@ -46,7 +46,7 @@ class Announced:
         code = _code(state)
         keys = AUTHORITIES.get(Storage(state))
         changed = code != self._code and _subscriptions(code) != _subscriptions(self._code)
-        # Comparing decodes the runtime, so it is only done if something changed or a row says so.
+        # Comparing is expensive because it decodes the runtime.
         if (
             changed
             or keys != self._authorities
@@ -56,13 +56,14 @@ class Announced:
             self._compare(
                 header.number + 1, state, changed=changed, new_keys=keys != self._authorities
             )
-        self._code, self._authorities = code, keys
+        self._code = code
+        self._authorities = keys
 
     def errors(self) -> Iterator[str]:
-        """Yield the contradictions that were found, once the segment is at its end."""
+        """Yield the contradictions that were found. Call it once, at the end of the segment."""
         yield from self._errors
         for number in sorted({*self._keys, *self._items}):
-            # Rows about earlier blocks were known before the segment began, and cannot be checked.
+            # Rows about blocks before the segment cannot be checked.
             if number > self._start:
                 yield (
                     f"authorities or subscriptions have a row for block {number}, which the segment"
@@ -72,8 +73,9 @@ class Announced:
     def _compare(self, number: int, state: State, *, changed: bool, new_keys: bool) -> None:
         """Compare the rows that hold from block `number` on with the state before it.
 
-        Without a row, that is an error if subscriptions `changed` or there are `new_keys`. A row
-        about a block is removed, so that `errors` finds those that are never reached.
+        A missing row is an error if the subscriptions `changed` or the collators' keys did
+        (`new_keys`). Compared rows are removed, so that `errors` finds those that are never
+        reached.
         """
         keys = self._keys.pop(number, None)
         items = self._items.pop(number, None)
@@ -87,19 +89,19 @@ class Announced:
             )
         subscribed = _subscriptions(_code(state))
         if items is None and changed:
-            said = (
+            error = (
                 f"subscriptions has no row for block {number}, from which the chain has other"
                 " subscriptions"
             )
-            self._errors.append(said)
+            self._errors.append(error)
         if items is not None:
             stated = {row["publisher"]: row["keys"] for row in items["items"]}
-            right = (
+            same_items = (
                 stated == subscribed
                 and list(stated) == list(subscribed)
                 and len(stated) == len(items["items"])
             )
-            if not right or items["hash"] != blake2_256(encode_items(subscribed)):
+            if not same_items or items["hash"] != blake2_256(encode_items(subscribed)):
                 self._errors.append(f"subscriptions and the state differ from block {number} on")
 
 

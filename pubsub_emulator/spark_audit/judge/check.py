@@ -4,7 +4,7 @@ The chain's own function (`judge_block`) judges each candidate again. The checkp
 at the start. Each candidate is rebuilt from its row and judged on that state, and a valid, included
 block moves the state on. The state at the end must be the one from which the next segment starts.
 
-A candidate that cannot be rebuilt ends the judgement of the segment, but never the audit. A column
+A candidate that cannot be rebuilt ends the judgement of its segment, but not the audit. A column
 that contradicts the header, the state, the manifest or another table is a fault of the history.
 """
 
@@ -60,19 +60,21 @@ from pubsub_emulator.spark_audit.judge.waste import Repeated, junk_bytes
 
 
 def check_chain(task: Task, files: ChainFiles, shared: Shared) -> ChainResult:
-    """Judge all candidates of a chain's segment. Never raise because of the history's content.
+    """Judge all candidates of a chain's segment.
 
-    Unexpected exceptions become faults. `passing` is set if one of them may not occur next time.
+    The history's content cannot make it raise. Unexpected exceptions become faults, and `passing`
+    is set if one of them may not occur next time.
     """
     place = Place.of(task, files, shared.rules)
     out = ChainResult(Receipt(task.network, files.chain, task.segment))
     try:
         _check(out, place, shared)
-    # A stranger may have written the history, so that any exception can be its doing (AU-11).
+    # A stranger may have written the history, so its content can cause any exception (AU-11).
     except Exception as error:  # noqa: BLE001
         out.note([place.fault(f"judging it failed with {type(error).__name__}: {short(error)}")])
         out.passing = out.passing or isinstance(error, (MemoryError, OSError))
-        out.receipt.complete, out.receipt.seam = False, "none"
+        out.receipt.complete = False
+        out.receipt.seam = "none"
     return out
 
 
@@ -88,10 +90,14 @@ def _check(out: ChainResult, place: Place, shared: Shared) -> None:
     out.receipt.candidates = len(rows)
     repeated = Repeated()
     for row in imported:
-        out.add(judge_imported(place, shared, row, nodes, repeated.weigh(row, nodes)))
+        out.add(
+            judge_imported(place, shared, row, nodes=nodes, repeated=repeated.weigh(row, nodes))
+        )
         shared.count()
     if candidates or not imported:
-        _Candidates(place, shared, candidates, nodes, repeated, read.unread).check(out)
+        _Candidates(
+            place, shared, candidates, nodes=nodes, repeated=repeated, unread=read.unread
+        ).check(out)
     else:
         out.note(_misplaced(place, imported))
     out.receipt.complete = out.whole
@@ -104,10 +110,10 @@ def _misplaced(place: Place, imported: list[Row]) -> Iterator[Note]:
 
     The manifest states the position after the segment, so positions are counted back from there.
     """
-    for at, row in enumerate(imported, (place.files.next_position or 0) - len(imported)):
-        if row["position"] != at:
+    for expected, row in enumerate(imported, (place.files.next_position or 0) - len(imported)):
+        if row["position"] != expected:
             yield place.fault(
-                f"the row says position {row['position']}, its manifest {at}", row["position"]
+                f"the row says position {row['position']}, its manifest {expected}", row["position"]
             )
 
 
@@ -115,7 +121,7 @@ def _misplaced(place: Place, imported: list[Row]) -> Iterator[Note]:
 class _Candidates:
     """The candidates of a segment, judged from checkpoint to checkpoint.
 
-    Imported proofs are not among them: `judge_imported` opens those one by one.
+    Imported proofs are not candidates: `judge_imported` opens those one by one.
     """
 
     place: Place
@@ -126,9 +132,10 @@ class _Candidates:
     unread: bool
     """Whether some part of the segment could not be read."""
     recorded: dict[int, list[Row]] = field(default_factory=dict)
-    """Callbacks on record, by position. Those that were compared are removed."""
+    """Rows of `deliveries`, by position. They are removed once they are compared."""
     unrecorded: int = 0
-    """Number of callbacks that the blocks give in a segment that has no callbacks on record."""
+    """Number of callbacks that executing the blocks gave, if the segment has no rows of
+    `deliveries` at all."""
 
     def check(self, out: ChainResult) -> None:
         """Judge the candidates and check that the segment ends where the next one starts."""
@@ -139,9 +146,9 @@ class _Candidates:
         self.unread = self.unread or points.unread
         if start is None:
             files = chained.from_iterable(chain.checkpoints for chain in shared.task.chains)
-            # Without a checkpoint of any chain, the whole segment before is missing. That is noted
-            # once, not for each chain.
-            if place.segment and not any(each.segment < place.segment for each in files):
+            # If no chain has a checkpoint from the previous segment, that whole segment is missing.
+            # That is noted once, not for each chain.
+            if place.segment and not any(entry.segment < place.segment for entry in files):
                 shared.lack_before()
                 out.whole = False
             elif not self.unread:
@@ -153,32 +160,33 @@ class _Candidates:
         if not shared.has_headers:
             out.note([place.fault("the history holds no relay headers of this segment")])
         # Imported proofs of the segment have measures already.
-        before = len(out.block_measures)
-        reached: ChainHead | None = None
+        imported_count = len(out.block_measures)
+        last_head: ChainHead | None = None
         for judged in self.walk(start, first=points.first):
             out.add(judged)
-            reached = judged.head
-        # Candidates behind the one where the judgement ended still have the measures that need no
+            last_head = judged.head
+        # Candidates after the one at which the judgement ended still get the measures that need no
         # execution.
-        left = self.rows[len(out.block_measures) - before :]
-        out.block_measures += [row_measures(row, self.nodes, judged=False) for row in left]
-        if reached is None:
+        not_judged = self.rows[len(out.block_measures) - imported_count :]
+        out.block_measures += [row_measures(row, self.nodes, judged=False) for row in not_judged]
+        if last_head is None:
             out.whole = False
             return
-        header = reached.header
+        header = last_head.header
         out.receipt.end = header.hash().hex()
         out.receipt.end_number = header.number
         if out.whole:
             out.receipt.seam, notes = _seam(
-                place, header, points.end, start["position"] + len(self.rows)
+                place, header, points.end, position=start["position"] + len(self.rows)
             )
             out.note(notes)
 
     def walk(self, start: Row, *, first: bool) -> Iterator[Judged]:
         """Judge every candidate in order, then check the end of the segment.
 
-        Each yielded `Judged` has the head to build on. One without a head is the last: the segment
-        cannot be judged further, or its end cannot be trusted since some of it could not be read.
+        Each yielded `Judged` has the head on which the next candidate is judged. A `Judged` without
+        a head is the last one: the segment cannot be judged further, or its end cannot be trusted
+        because part of the segment could not be read.
         """
         place, shared = self.place, self.shared
         head = _begin(place, start, self.shared.rules)
@@ -186,8 +194,8 @@ class _Candidates:
             yield Judged(notes=[place.fault(head, table=schema.CHECKPOINTS)])
             return
         read = read_rows(place, shared.store, place.files.deliveries)
-        for each in read.rows:
-            self.recorded.setdefault(each["position"], []).append(each)
+        for delivery in read.rows:
+            self.recorded.setdefault(delivery["position"], []).append(delivery)
         # The callbacks' faults do not end the judgement: blocks can be judged without them.
         yield Judged(head, read.faults)
         changes = shared.changes(place.chain)
@@ -201,11 +209,11 @@ class _Candidates:
                 return
             included_at = row["included_at"] or 0
             if row["included_at"] is not None and included_at < judged_at:
-                said = (
+                error = (
                     f"it was judged in relay block {included_at}, but the one before it in"
                     f" {judged_at}"
                 )
-                yield Judged(head, [place.fault(said, position)])
+                yield Judged(head, [place.fault(error, position)])
             judged_at = max(judged_at, included_at)
             judged = self.judge(row, head, has_callbacks=not read.unread)
             yield judged
@@ -214,7 +222,7 @@ class _Candidates:
             head = judged.head
             announced.reach(head.header, head.state)
             shared.count()
-        # Something of the segment could not be read, which is noted already. Its consequences
+        # Part of the segment could not be read, and that is noted already. The consequences
         # (missing callbacks, changes without rows) must not be noted as further faults.
         if self.unread or read.unread or changes is None:
             yield Judged()
@@ -223,7 +231,7 @@ class _Candidates:
             place.fault(error, table=schema.AUTHORITIES) for error in announced.errors()
         ]
         notes += _miscounted(
-            place, start["position"] + len(self.rows), self.unrecorded, self.recorded
+            place, start["position"] + len(self.rows), self.unrecorded, unmatched=self.recorded
         )
         yield Judged(head, notes)
 
@@ -232,10 +240,13 @@ class _Candidates:
 
         The next head is `head` itself if the chain refused the candidate. It is `None` if the chain
         included an invalid block: the state from which the chain then continued is not known.
+        Callbacks are compared only if `has_callbacks` says that they could be read.
         """
-        place, shared, position = self.place, self.shared, row["position"]
+        place = self.place
+        shared = self.shared
+        position = row["position"]
         try:
-            candidate, row, faults = rebuild(place, row, self.nodes, head)
+            candidate, row, faults = rebuild(place, row, self.nodes, head=head)
         except LostNode as error:
             return Judged(
                 notes=[] if shared.lacks(schema.NODES) else [place.fault(str(error), position)]
@@ -246,14 +257,14 @@ class _Candidates:
         notes[:0] = faults
         if relay is None:
             return Judged(notes=notes)
-        # The time of a block in the measures is the relay chain's, whatever the row says.
+        # The measures use the relay chain's slot, even if the row states another one.
         row = {**row, "slot_now": relay.slot_now}
         try:
             outcome, refusal = judge_block(head, candidate, relay)
-        # The machine failed, not the history.
+        # These say that the machine failed, not that the history is wrong.
         except (MemoryError, OSError):
             raise
-        # A state can match its root and still make no sense (AU-5).
+        # A state can match its root and still have meaningless content (AU-5).
         except Exception as error:  # noqa: BLE001
             notes.append(
                 place.fault(
@@ -261,18 +272,17 @@ class _Candidates:
                 )
             )
             return Judged(notes=notes)
-        found = None if refusal is None else refusal.verdict.value
+        verdict = None if refusal is None else refusal.verdict.value
         included = row["status"] == "included"
-        if found is not None or not included:
+        if verdict is not None or not included:
             stated = None if included else row["verdict"] or ""
-            code, severity, detail = _weigh(row, found, refusal, stated)
-            evidence = block_evidence(head, candidate, relay, Recorded(stated))
-            notes.append(place.finding(row, code, severity, evidence, detail))
+            code, severity, detail = _weigh(row, verdict, refusal, recorded=stated)
+            evidence = block_evidence(head, candidate, relay, recorded=Recorded(stated))
+            notes.append(place.finding(row, code, severity, evidence=evidence, detail=detail))
         measures = row_measures(row, self.nodes, judged=True)
-        measures["verdict"] = found
-        # The seal is checked first, and a bad one decides the verdict. So with any other verdict,
-        # and with `None`, the seal is good.
-        measures["sealed"] = found != Verdict.BAD_SEAL.value or is_sealed(
+        measures["verdict"] = verdict
+        # Judging checks the seal first. So the seal is good unless the verdict is `BAD_SEAL`.
+        measures["sealed"] = verdict != Verdict.BAD_SEAL.value or is_sealed(
             row["collator"], candidate.header
         )
         if refusal is not None:
@@ -284,12 +294,12 @@ class _Candidates:
         repeated = self.repeated.weigh(row, self.nodes)
         measures |= {**executed_measures(row, head.state, outcome), "repeated_bytes": repeated}
         if has_callbacks:
-            notes += self.compare(row, head, candidate, relay, outcome)
+            notes += self.compare(row, head, candidate, relay=relay, outcome=outcome)
         return Judged(
             head.followed(candidate.header, outcome.state),
             notes,
             measures,
-            publisher_rows(row, outcome),
+            publishers=publisher_rows(row, outcome),
         )
 
     def compare(
@@ -300,35 +310,40 @@ class _Candidates:
         relay: RelayContext,
         outcome: BlockOutcome,
     ) -> list[Note]:
-        """Compare the callbacks on record with those that executing the block gives."""
+        """Return a finding or fault if executing the block gave other callbacks than recorded.
+
+        The list is empty if they are the same.
+        """
         on_record = self.recorded.pop(row["position"], [])
-        given = delivery_rows(block_place(row), outcome.deliveries)
-        # The segment has no callbacks on record at all. That is one fault of the history, not a
+        executed = delivery_rows(block_place(row), outcome.deliveries)
+        # If the segment has no rows of `deliveries` at all, that is one fault of the history, not a
         # finding about each block.
-        if given and not self.place.files.deliveries:
-            self.unrecorded += len(given)
+        if executed and not self.place.files.deliveries:
+            self.unrecorded += len(executed)
             return []
-        on_record.sort(key=lambda each: each["sequence"])
-        for sequence, each in enumerate(on_record):
-            if each["sequence"] != sequence or (each["number"], each["block"]) != (
+        on_record.sort(key=lambda delivery: delivery["sequence"])
+        for sequence, delivery in enumerate(on_record):
+            if delivery["sequence"] != sequence or (delivery["number"], delivery["block"]) != (
                 row["number"],
                 row["block"],
             ):
-                said = f"callback {each['sequence']} is of another block, or not in order"
-                return [self.place.fault(said, row["position"], schema.DELIVERIES)]
-        stated = [[each[name] for name in DELIVERED] for each in on_record]
-        if stated == [[each[name] for name in DELIVERED] for each in given]:
+                error = f"callback {delivery['sequence']} is of another block, or not in order"
+                return [self.place.fault(error, row["position"], schema.DELIVERIES)]
+        recorded = [[delivery[name] for name in DELIVERED] for delivery in on_record]
+        if recorded == [[delivery[name] for name in DELIVERED] for delivery in executed]:
             return []
-        callbacks = tuple(callback_bytes(*each) for each in stated)
-        evidence = block_evidence(head, candidate, relay, Recorded(None, callbacks))
-        detail = f"{len(on_record)} callbacks on record, executing gives {len(given)}"
+        callbacks = tuple(callback_bytes(*delivery) for delivery in recorded)
+        evidence = block_evidence(head, candidate, relay, recorded=Recorded(None, callbacks))
+        detail = f"{len(on_record)} callbacks on record, executing gives {len(executed)}"
         return [
-            self.place.finding(row, findings.DELIVERY_MISMATCH, Severity.ERROR, evidence, detail)
+            self.place.finding(
+                row, findings.DELIVERY_MISMATCH, Severity.ERROR, evidence=evidence, detail=detail
+            )
         ]
 
 
 def _begin(place: Place, start: Row, rules: Rules) -> ChainHead | str:
-    """Return header and state of the checkpoint, or why no block can be judged on it."""
+    """Return the head that a checkpoint describes, or the reason why it cannot be used."""
     try:
         header, state = state_of(start)
         spec = runtime_spec(state.top)
@@ -348,22 +363,23 @@ def _relay_context(
     """Return the relay chain's part of a candidate's input, and notes about the row's copy of it.
 
     It is taken from the relay headers, not from the row. It is `None` if a header that is needed is
-    missing. A copy in the row that differs is a finding without a collator, since the author of a
-    block does not write the row.
+    missing. If the row states other values, that is a finding without a collator, because the
+    author of a block does not write the row.
     """
-    number, judged_at, position = row["relay_parent"], row["included_at"], row["position"]
-    # A relay block after `judged_at` did not exist when the candidate was judged: the collator may
-    # have invented its number, and no relay header is there to show it. A relay block before
-    # `judged_at` did exist, so if its header is missing, the history has a gap.
+    number = row["relay_parent"]
+    judged_at = row["included_at"]
+    position = row["position"]
+    # A relay parent after `judged_at` did not exist when the candidate was judged. The collator may
+    # have invented its number, so a missing header is no fault. A relay parent before `judged_at`
+    # did exist, so if its header is missing, the history has a gap.
     judged_in = shared.relay(judged_at)
     known = shared.relay(number) if judged_in is not None and number < judged_at else None
     if judged_in is None or (number < judged_at and known is None):
         missing = judged_at if judged_in is None else number
-        # An unreadable file is noted once, not by each chain.
-        lacks = shared.lacks(schema.RELAY_HEADERS)
-        return None, (
-            [] if lacks else [place.fault(f"relay block {missing} is not readable", position)]
-        )
+        # An unreadable file of relay headers is noted once, not by each chain.
+        if shared.lacks(schema.RELAY_HEADERS):
+            return None, []
+        return None, [place.fault(f"relay block {missing} is not readable", position)]
     root = None if known is None else known[0]
     slot = judged_in[1]
     notes: list[Note] = []
@@ -371,13 +387,21 @@ def _relay_context(
         notes.append(place.fault(f"relay block {judged_at} has no slot", position))
         slot = row["slot_now"]
     if (root, slot) != (row["relay_root"], row["slot_now"]):
-        stated = [hexed(row["relay_root"]), row["slot_now"]]
-        found = [hexed(root), slot]
-        evidence = figures_evidence({"relay_parent": number, "row": stated, "relay_headers": found})
+        in_row = [hexed(row["relay_root"]), row["slot_now"]]
+        in_headers = [hexed(root), slot]
+        evidence = figures_evidence(
+            {"relay_parent": number, "row": in_row, "relay_headers": in_headers}
+        )
         detail = "the row states another relay storage root or slot than the relay headers"
-        nobodys = {**row, "collator": None}
+        without_collator = {**row, "collator": None}
         notes.append(
-            place.finding(nobodys, findings.RELAY_ROOT_MISMATCH, Severity.ERROR, evidence, detail)
+            place.finding(
+                without_collator,
+                findings.RELAY_ROOT_MISMATCH,
+                Severity.ERROR,
+                evidence=evidence,
+                detail=detail,
+            )
         )
     return RelayContext(RelayBlockNumber(number), root, Slot(slot)), notes
 
@@ -386,45 +410,45 @@ def _relay_context(
 
 
 def _miscounted(
-    place: Place, position: int, unrecorded: int, left: Mapping[int, list[Row]]
+    place: Place, position: int, unrecorded: int, unmatched: Mapping[int, list[Row]]
 ) -> Iterator[Note]:
     """Yield faults about candidates and callbacks that do not match manifest and blocks.
 
-    `left` are callbacks that belong to no included block.
+    `unmatched` has the callbacks that do not belong to an included block, by position.
     """
     if unrecorded:
-        said = (
+        error = (
             "the history has no callbacks of the segment, and executing its blocks gives"
             f" {unrecorded}"
         )
-        yield place.fault(said)
+        yield place.fault(error)
     stated = place.files.next_position
     if stated != position:
         yield place.fault(
             f"the segment ends before position {position}, but its manifest says {stated}"
         )
-    for at in sorted(left):
-        said = f"there are callbacks at position {at}, where there is no included block"
-        yield place.fault(said, at, schema.DELIVERIES)
+    for odd_position in sorted(unmatched):
+        error = f"there are callbacks at position {odd_position}, where there is no included block"
+        yield place.fault(error, odd_position, schema.DELIVERIES)
 
 
 def _seam(place: Place, reached: Header, end: Row | None, position: int) -> tuple[str, list[Note]]:
-    """Return whether the segment ends where the next one starts.
+    """Return whether the segment ends where the next one starts, and notes if it does not.
 
-    The result is `closed`, `mismatch`, or `open` if there is no next segment. It is a fault of the
-    history if the next checkpoint states a wrong position, or the right header with a wrong number.
-    It is a finding `SeamMismatch` if header or state root differ.
+    The result is `closed`, `mismatch`, or `open` if there is no next segment. A wrong position in
+    the next checkpoint, or a wrong number with the right header, is a fault of the history. A
+    different header or state root is a finding `SeamMismatch`.
     """
     if end is None:
         return "open", []
-    same = end["header"] == reached.encode()
-    if end["position"] != position or (same and end["number"] != reached.number):
-        said = (
+    same_header = end["header"] == reached.encode()
+    if end["position"] != position or (same_header and end["number"] != reached.number):
+        error = (
             f"the next checkpoint is at position {end['position']} and of block {end['number']}, "
         )
-        said += f"the segment ends at {position} with block {reached.number}"
-        return "mismatch", [place.fault(said, table=schema.CHECKPOINTS)]
-    if same and end["state_root"] == reached.state_root:
+        error += f"the segment ends at {position} with block {reached.number}"
+        return "mismatch", [place.fault(error, table=schema.CHECKPOINTS)]
+    if same_header and end["state_root"] == reached.state_root:
         return "closed", []
     evidence = seam_evidence(reached, end["header"], end["state_root"])
     subject = place.segment.to_bytes(4, "little")
@@ -432,21 +456,29 @@ def _seam(place: Place, reached: Header, end: Row | None, position: int) -> tupl
         f"the segment ends at block {reached.number}, {reached.hash().hex()}; the next starts"
         " elsewhere"
     )
-    at = {"segment": place.segment, "number": reached.number, "block": reached.hash()}
+    place_columns = {"segment": place.segment, "number": reached.number, "block": reached.hash()}
     return "mismatch", [
-        place.shown(findings.SEAM_MISMATCH, Severity.ERROR, subject, evidence, detail, at)
+        place.shown(
+            findings.SEAM_MISMATCH,
+            Severity.ERROR,
+            subject,
+            evidence=evidence,
+            detail=detail,
+            place=place_columns,
+        )
     ]
 
 
 def _weigh(
-    row: Row, found: str | None, refusal: InvalidBlock | None, recorded: str | None
+    row: Row, verdict: str | None, refusal: InvalidBlock | None, recorded: str | None
 ) -> tuple[str, Severity, str]:
-    """Return code, severity and words for a candidate that is invalid, was refused, or both.
+    """Return code, severity and detail for a candidate that is invalid, was refused, or both.
 
-    `found` is the verdict of this audit, `recorded` the verdict in the history, `None` for
-    included. An invalid block that was rightly refused is only a warning: the attempt failed.
+    `verdict` is the verdict of this audit, `None` if the candidate is valid. `recorded` is the
+    verdict in the history, `None` if the candidate was included. An invalid block that was rightly
+    refused is only a warning: the attempt failed.
     """
-    code = findings.weigh(found, recorded)
+    code = findings.weigh(verdict, recorded)
     if code is None or code == findings.REJECTED_VALID:
         return findings.REJECTED_VALID, Severity.ERROR, f"refused as {row['verdict']}, and valid"
     if recorded is None:

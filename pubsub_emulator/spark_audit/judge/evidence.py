@@ -1,4 +1,4 @@
-"""Evidence: the bytes on which a finding rests, so that it can be judged without the history.
+"""Evidence: the bytes from which a finding can be judged again without the history.
 
     u8       version, 2
     Vec<u8>  kind: `block`, `seam`, `equivocation` or `figures`
@@ -16,8 +16,7 @@
 The storage proof has exactly the nodes and detached values of the parent's state that judging the
 block reads, strictly ascending by their bytes. They are opened from the state root in the parent's
 header. The recorded verdict is the reason for which the chain refused the block according to the
-history, `None` if the block was included. Callbacks are only there if it is in doubt which
-callbacks the block causes.
+history, `None` if the block was included. Callbacks are only present if the finding is about them.
 
 Some assumptions cannot be proven, such as the content of the relay chain. Each judgement lists its
 own (`rests_on`). This module needs neither Spark nor Arrow, so that findings can be checked
@@ -61,7 +60,7 @@ T = TypeVar("T")
 
 
 class EvidenceError(PubsubError):
-    """Evidence that is malformed or contradicts itself, and so proves nothing."""
+    """Evidence that is malformed or contradicts itself, and so cannot be judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +76,10 @@ class Judgement:
     facts: Mapping[str, object] = field(default_factory=dict)
     """Columns of the finding whose values the evidence shows."""
     rests_on: tuple[str, ...] = ()
-    """Assumptions that the evidence does not show, and that a doubting reader must look up."""
+    """Assumptions that the evidence does not prove. A reader who doubts them must look them up."""
     proves: bool = True
-    """Whether the evidence proves the code by itself. It does not if it consists of figures, or of
-    two headers that nothing in them ties to one chain."""
+    """Whether the evidence proves the code by itself. Figures do not, and neither do two headers
+    that may be of different chains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ class Recorded:
     verdict: str | None
     """The verdict with which the block was refused, `None` if it was included."""
     callbacks: tuple[bytes, ...] | None = None
-    """Its callbacks, encoded as in evidence, if they are in doubt."""
+    """Its callbacks, encoded as in evidence, `None` unless they are to be compared."""
 
 
 def block_evidence(
@@ -98,19 +97,21 @@ def block_evidence(
 ) -> bytes:
     """Return evidence about a block, judged on its parent `head`, and about the recorded outcome.
 
-    The block is judged once to find out which nodes of the state this reads.
+    The block is judged again to find out which nodes of the state are needed.
     """
-    parent, state = head.header, head.state
+    parent = head.header
+    state = head.state
     known: dict[Hash, bytes] = {}
     state.top.prove((key for key, _ in state.top_entries()), known)
-    # `fetch` notes every node that judging asks for.
+    # `fetch` records every node that judging asks for.
     reads: dict[bytes, bytes | None] = {}
 
     def fetch(wanted: bytes) -> bytes | None:
-        reads[wanted] = found = known.get(Hash(wanted))
-        return found
+        node = known.get(Hash(wanted))
+        reads[wanted] = node
+        return node
 
-    _execute(parent, candidate, relay, fetch, head.rules)
+    _execute(parent, candidate, relay, fetch=fetch, rules=head.rules)
     callbacks = None if recorded.callbacks is None else list(recorded.callbacks)
     verdict = None if recorded.verdict is None else recorded.verdict.encode()
     block = encode_bytes(parent.encode()) + encode_bytes(candidate.encode())
@@ -164,14 +165,14 @@ def figures_evidence(figures: Mapping[str, object]) -> bytes:
 
 
 def hexed(value: bytes | None) -> str | None:
-    """Return bytes in the form that figures have them."""
+    """Return bytes as hex digits, the form for figures."""
     return None if value is None else value.hex()
 
 
 def judge(evidence: bytes, rules: Rules = SHIPPED) -> Judgement:
-    """Judge evidence again from its bytes alone, and by `rules` if the chain names them.
+    """Judge evidence again from its bytes alone, by `rules` if the chain's state names them.
 
-    Raises `EvidenceError` if it proves nothing because it is malformed or contradicts itself.
+    Raises `EvidenceError` if the evidence is malformed or contradicts itself.
     """
     try:
         reader = Reader(evidence)
@@ -213,8 +214,8 @@ def _execute(
 ) -> _Executed:
     """Judge a block on the nodes of its parent's state that `fetch` supplies.
 
-    `MissingNode` and other errors about the state are passed on. Raises `EvidenceError` if the
-    state is not that of a parachain of this program.
+    Raises `EvidenceError` if the state is not that of a parachain of this program. `MissingNode`
+    and other errors of the state's content are passed on.
     """
     state = partial_state(parent.state_root, fetch)
     spec = runtime_spec(state.top)
@@ -226,12 +227,12 @@ def _execute(
     slot = candidate.header.aura_slot()
     collator = None if slot is None else turn_of(slot, keys)
     outcome, refusal = judge_block(ChainHead(parent, state, rules), candidate, relay)
-    return _Executed(outcome, refusal, spec.para_id, collator)
+    return _Executed(outcome, refusal, spec.para_id, collator=collator)
 
 
 @dataclass(frozen=True, slots=True)
 class BlockEvidence:
-    """The input of a judgement: a block, the relay chain's part and nodes of the parent's state."""
+    """The input for judging a block: the block, the relay chain's part and the state's nodes."""
 
     parent: Header
     candidate: Candidate
@@ -255,31 +256,34 @@ def read_block_evidence(evidence: bytes) -> BlockEvidence | None:
 
 
 def _read_block(reader: Reader) -> BlockEvidence:
-    parent = _whole("the parent's header", Header.decode, reader.bytes_())
-    candidate = _whole("the candidate", Candidate.decode, reader.bytes_())
+    parent = _decode("the parent's header", Header.decode, reader.bytes_())
+    candidate = _decode("the candidate", Candidate.decode, reader.bytes_())
     root = _hash.read(reader)
     slot_now = Slot(reader.uint(8))
     relay = RelayContext(
         candidate.inherent.relay_parent_number, None if root is None else Hash(root), slot_now
     )
-    return BlockEvidence(parent, candidate, relay, tuple(_nodes.read(reader)))
+    return BlockEvidence(parent, candidate, relay, nodes=tuple(_nodes.read(reader)))
 
 
 def _judge_block(reader: Reader, rules: Rules) -> Judgement:
     """Judge evidence about a block.
 
-    It raises `EvidenceError` if the storage proof lacks a node, has one that is not needed, or is
-    not in order, so that there is exactly one proof for a block.
+    Raises `EvidenceError` if the storage proof lacks a node, has one that is not needed, or is not
+    in order, so that there is exactly one proof for a block.
     """
-    read = _read_block(reader)
-    parent, candidate, relay, proof = read.parent, read.candidate, read.relay, read.nodes
+    block = _read_block(reader)
+    parent = block.parent
+    candidate = block.candidate
+    relay = block.relay
+    proof = block.nodes
     verdict = _bytes.read(reader)
     callbacks = _callbacks.read(reader)
     reader.end()
-    if any(a >= b for a, b in pairwise(proof)):
+    if any(lower >= higher for lower, higher in pairwise(proof)):
         raise EvidenceError("the nodes of the storage proof are not strictly ascending")
     nodes = {blake2_256(node): node for node in proof}
-    # `fetch` notes every node that judging asks for, to find those that are not needed.
+    # `fetch` records every node that judging asks for, so that unneeded ones can be found.
     keys: dict[bytes, None] = {}
 
     def fetch(wanted: bytes) -> bytes | None:
@@ -287,16 +291,16 @@ def _judge_block(reader: Reader, rules: Rules) -> Judgement:
         return nodes.get(Hash(wanted))
 
     try:
-        done = _execute(parent, candidate, relay, fetch, rules)
+        executed = _execute(parent, candidate, relay, fetch=fetch, rules=rules)
     except MissingNode as missing:
         node = missing.hash.hex()
-        lacks = f"the storage proof lacks node {node}, which judging needs"
+        message = f"the storage proof lacks node {node}, which judging needs"
         if missing.hash == parent.state_root:
-            lacks = (
+            message = (
                 "the storage proof does not have the root that the parent's header commits to,"
                 f" {node}"
             )
-        raise EvidenceError(lacks) from None
+        raise EvidenceError(message) from None
     except BadNode as bad:
         raise EvidenceError(
             f"node {bad.hash.hex()} of the storage proof is malformed: {bad.reason}"
@@ -307,7 +311,7 @@ def _judge_block(reader: Reader, rules: Rules) -> Judgement:
         raise EvidenceError(str(error)) from None
     except EvidenceError:
         raise
-    # A stranger may have made a state whose nodes are consistent but whose content makes no sense.
+    # A stranger may have made a state with consistent nodes but meaningless content.
     except Exception as error:  # noqa: BLE001
         raise EvidenceError(f"judging it ended with {type(error).__name__}") from None
     unused = [node_hash for node_hash in nodes if node_hash not in keys]
@@ -315,73 +319,91 @@ def _judge_block(reader: Reader, rules: Rules) -> Judgement:
         raise EvidenceError(
             f"{len(unused)} nodes of the storage proof are not needed, first {unused[0].hex()}"
         )
-    word = None if verdict is None else verdict.decode(errors="replace")
+    recorded_verdict = None if verdict is None else verdict.decode(errors="replace")
+    recorded_callbacks = None if callbacks is None else tuple(callbacks)
     return _weigh(
-        done, parent, candidate, relay, Recorded(word, None if callbacks is None else (*callbacks,))
+        executed,
+        parent,
+        candidate,
+        relay=relay,
+        recorded=Recorded(recorded_verdict, recorded_callbacks),
     )
 
 
 def _weigh(
-    done: _Executed, parent: Header, candidate: Candidate, relay: RelayContext, recorded: Recorded
+    executed: _Executed,
+    parent: Header,
+    candidate: Candidate,
+    relay: RelayContext,
+    recorded: Recorded,
 ) -> Judgement:
     """Compare the outcome of a block with the recorded one, and list the assumptions."""
     header = candidate.header
-    refusal = done.refusal
-    found = None if refusal is None else refusal.verdict.value
-    code = findings.weigh(found, recorded.verdict)
+    refusal = executed.refusal
+    verdict = None if refusal is None else refusal.verdict.value
+    code = findings.weigh(verdict, recorded.verdict)
     detail = "the block is valid" if refusal is None else str(refusal)
-    if found != recorded.verdict:
+    if verdict != recorded.verdict:
         detail = (
             f"recorded as {'included' if recorded.verdict is None else recorded.verdict}: {detail}"
         )
-    if code is None and done.outcome is not None and recorded.callbacks is not None:
-        given = tuple(map(_callback, done.outcome.deliveries))
-        if given != recorded.callbacks:
+    if code is None and executed.outcome is not None and recorded.callbacks is not None:
+        caused = tuple(map(_callback, executed.outcome.deliveries))
+        if caused != recorded.callbacks:
             code = findings.DELIVERY_MISMATCH
-            detail = f"{len(recorded.callbacks)} callbacks on record, executing gives {len(given)}"
+            detail = f"{len(recorded.callbacks)} callbacks on record, executing gives {len(caused)}"
     facts = {
-        "chain": done.chain,
+        "chain": executed.chain,
         "number": header.number,
         "block": header.hash(),
-        "collator": done.collator,
+        "collator": executed.collator,
     }
     rests_on = _unproven(parent, relay, refusal)
-    if found != recorded.verdict or recorded.callbacks is not None:
+    if verdict != recorded.verdict or recorded.callbacks is not None:
         rests_on.append("the history's word on what the chain made of the block")
-    return Judgement("block", code, detail, facts, tuple(rests_on))
+    return Judgement("block", code, detail, facts=facts, rests_on=tuple(rests_on))
 
 
 def _unproven(parent: Header, relay: RelayContext, refusal: InvalidBlock | None) -> list[str]:
-    """Return the assumptions of a verdict, other than those that block and parent show.
+    """Return the assumptions of a verdict that block and parent do not prove.
 
-    A seal ties a block to its collator, except where the verdict is that the seal is bad.
+    A seal ties a block to its collator, unless the verdict is that the seal is bad.
     """
-    root, stated = relay.storage_root, f"it has no block {relay.number}"
-    if root is not None:
-        stated = f"its block {relay.number} has storage root {root.hex()}"
-    out = [
-        f"the relay chain's word: {stated}",
+    root = relay.storage_root
+    if root is None:
+        claim = f"it has no block {relay.number}"
+    else:
+        claim = f"its block {relay.number} has storage root {root.hex()}"
+    assumptions = [
+        f"the relay chain's word: {claim}",
         f"the newest slot when the block was judged: {relay.slot_now}",
     ]
     offences = () if refusal is None else {offence.verdict for offence in refusal.evidence}
     if Verdict.BAD_PARENT in offences:
-        out.append(
+        assumptions.append(
             f"the chain's word: block {parent.number}, {parent.hash().hex()}, was its newest"
         )
     if Verdict.BAD_SEAL in offences:
-        out.append("nothing but the slot ties the block to the collator: its seal is not in order")
-    return out
+        assumptions.append(
+            "nothing but the slot ties the block to the collator: its seal is not in order"
+        )
+    return assumptions
 
 
-def _callback(each: Delivery) -> bytes:
-    ttl_state = None if each.ttl_state is None else encode_ttl_state(each.ttl_state)
+def _callback(delivery: Delivery) -> bytes:
+    ttl_state = None if delivery.ttl_state is None else encode_ttl_state(delivery.ttl_state)
     return callback_bytes(
-        each.publisher, each.key, each.kind, each.entry_hash, ttl_state, each.failed
+        delivery.publisher,
+        delivery.key,
+        delivery.kind,
+        entry_hash=delivery.entry_hash,
+        ttl_state=ttl_state,
+        failed=delivery.failed,
     )
 
 
-def _whole(what: str, decode: Callable[[bytes], T], data: bytes) -> T:
-    """Decode bytes, and name them in the `EvidenceError` if they do not decode."""
+def _decode(what: str, decode: Callable[[bytes], T], data: bytes) -> T:
+    """Decode bytes. Raises `EvidenceError`, which names them as `what`, if they do not decode."""
     try:
         return decode(data)
     except ScaleError as error:
@@ -394,36 +416,43 @@ def _judge_seam(reader: Reader, _rules: Rules) -> Judgement:
     stated = reader.bytes_()
     root = reader.take(32)
     reader.end()
-    header = _whole("the header reached", Header.decode, reached)
-    begins = _whole("the checkpoint's header", Header.decode, stated)
+    header = _decode("the header reached", Header.decode, reached)
+    next_header = _decode("the checkpoint's header", Header.decode, stated)
     facts = {"number": header.number, "block": header.hash()}
     rests_on = ("the history's word on where its segment ends and where the next one starts",)
-    if reached == stated and begins.state_root == root:
-        return Judgement("seam", None, "the checkpoint is where the segment ends", facts, rests_on)
+    if reached == stated and next_header.state_root == root:
+        return Judgement(
+            "seam", None, "the checkpoint is where the segment ends", facts=facts, rests_on=rests_on
+        )
     detail = (
         f"the segment ends at block {header.number}, {header.hash().hex()}; the next starts"
         " elsewhere"
     )
-    return Judgement("seam", findings.SEAM_MISMATCH, detail, facts, rests_on)
+    return Judgement("seam", findings.SEAM_MISMATCH, detail, facts=facts, rests_on=rests_on)
 
 
 def _judge_equivocation(reader: Reader, _rules: Rules) -> Judgement:
     """Judge evidence of two headers that one author sealed for one slot."""
     author = reader.take(32)
-    first, second = (_whole("a header", Header.decode, reader.bytes_()) for _ in range(2))
+    first = _decode("a header", Header.decode, reader.bytes_())
+    second = _decode("a header", Header.decode, reader.bytes_())
     reader.end()
     slot = first.aura_slot()
     facts = {"collator": author, "block": second.hash(), "number": second.number}
     if first.hash() == second.hash() or slot is None or slot != second.aura_slot():
-        return Judgement("equivocation", None, "not two headers for one slot", facts)
+        return Judgement("equivocation", None, "not two headers for one slot", facts=facts)
     if not is_sealed(author, first) or not is_sealed(author, second):
-        return Judgement("equivocation", None, "a header is not sealed by the author", facts)
+        return Judgement("equivocation", None, "a header is not sealed by the author", facts=facts)
     detail = f"blocks {first.hash().hex()} and {second.hash().hex()} for slot {slot}"
     tied = _are_tied(first, second)
-    turn = "the history's word on whose turn the slot was, and on which chain"
-    word = "the history's word that both headers are of one chain: nothing in them says so"
-    rests_on = (turn,) if tied else (word, turn)
-    return Judgement("equivocation", findings.EQUIVOCATION, detail, facts, rests_on, proves=tied)
+    turn_claim = "the history's word on whose turn the slot was, and on which chain"
+    same_chain_claim = (
+        "the history's word that both headers are of one chain: nothing in them says so"
+    )
+    rests_on = (turn_claim,) if tied else (same_chain_claim, turn_claim)
+    return Judgement(
+        "equivocation", findings.EQUIVOCATION, detail, facts=facts, rests_on=rests_on, proves=tied
+    )
 
 
 def is_sealed(author: bytes | None, header: Header) -> bool:
@@ -435,7 +464,7 @@ def is_sealed(author: bytes | None, header: Header) -> bool:
 def _are_tied(first: Header, second: Header) -> bool:
     """Return whether the parents of two headers show that they are of one chain.
 
-    A key that collates for two chains may rightly seal a block of each in one slot.
+    A collator that uses one key on two chains may seal a block of each chain in the same slot.
     """
     return (
         first.parent_hash in {second.parent_hash, second.hash()}
@@ -444,11 +473,15 @@ def _are_tied(first: Header, second: Header) -> bool:
 
 
 def _judge_figures(reader: Reader, _rules: Rules) -> Judgement:
-    """Return figures as they are. They show no code by themselves."""
+    """Return the figures as the detail of the judgement. They do not show a code by themselves."""
     figures = reader.bytes_().decode(errors="replace")
     reader.end()
     return Judgement(
-        "figures", None, figures, {}, ("the history's figures, which are stated and not proven",)
+        "figures",
+        None,
+        figures,
+        facts={},
+        rests_on=("the history's figures, which are stated and not proven",),
     )
 
 

@@ -1,4 +1,4 @@
-"""A finding in a file of its own, and the check of such a file without anything else.
+"""A finding in a file of its own, which can be checked without any other file.
 
 The file is a JSON object with `format`, the columns of the table `findings` (bytes as hex with 0x),
 and `digest`, the blake2b-256 of everything else in canonical JSON. The evidence is judged again and
@@ -37,7 +37,7 @@ _COLUMNS: Final = (*_BYTES, *_NUMBERS, *_TEXTS)
 
 
 class FindingError(PubsubError):
-    """A file that has no finding, or one that its evidence does not show. The message says why."""
+    """A file without a valid finding, or with one that its evidence does not show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,7 @@ class Checked:
 
     @property
     def proven(self) -> bool:
-        """Whether the evidence proves the code by itself.
-
-        Figures do not, and neither does anything that a history states beside the evidence.
-        """
+        """Whether the evidence proves the code by itself. Figures, for example, do not."""
         return self.judgement.code is not None and self.judgement.proves
 
 
@@ -76,9 +73,9 @@ def read_finding(path: Path) -> Row:
     body = read_json(path, error=FindingError)
     if not isinstance(body, dict) or body.get("format") != FORMAT:
         raise FindingError(f"{path}: not a finding: `format` is not {FORMAT!r}")
-    odd = sorted(body.keys() ^ {"format", "digest", *_COLUMNS})
-    if odd:
-        raise FindingError(f"{path}: {odd[0]} is missing or unknown")
+    unexpected = sorted(body.keys() ^ {"format", "digest", *_COLUMNS})
+    if unexpected:
+        raise FindingError(f"{path}: {unexpected[0]} is missing or unknown")
     row = {name: _value(path, name, body[name]) for name in _COLUMNS}
     if body["digest"] != _digest(body):
         raise FindingError(f"{path}: the file was altered: its digest does not match")
@@ -96,28 +93,29 @@ def check_finding(path: Path, rules: Rules = SHIPPED) -> Checked:
     except EvidenceError as error:
         raise FindingError(f"{path}: {error}") from None
     if judgement.kind != "figures" and judgement.code != row["code"]:
-        found = "nothing to complain of" if judgement.code is None else judgement.code
+        shown_code = "nothing to complain of" if judgement.code is None else judgement.code
         raise FindingError(
-            f"{path}: the finding says {row['code']}, its evidence shows {found}:"
+            f"{path}: the finding says {row['code']}, its evidence shows {shown_code}:"
             f" {judgement.detail}"
         )
-    for name, shown in judgement.facts.items():
-        if row[name] != shown:
+    for name, value in judgement.facts.items():
+        if row[name] != value:
             raise FindingError(
-                f"{path}: {name} is {_shown(row[name])}, in the evidence it is {_shown(shown)}"
+                f"{path}: {name} is {_shown(row[name])}, in the evidence it is {_shown(value)}"
             )
     subject = _subject(judgement, row)
     if subject is not None and row["id"] != findings.finding_id(
-        row["network"], row["chain"], row["code"], subject
+        row["network"], row["chain"], row["code"], subject=subject
     ):
         raise FindingError(f"{path}: the id is not that of this finding")
     return Checked(row, judgement)
 
 
 def _subject(judgement: Judgement, row: Row) -> bytes | None:
-    """Return the subject in a finding's id, as the evidence shows it.
+    """Return the subject from which the finding's id was made.
 
-    Returns `None` if the evidence does not contain it. Then the id cannot be checked.
+    Returns `None` for figures, or if the row lacks its position or segment. Then the id cannot be
+    checked.
     """
     if judgement.kind == "block" and row["position"] is not None:
         position: int = row["position"]
@@ -137,7 +135,7 @@ def _subject(judgement: Judgement, row: Row) -> bytes | None:
 
 
 def _value(path: Path, name: str, value: object) -> object:
-    """Return a field of the file as a value of its column.
+    """Convert a field of the file to the value of its column.
 
     Raises `FindingError` if it has the wrong type.
     """
@@ -164,8 +162,8 @@ def _value(path: Path, name: str, value: object) -> object:
 
 def _digest(body: Mapping[str, object]) -> str:
     """Return the digest of all fields except `digest`."""
-    rest = {name: value for name, value in body.items() if name != "digest"}
-    return blake2_256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hex()
+    digested = {name: value for name, value in body.items() if name != "digest"}
+    return blake2_256(json.dumps(digested, sort_keys=True, separators=(",", ":")).encode()).hex()
 
 
 def _shown(value: object) -> str:

@@ -1,6 +1,6 @@
 """Findings: their codes, their severity, and the thresholds for patterns.
 
-The verdicts of PS-52 are codes, too. The codes here are for everything else.
+The verdicts of PS-52 are also codes of findings. This module has the other codes.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ SEAM_MISMATCH: Final = "SeamMismatch"
 """A segment does not end where the next one starts (AU-1)."""
 
 RELAY_ROOT_MISMATCH: Final = "RelayRootMismatch"
-"""A row of `blocks`, or an inherent, states another relay storage root than the relay header."""
+"""A row of `blocks` or an inherent states another relay storage root than the relay header."""
 
 UNTRUSTED_START: Final = "UntrustedStart"
 """A chain's first checkpoint is neither its genesis nor named as trusted."""
@@ -41,11 +41,11 @@ MISSING_KEY: Final = "MissingKey"
 """An imported relay proof does not give the value of a key that every parachain reads."""
 
 UNREAD_NODES: Final = "UnreadNodes"
-"""An imported relay proof has nodes that no key can need, or lists nodes twice."""
+"""An imported relay proof has nodes that cannot belong to any key, or lists nodes twice."""
 
 UNPLACED_NODES: Final = "UnplacedNodes"
-"""An imported relay proof has nodes that a key needs only if the chain has stored the nodes above
-them."""
+"""An imported relay proof has nodes without a parent in the proof. A key may need them if the chain
+has stored their parents."""
 
 RELAY_LAG: Final = "RelayParentLag"
 """A collator's blocks used relay parents that were old when the blocks were judged."""
@@ -82,10 +82,11 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The figures from which patterns become findings of severity `info`."""
+    """The figures from which on a pattern is a finding of severity `info`."""
 
     relay_lag: int = 10
-    """Relay blocks between a block's relay parent and its judgement. A single block is enough."""
+    """Relay blocks between a block's relay parent and the relay block in which it was judged. One
+    such block is a finding already."""
     stalled_blocks: int = 8
     """Blocks in a row with the same relay parent."""
     at_budget_blocks: int = 8
@@ -97,10 +98,10 @@ class Thresholds:
 
 
 def weigh(found: str | None, recorded: str | None) -> str | None:
-    """Return the code of a block's finding, `None` if there is nothing to find.
+    """Return the code of a block's finding, `None` if there is no finding.
 
-    `found` is the verdict of this audit, `None` for a valid block. `recorded` is the verdict with
-    which the history says that the chain refused it, `None` for an included block.
+    `found` is the verdict of this audit, `None` for a valid block. `recorded` is the verdict for
+    which the chain refused the block according to the history, `None` for an included block.
     """
     if found == recorded or recorded is None:
         return found
@@ -130,8 +131,10 @@ def finding_row(  # noqa: PLR0917  # the parts of a finding
     `place` has those of the columns `segment`, `position`, `number`, `block` and `collator` that
     apply. `subject` distinguishes findings of the same code about the same chain.
     """
-    at = {name: place.get(name) for name in ("segment", "position", "number", "block", "collator")}
-    said = {
+    place_columns = {
+        name: place.get(name) for name in ("segment", "position", "number", "block", "collator")
+    }
+    verdict_columns = {
         "code": code,
         "severity": severity.value,
         "evidence": evidence,
@@ -142,6 +145,6 @@ def finding_row(  # noqa: PLR0917  # the parts of a finding
         "id": finding_id(*chain, code, subject),
         "network": chain[0],
         "chain": chain[1],
-        **at,
-        **said,
+        **place_columns,
+        **verdict_columns,
     }

@@ -44,7 +44,7 @@ _FOREIGN: Final = (
 )
 """Columns of `blocks` that only a judged candidate has."""
 _UNPLACED: Final = "below no node of the proof: the chain may have stored those"
-"""Words about nodes that a key may need."""
+"""The description of nodes that a key may need."""
 
 
 def judge_imported(
@@ -52,30 +52,30 @@ def judge_imported(
 ) -> Judged:
     """Check an imported block and attribute the bytes of its relay proof (AU-9, AU-18).
 
-    `repeated` are the bytes that the chain's block before had proven as well. The block's chain is
-    not executed: only its proof is known, not its state.
+    `repeated` is the size of the nodes that the proof of the chain's previous block had as well, in
+    bytes. The block is not executed, because only its proof is known, not its state.
     """
     position = row["position"]
-    notes: list[Note] = [*_foreign(place, row), *_other_than_header(place, row)]
-    # These columns are noted as faults already and must not reach the measures.
+    notes: list[Note] = [*_foreign_columns(place, row), *_header_contradictions(place, row)]
+    # `_foreign_columns` has noted these columns as faults. They must not reach the measures.
     row = {**row, **dict.fromkeys(_FOREIGN)}
-    stated = shared.header_root(row["relay_parent"])
+    header_root = shared.header_root(row["relay_parent"])
     measures = {
         **row_measures(row, nodes, judged=True),
-        "relay_root_checked": stated is not None,
+        "relay_root_checked": header_root is not None,
         "repeated_bytes": repeated,
     }
     if row["relay_root"] is None:
         notes.append(place.fault("the row has no relay root to open the proof against", position))
         return Judged(notes=notes, measures={**measures, "judged": False})
-    whole = row["relay_root"] in shared.relay_roots(row["relay_parent"])
-    if not whole and not shared.lacks(schema.RELAY_HEADERS):
-        said = f"relay block {row['relay_parent']} with this storage root is not in the history"
-        notes.append(place.fault(said, position))
-    if (stated or row["relay_root"]) != row["relay_parent_root"]:
-        notes.append(_other_root(place, row, stated))
-    # The proof is opened from the root that the inherent states, since its author opened it from
-    # there.
+    root_known = row["relay_root"] in shared.relay_roots(row["relay_parent"])
+    if not root_known and not shared.lacks(schema.RELAY_HEADERS):
+        message = f"relay block {row['relay_parent']} with this storage root is not in the history"
+        notes.append(place.fault(message, position))
+    if (header_root or row["relay_root"]) != row["relay_parent_root"]:
+        notes.append(_root_mismatch(place, row, header_root))
+    # The proof is opened from the root that the inherent states, because its author made it for
+    # that root.
     root = row["relay_parent_root"]
     try:
         proof = proof_of(row, nodes)
@@ -84,58 +84,72 @@ def judge_imported(
         return Judged(notes=notes, measures={**measures, "judged": False}, whole=False)
     opened = {"root": root.hex(), "proof": [node.hex() for node in proof]}
     try:
-        found = attribute_inherent(root, proof, row["chain"])
+        attribution = attribute_inherent(root, proof, row["chain"])
     except ProofError as error:
         evidence = figures_evidence(opened)
         notes.append(
-            place.finding(row, findings.UNOPENED_PROOF, Severity.ERROR, evidence, str(error))
+            place.finding(
+                row, findings.UNOPENED_PROOF, Severity.ERROR, evidence=evidence, detail=str(error)
+            )
         )
         return Judged(
-            notes=notes, measures={**measures, "verdict": findings.UNOPENED_PROOF}, whole=whole
+            notes=notes, measures={**measures, "verdict": findings.UNOPENED_PROOF}, whole=root_known
         )
-    at = columns_of(row, POSITIONED)
-    parts = [{**at, **part} for part in proof_parts(found)]
-    notes += _missing(place, row, found, opened)
-    notes += _left(place, row, found, opened)
-    return Judged(notes=notes, measures=measures, parts=parts, whole=whole)
+    place_columns = columns_of(row, POSITIONED)
+    parts = [{**place_columns, **part} for part in proof_parts(attribution)]
+    notes += _missing_keys(place, row, attribution, opened=opened)
+    notes += _unneeded_nodes(place, row, attribution, opened=opened)
+    return Judged(notes=notes, measures=measures, parts=parts, whole=root_known)
 
 
-def _missing(
-    place: Place, row: Row, found: Attribution, opened: Mapping[str, object]
+def _missing_keys(
+    place: Place, row: Row, attribution: Attribution, opened: Mapping[str, object]
 ) -> Iterator[Note]:
-    """Yield a finding for each key that every parachain reads and the proof has no value of.
+    """Yield a finding for each key that every parachain reads but the proof has no value for.
 
-    The runtime refuses such a block, so the proof is not that of a block as it was imported.
+    The runtime would have refused a block with such a proof.
     """
-    for part in found.parts:
+    for part in attribution.parts:
         if part.trie == TOP and part.key in NEEDED_KEYS and part.state != "value":
             evidence = figures_evidence({**opened, "key": part.key.hex()})
-            said = f"{part.name}, which every parachain reads, is {part.state}"
-            yield place.finding(row, findings.MISSING_KEY, Severity.ERROR, evidence, said)
-
-
-def _left(
-    place: Place, row: Row, found: Attribution, opened: Mapping[str, object]
-) -> Iterator[Note]:
-    """Yield findings about nodes of the proof that no key needs.
-
-    Nodes that no key can need are a warning. Nodes that a key needs only if the chain has stored
-    others are worth knowing.
-    """
-    kinds = {part.kind: part for part in found.parts}
-    for kind, nodes, code, severity, said in (
-        ("unread", found.unread, findings.UNREAD_NODES, Severity.WARNING, "that no key needs"),
-        ("unplaced", found.unplaced, findings.UNPLACED_NODES, Severity.INFO, _UNPLACED),
-    ):
-        if kind in kinds:
-            evidence = figures_evidence({**opened, kind: [each.hex() for each in nodes]})
-            part = kinds[kind]
+            detail = f"{part.name}, which every parachain reads, is {part.state}"
             yield place.finding(
-                row, code, severity, evidence, f"{part.nodes} nodes, {part.weight} bytes {said}"
+                row, findings.MISSING_KEY, Severity.ERROR, evidence=evidence, detail=detail
             )
 
 
-def _foreign(place: Place, row: Row) -> Iterator[Fault]:
+def _unneeded_nodes(
+    place: Place, row: Row, attribution: Attribution, opened: Mapping[str, object]
+) -> Iterator[Note]:
+    """Yield findings about nodes of the proof that do not belong to a known key.
+
+    The severity is `warning` for nodes that cannot belong to any key, and `info` for nodes that may
+    belong to one, because the chain may have stored the nodes above them.
+    """
+    kinds = {part.kind: part for part in attribution.parts}
+    for kind, nodes, code, severity, description in (
+        (
+            "unread",
+            attribution.unread,
+            findings.UNREAD_NODES,
+            Severity.WARNING,
+            "that no key needs",
+        ),
+        ("unplaced", attribution.unplaced, findings.UNPLACED_NODES, Severity.INFO, _UNPLACED),
+    ):
+        if kind in kinds:
+            evidence = figures_evidence({**opened, kind: [node.hex() for node in nodes]})
+            part = kinds[kind]
+            yield place.finding(
+                row,
+                code,
+                severity,
+                evidence=evidence,
+                detail=f"{part.nodes} nodes, {part.weight} bytes {description}",
+            )
+
+
+def _foreign_columns(place: Place, row: Row) -> Iterator[Fault]:
     """Yield a fault for each column that an imported block must not have.
 
     These columns say how a network judged a candidate, and imported blocks come from elsewhere.
@@ -148,12 +162,12 @@ def _foreign(place: Place, row: Row) -> Iterator[Fault]:
 
 
 def _facts(header: bytes) -> Row:
-    """Return the first fields of a relay or parachain header."""
+    """Return parent, number and state root of an encoded relay or parachain header."""
     reader = Reader(header)
     return {"parent": reader.take(32), "number": reader.compact(32), "state_root": reader.take(32)}
 
 
-def _other_than_header(place: Place, row: Row) -> Iterator[Fault]:
+def _header_contradictions(place: Place, row: Row) -> Iterator[Fault]:
     """Yield faults for columns that contradict the header or the relay parent's descendants.
 
     The first descendant must be the relay parent itself.
@@ -176,26 +190,28 @@ def _other_than_header(place: Place, row: Row) -> Iterator[Fault]:
                 row["relay_parent"],
                 row["relay_parent_root"],
             ):
-                said = (
+                message = (
                     f"relay_parent_descendants begin with block {first['number']} of another root"
                     " or number"
                 )
-                yield place.fault(said, row["position"])
+                yield place.fault(message, row["position"])
 
 
-def _other_root(place: Place, row: Row, stated: bytes | None) -> Note:
-    """Note that the inherent states another relay root than the relay chain or the row.
+def _root_mismatch(place: Place, row: Row, header_root: bytes | None) -> Note:
+    """Return a note that the inherent states another relay root than the relay chain or the row.
 
-    It is a finding if the relay chain's own header says which root is right. Otherwise it is a
+    The note is a finding if the relay chain's own header says which root is right, otherwise a
     fault.
     """
-    if stated is None:
-        said = (
+    if header_root is None:
+        error = (
             "the row states another relay root than its inherent, and no relay header says which is"
             " right"
         )
-        return place.fault(said, row["position"])
-    roots = {"inherent": row["relay_parent_root"].hex(), "relay_header": stated.hex()}
+        return place.fault(error, row["position"])
+    roots = {"inherent": row["relay_parent_root"].hex(), "relay_header": header_root.hex()}
     evidence = figures_evidence({"relay_parent": row["relay_parent"], **roots})
     detail = "the inherent states another relay storage root than the relay chain's header"
-    return place.finding(row, findings.RELAY_ROOT_MISMATCH, Severity.ERROR, evidence, detail)
+    return place.finding(
+        row, findings.RELAY_ROOT_MISMATCH, Severity.ERROR, evidence=evidence, detail=detail
+    )

@@ -28,7 +28,7 @@ number in a relay block depends on the number of collators.
 RELAY_BLOCK_DURATION: Final = timedelta(seconds=6)
 """The time between two relay blocks."""
 LAST_SLOT: Final = (datetime(9999, 12, 31, tzinfo=UTC) - EPOCH) // RELAY_BLOCK_DURATION
-"""The last slot that measures state. A claimed slot may be any number."""
+"""The last slot that measures contain. A claimed slot may be any number."""
 
 _SAME: Final = (*BLOCK_PLACE, "status", "verdict", "slot", "collator", "relay_parent", "max_pov")
 """Columns that `block_measures` takes from `blocks` unchanged."""
@@ -54,7 +54,8 @@ def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
     """
     out = empty_row(schema.BLOCK_MEASURES) | columns_of(row, _SAME)
     out["judged"] = judged
-    out["block_time"] = time = _block_time(row)
+    time = _block_time(row)
+    out["block_time"] = time
     out["day"] = None if time is None else time.date()
     slot_now = row["slot_now"]
     out["slot_now"] = None if slot_now is None or slot_now > LAST_SLOT else slot_now
@@ -76,7 +77,7 @@ def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
 
 
 def _block_time(row: Row) -> datetime | None:
-    """Return when a block was judged, as far as it is known.
+    """Return when a block was judged, `None` if that is not known.
 
     For a candidate, it is the time of the relay block in which it was judged. For an imported
     block, it is the time that the block itself states.
@@ -90,7 +91,7 @@ def _block_time(row: Row) -> datetime | None:
 
 def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
     """Return the measures that executing an included candidate adds."""
-    ledger, plan = outcome.ledger, outcome.plan
+    ledger = outcome.ledger
     lag = row["included_at"] - row["relay_parent"]
     states = [delivery.ttl_state for delivery in outcome.deliveries]
     sums = {
@@ -100,12 +101,12 @@ def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
     out = {
         **sums,
         **fields_of(ledger, _LEDGER),
-        "stopped": plan.cursor is not None,
+        "stopped": outcome.plan.cursor is not None,
         **fields_of(ledger.weight, ("ref_time", "proof_size")),
         "cache_net": sums["cached_bytes"] - ledger.cache_state_bytes,
         "publishers": len(ledger.publishers),
-        "unchanged": sum(each.unchanged for each in ledger.publishers),
-        "resolved": sum(each.complete for each in ledger.publishers),
+        "unchanged": sum(publisher_ledger.unchanged for publisher_ledger in ledger.publishers),
+        "resolved": sum(publisher_ledger.complete for publisher_ledger in ledger.publishers),
         "deliveries": len(outcome.deliveries),
         "timed_out": sum(isinstance(state, TimedOut) for state in states),
         "expired_valid": sum(
@@ -115,11 +116,12 @@ def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
         "cursor_after": outcome.state.top.get(PROCESSING_CURSOR.key),
     }
     if row["unpruned"] is not None:
-        # The network's word on how large a proof without pruning would be.
+        # The sizes of proofs without pruning are the network's claim. They are not checked.
         full = {part["publisher"]: part["bytes"] for part in row["unpruned"]}
         unchanged = [publisher for publisher in ledger.publishers if publisher.unchanged]
         out["saved_unchanged"] = sum(
-            full.get(each.para, 0) - each.top_path_bytes for each in unchanged
+            full.get(publisher_ledger.para, 0) - publisher_ledger.top_path_bytes
+            for publisher_ledger in unchanged
         )
         whole = ledger.static_bytes + ledger.requested_bytes + sum(full.values())
         out["saved_pruned"] = whole - ledger.proof_bytes

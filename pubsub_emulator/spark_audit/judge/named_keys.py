@@ -1,4 +1,4 @@
-"""The publishers of the keys that a finding names by their digits."""
+"""Names and publishers of the subscribed keys that a finding's detail contains in hex."""
 
 import re
 from collections.abc import Iterator
@@ -11,10 +11,11 @@ from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.spark_audit.judge.evidence import partial_state, read_block_evidence
 
 MOST_NUMBERS: Final = 1_024
-"""Keys of a scenario's publisher that are tried. A scenario's key is the hash of `1000/3`."""
+"""Numbers that are tried for each publisher. A scenario's key is the hash of a name such as
+`1000/3`, with the publisher's ParaId and a number."""
 
 MOST_PUBLISHERS: Final = 16
-"""Publishers of one key whose scenario's keys are tried."""
+"""Publishers of one key with which names are tried."""
 _KEY: Final = re.compile(r"\bkey ([0-9a-f]{64})\b")
 
 
@@ -25,14 +26,14 @@ class NamedKey(NamedTuple):
     publishers: tuple[ParaId, ...]
     """The publishers from which the subscriber wants it."""
     name: str
-    """Its name in scenarios, such as `1000/3`, empty if it is none of theirs."""
+    """Its name in scenarios, such as `1000/3`, or an empty string if it is not a scenario's key."""
 
 
 def named_keys(evidence: bytes, detail: str) -> Iterator[NamedKey]:
-    """Yield the subscribed keys in the words of a finding, each once.
+    """Yield each subscribed key that a finding's detail contains.
 
-    `evidence` must have been judged before: the subscriptions are read from the nodes of the
-    parent's state in it. Evidence of another kind than a block names no keys.
+    The subscriptions are read from the nodes of the parent's state in `evidence`, which must have
+    been judged before. Only evidence about a block has them; for other evidence, yield nothing.
     """
     keys = dict.fromkeys(PubsubKey(bytes.fromhex(digits)) for digits in _KEY.findall(detail))
     block = read_block_evidence(evidence) if keys else None
@@ -47,6 +48,7 @@ def named_keys(evidence: bytes, detail: str) -> Iterator[NamedKey]:
 
 
 def _scenario_name(key: PubsubKey, publishers: tuple[ParaId, ...]) -> str:
+    """Return the name whose hash a key is, or an empty string if it is not found."""
     for para in publishers[:MOST_PUBLISHERS]:
         for number in range(MOST_NUMBERS):
             name = f"{para}/{number}"

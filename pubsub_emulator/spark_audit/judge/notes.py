@@ -24,7 +24,7 @@ Note = Row | Fault
 
 @dataclass(slots=True)
 class Receipt:
-    """One segment of one chain in short. The account of its network adds up receipts."""
+    """A summary of one segment of one chain. The network's account adds up receipts."""
 
     network: str
     chain: int
@@ -64,8 +64,7 @@ class Judged:
     parts: Sequence[Row] = ()
     """Rows of `proof_parts`."""
     whole: bool = True
-    """Whether everything that was needed could be read. If not, the reason is noted elsewhere,
-    once."""
+    """Whether everything that was needed could be read. If not, the reason is noted elsewhere."""
 
 
 @dataclass(slots=True)
@@ -86,11 +85,12 @@ class ChainResult:
     def add(self, judged: Judged) -> None:
         """Add the result of judging a block."""
         self.note(judged.notes)
-        self.block_measures += () if judged.measures is None else (judged.measures,)
+        if judged.measures is not None:
+            self.block_measures.append(judged.measures)
+            self.receipt.judged += 1
         self.publisher_measures += judged.publishers
         self.proof_parts += judged.parts
         self.whole = self.whole and judged.whole
-        self.receipt.judged += judged.measures is not None
 
     def note(self, notes: Iterable[Note]) -> None:
         """Add findings and faults. A fault makes the segment incomplete."""
@@ -116,7 +116,7 @@ class ChainResult:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A segment of a chain, which makes faults that name a file and findings that name a block."""
+    """A segment of a chain. It makes faults that name a file and findings that name a block."""
 
     network: str
     chain: int
@@ -130,24 +130,36 @@ class Place:
     @staticmethod
     def of(task: Task, files: ChainFiles, rules: Rules) -> "Place":
         """Return the place of these files of a task."""
-        return Place(task.network, files.chain, task.segment, files, task.changes, rules)
+        return Place(
+            task.network, files.chain, task.segment, files=files, changes=task.changes, rules=rules
+        )
 
     def fault(
         self, error: str, position: int | None = None, table: schema.Table = schema.BLOCKS
     ) -> Fault:
         """Return a fault of the history.
 
-        It names the first file of this table or, if there is none, of the blocks.
+        It names the segment's first file of this table or, if there is none, its first file of
+        blocks.
         """
-        named = {
+        files = {
             schema.CHECKPOINTS.name: self.files.checkpoints,
             schema.DELIVERIES.name: self.files.deliveries,
             schema.AUTHORITIES.name: self.changes,
         }.get(table.name, ())
-        if not named and table != schema.CHECKPOINTS:
-            table, named = schema.BLOCKS, self.files.blocks
-        path = named[0].path if named else f"{table.name}/network={self.network}/chain={self.chain}"
-        return Fault(path, error, None, self.network, self.chain, self.segment, position)
+        if not files and table != schema.CHECKPOINTS:
+            table = schema.BLOCKS
+            files = self.files.blocks
+        path = files[0].path if files else f"{table.name}/network={self.network}/chain={self.chain}"
+        return Fault(
+            path,
+            error,
+            None,
+            network=self.network,
+            chain=self.chain,
+            segment=self.segment,
+            position=position,
+        )
 
     def finding(
         self, row: Row, code: str, severity: Severity, evidence: bytes, detail: str
@@ -167,40 +179,51 @@ class Place:
     ) -> Note:
         """Return a finding, or a fault if its evidence alone does not show it.
 
-        The evidence is judged exactly as a stranger will judge it later.
+        The evidence is judged in the same way as by anyone who checks the finding later.
         """
-        if (error := unshown(code, evidence, self.rules)) is not None:
+        error = unshown(code, evidence, self.rules)
+        if error is not None:
             return self.fault(
                 f"the evidence of a finding {code} does not show it: {error}", place.get("position")
             )
         return finding_row(
-            (self.network, self.chain), code, severity, subject, evidence, detail, place
+            (self.network, self.chain),
+            code,
+            severity,
+            subject=subject,
+            evidence=evidence,
+            detail=detail,
+            place=place,
         )
 
 
 def unshown(code: str, evidence: bytes, rules: Rules = SHIPPED) -> str | None:
     """Return why evidence does not show a finding of this code, `None` if it does.
 
-    Figures are never proof, and so cannot fail to show something.
+    Figures are accepted for every code, since they are not meant as proof.
     """
     try:
-        shown = judge(evidence, rules)
+        judgement = judge(evidence, rules)
     except EvidenceError as error:
         return str(error)
-    return (
-        None
-        if shown.kind == "figures" or shown.code == code
-        else f"it shows {shown.code or 'a valid block'}"
-    )
+    if judgement.kind == "figures" or judgement.code == code:
+        return None
+    return f"it shows {judgement.code or 'a valid block'}"
 
 
 def contradictions(place: Place, row: Row, facts: Row) -> list[Fault]:
-    """Return a fault for each column of a row that differs from the same fact about its block."""
-    odd = (
-        (name, shown(row[name]), shown(fact)) for name, fact in facts.items() if row[name] != fact
-    )
-    said = (f"the row says {name} {mine}, its block says {fact}" for name, mine, fact in odd)
-    return [place.fault(each, row["position"]) for each in said]
+    """Return a fault for each column of a row that differs from the block itself.
+
+    `facts` has the values from the block, by column.
+    """
+    return [
+        place.fault(
+            f"the row says {name} {shown(row[name])}, its block says {shown(fact)}",
+            row["position"],
+        )
+        for name, fact in facts.items()
+        if row[name] != fact
+    ]
 
 
 _MOST_SHOWN: Final = 200
@@ -210,7 +233,7 @@ _MOST_SHOWN: Final = 200
 def short(value: object) -> str:
     """Return the first line of a value, cut to at most `_MOST_SHOWN` characters.
 
-    A stranger may have written the value, so it can be of any length.
+    Values in a history can have any length.
     """
     return (str(value).splitlines() or [""])[0][:_MOST_SHOWN]
 

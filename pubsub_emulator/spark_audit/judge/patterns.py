@@ -1,9 +1,9 @@
 """Patterns: habits in a chain's blocks that only a history shows, as findings (AU-2).
 
-Their severity is `info`. The memory between blocks is bounded, however long the history is. So an
-audit can continue from it when the history grows (AU-16).
+Their severity is `info`. The memory of earlier blocks has a fixed maximum size, however long the
+history is, and an audit continues from it when the history grows (AU-16).
 
-The memory moves on only with facts that the chain knows: the slot of the relay block in which a
+Only facts that the chain knows move the memory forward: the slot of the relay block in which a
 candidate was judged, and included valid blocks. A refused candidate can claim any slot, so its
 claim must neither make the memory grow nor make it forget.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from pubsub_emulator.spark_audit.history.row import Kept, Row
+from pubsub_emulator.spark_audit.history.row import JsonObject, Row
 from pubsub_emulator.spark_audit.history.rows import BLOCK_PLACE
 from pubsub_emulator.spark_audit.judge import findings
 from pubsub_emulator.spark_audit.judge.evidence import (
@@ -43,12 +43,12 @@ SERVED_COLUMNS: Final = ("publisher", "resolved", "unchanged")
 """Columns of `publisher_measures` that patterns need, beside the block's position."""
 
 SLOT_WINDOW: Final = 1024
-"""Two headers for one slot are noticed if both were judged within so many slots of that slot."""
+"""Two headers for one slot are noticed if both were judged at most this many slots away from it."""
 MOST_SEALS: Final = 8 * SLOT_WINDOW
-"""Seals that the memory holds. One set of collators has at most two for each slot of the window, so
-only a chain that exchanges its collators again and again reaches this."""
+"""The maximum number of seals in the memory. One set of collators has at most two for each slot of
+the window, so only a chain that keeps replacing its collators reaches it."""
 MOST_RUNS: Final = 4096
-"""Runs, and publishers, that the memory holds."""
+"""The maximum number of runs, and of publishers, in the memory."""
 _MILLION: Final = 1_000_000
 
 
@@ -72,7 +72,13 @@ class _Place(NamedTuple):
 
     @staticmethod
     def of(row: Row) -> "_Place":
-        return _Place(row["segment"], row["position"], row["number"], row["block"], row["collator"])
+        return _Place(
+            row["segment"],
+            row["position"],
+            row["number"],
+            block=row["block"],
+            collator=row["collator"],
+        )
 
     def to_json(self) -> list[object]:
         return [*self[:3], self.block.hex(), hexed(self.collator)]
@@ -81,7 +87,11 @@ class _Place(NamedTuple):
     def from_json(data: list[Any]) -> "_Place":
         segment, position, number, block, collator = data
         return _Place(
-            segment, position, number, bytes.fromhex(block), collator and bytes.fromhex(collator)
+            segment,
+            position,
+            number,
+            block=bytes.fromhex(block),
+            collator=collator and bytes.fromhex(collator),
         )
 
 
@@ -117,24 +127,24 @@ class HabitMemory:
         self.chain: tuple[str, int] = ("", 0)
         """Network and ParaId."""
         self.runs: dict[tuple[str, str], _Run] = {}
-        """Runs that are not at their end, by code and by the collator or publisher concerned."""
+        """Runs that may continue, by code and by the collator or publisher concerned."""
         self.slots: dict[tuple[int, bytes], _Place] = {}
         """The first block that an author sealed for a slot, by slot and author."""
         self.reported: set[tuple[int, bytes]] = set()
         """Slots and authors whose equivocation is reported already."""
         self.slot_now = 0
-        """The newest slot that the chain knows."""
+        """The newest slot that the chain is known to have reached."""
         self.crowded = False
         """Whether seals were forgotten although their slots are within the window."""
         self.last: tuple[int, bytes | None] | None = None
         """Relay parent and cursor of the last valid included block."""
         self.known: dict[int, None] = {}
-        """Publishers that any block has met, the last one met at the end."""
+        """Publishers that any block has met, in the order in which they were last met."""
 
     def add(
         self, blocks: Iterable[Row], publishers: PublisherRows, headers: Headers
     ) -> Iterator[Row]:
-        """Continue with more blocks of the chain, in order, and yield findings that they settle.
+        """Add more blocks of the chain, in order, and yield the findings that are now certain.
 
         `publishers` and `headers` read further data of a block when it is needed.
         """
@@ -167,18 +177,18 @@ class HabitMemory:
         }
 
     @staticmethod
-    def from_json(data: Kept, limits: Thresholds) -> "HabitMemory":
+    def from_json(data: JsonObject, limits: Thresholds) -> "HabitMemory":
         """Return the memory that `to_json` wrote."""
         out = HabitMemory(limits)
         network, chain = data["chain"]
         out.chain = (network, chain)
         for code, who, first, last, length, most in data["runs"]:
             out.runs[code, who] = _Run(
-                _Place.from_json(first), _Place.from_json(last), length, most
+                _Place.from_json(first), _Place.from_json(last), length, most=most
             )
         out.slots = {
-            (slot, bytes.fromhex(author)): _Place.from_json(at)
-            for slot, author, at in data["slots"]
+            (slot, bytes.fromhex(author)): _Place.from_json(place)
+            for slot, author, place in data["slots"]
         }
         out.reported = {(slot, bytes.fromhex(author)) for slot, author in data["reported"]}
         out.slot_now = data["slot_now"]
@@ -192,33 +202,33 @@ class HabitMemory:
     def advance(self, row: Row) -> None:
         """Move on to the slot in which a row was judged, and forget seals for slots long before it.
 
-        That slot is the relay chain's. If it is not known, the slot of an included valid block
-        counts, which is never in the future.
+        That slot is the relay chain's. If it is not known, the block's own slot is used if the
+        block is included and valid: such a slot is never in the future.
         """
-        known = self.slot_now
+        newest = self.slot_now
         if row["slot_now"] is not None:
-            known = max(known, row["slot_now"])
+            newest = max(newest, row["slot_now"])
         elif row["slot"] is not None and row["status"] == "included" and row["verdict"] is None:
-            known = max(known, row["slot"])
-        if known == self.slot_now:
+            newest = max(newest, row["slot"])
+        if newest == self.slot_now:
             return
-        self.slot_now = known
-        self.forget([place for place in self.slots if place[0] < known - SLOT_WINDOW])
+        self.slot_now = newest
+        self.forget([place for place in self.slots if place[0] < newest - SLOT_WINDOW])
 
     def make_room(self) -> None:
         """Forget a quarter of the seals if there are too many, those for the farthest slots first.
 
-        A seal whose slot is reported already stays as long as possible, so that it is not reported
-        twice.
+        A seal whose slot was reported already is kept as long as possible, so that it is not
+        reported twice.
         """
         if len(self.slots) <= MOST_SEALS:
             return
         self.crowded = True
 
-        def worth(place: tuple[int, bytes]) -> tuple[bool, int, tuple[int, bytes]]:
+        def priority(place: tuple[int, bytes]) -> tuple[bool, int, tuple[int, bytes]]:
             return place in self.reported, -abs(place[0] - self.slot_now), place
 
-        self.forget(sorted(self.slots, key=worth)[: MOST_SEALS // 4])
+        self.forget(sorted(self.slots, key=priority)[: MOST_SEALS // 4])
 
     def forget(self, places: Iterable[tuple[int, bytes]]) -> None:
         """Forget the seals for these slots."""
@@ -229,11 +239,12 @@ class HabitMemory:
     def equivocation(self, row: Row, headers: Headers) -> Iterator[Row]:
         """Yield a finding if the block's author sealed another header for the same slot.
 
-        Each author is reported once for a slot. Without both headers there is no evidence, so there
-        is no finding. A slot that is far from the present one is not remembered: a refused
-        candidate may claim any slot.
+        An author is reported once for a slot. A finding needs both headers as evidence. A slot that
+        is far from the present one is not remembered, because a refused candidate may claim any
+        slot.
         """
-        slot, author = row["slot"], row["collator"]
+        slot = row["slot"]
+        author = row["collator"]
         if slot is None or author is None or not row["sealed"]:
             return
         if abs(slot - self.slot_now) > SLOT_WINDOW:
@@ -243,54 +254,70 @@ class HabitMemory:
         self.make_room()
         if first.block == row["block"] or place in self.reported:
             return
-        pair = [headers(at.segment, at.position) for at in (first, _Place.of(row))]
+        pair = [headers(block.segment, block.position) for block in (first, _Place.of(row))]
         if pair[0] is None or pair[1] is None:
             return
         self.reported.add(place)
         detail = f"blocks {first.block.hex()} and {row['block'].hex()} for slot {slot}"
         subject = slot.to_bytes(8, "little") + author
         evidence = equivocation_evidence(author, pair[0], pair[1])
-        yield self.finding(_Place.of(row), findings.EQUIVOCATION, subject, evidence, detail)
+        yield self.finding(
+            _Place.of(row), findings.EQUIVOCATION, subject, evidence=evidence, detail=detail
+        )
 
     def included(self, row: Row, publishers: list[Row]) -> Iterator[Row]:
-        """Yield the findings about an included valid block.
+        """Add an included valid block to the runs, and yield the findings that are now certain.
 
-        The blocks of one collator form the runs of lag and budget. All blocks of the chain form
-        those of stalling and starvation.
+        Runs of lag and budget have the blocks of one collator. Runs of stalling and starvation have
+        all blocks of the chain.
         """
         limits = self.limits
         author = row["collator"].hex()
         lag = row["relay_lag"]
-        yield from self.run(findings.RELAY_LAG, author, row, lag, holds=lag >= limits.relay_lag)
+        yield from self.run(
+            findings.RELAY_LAG, author, row, figure=lag, holds=lag >= limits.relay_lag
+        )
         stalled = self.last is not None and self.last[0] == row["relay_parent"]
-        yield from self.run(findings.STALLING, "", row, lag, holds=stalled)
+        yield from self.run(findings.STALLING, "", row, figure=lag, holds=stalled)
         share = row["used"] * _MILLION // row["budget"]
         full = row["stopped"] or share >= limits.budget_ppm
-        yield from self.run(findings.AT_BUDGET, author, row, share, holds=full)
+        yield from self.run(findings.AT_BUDGET, author, row, figure=share, holds=full)
         if self.last is not None and self.last[1] != row["cursor_before"]:
             evidence = figures_evidence(
                 {"after": hexed(self.last[1]), "before": hexed(row["cursor_before"])}
             )
-            said = "the cursor is not where the block before left it"
-            yield self.finding(_Place.of(row), findings.CURSOR_JUMP, row["block"], evidence, said)
+            detail = "the cursor is not where the block before left it"
+            yield self.finding(
+                _Place.of(row), findings.CURSOR_JUMP, row["block"], evidence=evidence, detail=detail
+            )
         if row["expired_valid"]:
             evidence = figures_evidence({"deliveries": row["expired_valid"], "relay_lag": lag})
-            said = (
+            detail = (
                 f"{row['expired_valid']} entries had expired when the block was judged, {lag} after"
                 " its relay parent"
             )
             yield self.finding(
-                _Place.of(row), findings.EXPIRED_AS_VALID, row["block"], evidence, said
+                _Place.of(row),
+                findings.EXPIRED_AS_VALID,
+                row["block"],
+                evidence=evidence,
+                detail=detail,
             )
-        served = {each["publisher"] for each in publishers if each["resolved"] or each["unchanged"]}
-        yield from self.meet(each["publisher"] for each in publishers)
+        served = {
+            measures["publisher"]
+            for measures in publishers
+            if measures["resolved"] or measures["unchanged"]
+        }
+        yield from self.meet(measures["publisher"] for measures in publishers)
         for publisher in sorted(self.known):
-            waits = row["stopped"] and publisher not in served
-            yield from self.run(findings.STARVATION, str(publisher), row, share, holds=waits)
-        self.last = row["relay_parent"], row["cursor_after"]
+            starved = row["stopped"] and publisher not in served
+            yield from self.run(
+                findings.STARVATION, str(publisher), row, figure=share, holds=starved
+            )
+        self.last = (row["relay_parent"], row["cursor_after"])
 
     def meet(self, publishers: Iterable[int]) -> Iterator[Row]:
-        """Note the publishers that a block met.
+        """Remember the publishers that a block met.
 
         If there are too many, forget the one that was met longest ago, and yield a finding if its
         run is long enough.
@@ -307,8 +334,8 @@ class HabitMemory:
         """Lengthen a run of blocks with one habit, or end it and yield its finding.
 
         `holds` says whether this block has the habit. `who` is the collator or publisher that the
-        habit is about, empty for the chain. `figure` is the value whose largest one the finding
-        names.
+        habit is about, empty for the whole chain. `figure` is a lag or a share of the budget; the
+        finding names the largest one of its run.
         """
         key = (code, who)
         if holds:
@@ -316,7 +343,7 @@ class HabitMemory:
             if run is None:
                 run = self.runs[key] = _Run(_Place.of(row), _Place.of(row))
             run.add(row, figure)
-            # The run of a collator that builds no more blocks would never end.
+            # If a collator stops building blocks, its run does not end by itself.
             while len(self.runs) > MOST_RUNS:
                 yield from self.end(*next(iter(self.runs)))
             return
@@ -329,7 +356,7 @@ class HabitMemory:
             yield self.report(code, who, run)
 
     def open_runs(self) -> Iterator[Row]:
-        """Yield findings about runs that last to the end. Later blocks may lengthen them."""
+        """Yield findings about runs that reach the last block. Later blocks may lengthen them."""
         for (code, who), run in sorted(self.runs.items(), key=lambda entry: entry[0]):
             if run.length >= self.least[code]:
                 yield self.report(code, who, run)
@@ -337,18 +364,32 @@ class HabitMemory:
     def report(self, code: str, who: str, run: _Run) -> Row:
         """Return the finding about a run."""
         ends = {
-            name: [at.number, at.block.hex()]
-            for name, at in (("first", run.first), ("last", run.last))
+            name: [place.number, place.block.hex()]
+            for name, place in (("first", run.first), ("last", run.last))
         }
         figures = {"subject": who, "blocks": run.length, "most": run.most, **ends}
         detail = _WORDS[code].format(length=run.length, most=run.most, who=who)
         return self.finding(
-            run.first, code, who.encode() + run.first.block, figures_evidence(figures), detail
+            run.first,
+            code,
+            who.encode() + run.first.block,
+            evidence=figures_evidence(figures),
+            detail=detail,
         )
 
-    def finding(self, at: _Place, code: str, subject: bytes, evidence: bytes, detail: str) -> Row:
+    def finding(
+        self, place: _Place, code: str, subject: bytes, evidence: bytes, detail: str
+    ) -> Row:
         """Return a finding of severity `info` about a block."""
-        return finding_row(self.chain, code, Severity.INFO, subject, evidence, detail, at._asdict())
+        return finding_row(
+            self.chain,
+            code,
+            Severity.INFO,
+            subject=subject,
+            evidence=evidence,
+            detail=detail,
+            place=place._asdict(),
+        )
 
 
 _WORDS: Final = {

@@ -1,4 +1,4 @@
-"""Reading the rows of one segment of one chain. Rows of other chains or segments become faults."""
+"""Reading the rows of one segment of one chain, with faults for rows that do not belong there."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from pubsub_emulator.spark_audit.judge.notes import Place, short
 
 @dataclass(slots=True)
 class Read:
-    """Rows that were read, and faults about others."""
+    """Rows that were read, and faults about rows or files that could not be used."""
 
     rows: list[Row] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
@@ -23,10 +23,10 @@ class Read:
 
 def read_rows(place: Place, store: Store, entries: tuple[FileEntry, ...]) -> Read:
     """Read the rows of a segment from the files of one table."""
-    out = Read()
-    for _, unit in _units(place, store, entries, (place.segment,), out):
-        out.rows += unit
-    return out
+    read = Read()
+    for _, rows in _row_groups(place, store, entries, segments=(place.segment,), read=read):
+        read.rows += rows
+    return read
 
 
 @dataclass(slots=True)
@@ -44,48 +44,58 @@ class Checkpoints(Read):
 
 def read_checkpoints(place: Place, store: Store) -> Checkpoints:
     """Read the checkpoints at the start and the end of a segment."""
-    at = place.segment
+    segment = place.segment
     out = Checkpoints()
-    found: dict[int, Row] = {}
-    # A file of the segment before may have that segment's own checkpoint, too.
-    for entry, unit in _units(place, store, place.files.checkpoints, (at - 1, at, at + 1), out):
-        for row in unit:
-            if found.setdefault(row["segment"], row) != row:
-                said = f"segment {row['segment']} has two checkpoints"
-                out.faults.append(place.fault(said, table=schema.CHECKPOINTS))
-            out.first = out.first or row["segment"] == at == entry.segment
-    out.start = found.get(at)
-    out.end = found.get(at + 1)
+    by_segment: dict[int, Row] = {}
+    # A file of the previous segment may also have that segment's own checkpoint.
+    for entry, rows in _row_groups(
+        place,
+        store,
+        place.files.checkpoints,
+        segments=(segment - 1, segment, segment + 1),
+        read=out,
+    ):
+        for row in rows:
+            if by_segment.setdefault(row["segment"], row) != row:
+                error = f"segment {row['segment']} has two checkpoints"
+                out.faults.append(place.fault(error, table=schema.CHECKPOINTS))
+            out.first = out.first or row["segment"] == segment == entry.segment
+    out.start = by_segment.get(segment)
+    out.end = by_segment.get(segment + 1)
     return out
 
 
-def _units(
-    place: Place, store: Store, entries: tuple[FileEntry, ...], segments: tuple[int, ...], out: Read
+def _row_groups(
+    place: Place,
+    store: Store,
+    entries: tuple[FileEntry, ...],
+    segments: tuple[int, ...],
+    read: Read,
 ) -> Iterator[tuple[FileEntry, list[Row]]]:
-    """Yield the rows of each row group that could be read, without those that do not belong here.
+    """Yield each row group that could be read, with its file but without strays.
 
-    Faults go to `out`.
+    Faults are added to `read`. Strays are rows of another chain or of other segments.
     """
     for entry in entries:
-        for unit in read_file(store, entry):
-            if isinstance(unit, Fault):
-                out.faults.append(unit)
-                out.unread = True
+        for group in read_file(store, entry):
+            if isinstance(group, Fault):
+                read.faults.append(group)
+                read.unread = True
                 continue
-            rows = unit.to_pylist()
+            rows = group.to_pylist()
             strays = {
-                at: stray
-                for at, row in enumerate(rows)
+                index: stray
+                for index, row in enumerate(rows)
                 if (stray := _stray(place, row, segments)) is not None
             }
-            out.faults += [
+            read.faults += [
                 place.fault(f"{entry.table} has a row of {stray}") for stray in strays.values()
             ]
-            yield entry, [row for at, row in enumerate(rows) if at not in strays]
+            yield entry, [row for index, row in enumerate(rows) if index not in strays]
 
 
 def _stray(place: Place, row: Row, segments: tuple[int, ...]) -> str | None:
-    """Return where a row belongs if it is not of this chain and these segments, else `None`."""
+    """Return the chain or segment of a row that does not belong here, `None` if it belongs here."""
     if (row["network"], row["chain"]) != (place.network, place.chain):
         return f"{short(row['network'])}, chain {row['chain']}"
     return None if row["segment"] in segments else f"segment {row['segment']}"

@@ -21,9 +21,9 @@ IMPORTED_ONLY: Final = ("source", "block_time", "runtime")
 
 
 class Unusable(Exception):
-    """The row is not a candidate; the message says why.
+    """A row from which no candidate can be rebuilt, with the reason as the message.
 
-    It is not one of the program's errors. The judgement catches it and ends for this segment.
+    It never reaches the user: the judgement catches it and ends the segment.
     """
 
 
@@ -34,7 +34,7 @@ def rebuild(
 
     In the corrected row, columns have the values that header and state give them, so that no
     measure depends on a false claim. Raises `LostNode` if a node of the proof is missing, and
-    `Unusable` if the row is not a candidate or the state not that of a known parachain.
+    `Unusable` if the row is not a candidate or the state is not that of a known parachain.
     """
     position = row["position"]
     try:
@@ -49,21 +49,21 @@ def rebuild(
     facts = _facts(candidate.header, head, spec)
     faults = contradictions(place, row, facts)
     if row["status"] == "included" and (row["verdict"] is not None or row["detail"] is not None):
-        said = (
+        message = (
             f"the row says both included and refused, for {shown(row['verdict'] or row['detail'])}"
         )
-        faults.append(place.fault(said, position))
-    odd = (name for name in IMPORTED_ONLY if row.get(name))
+        faults.append(place.fault(message, position))
+    forbidden = (name for name in IMPORTED_ONLY if row.get(name))
     faults += [
         place.fault(f"the row of a candidate has {name} {shown(row[name])}", position)
-        for name in odd
+        for name in forbidden
     ]
     weight = candidate.inherent.messages_used
     if row["messages_used"] != weight:
-        said = (
+        message = (
             f"the row says that messages take {row['messages_used']} bytes, and they take {weight}"
         )
-        faults.append(place.fault(said, position))
+        faults.append(place.fault(message, position))
     unpruned = row["unpruned"]
     # Measures are signed integers of 64 bits.
     if unpruned is not None and sum(part["bytes"] for part in unpruned) > I64_MAX:
@@ -73,7 +73,7 @@ def rebuild(
 
 
 def _facts(header: Header, head: ChainHead, spec: RuntimeSpec) -> Row:
-    """Return columns of a candidate's row as its header and the state below it give them."""
+    """Return the columns of a candidate's row that its header and its parent's state determine."""
     return {
         "number": header.number,
         "slot": slot_of(header),
@@ -87,7 +87,10 @@ def _facts(header: Header, head: ChainHead, spec: RuntimeSpec) -> Row:
 
 
 def _author(state: State, header: Header) -> bytes | None:
-    """Return the collator whose turn the header's slot is, by the state below the block."""
+    """Return the collator whose turn the header's slot is, by the state of its parent.
+
+    Returns `None` if the header has no slot or the state has no collators.
+    """
     slot = header.aura_slot()
     keys = AUTHORITIES.get(Storage(state))
     return None if slot is None or not keys else turn_of(slot, keys)

@@ -1,4 +1,4 @@
-"""The audit's output: results that units write, and the tables that their rows are gathered into.
+"""The output of an audit: the results of units, and the tables that collect their rows.
 
     <out>/items/network=…/<segment>-<fingerprint>/    result of judging a segment of some chains
     <out>/chains/network=…/<segment>-<fingerprint>/   result of folding: patterns, sizes, the state
@@ -8,8 +8,7 @@
 
 The name of a result's file ends in its digest, which is checked whenever the file is read (AU-11).
 The receipt of a result is written after its files, so that a run that was killed can continue where
-it stopped (AU-6). A result that depends on a failed read gets no receipt, and the next run makes it
-again.
+it stopped (AU-6). If a read failed, the result gets no receipt, and the next run makes it again.
 """
 
 import json
@@ -41,7 +40,7 @@ ITEMS: Final = "items"
 FOLDERS: Final = (ITEMS, "chains")
 """The folders with results."""
 OF_BEFORE: Final = ("items/", "chains/", "summary/")
-"""Folders in which earlier versions had the files that a report names."""
+"""Folders in which reports of earlier versions may have files."""
 FORMER: Final = ("quarantine",)
 """Tables of earlier versions, which this program does not read."""
 _EARLIER: Final = "an audit of an earlier version; `pubsub audit` brings it up to date"
@@ -69,8 +68,8 @@ class Written(TypedDict):
     kept: bool
     """Whether a later run may use the result, that is, whether the receipt was written."""
     unread: NotRequired[list[Row]]
-    """Its read errors. They are added when the result is accounted for, and so also mean that
-    its rows are in the tables."""
+    """Its read errors. The key is added when the rows of the result go into the tables, so its
+    presence also means that they are there."""
 
 
 ChainReceipt = Answer
@@ -117,9 +116,10 @@ def write_result(
 ) -> Answer:
     """Write a result and return its receipt.
 
-    `tables` are rows by file name; a table without rows gets no file. `others` are further files.
-    The receipt gains `folder`, `files` and `kept`. It is written only if `keep` is set, because a
-    later run uses every result that has a receipt. Raises `OSError`, `SchemaError`.
+    `tables` has the rows by file name. A table without rows gets no file. `others` has the contents
+    of further files. The returned receipt is `receipt` with `folder`, `files` and `kept`. It is
+    written only if `keep` is set, because a later run uses every result that has a receipt. Raises
+    `OSError`, `SchemaError`.
     """
     contents = {
         f"{name}.parquet": encode_parquet(table, rows)
@@ -133,16 +133,16 @@ def write_result(
         stem, _, ending = name.rpartition(".")
         path = f"{folder}/{stem}-{digest_of(data)[:_DIGITS]}.{ending}"
         put_whole(store, path, data)
-        files[stem] = path, len(data)
-    full: Answer = {**receipt, "folder": folder, "files": files, "kept": keep}
+        files[stem] = (path, len(data))
+    written: Answer = {**receipt, "folder": folder, "files": files, "kept": keep}
     if keep:
-        body = canonical_json({**full, "receipt": digest_of(canonical_json(full))})
+        body = canonical_json({**written, "receipt": digest_of(canonical_json(written))})
         store.put(f"{folder}/{RECEIPT}", body)
-    return full
+    return written
 
 
 def put_whole(store: Store, path: str, data: bytes) -> None:
-    """Write a file whose name ends in its digest, unless it exists undamaged.
+    """Write a file whose name ends in its digest, unless it exists and is undamaged.
 
     Raises `OSError`.
     """
@@ -153,7 +153,7 @@ def put_whole(store: Store, path: str, data: bytes) -> None:
 def read_receipt(store: Store, folder: str) -> Answer | None:
     """Return the receipt in a result's folder.
 
-    Returns `None` if it is missing or damaged. The files that it names are not looked at.
+    Returns `None` if it is missing or damaged. The files that it names are not read.
     """
     try:
         receipt = json.loads(store.read(f"{folder}/{RECEIPT}"))
@@ -162,22 +162,22 @@ def read_receipt(store: Store, folder: str) -> Answer | None:
         ):
             return None
         files = receipt["files"]
-        named = all(
+        in_folder = all(
             path.startswith(f"{folder}/") and isinstance(size, int) for path, size in files.values()
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return receipt if named and receipt.get("folder") == folder else None
+    return receipt if in_folder and receipt.get("folder") == folder else None
 
 
-def files_are_whole(store: Store, receipt: Written, there: Stamps) -> bool:
+def files_are_whole(store: Store, receipt: Written, present: Stamps) -> bool:
     """Return whether the files of a receipt exist and are undamaged.
 
-    `there` has the files of the output, so that only those with the right size are read.
+    `present` has sizes and times of the output's files. A file of a wrong size is not read.
     """
     for path, size in receipt["files"].values():
-        found = there.get(path)
-        if found is None or found.size != size or not _is_whole(store, path):
+        stamp = present.get(path)
+        if stamp is None or stamp.size != size or not _is_whole(store, path):
             return False
     return True
 
@@ -206,7 +206,7 @@ def read_rows(
     store: Store, path: str, table: Table, columns: Sequence[str] | None = None
 ) -> Iterator[Row]:
     """Yield the rows of a file, with all or some columns. Raises `ResultError`."""
-    for part in read_groups(store, path, table, columns):
+    for part in read_groups(store, path, table, columns=columns):
         yield from part.to_pylist()
 
 
@@ -224,15 +224,15 @@ def read_some(
     store: Store, rows: Rows, table: Table, columns: Sequence[str] | None = None
 ) -> pa.Table:
     """Return some rows of a file, with all or some columns. Raises `ResultError`."""
-    parts = list(read_groups(store, rows.path, table, columns))
-    whole = pa.concat_tables(parts) if parts else _selected(table, columns).empty_table()
+    parts = list(read_groups(store, rows.path, table, columns=columns))
+    all_rows = pa.concat_tables(parts) if parts else _selected(table, columns).empty_table()
     if rows.count is None:
-        return whole
-    if rows.start + rows.count > whole.num_rows:
+        return all_rows
+    if rows.start + rows.count > all_rows.num_rows:
         raise ResultError(
-            f"{store}/{rows.path}: it has {whole.num_rows} rows, not {rows.start + rows.count}"
+            f"{store}/{rows.path}: it has {all_rows.num_rows} rows, not {rows.start + rows.count}"
         )
-    return whole.slice(rows.start, rows.count)
+    return all_rows.slice(rows.start, rows.count)
 
 
 def read_groups(
@@ -240,7 +240,7 @@ def read_groups(
 ) -> Iterator[pa.Table]:
     """Yield the row groups of a file, with all or some columns.
 
-    Files below `tables/` have plain types that every engine knows; their rows are converted back to
+    Files below `tables/` have plain types that every engine knows. Their rows are converted back to
     the table's types. Raises `ResultError`.
     """
     data = read_file(store, path)
@@ -251,25 +251,25 @@ def read_groups(
         parquet = pq.ParquetFile(source, pre_buffer=False)
         if not published:
             table.check(parquet.schema_arrow)
-        for at in range(parquet.num_row_groups):
-            group = read_group(parquet, source, at, wanted)
-            yield _as_rows_are(group, table, columns) if published else group
+        for index in range(parquet.num_row_groups):
+            group = read_group(parquet, source, index, columns=wanted)
+            yield _restore_types(group, table, columns) if published else group
     except (OSError, ValueError, pa.ArrowException, TooLarge, schema.SchemaError) as error:
         raise ResultError(f"{store}/{path}: {error}") from None
 
 
 def _check(store: Store, path: str) -> None:
-    """Raise `ResultError` if a file is damaged, or unpacks to more than it may."""
+    """Raise `ResultError` if a file is damaged or too large when unpacked."""
     source = pa.BufferReader(read_file(store, path))
     try:
         parquet = pq.ParquetFile(source, pre_buffer=False)
-        for at in range(parquet.num_row_groups):
-            check_group(parquet, source, at)
+        for index in range(parquet.num_row_groups):
+            check_group(parquet, source, index)
     except (OSError, ValueError, pa.ArrowException, TooLarge) as error:
         raise ResultError(f"{store}/{path}: {error}") from None
 
 
-def _as_rows_are(group: pa.Table, table: Table, columns: Sequence[str] | None) -> pa.Table:
+def _restore_types(group: pa.Table, table: Table, columns: Sequence[str] | None) -> pa.Table:
     """Convert published rows to the types of a table's last version.
 
     Columns that a later version of the table added are filled with nulls if the file lacks them.
@@ -283,13 +283,15 @@ def _as_rows_are(group: pa.Table, table: Table, columns: Sequence[str] | None) -
 
 def _selected(table: Table, columns: Sequence[str] | None) -> pa.Schema:
     """Return the schema of some columns of a table's last version."""
-    found = table.wider.schema
-    return pa.schema([found.field(name).remove_metadata() for name in columns or found.names])
+    schema_now = table.wider.schema
+    return pa.schema(
+        [schema_now.field(name).remove_metadata() for name in columns or schema_now.names]
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The output of an audit, as its report describes it."""
+    """The tables of an audit's output, with the files that its report names."""
 
     store: Store
     report: dict[str, Any]
@@ -312,16 +314,16 @@ class Results:
             earlier = any(name in tables for name in FORMER)
             # A report may have been written by a stranger: its paths must not lead out of the
             # output.
-            right = all(
+            well_formed = all(
                 name in RESULT_TABLES and all(_is_result_path(path) for path in paths)
                 for name, paths in tables.items()
             )
         except (TypeError, KeyError, AttributeError):
             earlier = False
-            right = False
+            well_formed = False
         if earlier:
             raise ResultError(f"{store}: {_EARLIER}")
-        if not right:
+        if not well_formed:
             raise ResultError(f"{store}/{REPORT}: not a report of this version")
         return Results(store, report)
 
@@ -333,20 +335,20 @@ class Results:
         """Return the paths of every table's files.
 
         With `checked`, each file is read and compared with its digest. Raises `ResultError` for a
-        damaged file, and for the output of a version that had no tables.
+        damaged file, and for the output of an earlier version that had no folder `tables`.
         """
-        found = {name: self.report["tables"].get(name, []) for name in RESULT_TABLES}
-        for paths in found.values():
+        by_table = {name: self.report["tables"].get(name, []) for name in RESULT_TABLES}
+        for paths in by_table.values():
             if not all(path.startswith(f"{TABLES}/") for path in paths):
                 raise ResultError(f"{self.store}: {_EARLIER}")
             for path in paths if checked else ():
                 _check(self.store, path)
-        return found
+        return by_table
 
     def groups(self, table: Table, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield the rows of a table, one row group after another. Raises `ResultError`."""
         for path in self.files(table):
-            yield from read_groups(self.store, path, table, columns)
+            yield from read_groups(self.store, path, table, columns=columns)
 
     def rows(self, table: Table) -> Iterator[Row]:
         """Yield the rows of a table. Raises `ResultError`."""
@@ -360,7 +362,7 @@ def write_report(store: Store, report: Mapping[str, object]) -> None:
 
 
 def _is_result_path(path: object) -> bool:
-    """Return whether a path in a report is one of the output's own folders."""
+    """Return whether a path in a report is within one of the output's own folders."""
     if not isinstance(path, str) or "\\" in path or not path.startswith((f"{TABLES}/", *OF_BEFORE)):
         return False
     return {"", ".", ".."}.isdisjoint(path.split("/"))

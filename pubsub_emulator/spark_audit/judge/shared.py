@@ -1,6 +1,6 @@
-"""Data that all chains of a segment share and that is read once.
+"""Proof nodes, relay headers and changes, which all chains of a segment share.
 
-It consists of proof nodes, relay headers, and changes of collator sets and subscriptions.
+They are read once. The changes are those of collator sets and subscriptions.
 """
 
 import contextlib
@@ -33,7 +33,10 @@ RelayBlock = tuple[Hash, int | None]
 
 @dataclass(slots=True)
 class Shared:
-    """The common files of one segment. Each of their faults is noted once, not for each chain."""
+    """The content of the common files of one segment.
+
+    A fault of such a file is noted once, not for each chain.
+    """
 
     task: Task
     store: Store
@@ -48,14 +51,15 @@ class Shared:
     _relay: dict[int, RelayBlock] = field(default_factory=dict)
     """Storage root and slot of relay blocks, by number."""
     _roots: dict[int, set[bytes]] = field(default_factory=dict)
-    """All storage roots that rows give a relay block, whether from a header or from an inherent."""
+    """By relay block number, all storage roots in rows of `relay_headers`."""
     _header_roots: dict[int, set[bytes]] = field(default_factory=dict)
-    """The storage roots that a relay block has by rows with its own header's hash."""
+    """By relay block number, the storage roots in rows that have the hash of the relay header. Rows
+    without a hash repeat what a parachain's inherent claims."""
     _older: list[str] | None = None
     """Names of the manifests of earlier segments, whose headers the task does not have; `None`
     before they were listed."""
     _headers: dict[str, dict[int, RelayBlock]] = field(default_factory=dict)
-    """Relay blocks of some earlier segments by manifest, the one used last at the end."""
+    """Relay blocks of some earlier segments by name of the manifest, in order of their last use."""
     _changes: dict[int, list[Row]] | None = None
     """Changes of collator sets and subscriptions, by chain; `None` before they were read."""
     _changes_whole: bool = True
@@ -77,20 +81,20 @@ class Shared:
         return any(fault.passing for fault in self.faults)
 
     def lacks(self, table: schema.Table) -> bool:
-        """Return whether a common file of this table could not be read.
+        """Return whether a common file of this table has a fault.
 
-        If so, a fault is noted already, and the chains need not note its consequences.
+        That fault is noted already, so the chains need not note its consequences.
         """
         return any(fault.path.startswith(f"{table.name}/") for fault in self.faults)
 
     def lack_before(self) -> None:
-        """Note once that the segment before is missing, which has the chains' checkpoints."""
-        at = self.task.segment
-        said = (
-            f"segment {at - 1} or its checkpoints are not in the history: no chain of segment {at}"
-            " has a start"
+        """Note once that the previous segment, which has the chains' checkpoints, is missing."""
+        segment = self.task.segment
+        error = (
+            f"segment {segment - 1} or its checkpoints are not in the history: no chain of segment"
+            f" {segment} has a start"
         )
-        fault = Fault(COMMITS, said, network=self.task.network, segment=at)
+        fault = Fault(COMMITS, error, network=self.task.network, segment=segment)
         if fault not in self.faults:
             self.faults.append(fault)
 
@@ -107,7 +111,7 @@ class Shared:
     def nodes(self) -> Mapping[int, bytes]:
         """Return the segment's proof nodes by number, each checked against its hash.
 
-        A number that two different nodes have is left out, with a fault.
+        If two different nodes have the same number, both are left out and there is a fault.
         """
         if self._nodes is None:
             self._nodes = self._read_nodes()
@@ -116,9 +120,9 @@ class Shared:
     def relay(self, number: int) -> RelayBlock | None:
         """Return storage root and slot of a relay block, `None` if the history has no header of it.
 
-        A block on an old relay parent needs headers of earlier segments. A refused candidate can
-        claim any relay parent, so the segment is found by halves, and the headers of only a few
-        segments stay in memory.
+        A block on an old relay parent needs headers of earlier segments. Refused candidates can
+        claim any relay parent. So a binary search finds the segment, and only the headers of
+        `MOST_SEGMENTS` segments stay in memory.
         """
         if number in self._relay:
             return self._relay[number]
@@ -130,7 +134,7 @@ class Shared:
             middle = (low + high) // 2
             headers = self._older_headers(self._older[middle])
             if not headers:
-                # It cannot be read, or has none. That is noted where the segment itself is judged.
+                # The file cannot be read, or it has no headers. The task of that segment notes it.
                 del self._older[middle]
                 high -= 1
             elif number < min(headers):
@@ -143,10 +147,10 @@ class Shared:
 
     def _older_headers(self, name: str) -> dict[int, RelayBlock]:
         """Return the relay blocks of an earlier segment by its manifest's name."""
-        found = self._headers.pop(name, None)
-        if found is None:
-            found = {}
-            # The task has the headers of the segment before already.
+        headers = self._headers.pop(name, None)
+        if headers is None:
+            headers = {}
+            # The task has read the headers of the previous segment already.
             known = {entry.path for entry in self.task.relay}
             with contextlib.suppress(CommitError, OSError):
                 entries = (
@@ -154,20 +158,20 @@ class Shared:
                     for entry in read_manifest(self.store, name).files
                     if entry.table == schema.RELAY_HEADERS.name and entry.path not in known
                 )
-                found = self._read_relay(tuple(entries), roots=False)
-        self._headers[name] = found
+                headers = self._read_relay(tuple(entries), roots=False)
+        self._headers[name] = headers
         while len(self._headers) > MOST_SEGMENTS:
             del self._headers[next(iter(self._headers))]
-        return found
+        return headers
 
     def relay_roots(self, number: int) -> set[bytes]:
-        """Return every storage root that the rows give a relay block."""
+        """Return every storage root of a relay block in rows of `relay_headers`."""
         return self._roots.get(number, set())
 
     def header_root(self, number: int) -> bytes | None:
-        """Return the storage root of a relay block by its own header.
+        """Return the storage root of a relay block according to its own header.
 
-        Returns `None` if only the inherent of a parachain block states it, or if headers differ.
+        Returns `None` if only inherents of parachain blocks state it, or if headers differ.
         """
         roots = self._header_roots.get(number, set())
         return next(iter(roots)) if len(roots) == 1 else None
@@ -179,11 +183,11 @@ class Shared:
         """
         if self._changes is None:
             self._changes = {}
-            before = len(self.faults)
+            faults_before = len(self.faults)
             for entry in self.task.changes:
                 for row in self._rows(entry):
                     self._changes.setdefault(row["chain"], []).append(row)
-            self._changes_whole = len(self.faults) == before
+            self._changes_whole = len(self.faults) == faults_before
         return self._changes.get(chain, []) if self._changes_whole else None
 
     def _rows(self, entry: FileEntry) -> list[Row]:
@@ -205,49 +209,52 @@ class Shared:
         return rows
 
     def _read_nodes(self) -> dict[int, bytes]:
-        """Read proof nodes by number.
+        """Read the segment's proof nodes and return them by number.
 
         A node that does not have its hash is left out, and so are two nodes with the same number.
         """
-        out: dict[int, bytes] = {}
-        twice: set[int] = set()
+        nodes: dict[int, bytes] = {}
+        ambiguous: set[int] = set()
         for entry in self.task.nodes:
             for row in self._rows(entry):
-                number, data = row["number"], row["data"]
+                number = row["number"]
+                data = row["data"]
                 if blake2_256(data) != row["hash"]:
                     self._fault(entry, f"node {row['hash'].hex()} does not have that hash")
-                elif out.setdefault(number, data) != data:
+                elif nodes.setdefault(number, data) != data:
                     self._fault(entry, f"there are two nodes {number} in the segment")
-                    twice.add(number)
-        return {number: data for number, data in out.items() if number not in twice}
+                    ambiguous.add(number)
+        return {number: data for number, data in nodes.items() if number not in ambiguous}
 
     def _read_relay(
         self, entries: tuple[FileEntry, ...], *, roots: bool = True
     ) -> dict[int, RelayBlock]:
-        """Read relay headers, and return the blocks by number.
+        """Read relay headers and return the blocks by number.
 
         With `roots`, remember every root that the rows state, for `relay_roots` and `header_root`.
 
-        A number for which two rows give different roots or slots is damaged, and neither is
-        believed. That holds only if the second row is from a relay header: rows without a hash
-        repeat the claim of an inherent, which may be wrong.
+        If two rows of the same block have different roots or slots, that is a fault and the block
+        is left out. It is no fault if the second row has no hash: such a row repeats the claim of
+        an inherent, which may be wrong.
         """
         blocks: dict[int, RelayBlock] = {}
-        twice: set[int] = set()
+        ambiguous: set[int] = set()
         for entry in entries:
             for row in self._rows(entry):
                 number = row["number"]
-                found = (Hash(row["storage_root"]), row["slot"])
+                block = (Hash(row["storage_root"]), row["slot"])
                 if roots:
                     self._roots.setdefault(number, set()).add(row["storage_root"])
                 if roots and row["hash"] is not None:
                     self._header_roots.setdefault(number, set()).add(row["storage_root"])
-                if blocks.setdefault(number, found) != found and row["hash"] is not None:
+                if blocks.setdefault(number, block) != block and row["hash"] is not None:
                     self._fault(entry, f"relay block {number} has two storage roots or slots")
-                    twice.add(number)
-        for number in twice:
+                    ambiguous.add(number)
+        for number in ambiguous:
             del blocks[number]
         return blocks
 
     def _fault(self, entry: FileEntry, error: str) -> None:
-        self.faults.append(Fault(entry.path, error, None, entry.network, None, entry.segment))
+        self.faults.append(
+            Fault(entry.path, error, None, network=entry.network, chain=None, segment=entry.segment)
+        )

@@ -1,12 +1,12 @@
-"""The tasks of an audit: a segment of some chains, with all files that the result depends on.
+"""The tasks of an audit. A task judges a segment of some chains and names all files that it reads.
 
 An engine distributes tasks to workers. A task's name contains a fingerprint of everything that its
 result depends on, so a later run finds the result under the same name and does not judge the
 segment again (AU-6).
 
 The chains of a segment share its proof nodes. So one task has all chains, or two tasks have half of
-them each if the segment is large. The grouping follows from the manifests alone, and so is the same
-on every engine.
+them each if the segment is large. The grouping depends only on the manifests, so it is the same on
+every engine.
 """
 
 import contextlib
@@ -29,17 +29,17 @@ from pubsub_emulator.spark_audit.history.manifest import (
     digest_of,
     read_manifest,
 )
-from pubsub_emulator.spark_audit.history.row import Kept
+from pubsub_emulator.spark_audit.history.row import JsonObject
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 
 CHECK_VERSION: Final = 11
-"""Raised when the same rows would be judged or measured differently. Results of an older version
+"""Increased when the same rows would be judged or measured differently. Results of an older version
 are then made again."""
 
 LARGE: Final = 4 * 1_048_576
-"""Bytes of a segment's files from which two tasks share its chains. Its nodes are then read twice,
-but never more often."""
+"""A segment whose files have at least this many bytes is divided between two tasks. Its nodes are
+then read twice. With more tasks, they would be read still more often."""
 
 _CHAIN_FILES: Final = ("checkpoints", "blocks", "deliveries")
 _SHARED_FILES: Final = ("nodes", "relay", "changes", "checked")
@@ -79,12 +79,12 @@ class Task(UnitTask):
     changes: tuple[FileEntry, ...]
     """Files with the changes of collator sets and subscriptions."""
     checked: tuple[FileEntry, ...]
-    """Files of the segment that are only checked, not needed for the judgement. The first task of a
-    segment has them all."""
+    """Files of the segment that are checked but not needed for the judgement. They are all in the
+    first task of the segment."""
     fingerprint: str
     """A digest of everything that the result depends on.
 
-    The rules are part of the checkpoints, which name them by their digest.
+    The rules need not be part of it, because the checkpoints contain their digest.
     """
     rules: RulesFile = SHIPPED_RULES
     """The rules that the audit was given for the history."""
@@ -116,8 +116,8 @@ class Task(UnitTask):
         """Return the task that `to_json` wrote."""
         data: dict[str, Any] = json.loads(text)
         data["chains"] = tuple(
-            ChainFiles(**{**each, **{name: _entries(each[name]) for name in _CHAIN_FILES}})
-            for each in data["chains"]
+            ChainFiles(**{**files, **{name: _entries(files[name]) for name in _CHAIN_FILES}})
+            for files in data["chains"]
         )
         data["rules"] = RulesFile(**data["rules"])
         return Task(**{**data, **{name: _entries(data[name]) for name in _SHARED_FILES}})
@@ -127,63 +127,80 @@ def make_tasks(
     root: str,
     commits: Iterable[Commit],
     listing: Listing | None = None,
-    after: Mapping[str, Commit] | None = None,
+    previous: Mapping[str, Commit] | None = None,
     rules: RulesFile = SHIPPED_RULES,
 ) -> list[Task]:
     """Return the tasks for the segments of some commits, ordered by network, segment and chain.
 
-    `after` are the last commits before these, by network. `listing` has the present sizes and times
-    of the files: if one changes, the fingerprint changes and the segment is judged again. The
+    `previous` has the last commits before these, by network. `listing` has the present sizes and
+    times of the files. If one changes, the fingerprint changes and the segment is judged again. The
     number of tasks depends only on files that manifests name, not on numbers that they state.
     """
-    before = dict(after or {})
+    latest = dict(previous or {})
     tasks: list[Task] = []
     for commit in commits:
-        older = before.get(commit.network)
-        known = older if older is not None and older.segment == commit.segment - 1 else None
-        tasks += _tasks(root, commit, known, listing)
-        before[commit.network] = commit
+        last = latest.get(commit.network)
+        preceding = last if last is not None and last.segment == commit.segment - 1 else None
+        tasks += _tasks(root, commit, preceding, listing=listing)
+        latest[commit.network] = commit
     return [replace(task, rules=rules) for task in tasks] if rules.digest else tasks
 
 
-def _tasks(root: str, commit: Commit, before: Commit | None, listing: Listing | None) -> list[Task]:
-    """Return the tasks of one commit. `before` is the commit of the segment before, if known."""
-    own = _by_table(commit)
-    older = _by_table(before)
+def _tasks(
+    root: str, commit: Commit, previous: Commit | None, listing: Listing | None
+) -> list[Task]:
+    """Return the tasks of one commit. `previous` is that of the previous segment, if known."""
+    own_files = _by_table(commit)
+    previous_files = _by_table(previous)
 
-    def of(
+    def select(
         table: Table, chain: int | None, *sources: dict[tuple[str, int | None], list[FileEntry]]
     ) -> tuple[FileEntry, ...]:
         key = (table.name, chain)
         return tuple(chained.from_iterable(source.get(key, ()) for source in sources))
 
-    there = {
-        chain for (table, chain) in own if chain is not None and table != schema.DELIVERIES.name
+    present = {
+        chain
+        for (table, chain) in own_files
+        if chain is not None and table != schema.DELIVERIES.name
     }
-    # A chain that only has deliveries here is not judged. A chain whose checkpoint the segment
-    # before wrote is judged even if it has no blocks here.
+    # A chain that only has deliveries here is not judged. A chain is judged even without blocks
+    # here if the previous segment wrote its checkpoint.
     started = {
-        chain for (table, chain) in older if table == schema.CHECKPOINTS.name and chain is not None
+        chain
+        for (table, chain) in previous_files
+        if table == schema.CHECKPOINTS.name and chain is not None
     }
     chains: list[ChainFiles] = []
-    for chain in sorted(there | started):
-        checkpoints = of(schema.CHECKPOINTS, chain, older, own)
-        blocks = of(schema.BLOCKS, chain, own)
-        deliveries = of(schema.DELIVERIES, chain, own)
+    for chain in sorted(present | started):
+        checkpoints = select(schema.CHECKPOINTS, chain, previous_files, own_files)
+        blocks = select(schema.BLOCKS, chain, own_files)
+        deliveries = select(schema.DELIVERIES, chain, own_files)
         position = commit.next_positions.get(chain)
-        chains.append(ChainFiles(chain, checkpoints, blocks, deliveries, position))
+        chains.append(
+            ChainFiles(chain, checkpoints, blocks, deliveries=deliveries, next_position=position)
+        )
     shared = {
-        "nodes": of(schema.NODES, None, own),
-        "relay": of(schema.RELAY_HEADERS, None, older, own),
-        "changes": (*of(schema.AUTHORITIES, None, own), *of(schema.SUBSCRIPTIONS, None, own)),
+        "nodes": select(schema.NODES, None, own_files),
+        "relay": select(schema.RELAY_HEADERS, None, previous_files, own_files),
+        "changes": (
+            *select(schema.AUTHORITIES, None, own_files),
+            *select(schema.SUBSCRIPTIONS, None, own_files),
+        ),
     }
     parts = ((*chain.checkpoints, *chain.blocks, *chain.deliveries) for chain in chains)
     entries = chained.from_iterable((*parts, *shared.values()))
     read = {(entry.path, entry.chain) for entry in entries}
-    rest = tuple(entry for entry in commit.files if (entry.path, entry.chain) not in read)
+    unread_entries = tuple(entry for entry in commit.files if (entry.path, entry.chain) not in read)
     return [
-        _task(root, commit, group, {**shared, "checked": () if at else rest}, listing)
-        for at, group in enumerate(_groups(chains, commit))
+        _task(
+            root,
+            commit,
+            group,
+            shared={**shared, "checked": () if index else unread_entries},
+            listing=listing,
+        )
+        for index, group in enumerate(_groups(chains, commit))
     ]
 
 
@@ -196,13 +213,13 @@ def _by_table(commit: Commit | None) -> dict[tuple[str, int | None], list[FileEn
 
 
 def _groups(chains: Sequence[ChainFiles], commit: Commit) -> list[tuple[ChainFiles, ...]]:
-    """Divide the chains into one task, or into two of about the same weight."""
+    """Divide the chains into one group, or into two of similar weight if there is much data."""
     if len(chains) < 2 or sum(entry.weight for entry in commit.files) < LARGE:
         return [tuple(chains)] if chains else []
     half = sum(chain.size for chain in chains) / 2
     first: list[ChainFiles] = []
     for chain in chains[:-1]:
-        if first and sum(each.size for each in first) + chain.size / 2 > half:
+        if first and sum(member.size for member in first) + chain.size / 2 > half:
             break
         first.append(chain)
     return [tuple(first), tuple(chains[len(first) :])]
@@ -227,32 +244,35 @@ def _task(
         checked=shared["checked"],
         fingerprint="",
     )
-    stated = [
-        [each.path, each.size, each.frame, [group.digest for group in each.row_groups]]
-        for each in task.files()
+    files = [
+        [entry.path, entry.size, entry.frame, [group.digest for group in entry.row_groups]]
+        for entry in task.files()
     ]
     positions = [[chain.chain, chain.next_position] for chain in chains]
-    body = [CHECK_VERSION, commit.network, commit.segment, positions, stated, _seen(task, listing)]
+    body = [CHECK_VERSION, commit.network, commit.segment, positions, files, _stamps(task, listing)]
     return replace(task, fingerprint=digest_of(canonical_json(body)))
 
 
-def _seen(task: Task, listing: Listing | None) -> list[object]:
-    """Return numbers that change when sizes or times of the task's files change."""
+def _stamps(task: Task, listing: Listing | None) -> list[object]:
+    """Return numbers that change when sizes or times of the task's files change.
+
+    The list is empty without a listing.
+    """
     if listing is None:
         return []
-    odd = [listing.odd.get(entry.path) for entry in task.files()]
-    stamps = [[] if stamp is None else [stamp.size, stamp.time] for stamp in odd]
+    entry_stamps = [listing.odd.get(entry.path) for entry in task.files()]
+    stamps = [[] if stamp is None else [stamp.size, stamp.time] for stamp in entry_stamps]
     return [listing.read_by(task.network, task.segment), stamps]
 
 
-def _entries(data: Iterable[Kept]) -> tuple[FileEntry, ...]:
+def _entries(data: Iterable[JsonObject]) -> tuple[FileEntry, ...]:
     return tuple(FileEntry.from_json(entry) for entry in data)
 
 
 def commits_before(root: str, network: str, segment: int) -> Iterator[Commit]:
     """Yield a network's readable commits before a segment, the last one first.
 
-    It reads one manifest at a time.
+    A manifest is read only when its commit is asked for.
     """
     store = open_store(root)
     for name in reversed(manifests_before(store, network, segment)):
@@ -262,9 +282,9 @@ def commits_before(root: str, network: str, segment: int) -> Iterator[Commit]:
 
 def manifests_before(store: Store, network: str, segment: int) -> list[str]:
     """Return the names of a network's manifests before a segment, in order of their segments."""
-    found: list[tuple[int, str]] = []
+    named: list[tuple[int, str]] = []
     for name in store.names(COMMITS):
         place = place_of(f"{COMMITS}/{name}")
         if place is not None and place[0] == network and place[1] < segment:
-            found.append((place[1], name))
-    return [name for _, name in sorted(found)]
+            named.append((place[1], name))
+    return [name for _, name in sorted(named)]

@@ -1,7 +1,7 @@
 """The two units of a round: judging a segment of some chains, and folding judged segments.
 
-Each unit writes its result into a separate folder. An engine runs both kinds together: while the
-segments of a round are judged, those of the round before are folded.
+A unit is a function that an engine runs on a worker. Each call writes its result into a folder of
+its own. While the segments of a round are judged, those of the previous round are folded.
 """
 
 import json
@@ -38,23 +38,24 @@ from pubsub_emulator.spark_audit.judge.task import CHECK_VERSION, Task, commits_
 
 
 def judge_segment(text: str, out: str) -> Answer:
-    """Judge the segment of a task and return the receipt. This is a unit.
+    """Judge the segment of a task, given as JSON, and return the receipt. This is a unit.
 
-    If the result is there already, it is not made again. Raises `RulesError`, `OSError`.
+    If the output `out` has the result already, it is not made again. Raises `RulesError`,
+    `OSError`.
     """
     task = Task.from_json(text)
     store = open_store(out)
-    done = results.read_receipt(store, task.name)
-    # An earlier attempt wrote the result, and then its worker was lost before it could answer.
-    if done is not None:
-        return done
+    earlier = results.read_receipt(store, task.name)
+    # An earlier attempt may have written the result before its worker was lost.
+    if earlier is not None:
+        return earlier
     shared = Shared.of(task)
-    chains = [_fitting(check_chain(task, files, shared)) for files in task.chains]
+    chains = [_ensure_writable(check_chain(task, files, shared)) for files in task.chains]
     # The rows of all chains go into one file per table.
-    every = [chain.tables() for chain in chains]
+    chain_tables = [chain.tables() for chain in chains]
     tables: dict[str, tuple[Table, list[Row]]] = {}
     for table in schema.OF_SEGMENT:
-        rows = list(chained.from_iterable(each[table] for each in every))
+        rows = list(chained.from_iterable(of_chain[table] for of_chain in chain_tables))
         tables[table.name] = (table, rows)
     for entry in task.checked:
         shared.faults += check_file(shared.store, entry)
@@ -62,17 +63,18 @@ def judge_segment(text: str, out: str) -> Answer:
     unread.extend(fault.row() for fault in shared.faults)
     passing = shared.passing or any(chain.passing for chain in chains)
     judged = [
-        {**asdict(chain.receipt), **_account(of)} for chain, of in zip(chains, every, strict=True)
+        {**asdict(chain.receipt), **_account(tables_of_chain)}
+        for chain, tables_of_chain in zip(chains, chain_tables, strict=True)
     ]
     place = fields_of(task, ("network", "segment", "fingerprint"))
     receipt = {**place, "chains": judged, "read_errors": len(unread)}
-    return results.write_result(store, task.name, tables, receipt, keep=not passing)
+    return results.write_result(store, task.name, tables, receipt=receipt, keep=not passing)
 
 
-def _fitting(chain: ChainResult) -> ChainResult:
-    """Return the result, or a fault in its place if one of its rows does not fit its table.
+def _ensure_writable(chain: ChainResult) -> ChainResult:
+    """Return the result, or a result with only a fault if one of the rows does not fit its table.
 
-    Such a row (for example a number beyond 64 bits) comes from values in the history.
+    Such a row (for example with a number beyond 64 bits) comes from values in the history.
     """
     try:
         for table, rows in chain.tables().items():
@@ -80,7 +82,14 @@ def _fitting(chain: ChainResult) -> ChainResult:
     except SchemaError as error:
         receipt = replace(chain.receipt, complete=False, seam="none", judged=0, proof_bytes=0)
         path = f"{schema.BLOCKS.name}/network={receipt.network}/chain={receipt.chain}"
-        fault = Fault(path, str(error), None, receipt.network, receipt.chain, receipt.segment)
+        fault = Fault(
+            path,
+            str(error),
+            None,
+            network=receipt.network,
+            chain=receipt.chain,
+            segment=receipt.segment,
+        )
         return ChainResult(receipt, read_errors=[fault.row()])
     return chain
 
@@ -94,21 +103,22 @@ def _account(tables: Mapping[Table, list[Row]]) -> dict[str, object]:
 
 
 def _counts(rows: Iterable[Row]) -> results.Counts:
-    found = Counter((row["severity"], row["code"]) for row in rows)
-    return [[*name, count] for name, count in sorted(found.items())]
+    """Count findings by severity and code."""
+    counts = Counter((row["severity"], row["code"]) for row in rows)
+    return [[*name, count] for name, count in sorted(counts.items())]
 
 
 _PIECE: Final = 65_536
-"""Bytes of a state that are decompressed at a time."""
+"""The maximum number of bytes of a state that are decompressed at a time."""
 BLOCK_WEIGHT: Final = 128
-"""Bytes of a history that take as long to judge as one block takes to fold."""
+"""The weight of folding one block: judging this many bytes of a history takes about as long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fold(UnitTask):
-    """The task of folding: add judged segments of some of a network's chains to their totals.
+    """The task of adding judged segments of some of a network's chains to their totals.
 
-    The totals of earlier segments are in the states of the folds before.
+    The totals of earlier segments are in the states that the previous folds wrote.
     """
 
     root: str
@@ -122,7 +132,7 @@ class Fold(UnitTask):
     segments: tuple[tuple[results.Rows | None, results.Rows | None], ...]
     """Block and publisher measures of each task in order, `None` where there are no rows."""
     befores: tuple[str, ...]
-    """Paths of the states that the folds before left."""
+    """Paths of the states that the previous folds wrote."""
     limits: Thresholds
     keep: bool
     """Whether later runs may use the result. It is false if the fold depends on a failed read that
@@ -141,10 +151,10 @@ class Fold(UnitTask):
     def from_json(text: str) -> "Fold":
         """Return the fold that `to_json` wrote."""
         data: dict[str, Any] = json.loads(text)
-        pairs = ((each and results.Rows(**each) for each in pair) for pair in data["segments"])
+        pairs = ((rows and results.Rows(**rows) for rows in pair) for pair in data["segments"])
         data["segments"] = tuple(map(tuple, pairs))
-        lists = {name: tuple(data[name]) for name in ("chains", "befores")}
-        return Fold(**{**data, **lists, "limits": Thresholds(**data["limits"])})
+        tuples = {name: tuple(data[name]) for name in ("chains", "befores")}
+        return Fold(**{**data, **tuples, "limits": Thresholds(**data["limits"])})
 
 
 def fold_fingerprint(
@@ -154,56 +164,63 @@ def fold_fingerprint(
     receipts: Sequence[results.SegmentReceipt],
     limits: Thresholds,
 ) -> str:
-    """Return a digest of a fold's inputs: the folds before it and the results of its segments."""
+    """Return a digest of a fold's inputs.
+
+    They are the fingerprints of the previous folds (`befores`), the results of the segments, and
+    the thresholds.
+    """
     judged = chained.from_iterable(receipt["chains"] for receipt in receipts)
-    mine = (chain for chain in judged if chain["chain"] in chains)
-    digests = [[chain["chain"], chain["digests"]] for chain in mine]
+    folded = (chain for chain in judged if chain["chain"] in chains)
+    digests = [[chain["chain"], chain["digests"]] for chain in folded]
     return digest_of(
         canonical_json([CHECK_VERSION, befores, network, chains, digests, asdict(limits)])
     )
 
 
 def judge_or_fold(text: str, out: str) -> Answer:
-    """Do the task of a round and return its receipt. This is a unit.
+    """Run a task or a fold, given as JSON, and return its receipt. This is a unit.
 
-    Only the text of a fold has the key `befores`. Raises `OSError`, `ResultError`.
+    Raises `OSError`, `ResultError`.
     """
-    return (fold_chains if "befores" in json.loads(text) else judge_segment)(text, out)
+    # Only the JSON of a fold has this key.
+    if "befores" in json.loads(text):
+        return fold_chains(text, out)
+    return judge_segment(text, out)
 
 
 def fold_chains(text: str, out: str) -> Answer:
     """Add judged segments to the totals of their chains and return the receipt. This is a unit.
 
     The totals are patterns (habits of collators, as findings) and sizes (rows of `summaries`). A
-    settled finding is final; an open one is about a run of blocks that later segments may lengthen.
-    Each fold writes its open findings and summaries anew. Raises `OSError`, `ResultError`.
+    settled finding is final. An open finding is about a run of blocks that later segments may
+    lengthen. Open findings and summaries replace those of the previous fold. Raises `OSError`,
+    `ResultError`.
     """
     fold = Fold.from_json(text)
     store = open_store(out)
-    done = results.read_receipt(store, fold.name) if fold.keep else None
-    if done is not None:
-        return done
+    earlier = results.read_receipt(store, fold.name) if fold.keep else None
+    if earlier is not None:
+        return earlier
     chains = _read_state(store, fold)
     settled: list[Row] = []
     faults: list[Row] = []
-    for at, segment in enumerate(fold.segments):
-        told(at, len(fold.segments))
+    for index, segment in enumerate(fold.segments):
+        told(index, len(fold.segments))
         for chain, blocks, publishers in _by_chain(store, segment, fold.chains):
             state = chains.setdefault(
                 chain, _ChainState(patterns.HabitMemory(fold.limits), Sizes())
             )
             rows = blocks.select(patterns.HABIT_COLUMNS).to_pylist()
             for row in state.watch.add(rows, _served(publishers), _headers(fold, chain)):
-                # A finding that claims proof is judged from its own evidence before it is believed
-                # (AU-11).
+                # A finding is only reported if its own evidence shows it (AU-11).
                 if unshown(row["code"], row["evidence"]) is None:
                     settled.append(row)
                     state.settle(row)
                 else:
-                    said = f"the evidence of a finding {row['code']} does not show it"
+                    error = f"the evidence of a finding {row['code']} does not show it"
                     place = columns_of(row, ("network", "chain", "segment", "position"))
                     faults.append(
-                        Fault(f"{schema.BLOCKS.name}/network={fold.network}", said, **place).row()
+                        Fault(f"{schema.BLOCKS.name}/network={fold.network}", error, **place).row()
                     )
             state.sizes.add(blocks, publishers)
     faults += [
@@ -219,9 +236,9 @@ def fold_chains(text: str, out: str) -> Answer:
     }
     digests: dict[str, list[str]] = {}
     for chain, state in sorted(chains.items()):
-        found = digest_rows(schema.FINDINGS, pending[chain])
-        summed = digest_rows(schema.SUMMARIES, sizes[chain])
-        digests[str(chain)] = [state.settled, found.hex(), summed.hex()]
+        open_digest = digest_rows(schema.FINDINGS, pending[chain])
+        sizes_digest = digest_rows(schema.SUMMARIES, sizes[chain])
+        digests[str(chain)] = [state.settled, open_digest.hex(), sizes_digest.hex()]
     counts = {
         "settled": _counts(settled),
         "open": _counts(tables["open"][1]),
@@ -233,20 +250,23 @@ def fold_chains(text: str, out: str) -> Answer:
         "chains": digests,
     }
     others = {"state.json.z": _pack(chains)}
-    return results.write_result(store, fold.name, tables, receipt, others=others, keep=fold.keep)
+    return results.write_result(
+        store, fold.name, tables, receipt=receipt, others=others, keep=fold.keep
+    )
 
 
 def _crowded(fold: Fold, chain: int) -> Fault:
-    """Return the fault of a chain with more seals than the memory for patterns holds.
+    """Return the fault of a chain with more seals than the memory for patterns can hold.
 
-    It is the same in each fold, so that it is counted once and does not depend on the folds.
+    All folds of a chain return the same fault, so that it is counted once however the work is
+    split.
     """
-    said = (
+    error = (
         f"it has more than {patterns.MOST_SEALS} seals for {2 * patterns.SLOT_WINDOW} slots: not"
         " all equivocations are noticed"
     )
     path = f"{schema.BLOCKS.name}/network={fold.network}/chain={chain}"
-    return Fault(path, said, None, fold.network, chain)
+    return Fault(path, error, None, network=fold.network, chain=chain)
 
 
 @dataclass(slots=True)
@@ -260,13 +280,14 @@ class _ChainState:
     """A running digest over the chain's settled findings."""
 
     def settle(self, row: Row) -> None:
+        """Add a settled finding to the digest."""
         self.settled = blake2_256(self.settled.encode() + encode_row(schema.FINDINGS, row)).hex()
 
 
 def _pack(chains: Mapping[int, _ChainState]) -> bytes:
     """Return the states of chains as the compressed file that the next fold reads.
 
-    It has a line for each chain, so that only one of them is in memory as JSON.
+    Each chain has a line of its own, so that only one state at a time is in memory as JSON.
     """
     packer = zlib.compressobj(1)
     out = bytearray()
@@ -278,38 +299,38 @@ def _pack(chains: Mapping[int, _ChainState]) -> bytes:
 
 
 def _read_state(store: Store, fold: Fold) -> dict[int, _ChainState]:
-    """Return the states that the folds before left, for the chains of this fold.
+    """Return the states that the previous folds wrote, for the chains of this fold.
 
     Raises `ResultError` if a file is missing or damaged.
     """
-    found: dict[int, _ChainState] = {}
+    states: dict[int, _ChainState] = {}
     for path in fold.befores:
         try:
             for line in _lines(results.read_file(store, path)):
                 chain, watch, sizes, settled = json.loads(line)
                 if chain in fold.chains:
                     memory = patterns.HabitMemory.from_json(watch, fold.limits)
-                    found[chain] = _ChainState(memory, Sizes.from_json(sizes), settled)
+                    states[chain] = _ChainState(memory, Sizes.from_json(sizes), settled)
         except (ValueError, KeyError, TypeError, OverflowError, zlib.error) as error:
             raise results.ResultError(f"{store}/{path}: {error}") from None
-    return found
+    return states
 
 
 def _lines(packed: bytes) -> Iterator[bytes]:
     """Yield the lines of a compressed file, one at a time. Raises `zlib.error`."""
-    rest = b""
+    unfinished = b""
     for piece in _pieces(packed):
-        *lines, rest = (rest + piece).split(b"\n")
+        *lines, unfinished = (unfinished + piece).split(b"\n")
         yield from lines
 
 
 def _pieces(packed: bytes) -> Iterator[bytes]:
     """Decompress a file piece by piece. Raises `zlib.error`."""
     unpacker = zlib.decompressobj()
-    left = packed
-    while left:
-        yield unpacker.decompress(left, _PIECE)
-        left = unpacker.unconsumed_tail
+    remaining = packed
+    while remaining:
+        yield unpacker.decompress(remaining, _PIECE)
+        remaining = unpacker.unconsumed_tail
     yield unpacker.flush()
     if not unpacker.eof:
         raise zlib.error("the file is cut off")
@@ -318,27 +339,30 @@ def _pieces(packed: bytes) -> Iterator[bytes]:
 def _by_chain(
     store: Store, segment: tuple[results.Rows | None, results.Rows | None], chains: Sequence[int]
 ) -> Iterator[tuple[int, pa.Table, pa.Table]]:
-    """Yield block and publisher measures of each of the chains that a task's result has.
+    """Yield ParaId, block measures and publisher measures of each chain in a task's result.
 
-    The block measures are ordered by position. Only the columns that folding needs are read.
+    Chains that are not in `chains` are left out. The block measures are ordered by position. Only
+    the columns that folding needs are read.
     """
     # Columns that both lists name are read once. `dict.fromkeys` keeps their order.
-    wanted = list(dict.fromkeys((*patterns.HABIT_COLUMNS, *BLOCK_COLUMNS)))
-    blocks = _table(store, segment[0], schema.BLOCK_MEASURES, wanted)
-    names = list(dict.fromkeys(("chain", "position", *patterns.SERVED_COLUMNS, *PUBLISHER_COLUMNS)))
-    publishers = _table(store, segment[1], schema.PUBLISHER_MEASURES, names)
+    block_columns = list(dict.fromkeys((*patterns.HABIT_COLUMNS, *BLOCK_COLUMNS)))
+    blocks = _table(store, segment[0], schema.BLOCK_MEASURES, names=block_columns)
+    publisher_columns = list(
+        dict.fromkeys(("chain", "position", *patterns.SERVED_COLUMNS, *PUBLISHER_COLUMNS))
+    )
+    publishers = _table(store, segment[1], schema.PUBLISHER_MEASURES, names=publisher_columns)
     for chain in sorted({*chains}.intersection(pc.unique(blocks["chain"]).to_pylist())):
-        mine = blocks.filter(pc.equal(blocks["chain"], chain)).sort_by("position")
-        yield chain, mine, publishers.filter(pc.equal(publishers["chain"], chain))
+        chain_blocks = blocks.filter(pc.equal(blocks["chain"], chain)).sort_by("position")
+        yield chain, chain_blocks, publishers.filter(pc.equal(publishers["chain"], chain))
 
 
 def _table(store: Store, rows: results.Rows | None, table: Table, names: Sequence[str]) -> pa.Table:
-    """Read some columns of rows, which may be missing, as a table."""
+    """Return some columns of rows. The table is empty if there are no rows."""
     empty = pa.schema([table.schema.field(name) for name in names]).empty_table()
-    return (
-        empty
-        if rows is None
-        else pa.concat_tables([empty, results.read_some(store, rows, table, names).select(names)])
+    if rows is None:
+        return empty
+    return pa.concat_tables(
+        [empty, results.read_some(store, rows, table, columns=names).select(names)]
     )
 
 
@@ -353,24 +377,23 @@ def _served(publishers: pa.Table) -> patterns.PublisherRows:
 def _headers(fold: Fold, chain: int) -> patterns.Headers:
     """Return a function that reads a chain's headers from the history.
 
-    Only headers of suspected equivocations are asked for. The headers of the last two segments
-    asked for stay in memory.
+    It is only called for suspected equivocations. The headers of the last two segments that were
+    read stay in memory, since the two headers of an equivocation can be in two segments.
     """
 
-    # The two headers of an equivocation can be in two segments.
     @lru_cache(maxsize=2)
     def read(segment: int) -> dict[int, bytes]:
         """Return the chain's headers in a segment by position."""
         commits = commits_before(fold.root, fold.network, segment + 1)
         files = next((commit.files for commit in commits if commit.segment == segment), ())
-        found: dict[int, bytes] = {}
+        headers: dict[int, bytes] = {}
         for entry in (
-            each for each in files if (each.table, each.chain) == (schema.BLOCKS.name, chain)
+            entry for entry in files if (entry.table, entry.chain) == (schema.BLOCKS.name, chain)
         ):
             for unit in read_history(open_store(fold.root), entry):
                 if not isinstance(unit, Fault):
                     columns = (unit.column(name).to_pylist() for name in ("position", "header"))
-                    found.update(zip(*columns, strict=True))
-        return found
+                    headers.update(zip(*columns, strict=True))
+        return headers
 
     return lambda segment, position: read(segment).get(position)

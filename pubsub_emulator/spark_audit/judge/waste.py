@@ -1,4 +1,4 @@
-"""Bytes that a chain paid for without need, by block, and their sums by day and cause."""
+"""Bytes in proofs that a chain did not need, by block, and their sums by day and cause."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
@@ -24,20 +24,20 @@ class Repeated:
         self._before: frozenset[int] = frozenset()
 
     def weigh(self, row: Row, nodes: Mapping[int, bytes]) -> int:
-        """Return the bytes of nodes that the chain's block before had in its proof as well.
+        """Return the bytes of nodes that the proof of the chain's previous block had as well.
 
-        Call it once for each block, in order: the next block is compared with this one.
+        Call it once for each block, in order. The next call compares with this block.
         """
-        mine = frozenset(row["proof"])
-        again = mine & self._before
-        self._before = mine
-        return sum(node_cost(len(nodes[number])) for number in again if number in nodes)
+        numbers = frozenset(row["proof"])
+        repeated = numbers & self._before
+        self._before = numbers
+        return sum(node_cost(len(nodes[number])) for number in repeated if number in nodes)
 
 
 def junk_bytes(proof: Sequence[bytes], refusal: InvalidBlock) -> int:
-    """Return the bytes of a refused block's nodes that judging it could not use.
+    """Return the size of the nodes in a refused block's proof that judging did not need, in bytes.
 
-    These are nodes that the walk did not visit, and repetitions of nodes.
+    These are nodes that the verifier did not visit, and repetitions of nodes.
     """
     unused: set[object] = set()
     for offence in refusal.evidence:
@@ -55,25 +55,25 @@ def junk_bytes(proof: Sequence[bytes], refusal: InvalidBlock) -> int:
 def waste_rows(measures: Iterable[Row], parts: Iterable[Row]) -> list[Row]:
     """Return the rows of `waste` for one segment of one chain.
 
-    `measures` are its rows of `block_measures`, `parts` its rows of `proof_parts`.
+    `measures` has its rows of `block_measures`, `parts` its rows of `proof_parts`.
     """
     sums: dict[_Key, list[int]] = {}
     days: dict[int, date | None] = {}
     place: _Key = ()
     for row in measures:
-        place = row["network"], row["chain"], row["segment"]
+        place = (row["network"], row["chain"], row["segment"])
         days[row["position"]] = row["day"]
         for cause, weight in _of_block(row):
             _add(sums, (*place, row["day"], cause), weight)
     for part in parts:
         if part["kind"] == "unread":
             _add(sums, (*place, days.get(part["position"]), "unread"), part["bytes"])
-    names = "network", "chain", "segment", "day", "cause", "blocks", "bytes"
+    names = ("network", "chain", "segment", "day", "cause", "blocks", "bytes")
     return [dict(zip(names, (*key, *sums[key]), strict=True)) for key in sums]
 
 
 def _of_block(row: Row) -> Iterator[tuple[str, int]]:
-    """Yield cause and bytes of each waste in a block.
+    """Yield the bytes of waste in a block by cause.
 
     The whole proof of a refused block is waste.
     """
@@ -86,7 +86,8 @@ def _of_block(row: Row) -> Iterator[tuple[str, int]]:
 
 
 def _add(sums: dict[_Key, list[int]], key: _Key, weight: int) -> None:
+    """Count one more block with `weight` bytes of waste, unless they are 0."""
     if weight:
-        found = sums.setdefault(key, [0, 0])
-        found[0] += 1
-        found[1] += weight
+        count_and_bytes = sums.setdefault(key, [0, 0])
+        count_and_bytes[0] += 1
+        count_and_bytes[1] += weight
