@@ -98,7 +98,7 @@ def _first_rows(found: pq.ParquetFile, file: Source) -> list[dict[str, object]]:
     if not found.metadata.num_row_groups:
         return []
     try:
-        check_group(found, file, 0, most=MOST_BYTES)
+        check_group(found, file, 0, limit=MOST_BYTES)
     except TooLarge:
         return []
     batch = next(found.iter_batches(batch_size=MOST_ROWS, row_groups=[0], use_threads=False), None)

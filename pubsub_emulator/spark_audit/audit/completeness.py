@@ -65,7 +65,7 @@ def judge_chain(
                 )
             )
         if chain.segments and not imported:
-            reasons += _start(network, number, trusted, notes)
+            reasons += _start(network, number, trusted, notes=notes)
     reasons += [
         f"{fault.path}: {fault.error}"
         for fault in faults

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of, sealed, unsealed
-from pubsub_emulator.spark_audit.history.row import Kept
+from pubsub_emulator.spark_audit.history.row import JsonObject
 from pubsub_emulator.spark_audit.history.storage import Store
 from pubsub_emulator.spark_audit.judge.account import NetworkAccount
 from pubsub_emulator.spark_audit.judge.results import (
@@ -133,7 +133,7 @@ class AuditLedger:
         looked at again.
         """
         try:
-            body: Kept = unsealed(store.read(LEDGER))
+            body: JsonObject = unsealed(store.read(LEDGER))
             known = {name: Known(**manifests) for name, manifests in body["known"].items()}
             if body["format"] != _FORMAT:
                 return AuditLedger(basis, known=known if body["format"] == _FORMAT - 1 else {})

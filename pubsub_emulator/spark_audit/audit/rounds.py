@@ -469,8 +469,8 @@ class Rounds:
             self.history.uri,
             commits,
             self.listing,
-            self._previous,
-            self.rules,
+            previous=self._previous,
+            rules=self.rules,
         )
         folds = [] if previous is None else self._plan_folds(previous.receipts)
         receipts, fold_receipts = self._work(tasks, folds, left)
@@ -734,8 +734,8 @@ class Rounds:
                 [fold["fingerprint"] for fold in previous],
                 network,
                 chains,
-                receipts,
-                self.limits,
+                receipts=receipts,
+                limits=self.limits,
             ),
         )
 

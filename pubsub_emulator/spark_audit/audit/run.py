@@ -196,7 +196,7 @@ def audit(
         if head is not None:
             _demand(rounds, head)
         rounds.run()
-        return _finish(rounds, frozenset(trusted), fail_on, started)
+        return _finish(rounds, frozenset(trusted), fail_on, started=started)
     except OSError as error:
         raise AuditFailed(
             f"{error.filename or rounds.out}: {error.strerror or error}", INFRASTRUCTURE
@@ -327,7 +327,7 @@ def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
     unread = [*rounds.read_errors(), *(fault.row() for fault in unnamed)]
     read_errors = {encode_row(schema.READ_ERRORS, row): row for row in unread}
     rounds.watch(Progress("summary", 1, 1))
-    return _Summary(chains, notes, list(read_errors.values()), incomplete)
+    return _Summary(chains, notes, list(read_errors.values()), incomplete=incomplete)
 
 
 def _finish(

@@ -13,14 +13,14 @@ from pubsub_emulator.primitives.errors import PubsubError
 SCHEMES: Final = ("file", "s3", "s3a", "gs", "gcs", "hdfs")
 """Schemes of URIs that are supported."""
 _URI: Final = re.compile(rf"([A-Za-z][A-Za-z0-9+.-]+):/|({'|'.join(SCHEMES)}):", re.IGNORECASE)
-"""Text that looks like a URI, or like one of a supported scheme without its slashes."""
+"""Text that begins like a URI. For a supported scheme, the colon is enough."""
 
 Address = str | Path
 """A local path, or a URI."""
 
 
 class StorageError(PubsubError):
-    """An address that cannot be used; the message says why."""
+    """An address that cannot be used."""
 
 
 def is_remote(address: Address) -> bool:
@@ -42,9 +42,9 @@ def local_path(address: Address) -> Path:
 def canonical_uri(uri: str) -> str:
     """Return a remote address in its canonical form.
 
-    Raises `StorageError` if the scheme is not supported or the URI is incomplete. Credentials and
-    options in a URI are refused, and not repeated in the message: addresses are written to logs and
-    reports.
+    Raises `StorageError` if the scheme is not supported, the URI is incomplete, or it contains
+    credentials or options. The message does not repeat these, because addresses are written to logs
+    and reports.
     """
     parts = urlsplit(uri)
     scheme = parts.scheme.lower()
@@ -54,8 +54,8 @@ def canonical_uri(uri: str) -> str:
         )
     if "@" in parts.netloc or parts.query or parts.fragment:
         shown = f"{scheme}://{parts.netloc.rsplit('@', 1)[-1]}{parts.path}"
-        said = "an address must not contain credentials or options; they come from the environment"
-        raise StorageError(f"{shown}: {said}")
+        error = "an address must not contain credentials or options; they come from the environment"
+        raise StorageError(f"{shown}: {error}")
     if scheme == "file":
         raise StorageError(f"{uri}: a file's URI is file:/// and its whole path")
     path = parts.path.strip("/")

@@ -1,6 +1,6 @@
 """Canonical bytes of rows, and digests of sets of rows (AU-4).
 
-Digests must be equal between plain Python, Spark and every division of the work.
+Digests must be equal on every engine and however the work is split.
 
     row     each column in schema order: 00 for null, or 01 and the value
     value   integer; time in milliseconds since 1970; day, counted from 1 in the year 1:
@@ -31,19 +31,21 @@ Encoder = Callable[[Any], bytes]
 
 def encode_row(table: Table, row: Row) -> bytes:
     """Return the canonical bytes of one row, in the version of the table that the row needs."""
-    version, (fit,) = fitted(table, (row,))
-    return b"".join([encode(fit[name]) for name, encode in _row_encoders(version)])
+    version, (fitting,) = fitted(table, (row,))
+    return b"".join([encode(fitting[name]) for name, encode in _row_encoders(version)])
 
 
 def digest_rows(table: Table, rows: Iterable[Row]) -> Hash:
     """Return the digest of a set of rows. Their order does not matter.
 
-    The version of the table is the one that the rows need, so that new columns without values do
-    not change a digest.
+    The table's version is the lowest one that has all columns with values. So a column that is
+    added to a table does not change the digest of older rows.
     """
-    table, listed = fitted(table, rows)
+    table, fitting = fitted(table, rows)
     encoders = _row_encoders(table)
-    encoded = sorted([b"".join([encode(row[name]) for name, encode in encoders]) for row in listed])
+    encoded = sorted(
+        [b"".join([encode(row[name]) for name, encode in encoders]) for row in fitting]
+    )
     head = (
         encode_bytes(table.name.encode())
         + table.version.to_bytes(4, "little")
@@ -75,7 +77,7 @@ def _encode_boolean(value: bool | None) -> bytes:
 def _optional(kind: pa.DataType) -> Encoder:
     """Return an encoder for values of an Arrow type, and for `None`.
 
-    It is built once for a type, since each row of a history is encoded.
+    The type is only examined here, not for each value, since each row of a history is encoded.
     """
     if pa.types.is_boolean(kind):
         return _encode_boolean
@@ -104,7 +106,7 @@ def _optional(kind: pa.DataType) -> Encoder:
         return lambda value: (
             b"\x00"
             if value is None
-            else b"\x01" + encode_compact(len(value)) + b"".join([item(each) for each in value])
+            else b"\x01" + encode_compact(len(value)) + b"".join([item(entry) for entry in value])
         )
     if pa.types.is_struct(kind):
         fields = [(field.name, _optional(field.type)) for field in kind]

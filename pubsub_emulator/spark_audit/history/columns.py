@@ -7,7 +7,7 @@ import pyarrow as pa
 
 
 def plain(kind: pa.DataType) -> pa.DataType:
-    """Return the type in which every engine can have the values of a type."""
+    """Return a type that every engine knows and that can hold all values of the given type."""
     if pa.types.is_integer(kind):
         return pa.int64()
     if pa.types.is_fixed_size_binary(kind):
@@ -16,26 +16,24 @@ def plain(kind: pa.DataType) -> pa.DataType:
         return pa.timestamp("us", tz="UTC")
     if pa.types.is_list(kind):
         return pa.list_(plain(kind.value_type))
-    return (
-        pa.struct([(each.name, plain(each.type)) for each in kind])
-        if pa.types.is_struct(kind)
-        else kind
-    )
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, plain(field.type)) for field in kind])
+    return kind
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return a schema with plain types. All columns may be null."""
     return pa.schema(
-        [pa.field(each.name, plain(each.type), metadata=each.metadata) for each in schema]
+        [pa.field(field.name, plain(field.type), metadata=field.metadata) for field in schema]
     )
 
 
 def in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows with the columns and types of a schema. Missing columns are null."""
     columns = [
-        rows.column(each.name).cast(each.type)
-        if each.name in rows.column_names
-        else pa.nulls(len(rows), each.type)
-        for each in schema
+        rows.column(field.name).cast(field.type)
+        if field.name in rows.column_names
+        else pa.nulls(len(rows), field.type)
+        for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)

@@ -3,10 +3,10 @@
     <history>/<table>/network=…/<name>.parquet           data: one file per table and segment
     <history>/_commits/<network>-<segment>-<digest>.json manifests, see `manifest`
 
-The manifest is written last. A file that no manifest names does not belong to the history. There is
-a digest of each row group and one of the remaining bytes, so that damage loses only the row group
-that it hit. Files are never renamed or replaced, so a commit works the same way on a disk and in an
-object store.
+The manifest is written last. A file that no manifest names does not belong to the history. A
+manifest has a digest of each row group and one of the remaining bytes, so that a damaged row group
+does not make the others useless. Files are never renamed or replaced, so a commit works the same
+way on a disk and in an object store.
 """
 
 import contextlib
@@ -32,12 +32,12 @@ _ROWS_PER_GROUP: Final = dict.fromkeys(
 )
 """Rows in a row group, for tables that have many small rows."""
 NEWEST: Final = "newest"
-"""The value of `after` for the last commit in the history."""
+"""A value of `after` that means the last commit in the history."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryPart:
-    """Rows of a table and chain for a file. Parts of the same table and name share one file."""
+    """Rows of a table for a file. Parts of the same table and name are written to one file."""
 
     table: Table
     rows: list[Row]
@@ -57,42 +57,50 @@ def write_commit(  # noqa: PLR0917  # the content of a manifest
     next_positions: Mapping[int, int],
     after: manifest.Commit | Literal["newest"] | None = NEWEST,
 ) -> manifest.Commit:
-    """Add a segment to the history at `root`: all of it, or nothing.
+    """Add a segment to the history at `root`, completely or not at all.
 
-    It follows the commit `after` of the same network, by default the last one, `None` for the first
-    segment. Raises `CommitError` if the storage fails or another writer added the same segment, and
-    `SchemaError` if a row does not fit its table. If the process is killed, at most files that no
-    manifest names are left.
+    `after` is the previous commit of the same network, by default the last one in the history, and
+    `None` for the first segment. Raises `CommitError` if the storage fails or another writer added
+    the same segment, and `SchemaError` if a row does not fit its table. If the process is killed,
+    files may remain that no manifest names. They do no harm.
     """
     manifest.check_name(network)
     store = open_store(root)
-    fresh: list[str] = []
+    created: list[str] = []
     try:
         if after == NEWEST:
-            known = manifest.committed(store, network)
-            after = known[-1] if known else None
-        entries = write_files(store, network, segment, parts, fresh)
+            commits = manifest.committed(store, network)
+            after = commits[-1] if commits else None
+        entries = write_files(store, network, segment, parts=parts, created=created)
         previous = after.digest if isinstance(after, manifest.Commit) else None
-        commit, is_new = write_manifest(store, network, segment, entries, next_positions, previous)
+        commit, is_new = write_manifest(
+            store,
+            network,
+            segment,
+            entries=entries,
+            next_positions=next_positions,
+            previous=previous,
+        )
     except OSError as error:
-        for path in fresh:
+        for path in created:
             with contextlib.suppress(OSError):
                 store.remove(path)
         raise CommitError(f"nothing was added to {store}: {error.strerror or error}") from error
-    # Manifests of one segment have different names. Of two writers at the same time, the one that
-    # lists them last finds the other's manifest and removes its own; perhaps both do.
-    start = f"{network}-{segment:08d}-"
-    others = [
+    # Two writers' manifests of the same segment have different names. If two writers commit at the
+    # same time, at least the one that lists the manifests last finds the other's manifest, and then
+    # removes its own. Perhaps both do.
+    prefix = f"{network}-{segment:08d}-"
+    rivals = [
         other
         for other in store.names(manifest.COMMITS)
-        if other.startswith(start) and other != commit.name
+        if other.startswith(prefix) and other != commit.name
     ]
-    if others:
+    if rivals:
         if is_new:
             with contextlib.suppress(OSError):
                 store.remove(f"{manifest.COMMITS}/{commit.name}")
         raise CommitError(
-            f"another writer added segment {segment} of {network} to {store}: {others[0]}"
+            f"another writer added segment {segment} of {network} to {store}: {rivals[0]}"
         )
     return commit
 
@@ -107,8 +115,8 @@ def write_manifest(  # noqa: PLR0917  # the content of a manifest
 ) -> tuple[manifest.Commit, bool]:
     """Write the manifest of a segment. Return its commit, and whether the manifest is new.
 
-    The entries must be whole files. `previous` is the digest of the manifest before. Raises
-    `OSError`.
+    The entries must be whole files, not shares. `previous` is the digest of the network's previous
+    manifest. Raises `OSError`.
     """
     body = {
         "format": manifest.FORMAT,
@@ -126,7 +134,14 @@ def write_manifest(  # noqa: PLR0917  # the content of a manifest
     content = manifest.canonical_json({**body, "digest": digest})
     is_new = store.put_new(f"{manifest.COMMITS}/{name}", content)
     shares = tuple(chained.from_iterable(entry.shares() for entry in entries))
-    commit = manifest.Commit(network, segment, shares, dict(next_positions), previous, digest)
+    commit = manifest.Commit(
+        network,
+        segment,
+        shares,
+        next_positions=dict(next_positions),
+        previous=previous,
+        digest=digest,
+    )
     return commit, is_new
 
 
@@ -137,109 +152,116 @@ def encode_parquet(table: Table, rows: list[Row], rows_per_group: int = 4096) ->
 
 def _encode(table: Table, parts: Sequence[list[Row]], rows_per_group: int) -> bytes:
     """Return a Parquet file in which no row group has rows of two parts. Raises `SchemaError`."""
-    every = list(chained.from_iterable(parts))
-    tables = [table.arrow(rows, every) for rows in parts]
+    all_rows = list(chained.from_iterable(parts))
+    tables = [table.arrow(rows, all_rows) for rows in parts]
     out = pa.BufferOutputStream()
-    shape = {
+    options = {
         "compression": "zstd",
         "compression_level": 3,
         "data_page_size": _PAGE_BYTES,
         "write_page_checksum": True,
     }
-    with pq.ParquetWriter(out, tables[0].schema, **shape) as writer:
-        for each in tables:
-            writer.write_table(each, rows_per_group)
+    with pq.ParquetWriter(out, tables[0].schema, **options) as writer:
+        for part in tables:
+            writer.write_table(part, rows_per_group)
     return bytes(out.getvalue().to_pybytes())
 
 
 def read_stretches(file: IO[bytes], stretches: Iterable[tuple[int, int]]) -> bytes:
-    """Return stretches (offset, length) of a file, joined.
+    """Return the joined bytes of some stretches (offset, length) of a file.
 
-    Bytes that a truncated file lacks are left out; the digest then differs. Raises `OSError`.
+    The result is shorter if the file is truncated. Its digest then differs. Raises `OSError`.
     """
-    parts = []
+    pieces = []
     for offset, length in stretches:
         file.seek(offset)
-        left = length
-        while left and (data := file.read(left)):
-            parts.append(data)
-            left -= len(data)
-    return b"".join(parts)
+        missing = length
+        while missing and (data := file.read(missing)):
+            pieces.append(data)
+            missing -= len(data)
+    return b"".join(pieces)
 
 
 def write_files(
-    store: Store, network: str, segment: int, parts: Iterable[HistoryPart], fresh: list[str]
+    store: Store, network: str, segment: int, parts: Iterable[HistoryPart], created: list[str]
 ) -> list[manifest.FileEntry]:
     """Write parts, with all chains of a table in one file, and return the files' entries.
 
-    The paths of files that did not exist before are added to `fresh`, so that the caller can remove
-    them if the commit fails. Raises `SchemaError`, `OSError`.
+    The paths of files that did not exist before are added to `created`, so that the caller can
+    remove them if the commit fails. Raises `SchemaError`, `OSError`.
     """
     files: dict[tuple[str, str], list[HistoryPart]] = {}
     for part in (part for part in parts if part.rows):
         files.setdefault((part.table.name, part.name), []).append(part)
-    return [_write_file(store, network, segment, each, fresh) for each in files.values()]
+    return [
+        _write_file(store, network, segment, parts=file_parts, created=created)
+        for file_parts in files.values()
+    ]
 
 
 def _write_file(
-    store: Store, network: str, segment: int, parts: Sequence[HistoryPart], fresh: list[str]
+    store: Store, network: str, segment: int, parts: Sequence[HistoryPart], created: list[str]
 ) -> manifest.FileEntry:
     """Write parts of one table into a file, ordered by chain."""
     parts = sorted(parts, key=lambda part: part.chain or 0)
     table = parts[0].table
-    every = list(chained.from_iterable(part.rows for part in parts))
-    usual = 1 if table.name == "checkpoints" else _ROWS_PER_GROUP.get(table.name, 256)
-    data = _encode(table, [part.rows for part in parts], parts[0].rows_per_group or usual)
+    rows = list(chained.from_iterable(part.rows for part in parts))
+    default_per_group = 1 if table.name == "checkpoints" else _ROWS_PER_GROUP.get(table.name, 256)
+    data = _encode(
+        table, [part.rows for part in parts], parts[0].rows_per_group or default_per_group
+    )
     metadata = pq.read_metadata(pa.BufferReader(data))
     extents: list[manifest.Extent] = []
     for part in parts:
-        left = len(part.rows)
-        # Arrow decides how many row groups a part has.
-        while left > 0:
-            left -= metadata.row_group(len(extents)).num_rows
-            extents.append(_extent(data, metadata, len(extents), part.chain))
-    inside = [(extent.offset, extent.length) for extent in extents]
+        unassigned = len(part.rows)
+        # Arrow may divide a part into several row groups.
+        while unassigned > 0:
+            unassigned -= metadata.row_group(len(extents)).num_rows
+            extents.append(_extent(data, metadata, len(extents), chain=part.chain))
+    stretches = [(extent.offset, extent.length) for extent in extents]
     frame = manifest.digest_of(
-        read_stretches(io.BytesIO(data), manifest.outside(len(data), inside))
+        read_stretches(io.BytesIO(data), manifest.outside(len(data), stretches))
     )
     # The name contains a digest of the content, so an existing file has the same bytes.
     content = manifest.digest_of("".join((frame, *(extent.digest for extent in extents))).encode())
     path = f"{manifest.folder_of(table, network)}/{parts[0].name}-{content[:16]}.parquet"
     if store.put_same(path, data):
-        fresh.append(path)
-    elif (found := store.stamp(path)) is None or found.size != len(data):
-        # The file was cut short by a file system that lost data.
+        created.append(path)
+    elif (stamp := store.stamp(path)) is None or stamp.size != len(data):
+        # A file of another size is incomplete, for example after a power failure.
         store.put(path, data)
-    version = table.for_rows(every).version
+    version = table.for_rows(rows).version
     return manifest.FileEntry(
-        table.name,
-        version,
-        path,
-        network,
-        None,
-        segment,
-        len(every),
-        len(data),
-        frame,
-        tuple(extents),
+        table=table.name,
+        version=version,
+        path=path,
+        network=network,
+        chain=None,
+        segment=segment,
+        rows=len(rows),
+        size=len(data),
+        frame=frame,
+        row_groups=tuple(extents),
     )
 
 
-def _extent(data: bytes, metadata: pq.FileMetaData, at: int, chain: int | None) -> manifest.Extent:
-    """Return where a row group is in a file.
+def _extent(
+    data: bytes, metadata: pq.FileMetaData, number: int, chain: int | None
+) -> manifest.Extent:
+    """Return position and digest of a row group in a file, given by its number.
 
-    It reaches from the first page of its first column to the end of its last column.
+    A row group reaches from the first page of its first column to the end of its last column.
     """
-    group = metadata.row_group(at)
+    group = metadata.row_group(number)
     columns = [group.column(index) for index in range(group.num_columns)]
     starts = [
-        min(each.dictionary_page_offset or each.data_page_offset, each.data_page_offset)
-        for each in columns
+        min(column.dictionary_page_offset or column.data_page_offset, column.data_page_offset)
+        for column in columns
     ]
     offset = min(starts)
     end = max(
         start + column.total_compressed_size for start, column in zip(starts, columns, strict=True)
     )
     return manifest.Extent(
-        offset, end - offset, manifest.digest_of(data[offset:end]), chain, group.num_rows
+        offset, end - offset, manifest.digest_of(data[offset:end]), chain=chain, rows=group.num_rows
     )

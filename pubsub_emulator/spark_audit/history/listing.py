@@ -1,8 +1,8 @@
-"""The listing of a history's files: a cheap test of which segments may have changed.
+"""The listing of a history's files, with which an audit finds segments that may have changed.
 
-Names, sizes and times of all files of a network and segment are added up into one number, so that
-the listing stays small. Network and segment are read from a file's path. A file whose path does not
-tell them is listed by itself.
+The listing stays small because names, sizes and times of all files of a segment are reduced to one
+checksum. Network and segment are read from a file's path. If the path does not tell them, the file
+is listed by itself.
 """
 
 import re
@@ -19,14 +19,15 @@ _NETWORK: Final = re.compile(r"/network=([^/]+)/")
 _SEGMENT: Final = re.compile(r"/segment=(\d{1,10})/$")
 _FILE: Final = re.compile(r"(\d{8,10})-[0-9a-f]{16}\.parquet$")
 _MODULUS: Final = 1 << 128
-"""Sums are taken modulo this, so that they have a fixed size."""
+"""Checksums are sums modulo this number, so that they have a fixed size."""
 
 OWN: Final = 0
-"""Kind of a file that is read or checked only when its own segment is judged."""
+"""The kind of files that are only read when their own segment is judged."""
 SHARED: Final = 1
-"""Kind of a file that is also read when the next segment is judged."""
+"""The kind of files that are also read when the next segment is judged."""
 UNREAD: Final = 2
-"""Kind of a manifest. Its name depends on its content, so it need not be watched."""
+"""The kind of manifests. Tasks do not depend on their size or time, because the name of a manifest
+depends on its content."""
 
 _KINDS: Final = {schema.RELAY_HEADERS.name: SHARED, schema.CHECKPOINTS.name: SHARED}
 
@@ -42,8 +43,8 @@ def place_of(path: str) -> tuple[str, int, int] | None:
         kind = UNREAD
     else:
         network, segment, kind = _folder(folder)
-        if segment is None and (found := _FILE.match(name)):
-            segment = int(found[1])
+        if segment is None and (match := _FILE.match(name)):
+            segment = int(match[1])
     return None if network is None or segment is None else (network, segment, kind)
 
 
@@ -73,64 +74,68 @@ def _folder(path: str) -> tuple[str | None, int | None, int]:
 
 @dataclass(slots=True)
 class Listing:
-    """The files of a history, with sizes and times, as they were found.
+    """Checksums over the files of a history, with their sizes and times.
 
-    In a known network, all files of segments before the known one are one number.
+    For a known network, all files of segments before the last known one share one checksum.
     """
 
     known: Mapping[str, int] = field(default_factory=dict)
-    """By network, the last segment up to which it is known."""
+    """By network, the last known segment, that is, the last one that an earlier run judged."""
     odd: dict[str, Stamp] = field(default_factory=dict)
-    """Files whose paths do not say where they belong."""
+    """Files whose paths do not tell network and segment."""
     _olds: dict[str, int] = field(default_factory=dict)
-    """By known network, the sum over the files of earlier segments."""
+    """By known network, the checksum over the files of all segments before the last known one."""
     _sums: dict[tuple[str, int, int], int] = field(default_factory=dict)
-    """By network, segment and kind, the sum over the files."""
+    """By network, segment and kind, the checksum over the files of a segment."""
     _counts: dict[tuple[str, int], int] = field(default_factory=dict)
     """By network and segment, the number of data files."""
 
     @staticmethod
     def of(history: Store, known: Mapping[str, int]) -> "Listing":
         """List a history. Raises `OSError`."""
-        out = Listing(known)
+        listing = Listing(known)
         for folder in (*HISTORY_TABLES, COMMITS):
             for path, files in history.folders(folder):
-                out.add(path, files)
-        return out
+                listing.add(path, files)
+        return listing
 
     def add(self, path: str, files: Iterable[Seen]) -> None:
         """Count the files of a folder."""
         is_commits = path == COMMITS
         network, fixed, kind = (None, None, UNREAD) if is_commits else _folder(path)
-        known, olds, sums, counts, segment = self.known, self._olds, self._sums, self._counts, fixed
-        # A history can have millions of files, and a run without new ones does little else than
-        # this. So the loop uses local variables.
+        # A history can have millions of files, and a run without new files does little else than
+        # this loop. So it uses local variables.
+        known = self.known
+        olds = self._olds
+        sums = self._sums
+        counts = self._counts
+        segment = fixed
         for name, size, time in files:
             if is_commits:
                 network, segment = place_of_manifest(name)
             elif fixed is None:
-                found = _FILE.match(name)
-                segment = None if found is None else int(found[1])
+                match = _FILE.match(name)
+                segment = None if match is None else int(match[1])
             if network is None or segment is None:
                 self.odd[f"{path}/{name}"] = Stamp(size, time)
                 continue
-            # Digests are added up, so the order in which files are found does not matter.
-            seen = int.from_bytes(
+            # Checksums are added, so the order of the files does not matter.
+            checksum = int.from_bytes(
                 blake2b(f"{path}/{name}\n{size}\n{time}".encode(), digest_size=16).digest(),
                 "little",
             )
-            # The last known segment itself is needed by kind, since the next one shares its files.
+            # The last known segment needs a checksum by kind, because the next one shares files.
             if segment < known.get(network, -1):
-                olds[network] = olds.get(network, 0) + seen
+                olds[network] = olds.get(network, 0) + checksum
                 continue
-            sums[network, segment, kind] = sums.get((network, segment, kind), 0) + seen
+            sums[network, segment, kind] = sums.get((network, segment, kind), 0) + checksum
             if name.endswith(".parquet"):
                 counts[network, segment] = counts.get((network, segment), 0) + 1
 
     def read_by(self, network: str, segment: int) -> list[int]:
-        """Return numbers that change when a file changes that judging this segment reads.
+        """Return checksums that change if one of the files changes that judging a segment reads.
 
-        The segment must be after the known ones.
+        The segment must be after the last known one.
         """
         places = (
             (network, segment, OWN),
@@ -142,13 +147,13 @@ class Listing:
     def surplus(self, commit: Commit) -> int:
         """Return the number of data files of a segment that its manifest does not name.
 
-        The segment must be after the known ones.
+        The segment must be after the last known one.
         """
         named = sum(place_of(path) is not None for path in {entry.path for entry in commit.files})
         return max(self._counts.get((commit.network, commit.segment), 0) - named, 0)
 
     def beyond(self, lasts: dict[str, int]) -> int:
-        """Return the number of data files of segments after the last ones."""
+        """Return the number of data files after the last segments, which `lasts` has by network."""
         return sum(
             count
             for (network, segment), count in self._counts.items()
@@ -156,9 +161,9 @@ class Listing:
         )
 
     def sums(self, lasts: dict[str, int]) -> dict[str, str]:
-        """Return, for each network, a sum in hex over all its files up to a segment.
+        """Return, by network, a checksum in hex over all files up to the last segment in `lasts`.
 
-        That segment must not be before the known one.
+        That segment must not be before the last known one.
         """
         totals = {network: self._olds.get(network, 0) for network in lasts}
         for (network, segment, _), value in self._sums.items():

@@ -1,4 +1,4 @@
-"""Manifests: each names the files of a segment, and the network's manifest before it (AU-13).
+"""Manifests, which name the files of a segment and the network's previous manifest (AU-13).
 
     <history>/_commits/<network>-<segment>-<first 16 digits of digest>.json
 
@@ -32,7 +32,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.row import Kept
+from pubsub_emulator.spark_audit.history.row import JsonObject
 from pubsub_emulator.spark_audit.history.schema import I64_MAX, Table
 from pubsub_emulator.spark_audit.history.storage import Store
 
@@ -45,7 +45,7 @@ UNCHAINED: Final = 1
 COMMITS: Final = "_commits"
 """The folder with the manifests."""
 MOST_BYTES: Final = 64 * 1_048_576
-"""Bytes that a manifest may have, enough for about 200,000 files."""
+"""The maximum size of a manifest, enough for about 200,000 files."""
 
 HISTORY_TABLES: Final[dict[str, Table]] = {table.name: table for table in schema.OF_HISTORY}
 
@@ -71,8 +71,8 @@ class Extent:
     digest: str
     """blake2b-256 of the bytes, in hex."""
     chain: int | None = None
-    """The chain of all its rows, `None` if the table is not divided by chain or the format is old.
-    """
+    """The chain to which all its rows belong, `None` if the table is not divided by chain or the
+    format is old."""
     rows: int | None = None
     """Number of its rows, `None` in an old format."""
 
@@ -126,26 +126,26 @@ class FileEntry:
         """Return an entry for each chain in the file, or the entry itself if it is not divided."""
         if all(group.chain is None for group in self.row_groups):
             return (self,)
-        out: list[FileEntry] = []
+        shares: list[FileEntry] = []
         first = 0
-        for chain, found in groupby(self.row_groups, lambda group: group.chain):
-            groups = tuple(found)
+        for chain, chain_groups in groupby(self.row_groups, lambda group: group.chain):
+            groups = tuple(chain_groups)
             end = first + len(groups)
             others = [
-                (each.offset, each.length)
-                for each in (*self.row_groups[:first], *self.row_groups[end:])
+                (group.offset, group.length)
+                for group in (*self.row_groups[:first], *self.row_groups[end:])
             ]
-            share = Share(first, len(self.row_groups), self.rows, tuple(_joined(others)))
+            share = Share(first, len(self.row_groups), self.rows, others=tuple(_joined(others)))
             rows = sum(group.rows or 0 for group in groups)
-            out.append(replace(self, chain=chain, rows=rows, row_groups=groups, share=share))
+            shares.append(replace(self, chain=chain, rows=rows, row_groups=groups, share=share))
             first = end
-        return tuple(out)
+        return tuple(shares)
 
     @staticmethod
-    def from_json(data: Kept) -> "FileEntry":
-        """Return the entry that `asdict` made JSON of.
+    def from_json(data: JsonObject) -> "FileEntry":
+        """Return the entry of a task's JSON, which is trusted and not checked.
 
-        It does not check anything. An entry of a manifest comes from `read_manifest`.
+        Entries of manifests are read and checked by `read_manifest`.
         """
         groups = tuple(Extent(**extent) for extent in data["row_groups"])
         share = data["share"]
@@ -158,24 +158,24 @@ class FileEntry:
 
 def outside(size: int, inside: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield the stretches (offset, length) of a file of `size` bytes that are not in `inside`."""
-    at = 0
+    position = 0
     for offset, length in sorted(inside):
-        if offset > at:
-            yield at, offset - at
-        at = max(at, offset + length)
-    if size > at:
-        yield at, size - at
+        if offset > position:
+            yield position, offset - position
+        position = max(position, offset + length)
+    if size > position:
+        yield position, size - position
 
 
 def _joined(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return stretches in order, with adjacent ones joined."""
-    out: list[tuple[int, int]] = []
+    joined: list[tuple[int, int]] = []
     for offset, length in stretches:
-        if out and sum(out[-1]) == offset:
-            out[-1] = (out[-1][0], out[-1][1] + length)
+        if joined and sum(joined[-1]) == offset:
+            joined[-1] = (joined[-1][0], joined[-1][1] + length)
         else:
-            out.append((offset, length))
-    return out
+            joined.append((offset, length))
+    return joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,13 +214,13 @@ def canonical_json(body: object) -> bytes:
 
 
 def sealed(body: object) -> bytes:
-    """Return JSON behind its own digest, for files whose names do not contain a digest."""
+    """Return JSON after a line with its digest, for files whose names do not contain a digest."""
     data = canonical_json(body)
     return digest_of(data).encode() + b"\n" + data
 
 
 def unsealed(file: bytes) -> Any:
-    """Return the value that `sealed` was given. Raises `ValueError` if the file was altered."""
+    """Return the value of a file that `sealed` made. Raises `ValueError` if it was altered."""
     stated, _, data = file.partition(b"\n")
     if stated != digest_of(data).encode():
         raise ValueError("the file is not what was written")
@@ -247,17 +247,17 @@ def _former_folder(table: Table, network: str, chain: int | None, segment: int) 
 
 
 def head_of(last: Mapping[str, str]) -> str:
-    """Return the head of a history from the digest of each network's last manifest."""
+    """Return the head of a history. `last` has the digest of each network's last manifest."""
     return digest_of(canonical_json([[network, last[network]] for network in sorted(last)]))
 
 
 def read_manifest(store: Store, name: str) -> Commit:
     """Read the manifest of this name. Raises `CommitError` if it cannot be used, and `OSError`."""
-    commit, found = read_any_manifest(store, name)
-    if found == UNCHAINED:
-        more = ": `pubsub migrate` brings it up to date"
+    commit, version = read_any_manifest(store, name)
+    if version == UNCHAINED:
         raise CommitError(
-            f"manifest format {found} is not known, only formats {BY_CHAIN} and {FORMAT} are{more}"
+            f"manifest format {version} is not known, only formats {BY_CHAIN} and {FORMAT} are:"
+            " `pubsub migrate` brings it up to date"
         )
     if commit.name != name:
         raise CommitError(f"the manifest is not called what its content is, {commit.name}")
@@ -270,24 +270,24 @@ def read_any_manifest(store: Store, name: str) -> tuple[Commit, int]:
     Raises `CommitError` if it cannot be used, and `OSError`.
     """
     body = parse_json(store.read(f"{COMMITS}/{name}", MOST_BYTES), "the manifest", CommitError)
-    known = body.get("format") if isinstance(body, dict) else None
+    version = body.get("format") if isinstance(body, dict) else None
     if (
         not isinstance(body, dict)
-        or type(known) is not int
-        or known not in {UNCHAINED, BY_CHAIN, FORMAT}
+        or type(version) is not int
+        or version not in {UNCHAINED, BY_CHAIN, FORMAT}
     ):
         raise CommitError(
-            f"manifest format {_shown(known)} is not known, only formats {BY_CHAIN} and"
+            f"manifest format {_shown(version)} is not known, only formats {BY_CHAIN} and"
             f" {FORMAT} are"
         )
     stated = body.pop("digest", None)
     if stated != digest_of(canonical_json(body)):
         raise CommitError("the manifest does not have the digest it states")
-    if known == UNCHAINED:
+    if version == UNCHAINED:
         if "previous" in body:
             raise CommitError("a manifest of format 1 names none before it")
         body["previous"] = None
-    return _commit(body, str(stated)), known
+    return _commit(body, str(stated)), version
 
 
 def committed(store: Store, network: str) -> list[Commit]:
@@ -303,33 +303,33 @@ def committed(store: Store, network: str) -> list[Commit]:
     return sorted((read_manifest(store, name) for name in names), key=lambda commit: commit.segment)
 
 
-def unlinked(commits: Iterable[Commit], before: Commit | None = None) -> list[tuple[Commit, str]]:
-    """Return the commits that do not follow the one before them, each with the reason.
+def unlinked(commits: Iterable[Commit], previous: Commit | None = None) -> list[tuple[Commit, str]]:
+    """Return the commits that do not follow the previous one, each with the reason.
 
-    `commits` are those of one network, in order of segments. `before` is the last commit before
+    `commits` are those of one network, in order of segments. `previous` is the last commit before
     them.
     """
-    out: list[tuple[Commit, str]] = []
+    wrong: list[tuple[Commit, str]] = []
     for commit in commits:
-        if before is None:
+        if previous is None:
             if commit.previous is not None:
-                out.append((commit, "the manifest before it is not in the history"))
-        elif commit.segment == before.segment:
-            out.append(
+                wrong.append((commit, "the manifest before it is not in the history"))
+        elif commit.segment == previous.segment:
+            wrong.append(
                 (
                     commit,
-                    f"{before.name} is of the same segment: two writers, or two histories in one",
+                    f"{previous.name} is of the same segment: two writers, or two histories in one",
                 )
             )
             continue
-        elif commit.previous != before.digest:
-            out.append(
-                (commit, f"it does not follow {before.name}: a manifest between them is missing")
+        elif commit.previous != previous.digest:
+            wrong.append(
+                (commit, f"it does not follow {previous.name}: a manifest between them is missing")
             )
-        elif commit.segment != before.segment + 1:
-            out.append((commit, f"segment {commit.segment} follows segment {before.segment}"))
-        before = commit
-    return out
+        elif commit.segment != previous.segment + 1:
+            wrong.append((commit, f"segment {commit.segment} follows segment {previous.segment}"))
+        previous = commit
+    return wrong
 
 
 def _commit(body: dict[str, object], digest: str) -> Commit:
@@ -350,25 +350,33 @@ def _commit(body: dict[str, object], digest: str) -> Commit:
     files = body["files"]
     if not isinstance(files, list):
         raise CommitError("files is no list")
-    entries = tuple(_file(data, network, segment, body["format"]) for data in files)
+    entries = tuple(_file(data, network, segment, manifest_format=body["format"]) for data in files)
     if len({entry.path for entry in entries}) != len(entries):
         raise CommitError("a file is named twice")
     if len({(entry.table, entry.chain) for entry in entries}) != len(entries):
         raise CommitError("a table has two files")
     shares = tuple(chained.from_iterable(entry.shares() for entry in entries))
-    return Commit(network, segment, shares, _positions(body["next_positions"]), previous, digest)
+    return Commit(
+        network,
+        segment,
+        shares,
+        next_positions=_positions(body["next_positions"]),
+        previous=previous,
+        digest=digest,
+    )
 
 
-def _file(data: object, network: str, segment: int, found: object) -> FileEntry:
-    """Return the entry of a file in a manifest. `found` is the manifest's format."""
+def _file(data: object, network: str, segment: int, manifest_format: object) -> FileEntry:
+    """Return the entry of a file in a manifest. Raises `CommitError` if it is malformed."""
     if not isinstance(data, dict):
         raise CommitError("a file is no object")
     _same_keys("a file", data, set(FileEntry.__dataclass_fields__) - {"share"})
     table = HISTORY_TABLES.get(_text(data, "table"))
     if table is None:
         raise CommitError(f"a table named {_shown(data['table'])} is not known")
-    chain, has_chains = data["chain"], "chain" in table.partitions
-    if (has_chains and found != FORMAT) != (chain is not None):
+    chain = data["chain"]
+    has_chains = "chain" in table.partitions
+    if (has_chains and manifest_format != FORMAT) != (chain is not None):
         raise CommitError(f"a file of {table.name} has the chain {_shown(chain)}")
     if chain is not None:
         _whole(data, "chain", U32_MAX)
@@ -378,20 +386,31 @@ def _file(data: object, network: str, segment: int, found: object) -> FileEntry:
         raise CommitError("a file is of another network or segment than its manifest")
     path = _text(data, "path")
     folder, _, name = path.rpartition("/")
-    due = (
+    expected = (
         folder_of(table, network)
-        if found == FORMAT
-        else _former_folder(table, network, chain, segment)
+        if manifest_format == FORMAT
+        else _former_folder(table, network, chain, segment=segment)
     )
-    if folder != due or _FILE.fullmatch(name) is None:
+    if folder != expected or _FILE.fullmatch(name) is None:
         raise CommitError(f"a file of {table.name} has the path {_shown(path)}")
     version = _whole(data, "version", U32_MAX)
     size = _whole(data, "size", I64_MAX)
     rows = _whole(data, "rows", I64_MAX)
-    groups = _extents(data["row_groups"], size, found)
+    groups = _extents(data["row_groups"], size, manifest_format)
     frame = _digest(data, "frame")
-    entry = FileEntry(table.name, version, path, network, chain, segment, rows, size, frame, groups)
-    if found == FORMAT:
+    entry = FileEntry(
+        table=table.name,
+        version=version,
+        path=path,
+        network=network,
+        chain=chain,
+        segment=segment,
+        rows=rows,
+        size=size,
+        frame=frame,
+        row_groups=groups,
+    )
+    if manifest_format == FORMAT:
         _check_groups(entry, has_chains=has_chains)
     return entry
 
@@ -407,39 +426,44 @@ def _check_groups(entry: FileEntry, *, has_chains: bool) -> None:
         raise CommitError(f"rows is {_shown(entry.rows)}, and row groups have others")
 
 
-def _extents(data: object, size: int, found: object) -> tuple[Extent, ...]:
-    """Return the row groups of a file in a manifest. They must not overlap."""
+def _extents(data: object, size: int, manifest_format: object) -> tuple[Extent, ...]:
+    """Return the row groups of a file in a manifest.
+
+    Raises `CommitError` if one is malformed, or if they overlap or are not in order.
+    """
     if not isinstance(data, list):
         raise CommitError("row_groups is no list")
-    keys = set(Extent.__dataclass_fields__) - (set() if found == FORMAT else {"chain", "rows"})
-    out: list[Extent] = []
-    at = 0
-    for each in data:
-        if not isinstance(each, dict):
+    keys = set(Extent.__dataclass_fields__) - (
+        set() if manifest_format == FORMAT else {"chain", "rows"}
+    )
+    extents: list[Extent] = []
+    end = 0
+    for item in data:
+        if not isinstance(item, dict):
             raise CommitError("a row group is no object")
-        _same_keys("a row group", each, keys)
+        _same_keys("a row group", item, keys)
         extent = Extent(
-            _whole(each, "offset", size), _whole(each, "length", size), _digest(each, "digest")
+            _whole(item, "offset", size), _whole(item, "length", size), _digest(item, "digest")
         )
-        if extent.offset < at or extent.offset + extent.length > size:
+        if extent.offset < end or extent.offset + extent.length > size:
             raise CommitError("row groups overlap, or reach beyond their file")
-        at = extent.offset + extent.length
-        if found == FORMAT:
-            chain = None if each["chain"] is None else _whole(each, "chain", U32_MAX)
-            extent = replace(extent, chain=chain, rows=_whole(each, "rows", I64_MAX))
-        out.append(extent)
-    return tuple(out)
+        end = extent.offset + extent.length
+        if manifest_format == FORMAT:
+            chain = None if item["chain"] is None else _whole(item, "chain", U32_MAX)
+            extent = replace(extent, chain=chain, rows=_whole(item, "rows", I64_MAX))
+        extents.append(extent)
+    return tuple(extents)
 
 
 def _positions(data: object) -> dict[int, int]:
     if not isinstance(data, dict):
         raise CommitError("next_positions is no object")
-    out: dict[int, int] = {}
+    positions: dict[int, int] = {}
     for chain in data:
         if not is_chain(chain):
             raise CommitError(f"next_positions names the chain {_shown(chain)}")
-        out[int(chain)] = _whole(data, chain, U64_MAX)
-    return out
+        positions[int(chain)] = _whole(data, chain, U64_MAX)
+    return positions
 
 
 def is_chain(text: str) -> bool:
@@ -447,24 +471,24 @@ def is_chain(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= U32_MAX
 
 
-def _same_keys(what: str, data: Mapping[str, object], wanted: set[str]) -> None:
+def _same_keys(object_name: str, data: Mapping[str, object], wanted: set[str]) -> None:
     """Raise `CommitError` unless an object has exactly these keys."""
-    odd = sorted(data.keys() ^ wanted)
-    if odd:
-        raise CommitError(f"{what} lacks or does not know {_shown(odd[0])}")
+    unexpected = sorted(data.keys() ^ wanted)
+    if unexpected:
+        raise CommitError(f"{object_name} lacks or does not know {_shown(unexpected[0])}")
 
 
 def _text(data: Mapping[str, object], name: str) -> str:
-    return _checked(data, name, str, lambda value: len(value) <= 1000)
+    return _checked(data, name, str, fits=lambda value: len(value) <= 1000)
 
 
 def _digest(data: Mapping[str, object], name: str) -> str:
-    return _checked(data, name, str, lambda value: _DIGEST.fullmatch(value) is not None)
+    return _checked(data, name, str, fits=lambda value: _DIGEST.fullmatch(value) is not None)
 
 
-def _whole(data: Mapping[str, object], name: str, most: int) -> int:
+def _whole(data: Mapping[str, object], name: str, limit: int) -> int:
     return _checked(
-        data, name, int, lambda value: not isinstance(value, bool) and 0 <= value <= most
+        data, name, int, fits=lambda value: not isinstance(value, bool) and 0 <= value <= limit
     )
 
 

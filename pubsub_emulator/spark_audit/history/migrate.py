@@ -1,9 +1,9 @@
 """Migration of a history from an older format to the present one, in place.
 
-In format 1, manifests do not name each other. In format 2, each chain has a file of its own. Both
-have unsigned integers of 64 bits. Old segments are read, checked and written again beside the old
-files. Those are removed only when the network is complete in the new format, so that an interrupted
-migration can be continued.
+In format 1, manifests do not name the previous manifest. In format 2, each chain has a file of its
+own. Both have unsigned integers of 64 bits. Old segments are read, checked and written again beside
+the old files. The old files are removed only when the network is complete in the new format, so
+that an interrupted migration can be continued.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +20,7 @@ from pubsub_emulator.spark_audit.history.storage import Store, open_store
 Advance = Callable[[int, int], None]
 """Called with the number of segments that are written, and of all that must be written."""
 
-Found = tuple[str, manifest.Commit, int]
+FoundManifest = tuple[str, manifest.Commit, int]
 """A manifest: its name, its content, and its format."""
 
 
@@ -37,12 +37,13 @@ class Migrated:
 
 
 def migrate(address: Address | Store, advance: Advance = lambda _done, _total: None) -> Migrated:
-    """Bring a history to the present format.
+    """Convert a history to the present format, in place.
 
-    Raises `CommitError` if it is damaged or incomplete, and `OSError`.
+    `advance` is called before each segment that is rewritten. Raises `CommitError` if the history
+    is damaged or incomplete, and `OSError`.
     """
     store = open_store(address)
-    networks: dict[str, list[Found]] = {}
+    networks: dict[str, list[FoundManifest]] = {}
     names = [name for name in store.names(manifest.COMMITS) if name.endswith(".json")]
     if not names:
         raise manifest.CommitError(f"{store}: there is no history: it has no manifests")
@@ -52,61 +53,72 @@ def migrate(address: Address | Store, advance: Advance = lambda _done, _total: N
         except manifest.CommitError as error:
             raise manifest.CommitError(f"{store}/{manifest.COMMITS}/{name}: {error}") from None
         networks.setdefault(commit.network, []).append((name, commit, version))
-    whole = {network: _whole_chain(found) for network, found in networks.items()}
-    todo = {
-        name: _in_order(store, name, found) for name, found in networks.items() if not whole[name]
+    migrated = {network: _whole_chain(manifests) for network, manifests in networks.items()}
+    remaining = {
+        name: _in_order(store, name, manifests)
+        for name, manifests in networks.items()
+        if not migrated[name]
     }
-    total = sum(map(len, todo.values()))
+    total = sum(map(len, remaining.values()))
     done = 0
-    for network, commits in todo.items():
-        before: manifest.Commit | None = None
+    for network, commits in remaining.items():
+        previous: manifest.Commit | None = None
         for commit in commits:
             advance(done, total)
-            before = _write(store, commit, before)
-            whole[network].append(before)
+            previous = _write(store, commit, previous)
+            migrated[network].append(previous)
             done += 1
-    for network, found in networks.items():
-        _remove_others(store, whole[network], found)
-    last = {network: commits[-1].digest for network, commits in whole.items()}
-    return Migrated(total, sum(map(len, whole.values())), manifest.head_of(last))
+    for network, manifests in networks.items():
+        _remove_others(store, migrated[network], manifests)
+    last = {network: commits[-1].digest for network, commits in migrated.items()}
+    return Migrated(total, sum(map(len, migrated.values())), manifest.head_of(last))
 
 
-def _whole_chain(found: Sequence[Found]) -> list[manifest.Commit]:
-    """Return a network's manifests in the present format, from the first segment to the last one.
+def _whole_chain(manifests: Sequence[FoundManifest]) -> list[manifest.Commit]:
+    """Return a network's manifests in the present format, in order of segments.
 
-    Returns an empty list if some are missing, that is, if the network must be migrated.
+    Returns an empty list unless every segment has one. Then the network must be migrated.
     """
-    after = {commit.previous: commit for _, commit, version in found if version == manifest.FORMAT}
-    out: list[manifest.Commit] = []
+    followers = {
+        commit.previous: commit for _, commit, version in manifests if version == manifest.FORMAT
+    }
+    commits: list[manifest.Commit] = []
     while (
-        commit := after.get(out[-1].digest if out else None)
-    ) is not None and commit.segment == len(out):
-        out.append(commit)
-    return out if len(out) == 1 + max(commit.segment for _, commit, _ in found) else []
+        commit := followers.get(commits[-1].digest if commits else None)
+    ) is not None and commit.segment == len(commits):
+        commits.append(commit)
+    return commits if len(commits) == 1 + max(commit.segment for _, commit, _ in manifests) else []
 
 
-def _in_order(store: Store, network: str, found: Sequence[Found]) -> list[manifest.Commit]:
+def _in_order(
+    store: Store, network: str, manifests: Sequence[FoundManifest]
+) -> list[manifest.Commit]:
     """Return the segments that must be rewritten, in order.
 
-    After an interrupted migration, a segment may exist in two formats; the older one counts. Raises
-    `CommitError` if a segment is missing or ambiguous.
+    After an interrupted migration, a segment may exist in two formats. The older one is used.
+    Raises `CommitError` if a segment is missing or ambiguous.
     """
-    segments: dict[int, list[Found]] = {}
-    for each in found:
-        segments.setdefault(each[1].segment, []).append(each)
-    ordered: list[Found] = []
+    segments: dict[int, list[FoundManifest]] = {}
+    for candidate in manifests:
+        segments.setdefault(candidate[1].segment, []).append(candidate)
+    ordered: list[FoundManifest] = []
     for segment in range(max(segments) + 1):
         if segment not in segments:
             raise manifest.CommitError(f"{store}: segment {segment} of {network} is missing")
         oldest = min(version for *_, version in segments[segment])
-        same = [each for each in segments[segment] if each[2] == oldest]
-        if len(same) > 1 and oldest != manifest.FORMAT:
+        candidates = [candidate for candidate in segments[segment] if candidate[2] == oldest]
+        if len(candidates) > 1 and oldest != manifest.FORMAT:
             raise manifest.CommitError(
                 f"{store}: there are two manifests for segment {segment} of {network}"
             )
-        before = ordered[-1][1].digest if ordered else None
-        # Two manifests of the present format can be left by interrupted migrations.
-        ordered.append(next((each for each in same if each[1].previous == before), same[0]))
+        previous_digest = ordered[-1][1].digest if ordered else None
+        # Interrupted migrations can leave two manifests in the present format.
+        ordered.append(
+            next(
+                (candidate for candidate in candidates if candidate[1].previous == previous_digest),
+                candidates[0],
+            )
+        )
     chained = [commit for _, commit, version in ordered if version != manifest.UNCHAINED]
     if len(chained) == len(ordered):
         for commit, why in manifest.unlinked(chained):
@@ -115,44 +127,55 @@ def _in_order(store: Store, network: str, found: Sequence[Found]) -> list[manife
 
 
 def _write(
-    store: Store, commit: manifest.Commit, before: manifest.Commit | None
+    store: Store, commit: manifest.Commit, preceding: manifest.Commit | None
 ) -> manifest.Commit:
     """Write a segment in the present format.
 
-    Raises `CommitError` if some of it cannot be read, and `OSError`.
+    `preceding` is the commit of the previous segment. Raises `CommitError` if a file cannot be
+    read, and `OSError`.
     """
     name = f"{commit.segment:08d}"
     parts = [
-        HistoryPart(manifest.HISTORY_TABLES[each.table], _rows(store, each), name, each.chain)
-        for each in commit.files
+        HistoryPart(
+            manifest.HISTORY_TABLES[entry.table], _rows(store, entry), name, chain=entry.chain
+        )
+        for entry in commit.files
     ]
-    files = write_files(store, commit.network, commit.segment, parts, [])
-    previous = None if before is None else before.digest
+    files = write_files(store, commit.network, commit.segment, parts=parts, created=[])
+    previous = None if preceding is None else preceding.digest
     written, _ = write_manifest(
-        store, commit.network, commit.segment, files, commit.next_positions, previous
+        store,
+        commit.network,
+        commit.segment,
+        entries=files,
+        next_positions=commit.next_positions,
+        previous=previous,
     )
     return written
 
 
 def _rows(store: Store, entry: manifest.FileEntry) -> list[Row]:
     """Return the rows of a file. Raises `CommitError` if some cannot be read."""
-    out: list[Row] = []
-    for unit in read_file(store, entry):
-        if isinstance(unit, Fault):
-            raise manifest.CommitError(f"{store}/{unit.path}: {unit.error}; it was not migrated")
-        out += unit.to_pylist()
-    return out
+    rows: list[Row] = []
+    for group in read_file(store, entry):
+        if isinstance(group, Fault):
+            raise manifest.CommitError(f"{store}/{group.path}: {group.error}; it was not migrated")
+        rows += group.to_pylist()
+    return rows
 
 
-def _remove_others(store: Store, kept: Sequence[manifest.Commit], found: Iterable[Found]) -> None:
+def _remove_others(
+    store: Store, commits: Sequence[manifest.Commit], manifests: Iterable[FoundManifest]
+) -> None:
     """Remove replaced manifests, each after the files that only it names.
 
-    In this order, an interruption leaves no file without a manifest that names it.
+    In this order, an interruption cannot leave a file that no manifest names. Manifests of the
+    newest format are removed first.
     """
-    names = {commit.name for commit in kept}
-    entries = chained.from_iterable(commit.files for commit in kept)
+    names = {commit.name for commit in commits}
+    entries = chained.from_iterable(commit.files for commit in commits)
     paths = {entry.path for entry in entries}
-    for name, commit, _ in sorted(found, key=lambda each: -each[2]):
+    for name, commit, _ in sorted(manifests, key=lambda entry: -entry[2]):
         if name not in names:
             for path in {entry.path for entry in commit.files} - paths:
                 store.remove(path)

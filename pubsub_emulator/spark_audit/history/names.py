@@ -2,8 +2,8 @@
 
     <history>/_names/<network>.json    {"chains": {"2000": "oracle"}, "format": 1}
 
-No verdict, digest or head depends on it. It may come from a stranger, so it is bounded in size and
-must not contain characters that cannot be seen.
+Verdicts, digests and heads do not depend on it. It may come from a stranger, so its size is limited
+and names must not contain unprintable characters.
 """
 
 import json
@@ -17,9 +17,9 @@ from pubsub_emulator.spark_audit.history.storage import Store
 NAMES: Final = "_names"
 """The folder with the files of names."""
 MOST_LETTERS: Final = 100
-"""Letters that a name may have."""
+"""The maximum length of a name, in characters."""
 MOST_BYTES: Final = 4 * 1_048_576
-"""Bytes that a network's file may have, enough for about ten thousand of the longest names."""
+"""The maximum size of a network's file, enough for about ten thousand of the longest names."""
 _FORMAT: Final = 1
 
 Names = dict[int, str]
@@ -41,26 +41,26 @@ def showable(name: str) -> str | None:
 
 
 def write_names(store: Store, network: str, names: Mapping[int, str]) -> None:
-    """Add names of chains to a network's file. Existing names stay as they are.
+    """Add names of chains to a network's file. A chain that has a name already keeps it.
 
     Raises `CommitError`, `OSError`.
     """
     check_name(network)
-    fit = {chain: text for chain, name in names.items() if (text := showable(name)) is not None}
-    there, _ = read_names(store, network)
-    if fit.keys() <= there.keys():
+    new = {chain: text for chain, name in names.items() if (text := showable(name)) is not None}
+    known, _ = read_names(store, network)
+    if new.keys() <= known.keys():
         return
     body = {
         "format": _FORMAT,
-        "chains": {str(chain): name for chain, name in (fit | there).items()},
+        "chains": {str(chain): name for chain, name in (new | known).items()},
     }
     store.put(names_path(network), canonical_json(body))
 
 
 def read_names(store: Store, network: str) -> tuple[Names, Fault | None]:
-    """Return the names of a network's chains, and a fault if they cannot be read.
+    """Return the names of a network's chains, and a fault if the file cannot be read.
 
-    A history need not have names.
+    A missing file is no fault, because names are optional.
     """
     path = names_path(network)
     try:

@@ -1,7 +1,7 @@
 """Places in object stores (Amazon S3, Google Cloud Storage and the like), by obstore.
 
-obstore knows the variables of the environment and the services of Amazon's machines. For a profile
-of `AWS_PROFILE` it asks boto3.
+obstore finds credentials in environment variables and, on Amazon's machines, in the metadata
+service. If `AWS_PROFILE` names a profile, boto3 reads it.
 """
 
 import contextlib
@@ -20,11 +20,11 @@ SCHEMES: Final = {"s3": "S3Store", "s3a": "S3Store", "gs": "GCSStore", "gcs": "G
 """The classes of obstore by the scheme of an address."""
 _TIMEOUTS: Final = {"connect_timeout": "10s", "timeout": "60s"}
 _RETRIES: Final = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
-"""obstore itself would repeat a request for three minutes."""
+"""By default, obstore would retry a request for three minutes."""
 
 
 class ObjectStore(RemoteStore):
-    """A place in a bucket. Files of one name are created by one writer only."""
+    """A place in a bucket. If several writers create the same file, only one succeeds."""
 
     def __init__(self, uri: str, bucket: Any, base: str, held: Held | None = None) -> None:
         super().__init__(uri, held)
@@ -34,9 +34,9 @@ class ObjectStore(RemoteStore):
 
     @staticmethod
     def connect(uri: str) -> "ObjectStore":
-        """Return the place of an address, with a bucket as the environment configures it.
+        """Return the store of an address, with a bucket as the environment configures it.
 
-        Nothing is sent yet. Raises `StorageError`.
+        It does not send a request yet. Raises `StorageError`.
         """
         parts = urlsplit(uri)
         try:
@@ -51,39 +51,39 @@ class ObjectStore(RemoteStore):
 
     def holding(self, held: Mapping[str, bytes] | None = None) -> "ObjectStore":
         """Return the same place with its own memory of files that were read."""
-        return ObjectStore(self.uri, self._bucket, self._base, dict(held or {}))
+        return ObjectStore(self.uri, self._bucket, self._base, held=dict(held or {}))
 
     def fetch(self, path: str) -> IO[bytes]:
         """Open a file. It is read in ranges, unless it is small and this store holds files."""
         with self._plain_errors(path):
             if self.holds:
-                found = self._client.get(self._bucket, self._full(path))
-                if found.meta["size"] <= MOST_HELD:
-                    return io.BytesIO(bytes(found.bytes()))
-                return self._in_ranges(path, found.meta["size"])
+                response = self._client.get(self._bucket, self._full(path))
+                if response.meta["size"] <= MOST_HELD:
+                    return io.BytesIO(bytes(response.bytes()))
+                return self._in_ranges(path, response.meta["size"])
             return self._in_ranges(path, self._head(path)["size"])
 
     def _in_ranges(self, path: str, size: int) -> IO[bytes]:
-        # typeshed does not count raw files among those of bytes.
+        # In typeshed, `RawIOBase` is not an `IO[bytes]`.
         return cast("IO[bytes]", _ObjectFile(self, path, size))
 
-    def read(self, path: str, most: int | None = None) -> bytes:
+    def read(self, path: str, limit: int | None = None) -> bytes:
         """Return the content of a file with one request."""
         if self.holds:
-            return super().read(path, most)
+            return super().read(path, limit)
         with self._plain_errors(path):
-            found = self._client.get(self._bucket, self._full(path))
-            if most is not None and found.meta["size"] > most:
-                raise OSError(f"{path} has more than {most} bytes")
-            return bytes(found.bytes())
+            response = self._client.get(self._bucket, self._full(path))
+            if limit is not None and response.meta["size"] > limit:
+                raise OSError(f"{path} has more than {limit} bytes")
+            return bytes(response.bytes())
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """Return some bytes of a file, which must have them. Raises `OSError`."""
+        """Return `length` bytes of a file, from `start` on. Raises `OSError`."""
         with self._plain_errors(path):
-            found = self._client.get_range(
+            data = self._client.get_range(
                 self._bucket, self._full(path), start=start, length=length
             )
-            return bytes(found)
+            return bytes(data)
 
     def clear(self, folder: str) -> None:
         """Remove all files below a folder, a thousand with each request."""
@@ -101,18 +101,18 @@ class ObjectStore(RemoteStore):
 
     def walk(self, folder: str = "") -> dict[str, Stamp]:
         """Return all files below a folder."""
-        cut = len(self._base) + 1 if self._base else 0
-        found: dict[str, Stamp] = {}
+        prefix_length = len(self._base) + 1 if self._base else 0
+        stamps: dict[str, Stamp] = {}
         with self._plain_errors(folder):
             for metas in self._client.list(self._bucket, self._full(folder) or None):
-                found.update((meta["path"][cut:], _stamp(meta)) for meta in metas)
-        return dict(sorted(found.items()))
+                stamps.update((meta["path"][prefix_length:], _stamp(meta)) for meta in metas)
+        return dict(sorted(stamps.items()))
 
     def names(self, folder: str) -> list[str]:
         """Return the sorted names of the files in a folder."""
         with self._plain_errors(folder):
-            found = self._client.list_with_delimiter(self._bucket, self._full(folder) or None)
-        return sorted(meta["path"].rpartition("/")[2] for meta in found["objects"])
+            listed = self._client.list_with_delimiter(self._bucket, self._full(folder) or None)
+        return sorted(meta["path"].rpartition("/")[2] for meta in listed["objects"])
 
     def put_new(self, path: str, data: bytes) -> bool:
         """Upload a file on the condition that it does not exist."""
@@ -125,7 +125,7 @@ class ObjectStore(RemoteStore):
         return True
 
     def put(self, path: str, data: bytes) -> None:
-        """Upload a file. It exists, whole, when the upload ends."""
+        """Upload a file. It becomes visible at the end of the upload."""
         with self._plain_errors(path):
             self._client.put(self._bucket, self._full(path), data)
 
@@ -155,14 +155,14 @@ class ObjectStore(RemoteStore):
         except exceptions.AlreadyExistsError:
             raise
         except (OSError, exceptions.BaseError) as error:
-            # The first line, without the document with which a server explains itself.
-            said = str(error).splitlines()[0].partition(": <?xml")[0]
+            # The first line, without the XML document of the server's response.
+            message = str(error).splitlines()[0].partition(": <?xml")[0]
             kind = FileNotFoundError if isinstance(error, FileNotFoundError) else OSError
-            raise kind(said if said.startswith(path) else f"{path}: {said}") from None
+            raise kind(message if message.startswith(path) else f"{path}: {message}") from None
 
 
 class _ObjectFile(io.RawIOBase):
-    """A file of a bucket, of which each `read` asks for a range."""
+    """A file of a bucket. Each `read` requests a range of it."""
 
     def __init__(self, store: ObjectStore, path: str, size: int) -> None:
         super().__init__()
@@ -187,7 +187,7 @@ class _ObjectFile(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer, unless the file ends before."""
+        """Read bytes into a buffer and return their number, which is smaller at the end."""
         length = min(len(buffer), self._size - self._at)
         if length <= 0:
             return 0
@@ -222,7 +222,7 @@ def _bucket(scheme: str, name: str) -> Any:
 
 
 def _of_profile() -> Any:
-    """Return credentials of the profile that `AWS_PROFILE` names. Raises `StorageError`."""
+    """Return a provider of the credentials of `AWS_PROFILE`. Raises `StorageError`."""
     try:
         return import_module("obstore.auth.boto3").Boto3CredentialProvider()
     except ModuleNotFoundError:

@@ -1,7 +1,6 @@
 """Reading a history, one row group after another (AU-5).
 
-A row group, file or manifest that cannot be read becomes a `Fault`, and everything else is still
-read.
+A row group, file or manifest that cannot be read becomes a `Fault`. Everything else is still read.
 """
 
 import io
@@ -37,15 +36,15 @@ from pubsub_emulator.spark_audit.history.storage import RefusedFile, Store, open
 from pubsub_emulator.spark_audit.history.unpack import MOST_UNPACKED, Spent, TooLarge, read_group
 
 ATTEMPTS: Final = 3
-"""Attempts at a read that fails."""
+"""The number of attempts to read a file."""
 WAIT_SECONDS: Final = 0.2
-"""Seconds to wait after the first failed attempt; later waits are multiples of it."""
+"""Seconds to wait after the first failed attempt, and twice as many after the second one."""
 Bounds = Mapping[str, tuple[int, int]]
 """The minimum and maximum of columns, by name."""
 
 MOST_OUTSIDE: Final = 64 * 1_048_576
-"""Bytes that a file may have outside of row groups. There is only a footer, usually of some
-kilobytes."""
+"""The maximum number of bytes outside of a file's row groups. These are the footer, which usually
+has some kilobytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +104,12 @@ class History:
         An argument that is `None` does not restrict the result.
         """
         wanted = {"table": table.name, "network": network, "chain": chain, "segment": segment}
-        asked = [(name, value) for name, value in wanted.items() if value is not None]
-        every = chained.from_iterable(commit.files for commit in self.commits)
+        conditions = [(name, value) for name, value in wanted.items() if value is not None]
+        entries = chained.from_iterable(commit.files for commit in self.commits)
         return [
-            entry for entry in every if all(getattr(entry, name) == value for name, value in asked)
+            entry
+            for entry in entries
+            if all(getattr(entry, name) == value for name, value in conditions)
         ]
 
     def read(self, entry: FileEntry) -> Iterator[pa.Table | Fault]:
@@ -118,11 +119,11 @@ class History:
     def rows(self, entries: list[FileEntry], faults: list[Fault]) -> Iterator[Row]:
         """Yield the rows of files as dictionaries. Faults are added to `faults`."""
         for entry in entries:
-            for unit in self.read(entry):
-                if isinstance(unit, Fault):
-                    faults.append(unit)
+            for group in self.read(entry):
+                if isinstance(group, Fault):
+                    faults.append(group)
                 else:
-                    yield from unit.to_pylist()
+                    yield from group.to_pylist()
 
 
 def manifest_names(store: Store) -> list[str]:
@@ -134,41 +135,41 @@ def manifest_names(store: Store) -> list[str]:
         name for name in store.names(COMMITS) if name.endswith(".json") and not name.startswith(".")
     ]
     if not names and not store.exists(COMMITS):
-        inner = (
+        hint = (
             "; do you mean the folder `history` in it?"
             if store.exists(f"history/{COMMITS}")
             else ""
         )
-        raise CommitError(f"there is no history at {store}: it has no {COMMITS}/{inner}")
+        raise CommitError(f"there is no history at {store}: it has no {COMMITS}/{hint}")
     return names
 
 
 def read_commits(
-    store: Store, names: Iterable[str], after: Mapping[str, Commit] | None = None
+    store: Store, names: Iterable[str], previous: Mapping[str, Commit] | None = None
 ) -> tuple[list[Commit], list[Fault]]:
-    """Read manifests, and return their commits by network and segment, and faults.
+    """Read manifests, and return their commits in order of network and segment, and faults.
 
-    A manifest that does not follow the one before it is a fault. `after` has the last commits
-    before these, by network.
+    A manifest that does not follow the network's previous one is a fault. `previous` has the last
+    commits before these, by network.
     """
     by_network: dict[str, list[Commit]] = {}
     faults: list[Fault] = []
-    for found in store.each(partial(_read_commit, store), names):
-        if isinstance(found, Fault):
-            faults.append(found)
+    for outcome in store.each(partial(_read_commit, store), names):
+        if isinstance(outcome, Fault):
+            faults.append(outcome)
         else:
-            by_network.setdefault(found.network, []).append(found)
+            by_network.setdefault(outcome.network, []).append(outcome)
     commits: list[Commit] = []
     for network in sorted(by_network):
-        chained = sorted(by_network[network], key=lambda commit: (commit.segment, commit.name))
-        wrong = unlinked(chained, (after or {}).get(network))
+        ordered = sorted(by_network[network], key=lambda commit: (commit.segment, commit.name))
+        unlinked_commits = unlinked(ordered, (previous or {}).get(network))
         faults += [
-            Fault(f"{COMMITS}/{at.name}", why, network=network, segment=at.segment)
-            for at, why in wrong
+            Fault(f"{COMMITS}/{commit.name}", reason, network=network, segment=commit.segment)
+            for commit, reason in unlinked_commits
         ]
         # If there are two manifests for a segment, the first one counts, and the other one is a
         # fault.
-        commits += {commit.segment: commit for commit in reversed(chained)}.values()
+        commits += {commit.segment: commit for commit in reversed(ordered)}.values()
     commits.sort(key=lambda commit: (commit.network, commit.segment))
     return commits, faults
 
@@ -178,32 +179,34 @@ def read_between(
 ) -> tuple[list[Commit], list[Fault]]:
     """Read the manifests of the segments from `start` to before `end`, both by network.
 
-    A network that is not in `start` begins with its first segment. One that is not in `end` is left
-    out.
+    If a network is not in `start`, its first segment is the first one read. If it is not in `end`,
+    it is left out.
     """
-    places = [each for each in _places(store) if each[1] < end.get(each[0], 0)]
-    older = [name for network, segment, name in places if segment == start.get(network, 0) - 1]
-    known = {commit.network: commit for commit in read_commits(store, older)[0]}
+    places = [place for place in _places(store) if place[1] < end.get(place[0], 0)]
+    preceding = [name for network, segment, name in places if segment == start.get(network, 0) - 1]
+    known = {commit.network: commit for commit in read_commits(store, preceding)[0]}
     return read_commits(
-        store, [name for network, at, name in places if at >= start.get(network, 0)], known
+        store,
+        [name for network, segment, name in places if segment >= start.get(network, 0)],
+        known,
     )
 
 
 def gapless_manifests(store: Store) -> dict[str, dict[int, str]]:
-    """Return, by network, the names of the manifests by segment, in order.
+    """Return the names of manifests by network and by segment, both in ascending order.
 
-    Only the segments that follow one another without a gap from the first one count.
+    Segments after the first gap are left out.
     """
-    found: dict[str, dict[int, str]] = {}
+    by_network: dict[str, dict[int, str]] = {}
     for network, segment, name in sorted(_places(store)):
-        mine = found.setdefault(network, {})
-        if not mine or segment - 1 in mine:
-            mine[segment] = name
-    return found
+        by_segment = by_network.setdefault(network, {})
+        if not by_segment or segment - 1 in by_segment:
+            by_segment[segment] = name
+    return by_network
 
 
 def _places(store: Store) -> Iterator[tuple[str, int, str]]:
-    """Yield network, segment and name of the manifests whose names tell them."""
+    """Yield network, segment and name of each manifest, except for malformed names."""
     for name in manifest_names(store):
         network, segment = place_of_manifest(name)
         if network is not None and segment is not None:
@@ -211,7 +214,7 @@ def _places(store: Store) -> Iterator[tuple[str, int, str]]:
 
 
 def _read_commit(store: Store, name: str) -> Commit | Fault:
-    """Read a manifest, or return the fault that prevents it."""
+    """Return the commit of a manifest, or a fault if it cannot be used."""
     try:
         return read_manifest(store, name)
     except (CommitError, OSError) as error:
@@ -229,21 +232,23 @@ def read_file(
 ) -> Iterator[pa.Table | Fault]:
     """Yield the row groups of one file, each checked against its manifest, or faults.
 
-    A failed read is tried again. After `ATTEMPTS` it becomes a passing fault. If `wanted` is given,
-    it is called with the bounds of whole numbers in each row group, which are in the footer, and
-    row groups for which it returns false are neither read nor checked.
+    A failed read is tried again. After `ATTEMPTS`, it becomes a passing fault. If `wanted` is
+    given, it is called with each row group's bounds of integer columns, which are in the footer.
+    Row groups for which it returns false are neither read nor checked.
     """
     store = open_store(root)
     # Row groups that were yielded already. Another attempt continues after them.
-    given = 0
+    yielded = 0
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            for unit in _read_once(store, entry, wanted, given):
-                yield unit
-                given += 1
+            for group in _read_once(store, entry, wanted, skip=yielded):
+                yield group
+                yielded += 1
         except (FileNotFoundError, RefusedFile) as error:
-            said = "the file is missing" if isinstance(error, FileNotFoundError) else str(error)
-            yield _fault(entry, said, passing=isinstance(error, FileNotFoundError))
+            error_text = (
+                "the file is missing" if isinstance(error, FileNotFoundError) else str(error)
+            )
+            yield _fault(entry, error_text, passing=isinstance(error, FileNotFoundError))
         except OSError as error:
             if attempt < ATTEMPTS:
                 time.sleep(WAIT_SECONDS * attempt)
@@ -255,15 +260,15 @@ def read_file(
 
 
 def _read_once(
-    store: Store, entry: FileEntry, wanted: Callable[[Bounds], bool] | None, after: int
+    store: Store, entry: FileEntry, wanted: Callable[[Bounds], bool] | None, skip: int
 ) -> Iterator[pa.Table | Fault]:
-    """Yield the wanted row groups of a file, or faults, without the first `after` of them.
+    """Yield the wanted row groups of a file, or faults, without the first `skip` of them.
 
     Raises `OSError`.
     """
     table = HISTORY_TABLES[entry.table]
-    known = table.version_of(entry.version)
-    if known is None:
+    version = table.version_of(entry.version)
+    if version is None:
         yield _fault(
             entry, f"{table.name} version {entry.version} is not known, only {table.versions}"
         )
@@ -271,11 +276,11 @@ def _read_once(
     with store.open(entry.path) as file:
         verified = _VerifiedBytes(entry.size)
         try:
-            # Without the bytes of its row groups, a Parquet file still has its metadata. So these
-            # can be checked and read before any row group.
+            # A Parquet file without its row groups still has its metadata. So the metadata can be
+            # checked and read first.
             metadata = pq.read_metadata(pa.BufferReader(_frame(file, entry)))
             parquet = pq.ParquetFile(verified, metadata=metadata, pre_buffer=False)
-            known.check(parquet.schema_arrow)
+            version.check(parquet.schema_arrow)
             _check_shape(parquet.metadata, entry)
         except SchemaError as error:
             yield _fault(entry, str(error))
@@ -287,22 +292,22 @@ def _read_once(
         groups = list(enumerate(entry.row_groups, first))
         if wanted is not None:
             groups = [
-                each for each in groups if wanted(_bounds(parquet.metadata.row_group(each[0])))
+                group for group in groups if wanted(_bounds(parquet.metadata.row_group(group[0])))
             ]
         spent = Spent()
-        for at, extent in groups[after:]:
+        for index, extent in groups[skip:]:
             verified.hold(extent.offset, read_stretches(file, [(extent.offset, extent.length)]))
             if digest_of(verified.held) != extent.digest:
-                yield _fault(entry, "the row group differs from what was committed", at)
+                yield _fault(entry, "the row group differs from what was committed", index)
                 continue
             try:
-                group = read_group(parquet, verified, at, spent=spent)
+                group = read_group(parquet, verified, index, spent=spent)
                 group.validate(full=True)
                 group = table.present(group, entry.version)
             except (TooLarge, SchemaError) as error:
-                yield _fault(entry, str(error), at)
+                yield _fault(entry, str(error), index)
             except pa.ArrowException as error:
-                yield _fault(entry, f"unreadable: {type(error).__name__}", at)
+                yield _fault(entry, f"unreadable: {type(error).__name__}", index)
             else:
                 yield group
 
@@ -310,7 +315,7 @@ def _read_once(
 def _frame(file: IO[bytes], entry: FileEntry) -> bytes:
     """Return all bytes of a file outside of its row groups.
 
-    Raises `SchemaError` unless they are those that were committed, and `OSError`.
+    Raises `SchemaError` if they differ from the committed ones, and `OSError`.
     """
     size = file.seek(0, 2)
     if size != entry.size:
@@ -325,30 +330,32 @@ def _frame(file: IO[bytes], entry: FileEntry) -> bytes:
 
 
 def _bounds(group: pq.RowGroupMetaData) -> Bounds:
-    """Return the bounds of a row group's columns of whole numbers.
+    """Return minimum and maximum of a row group's integer columns, by column.
 
-    Unsigned numbers that are too large for the signed type look negative, and are left out.
+    A column with negative bounds is left out: they may be large unsigned numbers.
     """
-    columns = [group.column(at) for at in range(group.num_columns)]
-    whole = [
-        each for each in columns if each.physical_type in {"INT32", "INT64"} and each.is_stats_set
+    columns = [group.column(index) for index in range(group.num_columns)]
+    number_columns = [
+        column
+        for column in columns
+        if column.physical_type in {"INT32", "INT64"} and column.is_stats_set
     ]
-    found = {
-        each.path_in_schema: (each.statistics.min, each.statistics.max)
-        for each in whole
-        if each.statistics.has_min_max
+    bounds = {
+        column.path_in_schema: (column.statistics.min, column.statistics.max)
+        for column in number_columns
+        if column.statistics.has_min_max
     }
     return {
-        name: ends
-        for name, ends in found.items()
-        if all(isinstance(end, int) and end >= 0 for end in ends)
+        name: pair
+        for name, pair in bounds.items()
+        if all(isinstance(end, int) and end >= 0 for end in pair)
     }
 
 
 class _VerifiedBytes(io.RawIOBase):
-    """A file for Arrow that has the bytes of one row group only.
+    """A file for Arrow that only has the bytes of one row group.
 
-    The bytes are read once, so that Arrow parses exactly those whose digest was compared.
+    The bytes are read once, so that Arrow parses the same bytes whose digest was compared.
     """
 
     def __init__(self, size: int) -> None:
@@ -359,8 +366,9 @@ class _VerifiedBytes(io.RawIOBase):
         self._at = 0
 
     def hold(self, start: int, held: bytes) -> None:
-        """Have the bytes of another row group, which start at this place of the file."""
-        self._start, self.held = start, held
+        """Replace the bytes by those of another row group, which begins at offset `start`."""
+        self._start = start
+        self.held = held
 
     def readable(self) -> bool:
         return True
@@ -376,10 +384,10 @@ class _VerifiedBytes(io.RawIOBase):
         return self._at
 
     def read(self, size: int = -1) -> bytes:
-        """Return bytes from the present place on.
+        """Return bytes from the present position on.
 
-        Raises `ArrowInvalid` if some of them are not in the row group. A footer can claim that a
-        column is anywhere.
+        Raises `ArrowInvalid` if some of them are outside of the row group. A footer can claim any
+        position for a column.
         """
         start = self._at - self._start
         end = len(self.held) if size < 0 else start + size
@@ -391,29 +399,37 @@ class _VerifiedBytes(io.RawIOBase):
 
 def _check_shape(metadata: pq.FileMetaData, entry: FileEntry) -> None:
     """Raise `SchemaError` if a footer has other row groups or rows than the manifest says."""
-    whole = entry.share or Share(0, len(entry.row_groups), entry.rows, ())
-    if metadata.num_row_groups != whole.groups:
+    expected = entry.share or Share(0, len(entry.row_groups), entry.rows, others=())
+    if metadata.num_row_groups != expected.groups:
         raise SchemaError(
-            f"the file has {metadata.num_row_groups} row groups, its manifest {whole.groups}"
+            f"the file has {metadata.num_row_groups} row groups, its manifest {expected.groups}"
         )
-    if metadata.num_rows != whole.rows:
-        raise SchemaError(f"the file has {metadata.num_rows} rows, its manifest says {whole.rows}")
-    for at, extent in enumerate(entry.row_groups, whole.first):
-        found = metadata.row_group(at).num_rows
-        if extent.rows not in {None, found}:
-            raise SchemaError(f"row group {at} has {found} rows, its manifest says {extent.rows}")
+    if metadata.num_rows != expected.rows:
+        raise SchemaError(
+            f"the file has {metadata.num_rows} rows, its manifest says {expected.rows}"
+        )
+    for index, extent in enumerate(entry.row_groups, expected.first):
+        rows = metadata.row_group(index).num_rows
+        if extent.rows not in {None, rows}:
+            raise SchemaError(f"row group {index} has {rows} rows, its manifest says {extent.rows}")
         if extent.length > MOST_UNPACKED:
-            raise SchemaError(f"row group {at} has more than {MOST_UNPACKED} bytes")
+            raise SchemaError(f"row group {index} has more than {MOST_UNPACKED} bytes")
 
 
 def _fault(
     entry: FileEntry, error: str, row_group: int | None = None, *, passing: bool = False
 ) -> Fault:
     return Fault(
-        entry.path, error, row_group, entry.network, entry.chain, entry.segment, passing=passing
+        entry.path,
+        error,
+        row_group,
+        network=entry.network,
+        chain=entry.chain,
+        segment=entry.segment,
+        passing=passing,
     )
 
 
 def check_file(root: Address | Store, entry: FileEntry) -> list[Fault]:
     """Return the faults of a file whose rows are not needed."""
-    return [unit for unit in read_file(root, entry) if isinstance(unit, Fault)]
+    return [group for group in read_file(root, entry) if isinstance(group, Fault)]

@@ -12,10 +12,9 @@ types."""
 
 
 def fields_of(source: object, names: Iterable[str]) -> Row:
-    """Return these attributes of an object as columns of the same names."""
+    """Return some attributes of an object as a row with columns of the same names."""
     return {name: getattr(source, name) for name in names}
 
 
-Kept = Mapping[str, Any]
-"""An object that `asdict` or a `to_json` wrote and that was read back. Its reader knows the types.
-"""
+JsonObject = Mapping[str, Any]
+"""A JSON object that `asdict` or a `to_json` wrote. Its reader knows the types of the fields."""

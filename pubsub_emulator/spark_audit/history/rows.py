@@ -1,7 +1,7 @@
 """Conversion of records to rows, and of rows back to the exact candidate and state.
 
-Records are the reports of a network in this process to its observers. `store.HistoryWriter` makes
-rows of them. The audit makes candidates and states of rows.
+Records are the reports that a network in this process sends to its observers. `HistoryWriter` (in
+`store`) converts them to rows. The audit converts rows to candidates and states.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,9 +38,9 @@ from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.row import Row, fields_of
 
 POSITIONED: Final = ("network", "chain", "segment", "position", "number")
-"""The same without the block's hash."""
+"""The columns that locate a block, without its hash."""
 BLOCK_PLACE: Final = (*POSITIONED, "block")
-"""The columns that identify a block, as several tables have them."""
+"""The columns that identify a block. Several tables have them."""
 
 DELIVERED: Final = ("publisher", "key", "kind", "entry_hash", "ttl_state", "failed")
 """The columns of `deliveries` that describe the callback itself."""
@@ -62,13 +62,13 @@ _items = scale.sorted_map(scale.u32, scale.vec(scale.fixed(32)))
 
 M = TypeVar("M", InboundDownwardMessage, InboundHrmpMessage, HashedMessage)
 FORMER: Final = "0.3.0"
-"""The last version whose parachain blocks have an inherent of another form."""
+"""The last version in which the inherent of parachain blocks had another form."""
 
 
 class NodeTable:
-    """The distinct proof nodes of a segment, numbered in the order in which they came.
+    """The distinct proof nodes of a segment, numbered in the order in which they were added.
 
-    Proofs refer to nodes by number, since hashes would take far more space.
+    Proofs refer to nodes by number, because hashes would take far more space.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class NodeTable:
         return len(self._rows)
 
     def number(self, node: bytes) -> int:
-        """Return a node's number, which `blocks.proof` refers to. Add the node if it is new."""
+        """Return a node's number for the column `blocks.proof`. Add the node if it is new."""
         name = blake2_256(node)
         number = self._numbers.setdefault(name, len(self._rows))
         if number == len(self._rows):
@@ -107,7 +107,8 @@ def relay_row(network: str, record: RelayRecord) -> Row:
 def relay_events_row(network: str, segment: int, record: RelayRecord) -> Row | None:
     """Return the row of a relay block in `events`.
 
-    Returns `None` for a block that was built before the observer came: its events are not known.
+    Returns `None` for a block that was built before the observer was added, because its events are
+    not known.
     """
     if record.parent is None:
         return None
@@ -127,13 +128,13 @@ def block_events_row(
 ) -> Row:
     """Return the row of an included parachain block in `events`.
 
-    `place` is its place among the blocks of the relay block, from 1. `relay_time` is the relay
-    block's time, for chains without a clock of their own.
+    `place` is the block's number among the blocks included in the relay block, from 1.
+    `relay_time` is the relay block's time, which is used for chains without a clock of their own.
     """
     header = record.candidate.header
     time = own_timestamp(outcome.state)
     time = relay_time if time is None else time
-    at = {
+    place_columns = {
         "network": network,
         **fields_of(record, ("segment", "chain")),
         "anchor": record.included_at,
@@ -145,7 +146,11 @@ def block_events_row(
         "parent": header.parent_hash,
         "time": time,
     }
-    return {**at, **block, "events": encode_events(each.event for each in outcome.events)}
+    return {
+        **place_columns,
+        **block,
+        "events": encode_events(applied.event for applied in outcome.events),
+    }
 
 
 def encode_events(events: Iterable[Event]) -> bytes:
@@ -178,11 +183,15 @@ def encode_items(items: Mapping[int, list[bytes]]) -> bytes:
 def checkpoint_row(network: str, record: CheckpointRecord, position: int) -> Row:
     """Return the row of a checkpoint.
 
-    `position` is that of the chain's next candidate. Child roots are left out, since they follow
-    from the child tries.
+    `position` is that of the chain's next candidate. Child roots are left out, because they can be
+    computed from the child tries.
     """
     state = record.state
-    top = ((k, v) for k, v in state.top_entries() if not k.startswith(CHILD_STORAGE_PREFIX))
+    top = (
+        (key, value)
+        for key, value in state.top_entries()
+        if not key.startswith(CHILD_STORAGE_PREFIX)
+    )
     children = ((child, state.child_entries(child)) for child in sorted(state.children))
     return {
         "network": network,
@@ -213,7 +222,8 @@ def block_row(
     `parent_root` and `spec` belong to the state on which it was judged. Nodes of its proof that are
     new are added to `nodes`.
     """
-    header, inherent = record.candidate.header, record.candidate.inherent
+    header = record.candidate.header
+    inherent = record.candidate.inherent
     refusal = record.refusal
     return {
         "network": network,
@@ -239,7 +249,7 @@ def block_row(
         "messages_used": inherent.messages_used,
         "parent_head": inherent.parent_head,
         "claimed_max_pov": inherent.max_pov_size,
-        "descendants": [each.encode() for each in inherent.descendants],
+        "descendants": [descendant.encode() for descendant in inherent.descendants],
         "collator_peer_id": inherent.collator_peer_id,
         "proof": [nodes.number(node) for node in inherent.proof],
         "unpruned": [{"publisher": para, "bytes": size} for para, size in record.unpruned],
@@ -249,13 +259,14 @@ def block_row(
 
 
 def truth_row(row: Row, due: tuple[Verdict, ...]) -> Row:
-    """Return the row of a cheat, for tests of the audit.
+    """Return the row of a cheat in `truth`, which is for tests of the audit.
 
-    `row` is the row of its candidate, `due` the verdicts that it must get, at least one.
+    `row` is the candidate's row in `blocks`. `due` has the verdicts that the audit must find, at
+    least one.
     """
     names = [verdict.value for verdict in due]
-    same = columns_of(row, (*BLOCK_PLACE, "slot", "collator", "strategy"))
-    return {**same, "verdict": names[0], "due": names}
+    block_columns = columns_of(row, (*BLOCK_PLACE, "slot", "collator", "strategy"))
+    return {**block_columns, "verdict": names[0], "due": names}
 
 
 def delivery_rows(place: Row, deliveries: tuple[Delivery, ...]) -> list[Row]:
@@ -302,11 +313,11 @@ def candidate_of(row: Row, nodes: Mapping[int, bytes]) -> Candidate:
         parent,
         root,
         proof_of(row, nodes),
-        row["parent_head"],
-        row["claimed_max_pov"],
-        messages_of(row),
-        descendants,
-        row.get("collator_peer_id"),
+        parent_head=row["parent_head"],
+        max_pov_size=row["claimed_max_pov"],
+        messages=messages_of(row),
+        descendants=descendants,
+        collator_peer_id=row.get("collator_peer_id"),
     )
     if header.hash() != row["block"]:
         raise RowError("the header does not have the block's hash")
@@ -316,21 +327,23 @@ def candidate_of(row: Row, nodes: Mapping[int, bytes]) -> Candidate:
 def message_columns(messages: InboundMessages) -> Row:
     """Return downward and horizontal messages, full and hashed, as columns of `blocks`."""
     return {
-        "downward": [{"sent_at": each.sent_at, "data": each.msg} for each in messages.downward],
+        "downward": [
+            {"sent_at": message.sent_at, "data": message.msg} for message in messages.downward
+        ],
         "horizontal": [
             {
                 "sender": sender,
-                "messages": [fields_of(each, ("sent_at", "data")) for each in queue],
+                "messages": [fields_of(message, ("sent_at", "data")) for message in queue],
             }
             for sender, queue in messages.horizontal
         ],
         "hashed_downward": [
-            fields_of(each, ("sent_at", "msg_hash")) for each in messages.hashed_downward
+            fields_of(message, ("sent_at", "msg_hash")) for message in messages.hashed_downward
         ],
         "hashed_horizontal": [
             {
                 "sender": sender,
-                "messages": [fields_of(each, ("sent_at", "msg_hash")) for each in queue],
+                "messages": [fields_of(message, ("sent_at", "msg_hash")) for message in queue],
             }
             for sender, queue in messages.hashed_horizontal
         ],
@@ -338,24 +351,24 @@ def message_columns(messages: InboundMessages) -> Row:
 
 
 def messages_of(row: Row) -> InboundMessages:
-    """Return the downward and horizontal messages of a row, in the order of the wire."""
+    """Return the downward and horizontal messages of a row, in the order of the columns."""
 
     def read(kind: type[M], rows: Iterable[Row], content: str) -> tuple[M, ...]:
-        return tuple(kind(RelayBlockNumber(each["sent_at"]), each[content]) for each in rows)
+        return tuple(kind(RelayBlockNumber(entry["sent_at"]), entry[content]) for entry in rows)
 
-    sent = tuple(
-        (ParaId(each["sender"]), read(InboundHrmpMessage, each["messages"], "data"))
-        for each in row["horizontal"]
+    horizontal = tuple(
+        (ParaId(entry["sender"]), read(InboundHrmpMessage, entry["messages"], "data"))
+        for entry in row["horizontal"]
     )
     hashed = tuple(
-        (ParaId(each["sender"]), read(HashedMessage, each["messages"], "msg_hash"))
-        for each in row.get("hashed_horizontal") or ()
+        (ParaId(entry["sender"]), read(HashedMessage, entry["messages"], "msg_hash"))
+        for entry in row.get("hashed_horizontal") or ()
     )
     return InboundMessages(
         read(InboundDownwardMessage, row["downward"], "data"),
-        sent,
+        horizontal,
         read(HashedMessage, row.get("hashed_downward") or (), "msg_hash"),
-        hashed,
+        hashed_horizontal=hashed,
     )
 
 
@@ -378,8 +391,10 @@ def state_of(row: Row) -> tuple[Header, State]:
         header = Header.decode(row["header"])
     except ScaleError as error:
         raise RowError(f"the checkpoint's header does not decode: {error}") from None
-    named = [child["key"] for child in row["children"]]
-    if len(set(named)) != len(named) or not all(child["entries"] for child in row["children"]):
+    child_keys = [child["key"] for child in row["children"]]
+    if len(set(child_keys)) != len(child_keys) or not all(
+        child["entries"] for child in row["children"]
+    ):
         raise RowError("the checkpoint names a child trie twice, or one without entries")
     top = _entries(row["entries"])
     if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in top):

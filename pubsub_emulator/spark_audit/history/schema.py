@@ -8,7 +8,7 @@ Sizes are in bytes, heights are block numbers.
     audit     block_measures publisher_measures waste proof_parts findings summaries chains
               read_errors
 
-The texts about tables and columns are data: they are written into files, table comments and the
+The descriptions of tables and columns are data. They are written into files, table comments and the
 documentation.
 """
 
@@ -47,7 +47,7 @@ U64: Final = pa.uint64()
 INT: Final = pa.int64()
 """Signed integers of 64 bits: the JVM has no unsigned ones, and savings can be negative."""
 I64_MAX: Final = 2**63 - 1
-"""The largest number that a column can have, whatever a stranger claims."""
+"""The largest number that a column can hold."""
 BYTES: Final = pa.binary()
 TEXT: Final = pa.string()
 MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")
@@ -69,8 +69,7 @@ class Column:
     name: str
     type: pa.DataType
     doc: str
-    """The meaning, as far as the name does not say it. It is written into files and documentation.
-    """
+    """The meaning, beyond what the name says. It is written into files and documentation."""
     nullable: bool = False
 
     def signed(self, unsigned: Collection[pa.DataType]) -> "Column":
@@ -88,12 +87,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One table, in one version or several.
+    """One table, in one version or several, all of which can be read.
 
-    A table gains columns by `added`. A file has such columns, and the version with them, only if
-    one of its rows has a value for them. So old files stay valid, and new files are readable for
-    older programs if they do not need the new columns. A table that had unsigned integers in an
-    earlier version has that version in `former`. All these versions can be read.
+    `added` has the columns of later versions. A file has such a column, and the version that adds
+    it, only if one of its rows has a value there. So old files stay valid, and older programs can
+    read new files that do not need the new columns. If an earlier version had unsigned integers,
+    `former` is that version.
     """
 
     name: str
@@ -105,8 +104,8 @@ class Table:
     key: tuple[str, ...]
     """Columns by which rows are unique and sorted, in each partition."""
     partitions: tuple[str, ...] = ()
-    """Columns by whose values the rows of a history are divided, so that they can be read
-    separately."""
+    """Columns by which the rows of a history are divided into files or row groups, so that the
+    parts can be read separately."""
     added: tuple[tuple[Column, ...], ...] = ()
     """Columns that later versions add, a tuple for each version."""
     former: "Table | None" = None
@@ -115,16 +114,19 @@ class Table:
     """A query in DuckDB's SQL, for the documentation."""
 
     def signed(self, *unsigned: pa.DataType) -> "Table":
-        """Return the table with `INT` in place of these types, or of all unsigned types."""
+        """Return the table with `INT` in place of these types, by default of all unsigned types."""
         columns, *added = (
-            tuple(each.signed(unsigned or (U32, U64)) for each in some)
-            for some in (self.columns, *self.added)
+            tuple(column.signed(unsigned or (U32, U64)) for column in columns_of_version)
+            for columns_of_version in (self.columns, *self.added)
         )
         return replace(self, columns=columns, added=tuple(added))
 
     def since(self, version: int) -> "Table":
-        """Return the table with signed integers of 64 bits, which it has from this version on."""
-        # Versions from `version` on added their columns to signed integers only.
+        """Return the table as of `version`, with signed integers in place of `U64`.
+
+        This table becomes the former one.
+        """
+        # The former table does not have the columns that were added in `version` or later.
         former = replace(self, added=self.added[: version - self.version - 1])
         return replace(self.signed(U64), version=version, former=former)
 
@@ -136,12 +138,14 @@ class Table:
     @cached_property
     def stages(self) -> tuple["Table", ...]:
         """This version and each later one, with all columns that were added until then."""
-        out = [replace(self, added=())]
-        for at, columns in enumerate(self.added, 1):
-            out.append(
-                replace(out[-1], version=self.version + at, columns=(*out[-1].columns, *columns))
+        stages = [replace(self, added=())]
+        for step, columns in enumerate(self.added, 1):
+            stages.append(
+                replace(
+                    stages[-1], version=self.version + step, columns=(*stages[-1].columns, *columns)
+                )
             )
-        return tuple(out)
+        return tuple(stages)
 
     @property
     def wider(self) -> "Table":
@@ -152,10 +156,10 @@ class Table:
         """Return the earliest version that has every column for which these rows have a value."""
         if not self.added:
             return self
-        listed = list(rows)
+        row_list = list(rows)
         for stage in range(len(self.added), 0, -1):
             names = [column.name for column in self.added[stage - 1]]
-            for row in listed:
+            for row in row_list:
                 if any(map(row.get, names)):
                     return self.stages[stage]
         return self
@@ -172,41 +176,41 @@ class Table:
         """Return this table in a version, `None` if that version is not known."""
         if version == self.version:
             return self
-        found = next((table for table in self.stages if table.version == version), None)
+        stage = next((table for table in self.stages if table.version == version), None)
         return (
-            found if found is not None or self.former is None else self.former.version_of(version)
+            stage if stage is not None or self.former is None else self.former.version_of(version)
         )
 
     def present(self, rows: pa.Table, version: int) -> pa.Table:
         """Convert rows that were read in some version to the types of this one.
 
-        A claimed slot beyond 63 bits becomes null, since a header can claim any number. Raises
-        `SchemaError` for another number that is beyond 63 bits or below 0.
+        A claimed slot beyond 63 bits becomes null, because a header can claim any number. Raises
+        `SchemaError` if another number is beyond 63 bits or below 0.
         """
         if self.former is None:
             return rows
-        now = {column.name: column for column in self.wider.columns}
+        columns = {column.name: column for column in self.wider.columns}
         is_former = version < self.version
-        for before in self.former.wider.columns:
-            column = now[before.name]
-            if column.type == before.type or before.name not in rows.column_names:
+        for old_column in self.former.wider.columns:
+            column = columns[old_column.name]
+            if column.type == old_column.type or old_column.name not in rows.column_names:
                 continue
-            at = rows.column_names.index(before.name)
-            values = rows.column(before.name)
+            index = rows.column_names.index(old_column.name)
+            values = rows.column(old_column.name)
             if is_former and column.doc == _CLAIMED_SLOT:
                 values = pc.if_else(
                     pc.greater(values, pa.scalar(I64_MAX, U64)), pa.scalar(None, U64), values
                 )
             try:
-                # Rows of this version keep their types. The cast only finds negative numbers in
-                # columns that were unsigned.
-                fitting = values.cast(column.type if is_former else before.type)
+                # Rows of this version keep their types. For them, casting to the unsigned type only
+                # finds negative numbers.
+                fitting = values.cast(column.type if is_former else old_column.type)
             except pa.ArrowInvalid:
-                said = "beyond 63 bits" if is_former else "below 0"
-                raise SchemaError(f"{self.name}.{column.name} has a number {said}") from None
+                problem = "beyond 63 bits" if is_former else "below 0"
+                raise SchemaError(f"{self.name}.{column.name} has a number {problem}") from None
             if is_former:
                 rows = rows.set_column(
-                    at, pa.field(column.name, column.type, column.nullable), fitting
+                    index, pa.field(column.name, column.type, column.nullable), fitting
                 )
         return rows
 
@@ -226,30 +230,33 @@ class Table:
             fields, metadata={_NAME: self.name.encode(), _VERSION: str(self.version).encode()}
         )
 
-    def check(self, found: pa.Schema) -> None:
+    def check(self, file_schema: pa.Schema) -> None:
         """Raise `SchemaError` unless a file has the schema of this table.
 
         The file may be in this version or in a later one with added columns.
         """
-        metadata: dict[bytes, bytes] = dict(found.metadata or {})
+        metadata: dict[bytes, bytes] = dict(file_schema.metadata or {})
         name = metadata.get(_NAME)
         version = metadata.get(_VERSION)
         if name != self.name.encode():
             raise SchemaError(f"this is table {_shown(name)}, not {self.name}")
-        stage = next((each for each in self.stages if version == str(each.version).encode()), None)
+        stage = next(
+            (candidate for candidate in self.stages if version == str(candidate.version).encode()),
+            None,
+        )
         if stage is None:
             raise SchemaError(
                 f"{self.name} version {_shown(version)} is not version {self.version}, the one"
                 " known here"
             )
-        if not found.equals(stage.schema, check_metadata=False):
+        if not file_schema.equals(stage.schema, check_metadata=False):
             raise SchemaError(f"the columns are not those of {self.name} version {stage.version}")
 
     def arrow(self, rows: list[Row], among: Iterable[Row] | None = None) -> pa.Table:
         """Convert rows to an Arrow table, sorted by the key.
 
-        The version is the one that the rows `among` need, of which `rows` are a part: all row
-        groups of a file must have the same columns. Raises `SchemaError`.
+        `among` has all rows of the file, by default only `rows`. They decide the version, because
+        all row groups of a file must have the same columns. Raises `SchemaError`.
         """
         if self.added:
             version = replace(self.for_rows(rows if among is None else among), added=())
@@ -257,9 +264,11 @@ class Table:
         names = {column.name for column in self.columns}
         for row in rows:
             if row.keys() != names:
-                odd = sorted(row.keys() ^ names)
-                raise SchemaError(f"a row of {self.name} lacks or does not know {', '.join(odd)}")
-        # A null comes first; it cannot be compared with other values.
+                unexpected = sorted(row.keys() ^ names)
+                raise SchemaError(
+                    f"a row of {self.name} lacks or does not know {', '.join(unexpected)}"
+                )
+        # Nulls come first. They cannot be compared with other values.
         ordered = sorted(
             rows, key=lambda row: tuple((row[name] is not None, row[name]) for name in self.key)
         )
@@ -276,9 +285,9 @@ class Table:
 
 def fitted(table: Table, rows: Iterable[Row]) -> tuple[Table, list[Row]]:
     """Return the version of a table that these rows need, and the rows with exactly its columns."""
-    listed = [dict(row) for row in rows]
-    version = table.for_rows(listed)
-    return version, _fitted(version, table.added, listed)
+    copies = [dict(row) for row in rows]
+    version = table.for_rows(copies)
+    return version, _fitted(version, table.added, copies)
 
 
 def _fitted(version: Table, added: tuple[tuple[Column, ...], ...], rows: list[Row]) -> list[Row]:
@@ -290,10 +299,11 @@ def _fitted(version: Table, added: tuple[tuple[Column, ...], ...], rows: list[Ro
     blank: Row = {
         column.name: None if column.nullable else [] for column in chained.from_iterable(added)
     }
-    here = {name: value for name, value in blank.items() if name in names}
-    gone = blank.keys() - names
+    added_values = {name: value for name, value in blank.items() if name in names}
+    absent = blank.keys() - names
     return [
-        {**here, **{name: value for name, value in row.items() if name not in gone}} for row in rows
+        {**added_values, **{name: value for name, value in row.items() if name not in absent}}
+        for row in rows
     ]
 
 
@@ -329,7 +339,7 @@ RELAY_HEADERS: Final = Table(
     "relay_headers",
     1,
     "One row per relay block: the trusted input of every proof.",
-    (
+    columns=(
         _NETWORK,
         Column("number", U32, "relay block number"),
         _optional("hash", HASH, "hash of its header; none where only the storage root is known"),
@@ -338,8 +348,8 @@ RELAY_HEADERS: Final = Table(
             "slot", U64, "slot that no candidate judged here may exceed; none where not known"
         ),
     ),
-    ("number", "storage_root"),
-    ("network",),
+    key=("number", "storage_root"),
+    partitions=("network",),
     example="""
 SELECT network, MIN(number) AS min, MAX(number) AS max, COUNT(*) AS headers
 FROM relay_headers
@@ -352,13 +362,13 @@ AUTHORITIES: Final = Table(
     "authorities",
     1,
     "One row per change of a chain's collator set.",
-    (
+    columns=(
         *_OF_CHAIN,
         Column("from_block", U32, "first block number of the chain that the set is to author"),
         Column("keys", HASHES, "Ed25519 public keys in turn order"),
     ),
-    ("chain", "from_block"),
-    ("network",),
+    key=("chain", "from_block"),
+    partitions=("network",),
     example="""
 SELECT network, chain, from_block, LEN(keys) AS collators
 FROM authorities
@@ -370,7 +380,7 @@ SUBSCRIPTIONS: Final = Table(
     "subscriptions",
     1,
     "One row per change of a chain's subscriptions.",
-    (
+    columns=(
         *_OF_CHAIN,
         Column("from_block", U32, "first block number of the chain under which they hold"),
         Column("hash", HASH, "blake2_256 of the SCALE of `items`"),
@@ -380,8 +390,8 @@ SUBSCRIPTIONS: Final = Table(
             "publishers ascending, each with its keys ascending",
         ),
     ),
-    ("chain", "from_block"),
-    ("network",),
+    key=("chain", "from_block"),
+    partitions=("network",),
     example="""
 SELECT network, chain, from_block, item.publisher, LEN(item.keys) AS keys
 FROM (SELECT network, chain, from_block, UNNEST(items) AS item FROM subscriptions)
@@ -393,7 +403,7 @@ CHECKPOINTS: Final = Table(
     "checkpoints",
     1,
     "One row per chain and segment: the state at which the segment starts, in full.",
-    (
+    columns=(
         *_STRETCH,
         Column("position", U64, "position of the first candidate judged on top of it"),
         Column("number", U32, "block whose post-state this is"),
@@ -406,8 +416,8 @@ CHECKPOINTS: Final = Table(
             "child tries by storage key without its prefix, ascending",
         ),
     ),
-    ("chain", "segment"),
-    ("network", "chain"),
+    key=("chain", "segment"),
+    partitions=("network", "chain"),
     example="""
 SELECT network, chain, segment, number, LEN(entries) AS entries
 FROM checkpoints
@@ -421,7 +431,7 @@ BLOCKS: Final = Table(
     "One row per candidate block, whatever became of it; the exact candidate can be rebuilt from"
     " row and nodes. Imported relay proofs stand here too, without what their source does not"
     " tell.",
-    (
+    columns=(
         *_POSITIONED,
         _optional("slot", U64, _CLAIMED_SLOT),
         replace(_BLOCK, nullable=True),
@@ -464,9 +474,9 @@ BLOCKS: Final = Table(
         ),
         _optional("source", TEXT, "where an imported proof came from"),
     ),
-    ("segment", "position"),
-    ("network", "chain"),
-    (
+    key=("segment", "position"),
+    partitions=("network", "chain"),
+    added=(
         (
             Column(
                 "extrinsics",
@@ -507,7 +517,7 @@ DELIVERIES: Final = Table(
     "deliveries",
     1,
     "One row per callback of a subscriber's handler, in order within its block.",
-    (
+    columns=(
         *_OF_BLOCK,
         Column("sequence", U32, "order within the block, from 0"),
         Column("publisher", U32, "ParaId of the publisher"),
@@ -519,8 +529,8 @@ DELIVERIES: Final = Table(
         _optional("ttl_state", BYTES, "SCALE of `TtlState` against the relay parent"),
         Column("failed", pa.bool_(), "whether the handler refused it"),
     ),
-    ("segment", "position", "sequence"),
-    ("network", "chain"),
+    key=("segment", "position", "sequence"),
+    partitions=("network", "chain"),
     example="""
 SELECT network, chain, publisher, kind, COUNT(*) AS callbacks
 FROM deliveries
@@ -534,7 +544,7 @@ EVENTS: Final = Table(
     1,
     "One row per relay block and per parachain block that it included, with its events: what a log"
     " is made of.",
-    (
+    columns=(
         _NETWORK,
         _SEGMENT,
         Column("anchor", U32, "relay block number"),
@@ -552,8 +562,8 @@ EVENTS: Final = Table(
         ),
         Column("events", BYTES, "SCALE of its events in order, `Vec<RuntimeEvent>`"),
     ),
-    ("anchor", "place"),
-    ("network",),
+    key=("anchor", "place"),
+    partitions=("network",),
     example="""
 SELECT network, chain, COUNT(*) AS blocks, SUM(OCTET_LENGTH(events)) AS bytes
 FROM events
@@ -566,7 +576,7 @@ NODES: Final = Table(
     "nodes",
     2,
     "One row per distinct proof node of a segment, all chains together; detached values are nodes.",
-    (
+    columns=(
         _NETWORK,
         _SEGMENT,
         Column(
@@ -577,8 +587,8 @@ NODES: Final = Table(
         Column("hash", HASH, "blake2_256 of `data`"),
         Column("data", BYTES, "the node"),
     ),
-    ("number",),
-    ("network", "segment"),
+    key=("number",),
+    partitions=("network", "segment"),
     example="""
 SELECT network, segment, COUNT(*) AS nodes, SUM(OCTET_LENGTH(data)) AS bytes
 FROM nodes
@@ -592,7 +602,7 @@ TRUTH: Final = Table(
     1,
     "One row per cheat that an author was told to try: the findings that an audit must make, and no"
     " others. The audit does not read it.",
-    (
+    columns=(
         *_OF_BLOCK,
         _optional("slot", U64, _CLAIMED_SLOT),
         _optional("collator", HASH, "Ed25519 key whose turn the slot is"),
@@ -604,8 +614,8 @@ TRUTH: Final = Table(
             "every verdict that holds, in the order of PS-52; the first is `verdict`",
         ),
     ),
-    ("chain", "segment", "position"),
-    ("network",),
+    key=("chain", "segment", "position"),
+    partitions=("network",),
     example="""
 SELECT strategy, verdict, COUNT(*) AS cheats
 FROM truth
@@ -633,7 +643,7 @@ BLOCK_MEASURES: Final = Table(
     7,
     "One row per candidate: where its bytes went (PS-70). What only executing tells is none when"
     " rejected.",
-    (
+    columns=(
         *_POSITIONED,
         replace(_BLOCK, nullable=True),
         _optional(
@@ -704,9 +714,9 @@ BLOCK_MEASURES: Final = Table(
         _optional("cursor_before", BYTES, "SCALE of the cursor before the block: (ParaId, key)"),
         _optional("cursor_after", BYTES, "and after it"),
     ),
-    ("segment", "position"),
-    ("network", "chain"),
-    (
+    key=("segment", "position"),
+    partitions=("network", "chain"),
+    added=(
         (
             _optional("extrinsics_bytes", INT, "signed extrinsics, with their lengths"),
             _optional("extrinsics_state_bytes", INT, "what running them adds to the storage proof"),
@@ -740,7 +750,7 @@ PUBLISHER_MEASURES: Final = Table(
     "publisher_measures",
     4,
     "One row per executed block and publisher met in it.",
-    (
+    columns=(
         *_POSITIONED,
         Column("publisher", U32, "ParaId of the publisher"),
         Column("unchanged", pa.bool_(), "its root was the one processed last"),
@@ -756,8 +766,8 @@ PUBLISHER_MEASURES: Final = Table(
             "relay blocks from publish to judgement, of each entry delivered, ascending",
         ),
     ),
-    ("segment", "position", "publisher"),
-    ("network", "chain"),
+    key=("segment", "position", "publisher"),
+    partitions=("network", "chain"),
     example="""
 SELECT network, chain, publisher, COUNT(*) AS blocks, SUM(deliveries) AS deliveries
 FROM publisher_measures
@@ -770,7 +780,7 @@ WASTE: Final = Table(
     "waste",
     1,
     "One row per segment, day and cause of bytes that a chain paid for and need not have.",
-    (
+    columns=(
         *_STRETCH,
         _optional("day", DAY, "of the blocks, UTC; none where their time is not known"),
         Column(
@@ -784,7 +794,7 @@ WASTE: Final = Table(
         Column("blocks", INT, "blocks with such bytes"),
         Column("bytes", INT, "the bytes"),
     ),
-    ("network", "chain", "segment", "day", "cause"),
+    key=("network", "chain", "segment", "day", "cause"),
     example="""
 SELECT day, cause, SUM(bytes) AS bytes
 FROM waste
@@ -797,7 +807,7 @@ FINDINGS: Final = Table(
     "findings",
     2,
     "One row per finding; the evidence can be checked again from the row alone.",
-    (
+    columns=(
         Column(
             "id",
             HASH,
@@ -821,7 +831,7 @@ FINDINGS: Final = Table(
         Column("detail", TEXT, "the facts in words"),
         Column("verifier", TEXT, "version of this program that found it"),
     ),
-    ("network", "chain", "id"),
+    key=("network", "chain", "id"),
     example="""
 SELECT network, chain, severity, code, COUNT(*) AS findings
 FROM findings
@@ -834,7 +844,7 @@ PROOF_PARTS: Final = Table(
     "proof_parts",
     2,
     "One row per part of an imported relay proof: together the parts weigh what the proof weighs.",
-    (
+    columns=(
         *_POSITIONED,
         Column(
             "kind",
@@ -854,8 +864,8 @@ PROOF_PARTS: Final = Table(
             "path_bytes", INT, "cost of all nodes on the way to the key, shared ones included"
         ),
     ),
-    ("segment", "position", "kind", "name"),
-    ("network", "chain"),
+    key=("segment", "position", "kind", "name"),
+    partitions=("network", "chain"),
     example="""
 SELECT kind, name, SUM(nodes) AS nodes, SUM(bytes) AS bytes
 FROM proof_parts
@@ -869,7 +879,7 @@ SUMMARIES: Final = Table(
     3,
     "One row per measure of a chain, of a collator, or of a publisher as one chain sees it; exact,"
     " nearest-rank.",
-    (
+    columns=(
         *_OF_CHAIN,
         Column("scope", TEXT, "`chain`, `collator` or `publisher`"),
         Column("subject", TEXT, "the collator's key in hex, the publisher's ParaId, or nothing"),
@@ -884,7 +894,7 @@ SUMMARIES: Final = Table(
         Column("p99", INT, "99 in 100 are not above it"),
         Column("max", INT, "largest value"),
     ),
-    ("network", "chain", "scope", "subject", "measure"),
+    key=("network", "chain", "scope", "subject", "measure"),
     example="""
 SELECT network, chain, count, min, p50, p99, max
 FROM summaries
@@ -897,7 +907,7 @@ CHAINS: Final = Table(
     "chains",
     2,
     "One row per chain: whether its history is verified, from where to where.",
-    (
+    columns=(
         *_OF_CHAIN,
         Column("status", TEXT, "`verified`, `not verified`, or `opened` for imported relay proofs"),
         Column("reasons", pa.list_(TEXT), "why it is not verified"),
@@ -909,7 +919,7 @@ CHAINS: Final = Table(
         _optional("end_number", INT, "last block reached"),
         _optional("end", HASH, "hash of its header"),
     ),
-    ("network", "chain"),
+    key=("network", "chain"),
     added=((_optional("name", TEXT, "what its history calls it, a claim; in no digest"),),),
     example="""
 SELECT network, chain, status, complete, segments, reasons
@@ -922,7 +932,7 @@ READ_ERRORS: Final = Table(
     "read_errors",
     3,
     "One row per file, row group or candidate that could not be read or judged.",
-    (
+    columns=(
         Column("path", TEXT, "file, relative to the history"),
         _optional("row_group", INT, "row group in it, none for the whole file"),
         _optional("network", TEXT, "network it belongs to, where known"),
@@ -931,7 +941,7 @@ READ_ERRORS: Final = Table(
         _optional("position", U64, "candidate that cannot be judged for it, where one"),
         Column("error", TEXT, "the reason"),
     ),
-    ("path", "row_group", "network", "chain", "segment", "position", "error"),
+    key=("path", "row_group", "network", "chain", "segment", "position", "error"),
     example="""
 SELECT path, row_group, network, chain, error
 FROM read_errors

@@ -6,9 +6,9 @@
     gs://bucket/key                       Google Cloud Storage
     hdfs://host:port/path                 Hadoop; needs libhdfs
 
-Files are never renamed once others can see them, and appear whole: locally by a hard link,
-elsewhere at the end of an upload. Files that stay are named by their content. Credentials come from
-the environment (`AWS_PROFILE` and the like) and are refused in an address.
+A file is complete as soon as others can see it (locally by a hard link, elsewhere at the end of an
+upload), and is not renamed after that. Files that stay are named by their content. Credentials come
+from the environment (`AWS_PROFILE` and the like) and are refused in an address.
 """
 
 import contextlib
@@ -38,9 +38,9 @@ from pubsub_emulator.spark_audit.history.address import (
 )
 
 MOST_HELD: Final = 32 * 1_048_576
-"""Bytes of files that a store may hold in memory for a task."""
+"""The maximum number of bytes of files that a store holds in memory for a task."""
 _REQUESTS: Final = 16
-"""Requests to a server that may be under way at the same time."""
+"""The maximum number of simultaneous requests to a server."""
 
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Size and time of a file. If both are unchanged, the file most likely is unchanged."""
+    """Size and time of a file. If both are unchanged, the file is most likely unchanged."""
 
     size: int
     """Bytes."""
@@ -66,11 +66,11 @@ Seen = tuple[str, int, int]
 class Store(ABC):
     """A place with files.
 
-    Paths are relative, with `/`. The caller must check paths that come from outside.
+    Paths are relative, with `/`. The caller must check paths that come from a history or a user.
     """
 
     uri: str
-    """The address under which other processes find the place: an absolute path or a URI."""
+    """The address by which other processes find the place, which is an absolute path or a URI."""
 
     @abstractmethod
     def open(self, path: str) -> IO[bytes]:
@@ -82,7 +82,7 @@ class Store(ABC):
 
     @abstractmethod
     def walk(self, folder: str = "") -> dict[str, Stamp]:
-        """Return all files below a folder with their stamps, at any depth, hidden ones included.
+        """Return the stamps of all files below a folder, at any depth and including hidden ones.
 
         If the folder does not exist, there are no files.
         """
@@ -90,13 +90,13 @@ class Store(ABC):
     def folders(self, folder: str) -> Iterator[tuple[str, list[Seen]]]:
         """Yield the files that `walk` would return, one folder after another.
 
-        So the files of a history, of which there may be millions, need not be in memory together.
+        A history may have millions of files, which need not be in memory together.
         """
-        found: dict[str, list[Seen]] = {}
+        by_folder: dict[str, list[Seen]] = {}
         for path, stamp in self.walk(folder).items():
             parent, _, name = path.rpartition("/")
-            found.setdefault(parent, []).append((name, stamp.size, stamp.time))
-        yield from found.items()
+            by_folder.setdefault(parent, []).append((name, stamp.size, stamp.time))
+        yield from by_folder.items()
 
     @abstractmethod
     def names(self, folder: str) -> list[str]:
@@ -109,13 +109,13 @@ class Store(ABC):
     def put_new(self, path: str, data: bytes) -> bool:
         """Write a file unless it exists, and return whether it was written. Raises `OSError`.
 
-        Of several writers of one name, only one is told that its file was written.
+        If several writers use the same path at the same time, only one of them gets `True`.
         """
 
     def put_same(self, path: str, data: bytes) -> bool:
-        """Write a file whose name depends on its content unless it exists.
+        """Write a file whose name depends on its content, unless it exists.
 
-        Returns whether it was written. Two writers may both be told so, which does no harm, since
+        Returns whether it was written. Two writers may both get `True`, which does no harm, because
         they write the same bytes. Raises `OSError`.
         """
         return self.put_new(path, data)
@@ -124,7 +124,7 @@ class Store(ABC):
     def put(self, path: str, data: bytes) -> None:
         """Write a file, replacing an existing one. Raises `OSError`.
 
-        Readers see the whole old file or the whole new one.
+        Readers see either the old file or the new one, not a mixture.
         """
 
     @abstractmethod
@@ -133,7 +133,7 @@ class Store(ABC):
 
     @abstractmethod
     def exists(self, folder: str = "") -> bool:
-        """Return whether a folder exists; in an object store, whether there are files below it."""
+        """Return whether a folder exists. In an object store, it exists if it contains files."""
 
     def clear(self, folder: str) -> None:
         """Remove all files below a folder. Raises `OSError`."""
@@ -141,10 +141,10 @@ class Store(ABC):
             self.remove(path)
 
     def holding(self, held: Mapping[str, bytes] | None = None) -> "Store":
-        """Return this place for the duration of one task.
+        """Return a store for the same place that may cache files. Use it for one task only.
 
-        A remote store then keeps the files that it has read in memory. `held` are contents of files
-        that were read before.
+        A remote store then keeps small files in memory after the first read. `held` has the
+        contents of files that were read before, by path.
         """
         del held
         return self
@@ -152,19 +152,19 @@ class Store(ABC):
     def each(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield the result of `work` for each item, in order.
 
-        A remote store works on several items at a time, since most of the time is spent waiting.
+        A remote store works on several items at the same time, because requests mostly wait.
         """
         return map(work, items)
 
-    def read(self, path: str, most: int | None = None) -> bytes:
+    def read(self, path: str, limit: int | None = None) -> bytes:
         """Return the content of a file.
 
-        Raises `OSError`, also if the file has more than `most` bytes.
+        Raises `OSError` if it cannot be read or has more than `limit` bytes.
         """
         with self.open(path) as file:
-            data = file.read() if most is None else file.read(most + 1)
-        if most is not None and len(data) > most:
-            raise OSError(f"{path} has more than {most} bytes")
+            data = file.read() if limit is None else file.read(limit + 1)
+        if limit is not None and len(data) > limit:
+            raise OSError(f"{path} has more than {limit} bytes")
         return bytes(data)
 
     def __str__(self) -> str:
@@ -182,7 +182,7 @@ class LocalStore(Store):
         """Open a regular file.
 
         Raises `RefusedFile` if a symbolic link leads out of the folder, or if the file is a named
-        pipe or the like: a history may be a stranger's.
+        pipe or the like. A stranger's history may contain such files.
         """
         full = self.folder / path
         if not full.resolve().is_relative_to(_resolved(self.uri)):
@@ -199,10 +199,10 @@ class LocalStore(Store):
     def stamp(self, path: str) -> Stamp | None:
         """Return size and time of a file, `None` if it does not exist."""
         try:
-            found = os.stat(f"{self.uri}/{path}")  # noqa: PTH116  # asked of every file of a history
+            status = os.stat(f"{self.uri}/{path}")  # noqa: PTH116  # called for every file of a history, and faster than `Path.stat`
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return Stamp(found.st_size, found.st_mtime_ns)
+        return Stamp(status.st_size, status.st_mtime_ns)
 
     def walk(self, folder: str = "") -> dict[str, Stamp]:
         """Return all files below a folder. Symbolic links are not followed."""
@@ -215,30 +215,30 @@ class LocalStore(Store):
 
     def folders(self, folder: str) -> Iterator[tuple[str, list[Seen]]]:
         """Yield the files of each folder, in the order in which the folders are found."""
-        left = [folder]
-        while left:
-            at = left.pop()
+        remaining = [folder]
+        while remaining:
+            current = remaining.pop()
             files: list[Seen] = []
-            inside: list[str] = []
+            subfolders: list[str] = []
             try:
-                with os.scandir(f"{self.uri}/{at}") as found:
-                    for entry in found:
+                with os.scandir(f"{self.uri}/{current}") as entries:
+                    for entry in entries:
                         if entry.is_file(follow_symlinks=False):
-                            seen = entry.stat(follow_symlinks=False)
-                            files.append((entry.name, seen.st_size, seen.st_mtime_ns))
+                            status = entry.stat(follow_symlinks=False)
+                            files.append((entry.name, status.st_size, status.st_mtime_ns))
                         elif entry.is_dir(follow_symlinks=False):
-                            inside.append(f"{at}/{entry.name}" if at else entry.name)
+                            subfolders.append(f"{current}/{entry.name}" if current else entry.name)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             if files:
-                yield at, files
-            left += sorted(inside, reverse=True)
+                yield current, files
+            remaining += sorted(subfolders, reverse=True)
 
     def names(self, folder: str) -> list[str]:
         """Return the sorted names of the files in a folder."""
         try:
-            with os.scandir(self.folder / folder) as found:
-                return sorted(entry.name for entry in found if entry.is_file())
+            with os.scandir(self.folder / folder) as entries:
+                return sorted(entry.name for entry in entries if entry.is_file())
         except (FileNotFoundError, NotADirectoryError):
             return []
 
@@ -267,7 +267,7 @@ class LocalStore(Store):
         _sync_directory(target.parent)
 
     def remove(self, path: str) -> None:
-        """Remove a file, and the folders that are empty then."""
+        """Remove a file, and the folders that become empty."""
         target = self.folder / path
         target.unlink(missing_ok=True)
         self._prune(target)
@@ -278,7 +278,7 @@ class LocalStore(Store):
 
     @contextlib.contextmanager
     def _written(self, target: Path, data: bytes) -> Iterator[Path]:
-        """Write a temporary file beside its target, give its path, and remove it at the end."""
+        """Write a temporary file beside its target, yield its path, and remove it at the end."""
         _make_directories(target.parent)
         temporary = target.with_name(f".{target.name[:64]}.{secrets.token_hex(4)}")
         try:
@@ -296,7 +296,7 @@ class LocalStore(Store):
             temporary.unlink(missing_ok=True)
 
     def _prune(self, path: Path) -> None:
-        """Remove the empty folders on the way to a file."""
+        """Remove the folders above a file that are empty."""
         for folder in path.parents:
             if folder == self.folder:
                 break
@@ -307,11 +307,11 @@ class LocalStore(Store):
 
 
 class RefusedFile(OSError):
-    """A file that is not opened, because it is not a regular file or is outside of its place."""
+    """A file that is not opened, because it is not a regular file or is outside of the store."""
 
 
 class RemoteStore(Store):
-    """The base of places that other machines serve."""
+    """The base of stores on other machines."""
 
     def __init__(self, uri: str, held: Held | None = None) -> None:
         self.uri = uri
@@ -319,18 +319,18 @@ class RemoteStore(Store):
 
     @property
     def holds(self) -> bool:
-        """Whether the store keeps small files that were read in memory."""
+        """Whether the store caches small files that it has read."""
         return self._held is not None
 
     @abstractmethod
     def fetch(self, path: str) -> IO[bytes]:
-        """Open a file. If it can be held, it is better read with one request. Raises `OSError`."""
+        """Open a file, without the cache. Raises `OSError`."""
 
     def open(self, path: str) -> IO[bytes]:
         """Open a file.
 
-        It is read in ranges. In a store from `holding`, a small file is read as a whole, and only
-        once.
+        Usually, the file is read in ranges. In a store from `holding`, a small file is read as a
+        whole and cached.
         """
         held = self._held
         if held is not None and path in held:
@@ -345,7 +345,7 @@ class RemoteStore(Store):
         with file:
             data = file.read()
         if sum(map(len, held.values())) + len(data) > MOST_HELD:
-            # The simplest way to stay within the bound.
+            # Emptying the cache is the simplest way to stay within the limit.
             held.clear()
         held[path] = data
         return io.BytesIO(data)
@@ -368,7 +368,7 @@ class HadoopStore(RemoteStore):
 
     def holding(self, held: Mapping[str, bytes] | None = None) -> Store:
         """Return the same place with its own memory of files that were read."""
-        return HadoopStore(self.uri, self._fs, self._base, dict(held or {}))
+        return HadoopStore(self.uri, self._fs, self._base, held=dict(held or {}))
 
     def fetch(self, path: str) -> IO[bytes]:
         """Open a file."""
@@ -383,33 +383,34 @@ class HadoopStore(RemoteStore):
     def stamp(self, path: str) -> Stamp | None:
         """Return size and time of a file as the storage states them."""
         with _plain_errors(path):
-            found = self._fs.get_file_info(self._full(path))
-        return _stamp(found) if found.type == fs.FileType.File else None
+            info = self._fs.get_file_info(self._full(path))
+        return _stamp(info) if info.type == fs.FileType.File else None
 
     def walk(self, folder: str = "") -> dict[str, Stamp]:
         """Return all files below a folder."""
         with _plain_errors(folder):
-            found = self._fs.get_file_info(
+            infos = self._fs.get_file_info(
                 fs.FileSelector(self._full(folder), allow_not_found=True, recursive=True)
             )
         return {
             info.path[len(self._base) + 1 :]: _stamp(info)
-            for info in sorted(found, key=lambda info: info.path)
+            for info in sorted(infos, key=lambda info: info.path)
             if info.type == fs.FileType.File
         }
 
     def names(self, folder: str) -> list[str]:
         """Return the sorted names of the files in a folder."""
         with _plain_errors(folder):
-            found = self._fs.get_file_info(
+            infos = self._fs.get_file_info(
                 fs.FileSelector(self._full(folder), allow_not_found=True)
             )
-        return sorted(info.base_name for info in found if info.type == fs.FileType.File)
+        return sorted(info.base_name for info in infos if info.type == fs.FileType.File)
 
     def put_new(self, path: str, data: bytes) -> bool:
-        """Upload a file unless it exists, which is tested before.
+        """Upload a file unless it exists.
 
-        Hadoop knows no such condition. Another writer between test and upload is not noticed.
+        Hadoop cannot do both in one step. So a file that another writer creates between the test
+        and the upload is overwritten.
         """
         with (
             contextlib.suppress(FileNotFoundError),
@@ -421,7 +422,7 @@ class HadoopStore(RemoteStore):
         return True
 
     def put(self, path: str, data: bytes) -> None:
-        """Upload a file. It exists, whole, when the upload ends."""
+        """Upload a file. It becomes visible at the end of the upload."""
         full = self._full(path)
         with _plain_errors(path):
             self._fs.create_dir(full.rsplit("/", 1)[0], recursive=True)
@@ -434,7 +435,7 @@ class HadoopStore(RemoteStore):
             self._fs.delete_file(self._full(path))
 
     def exists(self, folder: str = "") -> bool:
-        """Return whether there is anything below the folder."""
+        """Return whether the folder exists or has files."""
         root = self._full(folder)
         with _plain_errors(folder):
             if self._fs.get_file_info(root).type == fs.FileType.Directory:
@@ -446,20 +447,18 @@ class HadoopStore(RemoteStore):
 
 
 def open_store(address: Address | Store) -> Store:
-    """Return the place of an address. It need not exist yet. Raises `StorageError`."""
+    """Return the store of an address, which need not exist yet. Raises `StorageError`."""
     if isinstance(address, Store):
         return address
-    return (
-        _remote(canonical_uri(str(address)))
-        if is_remote(address)
-        else LocalStore(local_path(address))
-    )
+    if is_remote(address):
+        return _remote(canonical_uri(str(address)))
+    return LocalStore(local_path(address))
 
 
 @lru_cache(maxsize=16)
 def _remote(uri: str) -> RemoteStore:
-    """Connect to a remote place, once for each URI in a process."""
-    # obstore is an extra, and takes time to import.
+    """Connect to a remote store, once for each URI in a process. Raises `StorageError`."""
+    # obstore is an optional dependency and takes time to import.
     objects = import_module("pubsub_emulator.spark_audit.history.object_store")
     if urlsplit(uri).scheme in objects.SCHEMES:
         connected: RemoteStore = objects.ObjectStore.connect(uri)
@@ -473,7 +472,7 @@ def _remote(uri: str) -> RemoteStore:
 
 @contextlib.contextmanager
 def _plain_errors(path: str) -> Iterator[None]:
-    """Turn Arrow's errors into `OSError` with one line and without a server's additions."""
+    """Turn Arrow's errors into `OSError` with the first line of the message."""
     try:
         yield
     except FileNotFoundError:
@@ -489,7 +488,7 @@ def _stamp(info: fs.FileInfo) -> Stamp:
 def _move_new(temporary: Path, target: Path) -> bool:
     """Move a file to its name unless another file has it, and return whether it was moved.
 
-    Outside of Windows, moving replaces a file, so that writers take turns.
+    Outside of Windows, moving would replace an existing file. So writers lock the folder first.
     """
     if os.name == "nt":
         try:
@@ -537,5 +536,5 @@ def _make_directories(path: Path) -> None:
 
 @lru_cache(maxsize=16)
 def _resolved(folder: str) -> Path:
-    """Return a folder without symbolic links. It is asked for with every file that is opened."""
+    """Return a folder without symbolic links. It is cached, because every `open` needs it."""
     return Path(folder).resolve()

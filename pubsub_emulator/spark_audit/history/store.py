@@ -26,15 +26,15 @@ from pubsub_emulator.spark_audit.history.storage import Store, open_store
 
 
 class HistoryWriter(records.Observer):
-    """A writer of everything that a network reports, with a commit for each segment.
+    """An observer that writes everything that a network reports into the history at `path`.
 
-    It writes into the history at `path`. Use it as a context manager. A segment is committed as
-    soon as the next checkpoint of every chain has been reported. The last one is committed at the
-    end, unless an exception ended it. There must be only one writer for a network at a time.
+    Use it as a context manager. A segment is committed as soon as the next checkpoint of every
+    chain has been reported. The last segment is committed at the end of the `with` block, unless an
+    exception ended it. There must be only one writer for a network at a time.
 
-    A writer that is to `resume` must be given the same records again from the start, and skips the
-    segments that are committed. `names` are names of chains for tables and reports. Raises
-    `CommitError` if the history has the network already and `resume` is not set.
+    With `resume`, the writer must get the same records again from the start, and skips the segments
+    that are committed. `names` has names of chains for tables and reports. Raises `CommitError` if
+    the history has the network already and `resume` is not set.
     """
 
     def __init__(
@@ -64,36 +64,37 @@ class HistoryWriter(records.Observer):
         self._chains: defaultdict[int, _Chain] = defaultdict(_Chain)
         self._committed = {commit.segment: commit for commit in committed(self.store, network)}
         if self._committed and not resume:
-            held = f"already holds {network} up to segment {max(self._committed)}"
+            problem = f"already holds {network} up to segment {max(self._committed)}"
             way_out = "write to another place or under another network name"
-            raise CommitError(f"the history at {self.store} {held}; {way_out}")
+            raise CommitError(f"the history at {self.store} {problem}; {way_out}")
 
     # An observer
 
     def relay_block(self, record: records.RelayRecord) -> None:
-        """Note a relay block that was built."""
+        """Record a relay block that was built."""
         self._proceed()
         self._of(schema.RELAY_HEADERS).append(rows.relay_row(self.network, record))
-        self._place, self._relay_time = 0, record.time
+        self._place = 0
+        self._relay_time = record.time
         events = rows.relay_events_row(self.network, self._segment or 0, record)
         if events is not None:
             self._of(schema.EVENTS).append(events)
 
     def authorities(self, record: records.AuthorityRecord) -> None:
-        """Note a chain's new collator set."""
+        """Record a chain's new collator set."""
         self._chains[record.chain].authorities = record.keys
         place = {"network": self.network, "chain": record.chain, "from_block": record.from_block}
         self._of(schema.AUTHORITIES).append({**place, "keys": list(record.keys)})
 
     def subscriptions(self, record: records.SubscriptionRecord) -> None:
-        """Note a change of a chain's subscriptions."""
+        """Record a change of a chain's subscriptions."""
         self._of(schema.SUBSCRIPTIONS).append(rows.subscription_row(self.network, record))
 
     def checkpoint(self, record: records.CheckpointRecord) -> None:
-        """Note the state at which a segment of a chain starts.
+        """Record the state at which a segment of a chain starts.
 
-        The checkpoint that starts the next segment is committed with this one, since it shows where
-        this one ends.
+        The checkpoint that starts the next segment is committed with this segment, because it shows
+        where this segment ends.
         """
         if self._segment is None:
             self._segment = record.segment
@@ -107,7 +108,7 @@ class HistoryWriter(records.Observer):
         )
 
     def candidate(self, record: records.BlockRecord) -> None:
-        """Note a candidate that was judged.
+        """Record a candidate that was judged.
 
         Raises `CommitError` if the chain has no checkpoint yet.
         """
@@ -118,15 +119,14 @@ class HistoryWriter(records.Observer):
         header = record.candidate.header
         slot = header.aura_slot()
         author = None if slot is None or not chain.authorities else turn_of(slot, chain.authorities)
-        root, spec = chain.state_root, chain.spec
         row = rows.block_row(
             self.network,
             record,
             chain.position,
-            self._nodes,
+            nodes=self._nodes,
             collator=author,
-            parent_root=root,
-            spec=spec,
+            parent_root=chain.state_root,
+            spec=chain.spec,
         )
         chain.position += 1
         self._of(schema.BLOCKS, record.chain).append(row)
@@ -137,7 +137,7 @@ class HistoryWriter(records.Observer):
             chain.spec = runtime_spec(record.outcome.state.top)
             self._place += 1
             events = rows.block_events_row(
-                self.network, record, record.outcome, self._place, self._relay_time
+                self.network, record, record.outcome, place=self._place, relay_time=self._relay_time
             )
             self._of(schema.EVENTS).append(events)
             self._of(schema.DELIVERIES, record.chain).extend(
@@ -149,8 +149,7 @@ class HistoryWriter(records.Observer):
     def close(self) -> None:
         """Commit the open segment. Raises `CommitError`."""
         begun = {schema.RELAY_HEADERS.name, schema.BLOCKS.name, schema.CHECKPOINTS.name}
-        # Only changes of collators or subscriptions, without anything that they would apply to, are
-        # not worth a segment.
+        # Changes of collators or subscriptions alone do not make a segment.
         if self._segment is not None and any(table in begun for table, _ in self._rows):
             self._commit(self._segment)
 
@@ -184,22 +183,30 @@ class HistoryWriter(records.Observer):
         parts: list[HistoryPart] = []
         for name, table in HISTORY_TABLES.items():
             parts += [
-                HistoryPart(table, held, f"{segment:08d}", chain)
-                for (of, chain), held in sorted(self._rows.items())
-                if of == name
+                HistoryPart(table, held_rows, f"{segment:08d}", chain=chain)
+                for (table_name, chain), held_rows in sorted(self._rows.items())
+                if table_name == name
             ]
         commit = self._committed.get(segment)
         if commit is None:
-            before = self.commits[-1] if self.commits else None
+            previous = self.commits[-1] if self.commits else None
             self._write_names()
-            commit = write_commit(self.store, self.network, segment, parts, positions, before)
+            commit = write_commit(
+                self.store,
+                self.network,
+                segment,
+                parts=parts,
+                next_positions=positions,
+                after=previous,
+            )
         self.commits.append(commit)
         self._rows.clear()
         self._nodes = rows.NodeTable()
 
     def _write_names(self) -> None:
-        """Write the names of chains, once."""
-        names, self._names = self._names, {}
+        """Write the names of chains at the first call."""
+        names = self._names
+        self._names = {}
         if names:
             try:
                 write_names(
