@@ -1,7 +1,7 @@
-"""The arrival of an event: it is stored, replicated and matched (ID-31, ID-40, ID-22).
+"""The arrival of an event, which is stored, replicated and matched (ID-22, ID-31, ID-40).
 
-An event is matched with interests, which are the subscriptions of clients. Arrivals come from
-notifications and from reads of a log, in the order of the log (see `reading`).
+Events arrive from notifications and from reads of a log, in the order of the log (see `reading`).
+They are matched with interests, which are the subscriptions of clients.
 """
 
 from interchain_events.distributor.core import jobs, rows
@@ -14,14 +14,14 @@ from interchain_events.distributor.once.claims import commit, forget
 def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
     """Store an event that is in a network's log, and the jobs that follow from it.
 
-    The event becomes seen on that network. Each other network that lacks it gets a job to publish
-    it, and each interest that matches gets a job to notify its subscriber. A repeated arrival has
-    no further effect. A notice without a global id goes into quarantine (ID-21), and a notice whose
-    id is known with other content is only noted as a conflict (ID-22).
+    The event is marked as seen on that network. Each other network that lacks it gets a job to
+    publish it, and each interest that matches gets a job to notify its subscriber. A repeated
+    arrival has no further effect. A notice without a global id goes into quarantine (ID-21). If the
+    id is known with other content, the notice is only noted as a conflict (ID-22).
 
-    `history` says that the log is being read for the first time, so that the event may be older
-    than this distributor. Then its jobs come after those of live events, it is published only if it
-    is not older than `Rules.since`, and only interests that existed at its time get it.
+    `history` is true if the log is being read for the first time, so that the event may be older
+    than this distributor. Its jobs then come after those of live events. It is replicated only if
+    it is not older than `Rules.since`, and reaches only interests that existed at its time.
     """
     turn.tx.put(rows.numbers(network), str(notice.number), rows.entry(notice))
     if notice.id is None:
@@ -33,40 +33,56 @@ def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
         return
     mark_seen(turn, network, notice.id)
     digest = notice.event.digest()
-    lane = int(history)
-    stored = known(turn, notice.id, digest)
-    kept = rows.Stored(list(notice.event), digest) if stored is None else stored
-    conflicts, first = kept.digest != digest, not kept.seen
-    if first and not conflicts:
+    before = known(turn, notice.id, digest)
+    stored = rows.Stored(list(notice.event), digest) if before is None else before
+    is_conflict = stored.digest != digest
+    is_first = not stored.seen
+    if is_first and not is_conflict:
         # `seen` is 0 for an event that has not been seen, so a clock at 0 must not produce it.
-        kept = _told(kept, notice)._replace(seen=max(turn.now, 1))
+        stored = _with_notice(stored, notice)._replace(seen=max(turn.now, 1))
         if turn.rules.retain:
             turn.tx.put(rows.EXPIRY, notice.id, "1", due=notice.time * 1000 + turn.rules.retain)
-    kept = kept.at(network, notice.number, every=bool(turn.rules.retain))
-    if kept != stored:
-        rows.put_event(turn.tx, notice.id, kept)
-    if conflicts:
+    stored = stored.with_number(network, notice.number, every=bool(turn.rules.retain))
+    if stored != before:
+        rows.put_event(turn.tx, notice.id, stored)
+    if is_conflict:
         turn.note("conflict", network, notice.id)
         return
-    if not (history and notice.time < _since(turn)):
-        for other in turn.rules.networks:
-            if other != network:
-                due = turn.now + turn.rules.delay(other)
-                _enqueue(
-                    turn, rows.on_network(other), rows.published(other), notice, lane=lane, due=due
-                )
-    if first:
-        for name, types, metadata, created in rows.get_index(turn.tx):
-            # Block times have whole seconds, so the event may be up to 999 ms later than its block
-            # time.
-            if matches(types, metadata, notice.event) and not (
-                history and notice.time * 1000 + 999 < created
-            ):
-                _enqueue(turn, rows.to_subscription(name), rows.notified(name), notice, lane=lane)
+    _replicate(turn, network, notice, history=history)
+    if is_first:
+        _notify_interests(turn, notice, history=history)
+
+
+def _replicate(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
+    """Store a job for each other network that lacks an event which has arrived from `network`."""
+    if history and notice.time < _since(turn):
+        return
+    for other in turn.rules.networks:
+        if other != network:
+            _enqueue(
+                turn,
+                rows.on_network(other),
+                rows.published(other),
+                notice,
+                lane=int(history),
+                due=turn.now + turn.rules.delay(other),
+            )
+
+
+def _notify_interests(turn: Turn, notice: Notice, *, history: bool) -> None:
+    """Store a job for each interest that matches an event."""
+    # Block times are whole seconds, so the event may be up to 999 ms later than its block time.
+    latest = notice.time * 1000 + 999
+    for name, types, metadata, created in rows.get_index(turn.tx):
+        precedes = history and latest < created
+        if matches(types, metadata, notice.event) and not precedes:
+            _enqueue(
+                turn, rows.to_subscription(name), rows.notified(name), notice, lane=int(history)
+            )
 
 
 def _since(turn: Turn) -> int:
-    """Return the second from which events of a history are published on other networks."""
+    """Return the second from which events of a network's history are replicated."""
     if turn.rules.since != NOW:
         return turn.rules.since
     begin = rows.get_begin(turn.tx)
@@ -76,9 +92,9 @@ def _since(turn: Turn) -> int:
 def _enqueue(
     turn: Turn, target: str, done: str, notice: Notice, *, lane: int = 0, due: int = 0
 ) -> None:
-    """Store a job for an event, unless it is done already or was given up.
+    """Store a job for an event, unless the target's work for it is done or was given up.
 
-    `done` is the name of the set of ids for which this target's work is done.
+    `done` is the name of the set of event ids for which this target's work is done.
     """
     event_id = notice.id or ""
     if (
@@ -92,20 +108,22 @@ def _enqueue(
 def known(turn: Turn, event_id: str, digest: str) -> rows.Stored | None:
     """Return the stored event of an id, `None` if there is none.
 
-    An event that only an interest's notification reported counts as not stored if its content
-    differs, since such a report must not block the event of the log.
+    `digest` is that of the content that is now reported for the id. If only a notification for an
+    interest has reported the event so far (`Stored.hearsay`), other content replaces it, and the
+    result is `None`. Equal content confirms it, and the result is no hearsay any more.
     """
     stored = rows.get_event(turn.tx, event_id)
     if stored is None or not stored.hearsay:
         return stored
-    return stored._replace(hearsay=0) if stored.digest == digest else None
+    if stored.digest != digest:
+        return None
+    return stored._replace(hearsay=0)
 
 
 def mark_seen(turn: Turn, network: str, event_id: str) -> None:
-    """Note that a network's log has an event, so that its job for that network ends.
+    """Note that a network's log has an event, and finish the event's job for that network.
 
-    The log overrides everything that was stored before: a dead letter, or an acceptance that was
-    not confirmed yet.
+    Any dead letter, unconfirmed acceptance or alarm of the event there is removed.
     """
     target = rows.on_network(network)
     published = rows.published(network)
@@ -120,7 +138,7 @@ def mark_seen(turn: Turn, network: str, event_id: str) -> None:
 
 
 def _end_alarm(turn: Turn, network: str, event_id: str) -> None:
-    """End the alarm about an acceptance that was untrue, as the log has the event now."""
+    """Forget an event's untrue acceptances, and end the alarm about them."""
     if turn.tx.get(rows.REVOCATIONS, f"{network}|{event_id}") is None:
         return
     turn.tx.delete(rows.REVOCATIONS, f"{network}|{event_id}")
@@ -129,8 +147,8 @@ def _end_alarm(turn: Turn, network: str, event_id: str) -> None:
         turn.tx.delete(rows.ALARMS, alarm)
 
 
-def _told(stored: rows.Stored, notice: Notice) -> rows.Stored:
-    """Return the row with the values of its first notice."""
+def _with_notice(stored: rows.Stored, notice: Notice) -> rows.Stored:
+    """Return the row with the values of a notice that is the first one of its event."""
     return stored._replace(
         time=stored.time or notice.time,
         number=notice.number,
@@ -140,10 +158,10 @@ def _told(stored: rows.Stored, notice: Notice) -> rows.Stored:
 
 
 def matches(types: list[str], metadata: list[str], event: Event) -> bool:
-    """Return whether an interest with these types and metadata concerns an event.
+    """Return whether an event matches an interest with these types and metadata.
 
-    The event's type must be listed, or `*` must be. The event must have one of the metadata if any
-    are given.
+    `types` must contain the event's type or `*`. If `metadata` is not empty, the event must have at
+    least one of its values.
     """
     if "*" not in types and event.event_type not in types:
         return False
@@ -151,10 +169,10 @@ def matches(types: list[str], metadata: list[str], event: Event) -> bool:
 
 
 def tell_interest(turn: Turn, subscription: str, interest: rows.Interest, notice: Notice) -> None:
-    """Store the job of one interest, for which an adapter sent a notification (ID-40).
+    """Store a job that notifies one interest, for which an adapter sent a notification (ID-40).
 
-    Unlike `arrive`, this replicates nothing and notifies no other interest, because it does not
-    move the cursor of the network's log. The event arrives when the log is read.
+    The notification does not move the cursor of the network's log. So this does not replicate the
+    event or notify other interests. `arrive` does that when the log is read.
     """
     if (
         notice.id is None
@@ -168,25 +186,27 @@ def tell_interest(turn: Turn, subscription: str, interest: rows.Interest, notice
         stored.digest != digest or (stored.seen and stored.seen < interest.created)
     ):
         return
-    # Until the log has the event, this content does not count for its id.
-    kept = rows.Stored(list(notice.event), digest, hearsay=1) if stored is None else stored
-    if not kept.seen:
-        rows.put_event(turn.tx, notice.id, _told(kept, notice))
+    if stored is None:
+        # The content of the id is fixed by the log, not by this notification.
+        stored = rows.Stored(list(notice.event), digest, hearsay=1)
+    if not stored.seen:
+        rows.put_event(turn.tx, notice.id, _with_notice(stored, notice))
     _enqueue(turn, rows.to_subscription(subscription), rows.notified(subscription), notice)
 
 
 def expire(turn: Turn, event_id: str) -> None:
     """Forget an id that is older than `Rules.retain` (ID-46).
 
-    If a network or a subscription still has a job for it, the attempt is repeated later.
+    While a network or a subscription still has a job for it, this is put off by
+    `Rules.check_after`.
     """
     stored = rows.get_event(turn.tx, event_id)
     if stored is None:
         turn.tx.delete(rows.EXPIRY, event_id)
         return
     subscriptions = [entry[0] for entry in rows.get_index(turn.tx)]
-    targets = [rows.on_network(each) for each in turn.rules.networks]
-    targets += [rows.to_subscription(each) for each in subscriptions]
+    targets = [rows.on_network(network) for network in turn.rules.networks]
+    targets += [rows.to_subscription(subscription) for subscription in subscriptions]
     if any(rows.get_job(turn.tx, target, event_id) is not None for target in targets):
         turn.tx.put(rows.EXPIRY, event_id, "1", due=turn.now + turn.rules.check_after)
         return

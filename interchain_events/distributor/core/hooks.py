@@ -1,9 +1,9 @@
-"""Subscriptions: the distributor's own on adapters (ID-32), and those of clients (ID-40).
+"""The distributor's subscriptions on adapters (ID-32), and the clients' on the distributor (ID-40).
 
-An adapter has at most one subscription of the distributor to everything, in the first of the
-`FORMS` that works, and one for each client's subscription (an "interest"). The two sides can differ
-after an error or a change of settings. So each adapter is asked regularly for its subscriptions,
-and differences are repaired.
+On each adapter, the distributor has at most one subscription to everything, in the first of the
+`FORMS` that works, and one for each client's subscription (an "interest"). After an error or a
+change of settings an adapter may have others. So each adapter is asked regularly for its
+subscriptions, and differences are repaired.
 """
 
 import json
@@ -24,20 +24,22 @@ GONE = 410
 
 
 def started(turn: messages.Turn, message: messages.Start) -> None:
-    """Start a process: let every adapter be compared and every log be read now.
+    """Make the comparison of every adapter and the read of every log due, as a process starts.
 
-    `reading` is reset because a read of an earlier process is lost.
+    `Cursor.reading` is reset, because the read of an earlier process is lost.
     """
     for network in turn.rules.networks:
-        known = rows.get_hooks(turn.tx, network) or rows.Hooks(message.keys[network])
-        rows.put_hooks(turn.tx, network, known, turn.now)
-        rows.put_cursor(
-            turn.tx, network, rows.get_cursor(turn.tx, network)._replace(reading=0), turn.now
-        )
+        hooks = rows.get_hooks(turn.tx, network) or rows.Hooks(message.keys[network])
+        rows.put_hooks(turn.tx, network, hooks, due=turn.now)
+        cursor = rows.get_cursor(turn.tx, network)._replace(reading=0)
+        rows.put_cursor(turn.tx, network, cursor, due=turn.now)
 
 
 def hooks_due(turn: messages.Turn, network: str) -> None:
-    """Ask an adapter for its subscriptions, which `listed` will compare."""
+    """Ask an adapter for its subscriptions. `listed` will compare them.
+
+    The row of a network that is no longer in the settings is deleted.
+    """
     hooks = rows.get_hooks(turn.tx, network)
     if hooks is None or network not in turn.rules.networks:
         turn.tx.delete(rows.HOOKS, network)
@@ -47,29 +49,31 @@ def hooks_due(turn: messages.Turn, network: str) -> None:
 
 
 def _put(turn: messages.Turn, network: str, hooks: rows.Hooks) -> None:
-    """Write an adapter's row, so that its subscriptions are compared again after a while."""
-    rows.put_hooks(turn.tx, network, hooks, turn.now + turn.rules.silence)
+    """Write an adapter's row, so that its subscriptions are compared after `Rules.silence`."""
+    rows.put_hooks(turn.tx, network, hooks, due=turn.now + turn.rules.silence)
 
 
 def listed(turn: messages.Turn, message: messages.Listed) -> None:
     """Compare an adapter's subscriptions with the intended ones, and repair the differences.
 
-    Missing subscriptions are requested, and the distributor's superfluous ones are removed. Those
-    of others are ignored. A form that was accepted but is not listed does not work, so the next
-    form is tried.
+    Missing subscriptions are requested. Superfluous and duplicate ones of the distributor are
+    removed, those of others are ignored. If the subscription to everything was accepted but is not
+    listed, its form does not work on this adapter, and the next form is tried.
     """
     hooks = rows.get_hooks(turn.tx, message.network)
     if message.hooks is None or hooks is None:
         return
     endpoint = turn.rules.hook_url(message.network, hooks.key)
     wanted = {endpoint, *_compare_interests(turn, message)}
-    found: set[str] = set()
+    endpoints: set[str] = set()
     for hook in message.hooks:
-        ours = turn.rules.ours(message.network, hook.endpoint)
-        if ours and hook.subscription and (hook.endpoint not in wanted or hook.endpoint in found):
+        is_needed = hook.endpoint in wanted and hook.endpoint not in endpoints
+        # Without the adapter's name for a subscription, it cannot be removed.
+        is_removable = hook.subscription != "" and turn.rules.ours(message.network, hook.endpoint)
+        if is_removable and not is_needed:
             turn.emit(messages.DropHook(message.network, hook.subscription))
-        found.add(hook.endpoint)
-    if endpoint in found:
+        endpoints.add(hook.endpoint)
+    if endpoint in endpoints:
         if hooks.answer != LISTED:
             _put(turn, message.network, hooks._replace(answer=LISTED))
     else:
@@ -78,7 +82,7 @@ def listed(turn: messages.Turn, message: messages.Listed) -> None:
 
 
 def _try_form(turn: messages.Turn, network: str, hooks: rows.Hooks) -> None:
-    """Store and request the form that is tried now, or emit a note if all forms have failed."""
+    """Request a subscription in the form `hooks.form`, or emit a note if all forms have failed."""
     _put(turn, network, hooks)
     if hooks.form < len(FORMS):
         endpoint = turn.rules.hook_url(network, hooks.key)
@@ -88,11 +92,11 @@ def _try_form(turn: messages.Turn, network: str, hooks: rows.Hooks) -> None:
 
 
 def _compare_interests(turn: messages.Turn, message: messages.Listed) -> set[str]:
-    """Request the clients' subscriptions that an adapter lacks.
+    """Request the clients' subscriptions that an adapter neither lists nor has accepted before.
 
-    Returns the webhooks of all active subscriptions of clients.
+    Returns the URLs of the webhooks of all active subscriptions of clients.
     """
-    there = {hook.endpoint for hook in message.hooks or ()}
+    existing = {hook.endpoint for hook in message.hooks or ()}
     wanted: set[str] = set()
     for subscription, *_ in rows.get_index(turn.tx):
         interest = rows.get_interest(turn.tx, subscription)
@@ -100,32 +104,35 @@ def _compare_interests(turn: messages.Turn, message: messages.Listed) -> set[str
             continue
         endpoint = turn.rules.interest_url(message.network, subscription, interest.key)
         wanted.add(endpoint)
-        request = turn.tx.get(rows.HOOKS, f"{message.network}|{subscription}")
-        if endpoint not in there and request is None:
+        accepted = turn.tx.get(rows.HOOKS, f"{message.network}|{subscription}")
+        if endpoint not in existing and accepted is None:
             turn.emit(for_interest(turn.rules, message.network, subscription, interest))
     return wanted
 
 
 def for_interest(
-    rules: Rules, network: str, name: str, wish: rows.Interest | messages.Subscribe
+    rules: Rules, network: str, name: str, interest: rows.Interest | messages.Subscribe
 ) -> messages.MakeHook:
-    """Return the request to an adapter for the events of one client's subscription."""
-    endpoint = rules.interest_url(network, name, wish.key)
+    """Return the effect that subscribes on an adapter for one client's subscription."""
     return messages.MakeHook(
-        network, INTEREST + name, endpoint, tuple(wish.types), tuple(wish.metadata)
+        network,
+        INTEREST + name,
+        endpoint=rules.interest_url(network, name, interest.key),
+        types=tuple(interest.types),
+        metadata=tuple(interest.metadata),
     )
 
 
 def hooked(turn: messages.Turn, message: messages.Hooked) -> None:
-    """Store an adapter's answer to a request for a subscription.
+    """Store an adapter's answer to a `MakeHook`.
 
-    If a form of the subscription to everything is refused, the next form is tried. An answer about
-    another form than the current one is late and is ignored.
+    If it refuses a form of the subscription to everything, the next form is tried. Late answers,
+    about another form than the current one, are ignored.
     """
     if message.form.startswith(INTEREST):
         if message.accepted:
-            # Remembered, so that it is requested once. An adapter that accepts it without listing
-            # it would otherwise get another one with each comparison.
+            # Without this row, an adapter that accepts the subscription but does not list it would
+            # get another request with each comparison.
             turn.tx.put(rows.HOOKS, f"{message.network}|{message.form.removeprefix(INTEREST)}", "1")
         return
     hooks = rows.get_hooks(turn.tx, message.network)
@@ -146,14 +153,14 @@ def hooked(turn: messages.Turn, message: messages.Hooked) -> None:
 def subscribe(turn: messages.Turn, request: messages.Subscribe) -> None:
     """Store a client's subscription and request it from every adapter, unless an equal one exists.
 
-    Equal subscriptions have the same types, metadata, endpoint and secret, in any order. The reply
-    names the existing or new subscription. It has the code `too-many` if there are too many, or if
-    the index, which every event reads, would become too long.
+    Subscriptions are equal if they have the same types and metadata, in any order, and the same
+    endpoint and secret. The reply names the existing or new subscription. It has the code
+    `too-many` if a limit on the number of subscriptions or on the size of their index is exceeded.
     """
     key = "equal|" + _equality(request)
-    known = turn.tx.get(rows.INTERESTS, key)
-    if known is not None:
-        turn.emit(messages.Reply(value=known, new=False))
+    existing = turn.tx.get(rows.INTERESTS, key)
+    if existing is not None:
+        turn.emit(messages.Reply(value=existing, new=False))
         return
     name = request.fresh
     types = list(request.types)
@@ -170,7 +177,12 @@ def subscribe(turn: messages.Turn, request: messages.Subscribe) -> None:
         )
         return
     interest = rows.Interest(
-        types, metadata, request.endpoint, request.secret, request.key, turn.now
+        types,
+        metadata,
+        request.endpoint,
+        secret=request.secret,
+        key=request.key,
+        created=turn.now,
     )
     turn.tx.put(rows.INTERESTS, key, name)
     rows.put_interest(turn.tx, name, interest)
@@ -181,7 +193,7 @@ def subscribe(turn: messages.Turn, request: messages.Subscribe) -> None:
 
 
 def _equality(request: messages.Subscribe | rows.Interest) -> str:
-    """Return the digest by which equal subscriptions are found."""
+    """Return a digest that is the same for equal subscriptions (see `subscribe`)."""
     fields = (
         sorted(set(request.types)),
         sorted(set(request.metadata)),
@@ -192,9 +204,10 @@ def _equality(request: messages.Subscribe | rows.Interest) -> str:
 
 
 def unsubscribe(turn: messages.Turn, request: messages.Unsubscribe) -> None:
-    """End a client's subscription.
+    """Remove a client's subscription.
 
-    The adapters' side of it is removed by the next comparison, which is due at once.
+    The adapters' subscriptions for it are removed by the next comparison, which is due at once. The
+    reply has the code `not-found` if there is no such subscription.
     """
     interest = rows.get_interest(turn.tx, request.subscription)
     if interest is None:
@@ -206,7 +219,7 @@ def unsubscribe(turn: messages.Turn, request: messages.Unsubscribe) -> None:
 
 
 def _leave_index(turn: messages.Turn, subscription: str, interest: rows.Interest) -> None:
-    """Stop matching events with a subscription, and let every adapter be compared now."""
+    """Stop matching events with a subscription, and compare every adapter's subscriptions soon."""
     turn.tx.delete(rows.INTERESTS, "equal|" + _equality(interest))
     rows.put_index(
         turn.tx, [entry for entry in rows.get_index(turn.tx) if entry[0] != subscription]
@@ -215,15 +228,15 @@ def _leave_index(turn: messages.Turn, subscription: str, interest: rows.Interest
         turn.tx.delete(rows.HOOKS, f"{network}|{subscription}")
         hooks = rows.get_hooks(turn.tx, network)
         if hooks is not None:
-            rows.put_hooks(turn.tx, network, hooks, turn.now)
+            rows.put_hooks(turn.tx, network, hooks, due=turn.now)
 
 
 def posted(turn: messages.Turn, message: messages.Posted) -> None:
     """Apply the result of a notification (ID-41).
 
-    Only a status 2xx marks the event as delivered. Status 410 ends the subscription. Everything
-    else is repeated after a growing wait, until the job has failed too often and becomes a dead
-    letter.
+    Only a status of 200 to 299 marks the event as delivered. Status 410 ends the subscription.
+    After any other result the notification is repeated, with growing waits. After
+    `Rules.most_failures` failures the job becomes a dead letter.
     """
     target = rows.to_subscription(message.subscription)
     done = rows.notified(message.subscription)
@@ -234,7 +247,8 @@ def posted(turn: messages.Turn, message: messages.Posted) -> None:
         jobs.unbury(turn, target, message.id)
         jobs.finish(turn, target, message.id)
         return
-    # `release` fails if the lease has lapsed and another process has claimed the notification.
+    # `release` returns false if another process has claimed the notification since, after the lease
+    # of this process had lapsed.
     job = rows.get_job(turn.tx, target, message.id)
     if job is None or not release(turn.tx, done, message.id, turn.rules.owner):
         return
@@ -243,7 +257,7 @@ def posted(turn: messages.Turn, message: messages.Posted) -> None:
         reason = message.cause or "no answer"
     job = job._replace(tries=job.tries + 1, until=0, reason=reason)
     wait = jobs.post_backoff(turn, message.subscription, message.id, job.tries)
-    # A subscriber may ask for more time, but not for more than the longest wait.
+    # A subscriber may ask for a longer wait, up to the limit.
     wait = max(wait, min(message.retry_after, turn.rules.most_backoff))
     job = job._replace(due=turn.now + wait)
     rows.put_job(turn.tx, target, message.id, job)
@@ -256,7 +270,7 @@ def posted(turn: messages.Turn, message: messages.Posted) -> None:
 def _end(turn: messages.Turn, subscription: str) -> None:
     """Deactivate a subscription whose subscriber answered with status 410.
 
-    It is still listed, unlike a subscription that its client has ended.
+    It remains listed, unlike a subscription that its client has removed.
     """
     interest = rows.get_interest(turn.tx, subscription)
     if interest is not None and interest.active:
@@ -266,10 +280,10 @@ def _end(turn: messages.Turn, subscription: str) -> None:
 
 
 def redrive(turn: messages.Turn, request: messages.Redrive) -> None:
-    """Try a dead letter again, as if it had not been tried before.
+    """Replace a dead letter by a new job.
 
-    The reply has the code `not-found`, or `gone` if the event, network or subscription no longer
-    exists.
+    The reply has the code `not-found` if there is no such dead letter, or `gone` if its event,
+    network or subscription no longer exists.
     """
     dead = rows.get_dead(turn.tx, request.letter)
     if dead is None:
@@ -279,7 +293,7 @@ def redrive(turn: messages.Turn, request: messages.Redrive) -> None:
     stored = rows.get_event(turn.tx, dead.id)
     interest = rows.get_interest(turn.tx, name) if kind == "s" else None
     if stored is None or (kind == "n" and name not in turn.rules.networks):
-        turn.emit(messages.Reply("gone", "the event or the network is not there any more"))
+        turn.emit(messages.Reply("gone", "the event or the network no longer exists"))
     elif kind == "s" and (interest is None or not interest.active):
         turn.emit(messages.Reply("gone", "the subscription has ended"))
     else:

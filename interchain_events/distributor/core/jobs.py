@@ -4,10 +4,9 @@ A job publishes an event on a network or notifies a subscription of it. The jobs
 one entity form a queue. Only the first job of a queue may run, so that an entity's events stay in
 order.
 
-A job starts only with a claim, and the transaction of the claim also moves the job's due time to
-the end of the lease. So if a process dies, the job is due again when its lease has lapsed. The
-process that then takes it sees from `doubt` that a call may have been made, and asks the network
-first.
+A job starts only with a claim. The transaction of the claim also moves the job's due time to the
+end of the lease, so that the job is due again if the process dies. The process that then takes the
+job sees from `doubt` that a call may have been made, and probes the network first.
 """
 
 import hashlib
@@ -20,8 +19,8 @@ from interchain_events.distributor.once import Claim, claim
 from interchain_events.distributor.once.claims import lease_end, owner_of
 
 JITTER: Final = 10
-"""A notification's wait is prolonged by up to one part in this many, so that failed notifications
-are not all repeated at the same moment."""
+"""The wait before a notification is repeated is prolonged by up to a `JITTER`-th, so that failed
+notifications are not all repeated at the same moment."""
 
 
 def enqueue(
@@ -36,14 +35,16 @@ def enqueue(
 ) -> None:
     """Append a job to the queue of its target and entity, and start it if it is first and due.
 
-    Does nothing if the target already has a job for the event. `due` is the earliest time in ms.
-    `doubt` is 1 if the network must be asked before the call.
+    Does nothing if the target already has a job for the event. `due` is the earliest time in ms,
+    `lane` and `doubt` are those of the `Job`.
     """
     if rows.get_job(turn.tx, target, event_id) is not None:
         return
     queue = f"{target}|{entity}"
     last = turn.tx.get(rows.QUEUES, queue) or ""
-    job = rows.Job(entity, turn.now, max(due, turn.now), lane, doubt, before=last)
+    job = rows.Job(
+        entity, since=turn.now, due=max(due, turn.now), lane=lane, doubt=doubt, before=last
+    )
     if last:
         neighbour = rows.get_job(turn.tx, target, last)
         if neighbour is not None:
@@ -54,10 +55,7 @@ def enqueue(
 
 
 def finish(turn: Turn, target: str, event_id: str) -> None:
-    """Remove a job from its queue and start the next one if the job was the first.
-
-    Does nothing if there is no such job.
-    """
+    """Remove a job, if there is one. If it was the first of its queue, start the next one."""
     tx = turn.tx
     job = rows.get_job(turn.tx, target, event_id)
     if job is None:
@@ -85,7 +83,8 @@ def bury(turn: Turn, target: str, event_id: str, reason: str) -> None:
     The next job of the queue starts, so an entity's later events do not wait for a refused one.
     """
     job = rows.get_job(turn.tx, target, event_id)
-    letter = rows.Dead(target, event_id, reason, turn.now, 0 if job is None else job.tries)
+    tries = 0 if job is None else job.tries
+    letter = rows.Dead(target, event_id, reason, time=turn.now, tries=tries)
     rows.put_dead(turn.tx, rows.letter_of(target, event_id), letter)
     turn.note("dead-letter", target, event_id, reason)
     finish(turn, target, event_id)
@@ -111,34 +110,34 @@ def start(turn: Turn, target: str, event_id: str) -> None:
 
 
 def _claimed(turn: Turn, target: str, event_id: str, job: rows.Job) -> rows.Job | None:
-    """Claim a job's event and return the job with its lease.
+    """Claim a job's event, and return the job with its new lease or `None`.
 
-    Returns `None` if the event is done, and then finishes the job, or if another process has the
-    claim, and then lets the job come due at the end of that lease.
+    The result is `None` if the work for the event is done already, and the job is then finished. It
+    is also `None` if another process has the claim. The job is then due when that lease ends.
     """
     kind, _, name = target.partition(":")
     set_name = rows.published(name) if kind == "n" else rows.notified(name)
     lease = turn.rules.lease if kind == "n" else 2 * turn.rules.post_timeout
-    outcome = claim(turn.tx, set_name, event_id, turn.rules.owner, lease)
+    outcome = claim(turn.tx, set_name, event_id, owner=turn.rules.owner, lease=lease)
     if outcome is Claim.DONE:
         finish(turn, target, event_id)
         return None
     if outcome is Claim.IN_FLIGHT:
-        rows.put_job(
-            turn.tx, target, event_id, job._replace(due=lease_end(turn.tx, set_name, event_id))
-        )
+        due = lease_end(turn.tx, set_name, event_id)
+        rows.put_job(turn.tx, target, event_id, job._replace(due=due))
         return None
     until = turn.now + lease
-    begun = job._replace(until=until, due=until, doubt=1)
-    rows.put_job(turn.tx, target, event_id, begun)
-    return begun
+    # The next process that starts this job must ask first, because this one may call.
+    claimed = job._replace(until=until, due=until, doubt=1)
+    rows.put_job(turn.tx, target, event_id, claimed)
+    return claimed
 
 
 def _start_call(turn: Turn, network: str, event_id: str, job: rows.Job) -> None:
-    """Claim a job that publishes on a network, and emit the call, or a probe if in doubt.
+    """Claim a job that publishes on a network, and emit its call, or a probe if it is in doubt.
 
-    The job is held instead if the network must not be called now. It is buried if the network was
-    removed from the settings.
+    The job is held instead if the network must not be called now. It is buried if the network is no
+    longer in the settings.
     """
     target = rows.on_network(network)
     if network not in turn.rules.networks:
@@ -148,44 +147,37 @@ def _start_call(turn: Turn, network: str, event_id: str, job: rows.Job) -> None:
         _hold(turn, network, event_id, job)
         return
     loss = rows.get_loss(turn.tx, network)
-    begun = _claimed(turn, target, event_id, job)
-    if begun is None:
+    claimed = _claimed(turn, target, event_id, job)
+    if claimed is None:
         return
-    note_call(turn, network, event_id, begun.until)
-    if loss is not None and job.since <= loss.doubted:
-        # The store has lost rows, maybe those of an earlier job of this event.
-        since = job.since - turn.rules.lease
-        turn.emit(Probe(network, event_id, since // 1000, turn.now, job.entity))
-    elif job.doubt:
-        turn.emit(Probe(network, event_id, job.since // 1000, turn.now, job.entity))
-    else:
+    note_call(turn, network, event_id, claimed.until)
+    is_lost = loss is not None and job.since <= loss.doubted
+    if not is_lost and not job.doubt:
         call(turn, network, event_id)
+        return
+    # The store may have lost an earlier job of this event, whose call began up to one lease before.
+    since = job.since - turn.rules.lease if is_lost else job.since
+    turn.emit(Probe(network, event_id, since=since // 1000, asked_at=turn.now, entity=job.entity))
 
 
 def call(turn: Turn, network: str, event_id: str) -> None:
     """Emit the call of a job that was claimed in this step.
 
-    The job is buried if its event was forgotten in the meantime.
+    The job is buried if its event has been forgotten meanwhile.
     """
     stored = rows.get_event(turn.tx, event_id)
     if stored is None:
         bury(turn, rows.on_network(network), event_id, "event-expired")
         return
-    turn.emit(
-        Call(
-            network,
-            event_id,
-            stored.fields(),
-            turn.now + turn.rules.lease - turn.rules.call_timeout,
-        )
-    )
+    before = turn.now + turn.rules.lease - turn.rules.call_timeout
+    turn.emit(Call(network, event_id, stored.fields(), before=before))
 
 
 def is_called(turn: Turn, network: str) -> bool:
     """Return whether a call or probe of a legacy network is under way.
 
     A legacy adapter refuses a second call while it works on one. Other networks are called
-    concurrently.
+    concurrently, so for them this is always false.
     """
     return network in turn.rules.legacy and turn.tx.get(rows.CALLING, network) is not None
 
@@ -204,7 +196,7 @@ def end_call(turn: Turn, network: str, event_id: str) -> None:
 
 
 def _hold(turn: Turn, network: str, event_id: str, job: rows.Job) -> None:
-    """Put a job aside, without a due time, until `release_held` starts it."""
+    """Append a job to the network's held jobs. It has no due time: `release_held` will start it."""
     first, following = held_range(turn, network)
     turn.tx.put(rows.held(network), str(following), event_id)
     turn.tx.put(rows.HELD, network, rows.encode((first, following + 1)))
@@ -218,10 +210,10 @@ def held_range(turn: Turn, network: str) -> tuple[int, int]:
 
 
 def release_held(turn: Turn, network: str) -> None:
-    """Start the held jobs of a network: one page of them, or one job of a legacy network.
+    """Start one page of the held jobs of a network, or one job if the network is legacy.
 
-    Does nothing while the network's log is being read. If jobs are left that may start, the row in
-    `rows.HELD` is due at once, so that the next page follows in a transaction of its own.
+    Does nothing before the network's log has been read. If jobs remain that may start, the row in
+    `rows.HELD` is due at once, so that they start in the next transaction.
     """
     if rows.get_state(turn.tx, network) is not rows.State.READY:
         return
@@ -231,20 +223,21 @@ def release_held(turn: Turn, network: str) -> None:
         event_id = turn.tx.get(rows.held(network), str(first))
         turn.tx.delete(rows.held(network), str(first))
         first += 1
-        # Stored before `start`, which reads the range again if it holds the job.
+        # `start` may hold the job again and then extends the stored range.
         turn.tx.put(rows.HELD, network, rows.encode((first, following)))
         if event_id is not None:
             start(turn, rows.on_network(network), event_id)
-        following = held_range(turn, network)[1]
-    more = first < following and not is_called(turn, network)
-    turn.tx.put(rows.HELD, network, rows.encode((first, following)), due=turn.now if more else None)
+        _, following = held_range(turn, network)
+    may_continue = first < following and not is_called(turn, network)
+    due = turn.now if may_continue else None
+    turn.tx.put(rows.HELD, network, rows.encode((first, following)), due=due)
 
 
 def _start_post(turn: Turn, subscription: str, event_id: str, job: rows.Job) -> None:
     """Claim a job that notifies a subscription, and emit the notification.
 
-    The job ends without one if the subscription was removed, and becomes a dead letter if the
-    subscription ended or the event was forgotten.
+    If the client has removed the subscription, the job is only finished. If the subscriber has
+    ended it, or if the event has been forgotten, the job becomes a dead letter.
     """
     target = rows.to_subscription(subscription)
     interest = rows.get_interest(turn.tx, subscription)
@@ -260,23 +253,28 @@ def _start_post(turn: Turn, subscription: str, event_id: str, job: rows.Job) -> 
     if stored is None:
         bury(turn, target, event_id, "event-expired")
         return
-    # The same for each repetition: the subscriber recognizes duplicates by it.
-    webhook = (
-        "msg_" + hashlib.blake2b(f"{subscription}|{event_id}".encode(), digest_size=16).hexdigest()
-    )
-    before = turn.now + turn.rules.post_timeout
-    notice = stored.notice(event_id)
+    # Derived from the names, so that repetitions have the same `webhook-id`.
+    digest = hashlib.blake2b(f"{subscription}|{event_id}".encode(), digest_size=16).hexdigest()
     turn.emit(
-        Post(subscription, event_id, interest.endpoint, interest.secret, webhook, notice, before)
+        Post(
+            subscription,
+            event_id,
+            interest.endpoint,
+            secret=interest.secret,
+            webhook=f"msg_{digest}",
+            notice=stored.notice(event_id),
+            before=turn.now + turn.rules.post_timeout,
+        )
     )
 
 
 def post_backoff(turn: Turn, subscription: str, event_id: str, failures: int) -> int:
-    """Return the milliseconds to wait after a number of failed notifications.
+    """Return how long to wait after `failures` failed notifications, in ms.
 
-    2^k seconds after failure k, at most `Rules.most_backoff`, prolonged by up to a tenth. The
-    prolongation is derived from the names, as the state machine has no random numbers.
+    The wait is 2^failures seconds, at most `Rules.most_backoff`, prolonged by up to a tenth. The
+    prolongation is derived from the names, because the state machine has no random numbers.
     """
+    # The shift is limited because `failures` may be large.
     wait = min(1000 << min(failures, 20), turn.rules.most_backoff)
     draw = hashlib.blake2b(f"{subscription}|{event_id}|{failures}".encode(), digest_size=4).digest()
     return wait + wait * int.from_bytes(draw) // (JITTER << 32)

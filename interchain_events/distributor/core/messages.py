@@ -81,7 +81,7 @@ class Page(NamedTuple):
     notices: tuple[Notice, ...]
     """Notices in ascending order of their numbers."""
     complete: bool
-    """Whether the log has no more notices now."""
+    """Whether the page reaches the end of the log as it is now."""
     until: int = 0
     """The second up to which a legacy log was read, if the page is not complete."""
 
@@ -91,7 +91,7 @@ class Paged(NamedTuple):
 
     network: str
     after: int
-    """The number after which the page was asked for. It tells which `Read` this answers."""
+    """The number after which the page was requested. It identifies the `Read` that this answers."""
     page: Page | None
     """`None` if the read failed."""
 
@@ -104,11 +104,13 @@ class Probed(NamedTuple):
     there: bool | None
     """Whether the network has the id, `None` if the adapter could not tell."""
     asked_at: int
-    """`asked_at` of the probe."""
+    """The `asked_at` of the probe."""
     hidden: bool = False
-    """Whether the event could be on the network although no later probe will show it: a legacy
-    adapter shows only the newest event of each entity and second, and it shows another event of
-    this entity in a second that could be that of the event."""
+    """Whether the event may be on the network although no probe can ever show it.
+
+    A legacy adapter shows only the newest event of each entity and second. `hidden` is true if it
+    shows another event of this entity in a second in which the event may have been published.
+    """
     last: int = 0
     """The second of the last event that a legacy adapter shows, 0 if it shows none."""
 
@@ -131,14 +133,15 @@ class Subscribe(NamedTuple):
 
     types: tuple[str, ...]
     metadata: tuple[str, ...]
-    """The event must have one of these values. An empty tuple matches every event."""
+    """A matching event has at least one of these values. An empty tuple matches every event."""
     endpoint: str
     secret: str | None
     """The secret with which notifications are signed (ID-42), `None` to send them unsigned."""
     fresh: str
-    """A random text, the subscription's name if it is new."""
+    """A random text. It becomes the subscription's name if the subscription is new."""
     key: str
-    """A random text, the key of the subscription's webhooks if it is new."""
+    """A random text. It becomes the key of the subscription's webhooks if the subscription is
+    new."""
 
 
 class Unsubscribe(NamedTuple):
@@ -175,7 +178,7 @@ class Hooked(NamedTuple):
 
     network: str
     form: str
-    """`form` of the `MakeHook`."""
+    """The `form` of the `MakeHook`."""
     accepted: bool | None
     """Whether the adapter accepted the subscription, `None` if that is unclear."""
 
@@ -197,8 +200,8 @@ class Call(NamedTuple):
     before: int
     """The time of the store's clock, in ms, after which the call must not begin.
 
-    A call begins only in the first half of its claim's lease. So it has timed out before the lease
-    ends and another process may call.
+    A call begins only in the first half of its claim's lease. So it has timed out when the lease
+    ends, which is when another process may make the call.
     """
 
 
@@ -208,10 +211,10 @@ class Probe(NamedTuple):
     network: str
     id: str
     since: int
-    """The second from which to search, for adapters that can only be asked for times."""
+    """The second from which to search. Only legacy adapters, which are asked by time, use it."""
     asked_at: int
-    """The time of the store's clock, in ms, at which the probe was emitted. The state machine
-    ignores a result that is older than the state it would change."""
+    """The time of the store's clock, in ms, at which the probe was emitted. If the state has
+    changed since then, the result is ignored."""
     entity: str = ""
     """The entity of the event (`Event.order`), empty if the event is not stored."""
     time: int = 0
@@ -280,8 +283,8 @@ class Reply(NamedTuple):
     value: str = ""
     """The id or name that the client gets, or an explanation of the error."""
     new: bool = True
-    """Whether the request changed something: a network lacked the event, or the subscription did
-    not exist."""
+    """Whether the request changed something: the event was missing on a network, or the
+    subscription did not exist."""
 
 
 class Note(NamedTuple):
@@ -290,7 +293,7 @@ class Note(NamedTuple):
     kind: str
     """For example `conflict`, `quarantine`, `rewind` or `dead-letter`."""
     place: str
-    """The network, target or subscription that it concerns."""
+    """The network, target or subscription that the note is about."""
     id: str = ""
     detail: str = ""
 
@@ -300,9 +303,9 @@ Effects = list[Effect]
 
 
 def reply_of(effects: Effects) -> Reply:
-    """Return the reply among effects.
+    """Return the reply among the effects of a client's request or of a notification.
 
-    Every step on a client's request and on a notification emits one.
+    Such a step always emits one. Raises `StopIteration` for the effects of other inputs.
     """
     return next(effect for effect in effects if isinstance(effect, Reply))
 

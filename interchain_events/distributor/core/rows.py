@@ -1,8 +1,8 @@
 """The rows of the store: their tables, types and texts.
 
-Each type is a NamedTuple, written as a JSON list. A new field goes to the end and has a default, so
-that rows of earlier versions can be read. All rows are immutable: a change is a `_replace` that is
-put again.
+Each type is a NamedTuple, written as a JSON list. New fields are appended and have defaults, so
+that rows of earlier versions can be read. Rows are immutable: to change one, `_replace` it and put
+the result.
 """
 
 import hashlib
@@ -18,53 +18,53 @@ from interchain_events.distributor.event import Event, Notice
 from interchain_events.distributor.once import Transaction
 
 EVENTS: Final = "events"
-"""`Stored` by event id."""
+"""A `Stored` by event id."""
 JOBS: Final = "jobs"
-"""`Job` by `target|event id`. Due when the job may be started, or when the lease of its claim
+"""A `Job` by `target|event id`. Due when the job may be started, or when the lease of its claim
 ends."""
 QUEUES: Final = "queues"
 """The last event id of each queue, by `target|entity`."""
 DEAD: Final = "dead"
-"""`Dead` by `letter_of`."""
+"""A `Dead` by `letter_of`."""
 UNSEEN: Final = "unseen"
-"""`Unseen` of each id that an adapter accepted and that is not in its log yet, by
-`network|event id`. Due when the network is probed."""
+"""An `Unseen` by `network|event id`, for each id that an adapter accepted and that is not in the
+network's log yet. Due when the network is to be probed."""
 REVOCATIONS: Final = "revocations"
-"""How often an acceptance proved untrue, by `network|event id`."""
+"""The number of acceptances that proved untrue, by `network|event id`."""
 CURSORS: Final = "cursors"
-"""`Cursor` by network. Due when the log is to be read."""
+"""A `Cursor` by network. Due when the log is to be read."""
 HELD: Final = "held"
 """The range of numbers in table `held(network)`, by network. Due while held jobs are being
 started."""
 CALLING: Final = "calling"
-"""The id for which a legacy network is being called, by network. Due when the lease of that call
-ends."""
+"""The event id with which a legacy network is being called, by network. Due when the lease of that
+call ends."""
 HOOKS: Final = "hooks"
-"""`Hooks` by network, due when the adapter's subscriptions are to be compared. Also "1" by
+"""A `Hooks` by network, due when the adapter's subscriptions are to be compared. Also "1" by
 `network|subscription` for each client's subscription that the adapter has accepted."""
 STATES: Final = "states"
-"""`State` by network."""
+"""A `State` by network."""
 INTERESTS: Final = "interests"
-"""The `Index` under `index`, and the name of each active subscription by `equal|digest of its
-content`."""
+"""The `Index` under the key `index`, and the name of each active subscription by `equal|` and the
+digest of its content."""
 SUBSCRIPTIONS: Final = "subscriptions"
-"""`Interest` by the subscription's name."""
+"""An `Interest` by the subscription's name."""
 QUARANTINE: Final = "quarantine"
-"""`notice_text` of each notice without a global id, by `network|number` with the number padded to
-20 digits."""
+"""The `notice_text` of each notice without a global id, by `network|number` with the number padded
+to 20 digits."""
 EXPIRY: Final = "expiry"
 """"1" by event id, if `Rules.retain` is set. Due when the id is to be forgotten."""
 CONTINUITY: Final = "continuity"
-"""The epoch of the store, the seats of processes, the second in which the distributor began, and
-the `Loss` of each network, see `continuity`."""
+"""The epochs of the store, the seats of processes, the second in which the distributor began, and
+the `Loss` of each network (see `continuity`)."""
 _BEGIN: Final = "begin"
-"""The key of that second in `CONTINUITY`."""
+"""The key of the second in which the distributor began, in `CONTINUITY`."""
 ALARMS: Final = "alarms"
 """A text for operators, by `network|kind of alarm`."""
 
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
-_KEPT: Final = 4096
-"""The number of decoded texts that a process keeps for each table in one generation.
+_GENERATION: Final = 4096
+"""The number of decoded rows of each table that a process caches in one generation.
 
 A step reads the same row several times, and most steps read rows that were written shortly before.
 """
@@ -75,42 +75,45 @@ T = TypeVar("T", bound=tuple[Any, ...])
 class Rows(Generic[T]):
     """A table of rows of one type, with a cache of decoded rows.
 
-    The cache is keyed by the rows' texts, so it does not have to be invalidated. It has two
-    generations. When the young one is full, it becomes the old one, and the rows of the old one
-    that were not used since are dropped.
+    The cache is keyed by the rows' texts, so it never has to be invalidated. It has two
+    generations. When the young one is full, it replaces the old one. This drops the rows that have
+    not been used since the last replacement.
     """
 
     def __init__(self, table: str, kind: Callable[..., T]) -> None:
         self._table = table
         self._kind = kind
         self._young: dict[str, T] = {}
-        """The rows that were read or written lately, by their texts."""
+        """The rows that were read or written most recently, by their texts."""
         self._old: dict[str, T] = {}
-        """The rows of the generation before."""
+        """The rows of the previous generation, by their texts."""
 
     def get(self, tx: Transaction, key: str) -> T | None:
         """Return the row of a key, `None` if there is none."""
         text = tx.get(self._table, key)
         if text is None:
             return None
-        found = self._young.get(text) or self._old.get(text)
-        return self._keep(text, self._kind(*json.loads(text))) if found is None else found
+        cached = self._young.get(text) or self._old.get(text)
+        if cached is not None:
+            return cached
+        return self._cache(text, self._kind(*json.loads(text)))
 
     def put(self, tx: Transaction, key: str, row: T, due: int | None = None, lane: int = 0) -> None:
         """Write a row.
 
-        `due` is the time in ms at which the store lists it, `None` for never. Of the rows that are
-        due, the store lists those of lower lanes first.
+        The store lists the row as due from the time `due`, in ms, or never if it is `None`. Of the
+        rows that are due, those of lower lanes are listed first.
         """
         text = encode(row)
-        self._keep(text, row)
+        self._cache(text, row)
         tx.put(self._table, key, text, due, lane)
 
-    def _keep(self, text: str, row: T) -> T:
-        """Cache a row and return it."""
+    def _cache(self, text: str, row: T) -> T:
+        """Cache a row by its text and return it."""
         # Dropping a whole generation is much cheaper than maintaining an order of use.
-        if len(self._young) >= _KEPT:
-            self._old, self._young = self._young, {}
+        if len(self._young) >= _GENERATION:
+            self._old = self._young
+            self._young = {}
         self._young[text] = row
         return row
 
@@ -131,44 +134,51 @@ def numbers(network: str) -> str:
 
 
 def entry(notice: Notice) -> str:
-    """Return the text by which a place of a log is recognized.
+    """Return the text by which a notice is recognized when its number is read again.
 
-    `id|digest|block`: the id is empty if the event has none, the digest is the first 16 hex digits
-    of the content's digest, and the block is the first 34 characters of its hash, empty if the
-    adapter does not report it.
+    The text is `id|digest|block`. The id is empty if the event has none. The digest is the first
+    16 hex digits of the content's digest. The block is the first 34 characters of the block's hash,
+    empty if the adapter does not report it.
     """
     return f"{notice.id or ''}|{notice.event.digest()[:16]}|{notice.block[:34]}"
 
 
-def tells_block(known: str) -> bool:
-    """Return whether an `entry` has a block.
+class _Entry(NamedTuple):
+    """The parts of an `entry`."""
 
-    Entries of earlier versions end after the digest.
-    """
-    return (*known.split("|"), "")[2] != ""
+    id: str
+    digest: str
+    block: str = ""
+    """The beginning of the block's hash. Entries of earlier versions lack this part."""
+
+
+def tells_block(known: str) -> bool:
+    """Return whether an `entry` has a block."""
+    return _Entry(*known.split("|")).block != ""
 
 
 def same_entry(known: str, notice: Notice) -> bool:
-    """Return whether a notice is the one that an `entry` describes.
+    """Return whether a notice is the one that the `entry` `known` describes.
 
-    Blocks are compared only if both have one, because notifications may lack the block that rows of
-    a read have.
+    Blocks are compared only if both sides have one: a notification may lack the block that a read
+    of the log reports.
     """
-    name, digest, block = (*known.split("|"), "")[:3]
-    found, content, issuer = entry(notice).split("|")
-    return (name, digest) == (found, content) and (not block or not issuer or block == issuer)
+    old = _Entry(*known.split("|"))
+    new = _Entry(*entry(notice).split("|"))
+    same_block = old.block == new.block or not old.block or not new.block
+    return old.id == new.id and old.digest == new.digest and same_block
 
 
 def held(network: str) -> str:
-    """Return the name of the table of held jobs, by consecutive number.
+    """Return the name of the table with the event ids of held jobs, by consecutive number.
 
-    Jobs are held until the network may be published to. An entry is the event id.
+    Jobs are held while the network must not be called.
     """
     return f"held:{network}"
 
 
 def parked(network: str) -> str:
-    """Return the name of the table of notices that lie beyond a gap, by number in the log."""
+    """Return the name of the table with the notices beyond a gap, by number in the log."""
     return f"parked:{network}"
 
 
@@ -182,15 +192,16 @@ def to_subscription(subscription: str) -> str:
     return f"s:{subscription}"
 
 
-@lru_cache(_KEPT)
+@lru_cache(_GENERATION)
 def letter_of(target: str, event_id: str) -> str:
     """Return the name of a dead letter: 16 bytes of a hash, in hexadecimal."""
     return hashlib.blake2b(f"{target}|{event_id}".encode(), digest_size=16).hexdigest()
 
 
 def encode(row: tuple[object, ...]) -> str:
-    """Return the JSON text of a row."""
+    """Return the JSON text of a row, a list of its fields."""
     try:
+        # orjson writes tuples, but not their subclasses.
         return orjson.dumps(tuple(row)).decode()
     except TypeError:
         # orjson refuses integers of more than 64 bits.
@@ -203,33 +214,33 @@ class Stored(NamedTuple):
     event: list[Any]
     """The fields of the `Event` as a list."""
     digest: str
-    """`Event.digest()` of it, which fixes the content of the id (ID-22)."""
+    """The event's `Event.digest()`, which fixes the content of the id (ID-22)."""
     time: int = 0
-    """The block time, in seconds, from the first acceptance or notice that reported one, else 0."""
+    """The block time, in seconds, from the first acceptance or notice that reported it, else 0."""
     seen: int = 0
-    """The store's clock, in ms, at the first notice. 0 as long as the event is in no known log."""
+    """The store's clock, in ms, at the first notice. 0 until the event is found in a log."""
     number: int = 0
     """The number in the log of the first notice."""
     signer: str = ""
     """The address that signed the event's transaction, from the first notice."""
     publisher: str | None = None
-    """`iss` from the first notice."""
+    """The `iss` of the first notice."""
     numbers: list[list[Any]] = []  # noqa: RUF012  # never changed in place
     """Pairs of a network and the event's number in its log. Usually only the first number of each
-    network is stored. If ids are forgotten after a time, every number is, because their rows must
-    then be deleted."""
+    network is stored. If `Rules.retain` is set, all are stored, because the rows of the numbers are
+    deleted together with the event."""
     hearsay: int = 0
-    """1 if only a notification for a client's subscription reported the event. Such a report does
-    not fix the content of the id."""
+    """1 if only a notification for a client's subscription has reported the event. Such a report
+    does not fix the content of the id."""
 
     def first(self, network: str) -> int:
         """Return the event's smallest number on a network, 0 if it has none there."""
         return min((number for name, number in self.numbers if name == network), default=0)
 
-    def at(self, network: str, number: int, *, every: bool) -> "Stored":
-        """Return the row with a number added.
+    def with_number(self, network: str, number: int, *, every: bool) -> "Stored":
+        """Return the row with the event's number on a network added.
 
-        Returns the row unchanged if the network has a number already and `every` is false.
+        If `every` is false, only the first number of each network is added.
         """
         if not every and self.first(network):
             return self
@@ -241,9 +252,10 @@ class Stored(NamedTuple):
 
     def notice(self, event_id: str) -> Notice:
         """Return the notice with which subscribers are notified."""
-        fields = self.fields()
-        named = fields._replace(iss=self.publisher if self.publisher is not None else fields.iss)
-        return Notice(self.number, self.time, named, event_id, self.signer)
+        event = self.fields()
+        if self.publisher is not None:
+            event = event._replace(iss=self.publisher)
+        return Notice(self.number, self.time, event, event_id, self.signer)
 
 
 class Job(NamedTuple):
@@ -258,12 +270,13 @@ class Job(NamedTuple):
     since: int
     """The time in ms at which the job was stored."""
     due: int
-    """The time in ms from which it may be started."""
+    """The time in ms from which the job may be started."""
     lane: int = 0
-    """The store lists rows that are due in lower lanes first. Events of a network's history have
-    lane 1."""
+    """Of the rows that are due, the store lists those of lower lanes first. Events of a network's
+    history have lane 1, others 0."""
     doubt: int = 0
-    """1 if a call may have been made, so that the network must be asked before the next call."""
+    """1 if a call may have been made already, so that the network must be probed before the next
+    call."""
     tries: int = 0
     """The number of failed attempts."""
     until: int = 0
@@ -277,35 +290,38 @@ class Job(NamedTuple):
 
 
 class Unseen(NamedTuple):
-    """The acceptance of an id that has not been seen in the log."""
+    """The acceptance of an id that is not in the network's log yet."""
 
     committed: int
     """The time in ms at which the acceptance was stored."""
     since: int
-    """The time of the job in ms, before which the event cannot be in the log."""
+    """The time in ms at which the job was stored. The event cannot have been published earlier."""
     time: int = 0
-    """The second of the event's block according to the adapter, 0 if the adapter did not tell."""
+    """The second of the event's block according to the adapter, 0 if the adapter did not report
+    it."""
 
     def text(self) -> str:
-        """Return the text that is stored."""
+        """Return the row's text, which `read_unseen` reads."""
         return f"{self.committed} {self.since} {self.time}"
 
 
 def read_unseen(text: str) -> Unseen:
-    """Return the acceptance that a row of `UNSEEN` has.
+    """Return the acceptance in a row of `UNSEEN`.
 
-    Rows of earlier versions have no `time`, or only `committed`, which then also stands for
-    `since`.
+    Rows of earlier versions lack `time`, or both `since` and `time`. In the latter case,
+    `committed` also stands for `since`.
     """
-    numbers = [int(each) for each in text.split(" ")]
-    return Unseen(*(numbers if len(numbers) > 1 else numbers * 2))
+    numbers = [int(number) for number in text.split(" ")]
+    if len(numbers) == 1:
+        numbers *= 2
+    return Unseen(*numbers)
 
 
 class Dead(NamedTuple):
     """A dead letter: a job that was given up."""
 
     target: str
-    """`on_network` or `to_subscription`, as of the job."""
+    """The job's target, `on_network` or `to_subscription`."""
     id: str
     """The event's id."""
     reason: str
@@ -319,38 +335,37 @@ class Cursor(NamedTuple):
     """The position up to which a network's log has been read, and the state of reading it."""
 
     last: int = 0
-    """The last number before which the log is known without gaps."""
+    """The last number that is known. All lower numbers are known, too."""
     verified: int = 0
     """The last number that a read, and not only a notification, has confirmed."""
     reading: int = 0
-    """The time in ms until which a read is under way, 0 if none is."""
+    """The time in ms at which the read that is under way counts as lost, 0 if none is under way."""
     short: int = 0
     """The time in ms since which the log has been shorter than `last`. For a legacy network, the
     time since which its log has had a gap."""
     low: int = 0
-    """The greatest number that is known to be common, during the search after a rewind."""
+    """The greatest number known to be the same as before, during the search after a rewind."""
     high: int = 0
-    """The smallest number that is known to differ, during the search after a rewind, 0 if there is
-    no search."""
+    """The smallest number known to differ from before, during the search after a rewind, 0 without
+    a search."""
     cut: int = -1
-    """The last number that remains, while the numbers after a rewind are being revoked, otherwise
-    -1."""
+    """The last number that remains, while the numbers after it are being revoked, otherwise -1."""
     done: int = 0
-    """The last number that has been revoked, while `cut` is set."""
+    """The last number that has been revoked, while `cut` is not -1."""
     newest: int = 0
     """The second up to which a legacy log has been read."""
     parked: list[int] = []  # noqa: RUF012  # never changed in place
-    """The numbers of the notices beyond a gap, ascending."""
+    """The numbers of the parked notices, which lie beyond a gap, ascending."""
     blocks: int = 0
-    """1 if the row at `verified` had a block. A block's hash commits to all blocks before it, so
-    the same hash confirms all rows before it."""
+    """1 if the row at `verified` had a block. A block's hash commits to all earlier blocks, so the
+    same hash confirms all earlier rows."""
 
 
 class State(StrEnum):
     """Whether a network may be published to (ID-36).
 
-    It may only after its log has been read to its end. Before that, the distributor would publish
-    events that are already in the log.
+    It may be published to once its log has been read to the end. Before that, the distributor
+    would publish events that are already in the log.
     """
 
     HISTORY = "history"
@@ -362,12 +377,12 @@ class State(StrEnum):
 
 
 class Loss(NamedTuple):
-    """What follows for a network from rows that the store has lost, see `continuity`."""
+    """The consequences for a network of a loss of rows in the store (see `continuity`)."""
 
     until: int = 0
     """The time in ms until which the network is not published to, even if its log has been read."""
     doubted: int = 0
-    """The time in ms until which stored jobs are in doubt, 0 before the log has been read."""
+    """Jobs that were stored up to this time, in ms, are in doubt. 0 until the log has been read."""
 
 
 class Hooks(NamedTuple):
@@ -376,11 +391,11 @@ class Hooks(NamedTuple):
     key: str
     """The key in the webhook's URL."""
     form: int = 0
-    """The index in `rules.FORMS` of the form that is being tried. The adapter does not offer those
-    before it."""
+    """The index in `rules.FORMS` of the form that is being tried or works. The adapter does not
+    offer the forms before it."""
     answer: int = 0
-    """0 if the form has not been accepted, `hooks.ACCEPTED` if it has been accepted, `hooks.LISTED`
-    if the adapter has also listed it."""
+    """0 until the adapter accepts the form, then `hooks.ACCEPTED`, and `hooks.LISTED` once the
+    adapter lists the subscription."""
 
 
 class Interest(NamedTuple):
@@ -389,7 +404,7 @@ class Interest(NamedTuple):
     types: list[str]
     """Event types that match, `*` for all."""
     metadata: list[str]
-    """A matching event has at least one of these values. An empty list matches all events."""
+    """A matching event has at least one of these values. An empty list matches every event."""
     endpoint: str
     """The URL that is notified."""
     secret: str | None
@@ -397,7 +412,7 @@ class Interest(NamedTuple):
     key: str
     """The key in the URLs at which adapters notify the distributor for this subscription."""
     created: int
-    """The time in ms at which the client subscribed. Earlier events are not delivered."""
+    """The time in ms at which the client subscribed. Events from before it are not delivered."""
     active: int = 1
     """0 after the subscriber answered with status 410."""
 
@@ -432,9 +447,8 @@ def put_job(tx: Transaction, target: str, event_id: str, job: Job, *, due: bool 
 
     The row is due at `job.due` only if the job is the first of its queue and `due` is true.
     """
-    _JOBS.put(
-        tx, f"{target}|{event_id}", job, job.due if due and not job.before else None, job.lane
-    )
+    row_due = job.due if due and not job.before else None
+    _JOBS.put(tx, f"{target}|{event_id}", job, due=row_due, lane=job.lane)
 
 
 def get_cursor(tx: Transaction, network: str) -> Cursor:
@@ -459,29 +473,29 @@ def put_begin(tx: Transaction, begin: int) -> None:
 
 
 def get_loss(tx: Transaction, network: str) -> Loss | None:
-    """Return what follows for a network from a loss, `None` if the store has lost nothing."""
+    """Return the consequences of a loss for a network, `None` if the store has not lost rows."""
     return _LOSSES.get(tx, f"loss|{network}")
 
 
 def put_loss(tx: Transaction, network: str, loss: Loss) -> None:
-    """Write what follows for a network from a loss."""
+    """Write the consequences of a loss for a network."""
     _LOSSES.put(tx, f"loss|{network}", loss)
 
 
 Index = list[tuple[str, list[str], list[str], int]]
-"""The active subscriptions: for each its name, types, metadata and time of creation in ms."""
+"""The active subscriptions, each as its name, types, metadata and time of creation in ms."""
 _index: Final[Callable[[str], Index]] = lru_cache(4)(json.loads)
 """The decoder of indexes. It caches by text, because every event reads the index and it rarely
 changes."""
 
 
 def get_index(tx: Transaction) -> Index:
-    """Return the index of active subscriptions with which events are matched."""
+    """Return the index of active subscriptions, against which events are matched."""
     return _index(tx.get(INTERESTS, "index") or "[]")
 
 
 def index_size(index: Index) -> int:
-    """Return the number of bytes of an index as it is stored."""
+    """Return the size of an index in the store, in bytes."""
     return len(_ENCODER.encode(index).encode())
 
 
@@ -491,7 +505,7 @@ def put_index(tx: Transaction, index: Index) -> None:
 
 
 def notice_text(notice: Notice) -> str:
-    """Return a notice as text."""
+    """Return a notice as JSON text, a list of its fields."""
     return encode((notice.number, notice.time, list(notice.event), *notice[3:]))
 
 
@@ -502,6 +516,6 @@ def notice_of(text: str) -> Notice:
 
 
 def _event(fields: list[Any]) -> Event:
-    """Return the event of a list of its fields."""
+    """Return the event whose fields are in a list that was read from JSON."""
     kind, location, metadata, *rest = fields
     return Event(kind, location, tuple(metadata), *rest)

@@ -6,7 +6,8 @@ from typing import Final
 START: Final = 0
 """The value of `since` for which all events are published, however old."""
 NOW: Final = -1
-"""The value of `since` for the time of the first start, which the store keeps: see `continuity`."""
+"""The value of `since` for the time of the first start, which the store remembers (see
+`continuity`)."""
 MOST_SUBSCRIPTIONS: Final = 10_000
 """The greatest number of clients' subscriptions."""
 MOST_INDEX_BYTES: Final = 4 * 2**20
@@ -31,11 +32,11 @@ class Rules:
     public_url: str = "http://127.0.0.1"
     """The URL at which adapters reach this distributor, without a slash at the end."""
     legacy: frozenset[str] = field(default_factory=frozenset)
-    """Networks behind public adapters, whose logs are read by time and which are called once at a
-    time."""
+    """Networks behind public adapters. Their logs are read by time, and each of them handles one
+    call at a time."""
     doubling: frozenset[str] = field(default_factory=frozenset)
-    """Networks that publish an id twice if they are asked twice. Replication to them waits at least
-    `doubling_delay`."""
+    """Networks that publish an id again when they are asked again. Replication to them waits at
+    least `doubling_delay`."""
     call_timeout: int = 10_000
     """The longest time of a call of an adapter."""
     post_timeout: int = 5_000
@@ -62,19 +63,19 @@ class Rules:
     page: int = 200
     """The number of rows in one read of a log, and of jobs or revocations in one step."""
     recheck: int = 100
-    """The number of rows before the last confirmed one that are read again if an adapter does not
-    report blocks."""
+    """How many rows before the last confirmed one are read again if an adapter does not report
+    blocks."""
     overlap: int = 120
-    """The number of seconds of a legacy log that are read again."""
+    """How many seconds of a legacy log are read again with each read."""
     gap_patience: int = 15_000
-    """How long an event of a legacy log waits for the missing events before it, whose notifications
-    may still arrive."""
+    """How long an event of a legacy log waits for missing events with lower numbers. Their
+    notifications may still arrive."""
     most_failures: int = 12
     """The number of failed notifications after which a job becomes a dead letter."""
     most_backoff: int = 3_600_000
     """The longest wait between two notifications of the same event (ID-41)."""
     most_retry: int = 60_000
-    """The longest wait after a lease has ended until an unclear call is probed."""
+    """The longest wait between the end of a lease and the probe of its unclear call."""
     most_parked: int = 256
     """The greatest number of notices that a network may have beyond a gap. Further ones are read
     from the log later."""
@@ -108,7 +109,7 @@ class Rules:
     def ours(self, network: str, endpoint: str) -> bool:
         """Return whether an endpoint is this distributor's webhook for the network.
 
-        The key in the URL does not matter, as an earlier key is still one of this distributor.
+        Any key in the URL counts, because the distributor may have used another key earlier.
         """
         bases = ("eventNotification", "desmosNotification")
         return any(

@@ -19,9 +19,9 @@ class NetworkState(NamedTuple):
     """`absent`, `claimed` (a call is under way), `published` (the adapter accepted it) or `seen`
     (it is in the network's log)."""
     error: str = ""
-    """The reason why it is not published yet or was given up, empty if there is none."""
+    """The reason why the event is not published yet or was given up, empty if there is none."""
     waiting: bool = False
-    """Whether the adapter's first answer is still expected, so that a client may wait for it."""
+    """Whether the adapter's first answer is still expected. A client may wait for it."""
     refused: bool = False
     """Whether the event was given up on this network."""
 
@@ -47,8 +47,8 @@ def whereabouts(rules: Rules, tx: Transaction, event_id: str) -> Whereabouts:
 def _state(tx: Transaction, network: str, event_id: str) -> NetworkState:
     """Return the state of an id on one network.
 
-    A job is held if its network's log has not been read to its end, as nothing is published before
-    (ID-36).
+    Until the network's log has been read to its end, jobs for it are held (ID-36). The state then
+    gives this as the error and does not let clients wait.
     """
     target = rows.on_network(network)
     published = rows.published(network)
@@ -59,23 +59,26 @@ def _state(tx: Transaction, network: str, event_id: str) -> NetworkState:
     if dead is not None:
         return NetworkState(network, "absent", dead.reason, refused=True)
     job = rows.get_job(tx, target, event_id)
-    claimed = lease_end(tx, published, event_id) > tx.now
+    state = "claimed" if lease_end(tx, published, event_id) > tx.now else "absent"
     held = rows.get_state(tx, network) is not rows.State.READY
-    waiting = job is not None and not job.reason and not held
-    error = "" if job is None else job.reason
-    if job is not None and held and not error:
-        error = NOT_READ
-    return NetworkState(network, "claimed" if claimed else "absent", error, waiting)
+    if job is None:
+        return NetworkState(network, state)
+    if job.reason:
+        return NetworkState(network, state, job.reason)
+    return NetworkState(network, state, NOT_READ if held else "", waiting=not held)
 
 
-def status_of(found: Whereabouts, *, new: bool) -> int:
-    """Return the HTTP status for a publication (ID-10).
+def status_of(event: Whereabouts, *, new: bool) -> int:
+    """Return the HTTP status with which a publication is answered (ID-10).
 
-    200 if no network lacked the event, 201 if at least one accepted it, 422 if all refused it, and
-    202 if it is stored and its publication goes on.
+    `new` is that of the `Reply`: false if every network had the event already. The status is then
+    200. Otherwise it is 201 if at least one network has the event now, 422 if all refused it, and
+    202 if the distributor is still trying to publish it.
     """
     if not new:
         return 200
-    if any(each.state in {"published", "seen"} for each in found.networks):
+    if any(network.state in {"published", "seen"} for network in event.networks):
         return 201
-    return 422 if all(each.refused for each in found.networks) else 202
+    if all(network.refused for network in event.networks):
+        return 422
+    return 202

@@ -19,17 +19,18 @@ from interchain_events.distributor.once import Transaction
 def step(rules: Rules, tx: Transaction, message: messages.Input) -> messages.Effects:
     """Apply one input to the state and return the effects.
 
-    `tx` is the state: the step reads it, and the step's writes to it are the new state. The effects
-    may be carried out only after the writes have been stored. If effects are lost (a process dies),
-    rows with due times start the same work again, so that only time is lost and not events.
+    `tx` holds the state, and the writes to it make the new state. The effects may be carried out
+    only after the writes have been stored. If a process dies before it carries them out, rows with
+    due times start the same work again. This costs time, but no event is lost.
     """
     turn = messages.Turn(rules, tx, tx.now)
-    _TAKEN[type(message)](turn, message)
+    handle = _HANDLERS[type(message)]
+    handle(turn, message)
     return turn.effects
 
 
 def _due(turn: messages.Turn, message: messages.Due) -> None:
-    """Do the work for which a row has become due, according to its table."""
+    """Do the work for which a row has become due. Its table says which work that is."""
     match message.table:
         case rows.JOBS:
             target, _, event_id = message.key.partition("|")
@@ -47,13 +48,14 @@ def _due(turn: messages.Turn, message: messages.Due) -> None:
         case rows.EXPIRY:
             arrivals.expire(turn, message.key)
         case _:
-            # A table without due times: write the row without one, so that it is not due again.
+            # Rows of other tables have no due times. Write the row without one, so that it is not
+            # listed again.
             value = turn.tx.get(message.table, message.key)
             if value is not None:
                 turn.tx.put(message.table, message.key, value)
 
 
-_TAKEN: Final[dict[type[messages.Input], Callable[[messages.Turn, Any], None]]] = {
+_HANDLERS: Final[dict[type[messages.Input], Callable[[messages.Turn, Any], None]]] = {
     messages.Due: _due,
     messages.Noticed: reading.noticed,
     messages.Answered: publications.answered,
@@ -68,12 +70,12 @@ _TAKEN: Final[dict[type[messages.Input], Callable[[messages.Turn, Any], None]]] 
     messages.Hooked: hooks.hooked,
     messages.Start: hooks.started,
 }
-"""The function that applies an input, by the input's type."""
+"""The function that applies an input, by the type of the input."""
 
 
 def steps(rules: Rules, inputs: list[messages.Input], tx: Transaction) -> list[messages.Effects]:
     """Apply several inputs in one transaction and return the effects of each.
 
-    Processes use `continuity.take`, which first checks that the store has lost nothing.
+    Processes call `continuity.take` instead, which first checks that the store has not lost rows.
     """
-    return [step(rules, tx, each) for each in inputs]
+    return [step(rules, tx, message) for message in inputs]
