@@ -6,7 +6,6 @@ out when the method has returned. If the method raises `Trap`, the network drops
 the canister's state, so that the execution leaves no trace.
 """
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass, field
@@ -129,10 +128,6 @@ class Host:
     clock: Callable[[], int]
     """Returns the time of the subnet in nanoseconds."""
     status: str = RUNNING
-    inbox: deque[tuple[Key, Call, Answer | None]] = field(default_factory=deque)
-    """Requests (with `None`) and answers that have arrived."""
-    open: set[CallContext] = field(default_factory=set)
-    """Work that has not ended."""
     due: int | None = None
     """The time (ns) at which the timer runs, if it is set."""
     round: int = -1

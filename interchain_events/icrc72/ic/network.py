@@ -5,8 +5,12 @@ have arrived, in the order in which they were sent or as the schedule draws. Idl
 time.
 """
 
+import gc
 import heapq
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from interchain_events.icrc72.ic import canister as c
@@ -48,8 +52,27 @@ CYCLES: Final = 10**13
 _SPARE_TIMERS: Final = 64
 """How many outdated entries of timers a subnet may have besides one for each canister."""
 
+_Arrived = tuple[Key, Call, Answer | None]
+"""A request (with `None`) or an answer that has arrived, and its place in the order."""
+
 _NO_CANISTER: Final = Answer(b"", c.DESTINATION_INVALID, "there is no such canister")
 _NOT_RUNNING: Final = Answer(b"", c.CANISTER_ERROR, c.STOPPING)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Pause the garbage collector for a round.
+
+    A round of many messages makes many objects, of which most stay in states or are freed without
+    it. Collections during the round would pass over the same young objects again and again.
+    """
+    paused = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if paused:
+            gc.enable()
 
 
 class CanisterNetwork(Messaging):
@@ -78,8 +101,13 @@ class CanisterNetwork(Messaging):
         self.skew = tuple(skew) or (0,) * subnets
         self.make: Make | None = None
         """Makes canisters from modules for `install_code`, for example `WasmCanister`."""
-        self._active: dict[int, list[tuple[Key, Principal]]] = {}
-        """For each subnet, a heap of canisters that have messages, by their first message."""
+        self._clocks = [partial(self.time, subnet) for subnet in range(subnets)]
+        self._late: list[list[tuple[Key, Principal]]] = [[] for _ in range(subnets)]
+        """For each subnet, a heap of canisters with an inbox, by their first message."""
+        self._inboxes: dict[Principal, deque[_Arrived]] = {}
+        """The messages that wait because their canister had reached its limit for a round."""
+        self._open: dict[Principal, set[CallContext]] = {}
+        """The work of canisters that has not ended."""
 
     @property
     def subnets(self) -> int:
@@ -115,7 +143,7 @@ class CanisterNetwork(Messaging):
             raise IcError(f"subnet {subnet} has no canister ids left")
         identity = canister_id(subnet, place.created)
         place.created += 1
-        host = Host(identity, subnet, code, self.limits.message_bytes, lambda: self.time(subnet))
+        host = Host(identity, subnet, code, self.limits.message_bytes, self._clocks[subnet])
         host.cycles = cycles
         host.controllers = tuple(controllers)
         self._hosts[identity] = host
@@ -157,7 +185,7 @@ class CanisterNetwork(Messaging):
     def is_idle(self) -> bool:
         """Return whether no message is on its way or waits to be executed. Timers may be set."""
         transit = any(place.transit for place in self._subnets)
-        return not self._pending and not transit and not any(self._active.values())
+        return not self._pending and not transit and not self._inboxes
 
     def submit(self, user: Principal, canister: Principal, method: str, arg: bytes) -> Ticket:
         """Send a user's request, and return the ticket that will have its answer.
@@ -246,8 +274,7 @@ class CanisterNetwork(Messaging):
     def uninstall(self, identity: Principal) -> None:
         """Remove code and state of a canister, and reject the calls that it has not answered."""
         host = self.host(identity)
-        open_ = host.open
-        host.open = set()
+        open_ = self._open.pop(identity, set())
         host.code, host.status, host.due = None, c.EMPTY, None
         host.life += 1
         self._tell("uninstall", 0, MANAGEMENT, identity)
@@ -259,9 +286,10 @@ class CanisterNetwork(Messaging):
         """Run a number of rounds on all subnets."""
         for _ in range(rounds):
             self.round += 1
-            self._time_out()
-            for number in range(len(self._subnets)):
-                self._run_subnet(number)
+            with _uncollected():
+                self._time_out()
+                for number in range(len(self._subnets)):
+                    self._run_subnet(number)
 
     def _run_subnet(self, number: int) -> None:
         """Run heartbeats, due timers and messages of one subnet."""
@@ -295,35 +323,78 @@ class CanisterNetwork(Messaging):
         They are executed in the order of their keys across all canisters. A canister that has
         reached its limit for the round continues with its inbox in the next one.
         """
-        active = self._active.setdefault(number, [])
+        late = self._late[number]
+        full: list[tuple[Key, Principal]] = []
+        for host, message in self._arrivals(place):
+            key = message[0]
+            self._work_off(late, full, key)
+            inbox = self._inboxes.get(host.id)
+            # What is before this message in an inbox was not executed: the canister is full.
+            if inbox is not None:
+                inbox.append(message)
+            elif self._is_full(host):
+                self._inboxes[host.id] = deque([message])
+                full.append((key, host.id))
+            else:
+                self._deliver(host, message)
+        self._work_off(late, full, None)
+        late += full
+        heapq.heapify(late)
+
+    def _arrivals(self, place: Subnet) -> list[tuple[Host, _Arrived]]:
+        """Take the messages that have arrived in the order of their keys, with their canisters.
+
+        Those that are for no canister are served at once.
+        """
+        found: list[tuple[Host, _Arrived]] = []
         while place.transit and place.transit[0][0][0] <= self.round:
             key, _, call, answer = heapq.heappop(place.transit)
             host = self._hosts.get(call.receiver if answer is None else call.sender)
             if host is None:
                 self._nobody(call, answer)
-                continue
-            if not host.inbox:
-                heapq.heappush(active, (key, host.id))
-            host.inbox.append((key, call, answer))
-        rest: list[tuple[Key, Principal]] = []
-        while active:
-            _, identity = heapq.heappop(active)
-            host = self._hosts[identity]
-            self._begin_round(host)
-            full = host.sent >= self.limits.bytes_a_round
-            if host.ran >= self.limits.messages_a_round or full:
-                rest.append((host.inbox[0][0], identity))
-                continue
-            host.ran += 1
-            _, call, answer = host.inbox.popleft()
-            if host.inbox:
-                heapq.heappush(active, (host.inbox[0][0], identity))
-            if answer is None:
-                self._serve(host, call)
             else:
-                self._take_answer(host, call, answer)
-        active += rest
-        heapq.heapify(active)
+                found.append((host, (key, call, answer)))
+        return found
+
+    def _work_off(
+        self,
+        late: list[tuple[Key, Principal]],
+        full: list[tuple[Key, Principal]],
+        before: Key | None,
+    ) -> None:
+        """Execute messages in inboxes: those with a key below `before`, or all.
+
+        Canisters that have reached their limit are moved from `late` to `full`.
+        """
+        while late and (before is None or late[0][0] < before):
+            key, identity = heapq.heappop(late)
+            host = self._hosts[identity]
+            if self._is_full(host):
+                full.append((key, identity))
+                continue
+            inbox = self._inboxes[identity]
+            message = inbox.popleft()
+            if inbox:
+                heapq.heappush(late, (inbox[0][0], identity))
+            else:
+                del self._inboxes[identity]
+            self._deliver(host, message)
+
+    def _is_full(self, host: Host) -> bool:
+        """Return whether a canister has reached its limits for this round."""
+        return host.round == self.round and (
+            host.ran >= self.limits.messages_a_round or host.sent >= self.limits.bytes_a_round
+        )
+
+    def _deliver(self, host: Host, message: _Arrived) -> None:
+        """Execute a request or an answer."""
+        _, call, answer = message
+        self._begin_round(host)
+        host.ran += 1
+        if answer is None:
+            self._serve(host, call)
+        else:
+            self._take_answer(host, call, answer)
 
     def _begin_round(self, host: Host) -> None:
         """Reset what is counted in each round, unless that was done in this round."""
@@ -395,7 +466,7 @@ class CanisterNetwork(Messaging):
     def _opened(self, host: Host, call: Call | None = None) -> CallContext:
         """Open a call context for a request, or for work that no request has caused."""
         context = CallContext(call, host.life, owes=call is not None)
-        host.open.add(context)
+        self._open.setdefault(host.id, set()).add(context)
         return context
 
     def _execute(
@@ -473,12 +544,16 @@ class CanisterNetwork(Messaging):
             context.owes = False
             self._respond(context.call, Answer(b"", c.CANISTER_ERROR, unanswered))
         if not context.waits and not context.owes:
-            host.open.discard(context)
+            # An uninstalled canister has no open work left.
+            open_ = self._open.get(host.id, set())
+            open_.discard(context)
+            if not open_:
+                self._open.pop(host.id, None)
             self._settle(host)
 
     def _settle(self, host: Host) -> None:
         """Stop a stopping canister that has no open work, and answer the calls that stopped it."""
-        if host.status == c.STOPPING_STATUS and not host.open:
+        if host.status == c.STOPPING_STATUS and host.id not in self._open:
             host.status = c.STOPPED
             self._tell("stopped", 0, MANAGEMENT, host.id)
             for call in host.stopping:
