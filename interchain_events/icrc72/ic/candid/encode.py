@@ -126,7 +126,8 @@ def _writer(type_: t.Type, made: dict[int, list[Write]]) -> Write:
 
     `made` has a list for each type that was met. It is empty while the type's writer is being made,
     and has the writer afterwards. A recursive type meets its own empty list and gets a function
-    that looks the writer up when it is called.
+    that looks the writer up when it is called. The writer of a variant is there before those of its
+    cases, so that the recursion of ICRC16 values, which goes through a variant, costs no look-up.
     """
     type_ = t.resolved(type_)
     if isinstance(type_, t.Prim):
@@ -145,8 +146,14 @@ def _writer(type_: t.Type, made: dict[int, list[Write]]) -> Write:
         places = sorted(range(len(type_.fields)), key=lambda at: type_.fields[at].id)
         write = _record_writer([(at, _writer(type_.fields[at].type, made)) for at in places])
     elif isinstance(type_, t.Cases):
-        ordered = sorted(type_.fields, key=lambda field: field.id)
-        write = _variant_writer([(each.name, _writer(each.type, made)) for each in ordered])
+        cases: dict[str, tuple[bytes, Write]] = {}
+        write = _variant_writer(cases)
+        cell.append(write)
+        for at, each in enumerate(sorted(type_.fields, key=lambda field: field.id)):
+            tag = bytearray()
+            leb128(at, tag)
+            cases[each.name] = bytes(tag), _writer(each.type, made)
+        return write
     else:
         raise CandidError("references are not written")
     cell.append(write)
@@ -181,7 +188,12 @@ def _vec_writer(inner: Write) -> Write:
     def write(value: object, out: bytearray) -> None:
         if not isinstance(value, list | tuple):
             raise t.unencodable(value, "vec")
-        leb128(len(value), out)
+        count = len(value)
+        # Most lengths take one byte, here and below: a call would take longer than writing it.
+        if count < 0x80:
+            out.append(count)
+        else:
+            leb128(count, out)
         for each in value:
             inner(each, out)
 
@@ -204,21 +216,18 @@ def _record_writer(fields: list[tuple[int, Write]]) -> Write:
     return write
 
 
-def _variant_writer(ordered: list[tuple[str, Write]]) -> Write:
-    """Return the writer of a variant type, whose cases are given by name and in the order of ids.
+def _variant_writer(cases: dict[str, tuple[bytes, Write]]) -> Write:
+    """Return the writer of a variant type.
 
-    A message contains the position of the case in this order, then its value.
+    `cases` has, for each case by name, its position in the order of ids in LEB128, and the writer of
+    its value. A message contains the position and then the value.
     """
-    cases: dict[str, tuple[bytes, Write]] = {}
-    for at, (name, inner) in enumerate(ordered):
-        tag = bytearray()
-        leb128(at, tag)
-        cases[name] = bytes(tag), inner
 
     def write(value: object, out: bytearray) -> None:
-        if not isinstance(value, tuple) or len(value) != 2 or value[0] not in cases:
+        case = cases.get(value[0]) if isinstance(value, tuple) and len(value) == 2 else None
+        if case is None:
             raise t.unencodable(value, f"a variant of {', '.join(cases)[:120]}")
-        tag, inner = cases[value[0]]
+        tag, inner = case
         out += tag
         inner(value[1], out)
 
@@ -239,8 +248,16 @@ def _write_text(value: object, out: bytearray) -> None:
         raw = value.encode()
     except UnicodeEncodeError as error:
         raise t.unencodable(value, "text") from error
-    leb128(len(raw), out)
+    if len(raw) < 0x80:
+        out.append(len(raw))
+    else:
+        leb128(len(raw), out)
     out += raw
+
+
+def _write_null(value: object, _out: bytearray) -> None:
+    if value is not None:
+        raise t.unencodable(value, "null")
 
 
 def _write_bool(value: object, out: bytearray) -> None:
@@ -253,7 +270,10 @@ def _write_nat(value: object, out: bytearray) -> None:
     # Not isinstance: a bool is an int in Python, but not a nat.
     if type(value) is not int or value < 0:
         raise t.unencodable(value, "nat")
-    leb128(value, out)
+    if value < 0x80:
+        out.append(value)
+    else:
+        leb128(value, out)
 
 
 def _write_int(value: object, out: bytearray) -> None:
@@ -300,7 +320,7 @@ def _float(name: str, size: int) -> Write:
 
 
 _PRIMITIVE_WRITERS: Final[dict[str, Write]] = {
-    "null": _fitting("null", lambda value: value is None, lambda _value: b""),
+    "null": _write_null,
     "bool": _write_bool,
     "nat": _write_nat,
     "int": _write_int,
