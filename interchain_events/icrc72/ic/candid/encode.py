@@ -219,8 +219,8 @@ def _record_writer(fields: list[tuple[int, Write]]) -> Write:
 def _variant_writer(cases: dict[str, tuple[bytes, Write]]) -> Write:
     """Return the writer of a variant type.
 
-    `cases` has, for each case by name, its position in the order of ids in LEB128, and the writer of
-    its value. A message contains the position and then the value.
+    `cases` has, for each case by name, its position in the order of ids (in LEB128) and the writer
+    of its value. A message contains the position and then the value.
     """
 
     def write(value: object, out: bytearray) -> None:
