@@ -2,8 +2,8 @@
 where it is shown.
 
     ```python            run; all blocks of a page share their names
-    ```sh                every line a command: `pubsub …` or `python …`; `\\` continues one, `#`
-                         begins a comment
+    ```sh                every line a command: `pubsub …`, `python …` or `curl …`; `\\` continues
+                         one, `#` begins a comment
     ```sql               asked of the audit at `out/audit`, which the page has made; the answer has
                          columns
     ```text              shown, not run
@@ -16,7 +16,12 @@ A comment right before a block says what is not as usual:
                                run
     <!-- prints -->            the block is what the one before it prints, or its message where it
                                fails; `…` is any text, on its own line any lines
+    <!-- prints: soon -->      the same, after servers have done their work: the commands before it
+                               are repeated until they print it
     <!-- exit code: 1 -->      how each command of the block ends, where that is not 0
+    <!-- serves: 8081 8082 --> the commands go on until the page ends; the next block waits until
+                               these ports take connections. A free port takes the place of each
+                               of them, on the whole page, so commands name their ports.
 
 A block in any other language than `text` must be a file, run, or marked as not run.
 """
@@ -25,10 +30,13 @@ import json
 import os
 import re
 import shlex
+import shutil
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -44,9 +52,14 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 SHOWN: Final = frozenset({"text", ""})
 PROGRAMS: Final = Path(sys.executable).parent
 MOST_SECONDS: Final = 240
+MOST_SECONDS_TO_START: Final = 90
+"""Seconds until a server takes connections."""
 
-_MARK: Final = re.compile(r"<!--\s*(not run|file|prints|exit code)(?::\s*(.*?))?\s*-->", re.DOTALL)
-_COMMAND: Final = re.compile(r"^\s*(\$ |pubsub |python3? |pip |pytest )", re.MULTILINE)
+_MARK: Final = re.compile(
+    r"<!--\s*(not run|file|prints|exit code|serves)(?::\s*(.*?))?\s*-->",
+    re.DOTALL,
+)
+_COMMAND: Final = re.compile(r"^\s*(\$ |pubsub |python3? |pip |pytest |curl )", re.MULTILINE)
 
 _CONSOLE: Final = """
 import contextlib, io, json, sys, traceback, types
@@ -125,6 +138,9 @@ def check_marks(block: Block) -> None:
     """Raises `PageError` for a block that would pass for run, and is not."""
     if block.reason is not None and len(block.reason) < 10:  # a word is no reason
         raise PageError(f"{block.place}: say why it is not run")
+    for port in block.marks.get("serves", "").split():
+        if port not in block.text:
+            raise PageError(f"{block.place}: no command names the port {port}")
     if block.reason is not None or "file" in block.marks:
         return
     if block.language in SHOWN and "prints" not in block.marks and _COMMAND.search(block.text):
@@ -145,6 +161,9 @@ class Runner:
         for shared in ("examples", "bench"):
             (folder / shared).symlink_to(ROOT / shared)
         self._python: subprocess.Popen[str] | None = None
+        self._servers: list[subprocess.Popen[bytes]] = []
+        self._ports: dict[str, str] = {}
+        """The free port that takes the place of each port of the page."""
         self.environment = {
             **os.environ,
             "PATH": os.pathsep.join((str(PROGRAMS), os.environ.get("PATH", os.defpath))),
@@ -154,9 +173,17 @@ class Runner:
         }
 
     def close(self) -> None:
-        """End the page's Python."""
+        """End the page's Python and its servers."""
         if self._python is not None:
             self._python.communicate(timeout=MOST_SECONDS)
+        for server in reversed(self._servers):
+            server.terminate()
+        for server in self._servers:
+            try:
+                server.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
 
     def run(self, page: Path) -> int:
         """Run a page, return how many blocks it has that are run or compared.
@@ -164,8 +191,14 @@ class Runner:
         Raises `PageError`.
         """
         printed, ran = "", 0
-        for block in blocks(page):
-            check_marks(block)
+        of_page = list(blocks(page))
+        asked: Block | None = None
+        for block in of_page:
+            for port in block.marks.get("serves", "").split():
+                self._ports[port] = str(free_port())
+        for written in of_page:
+            check_marks(written)
+            block = replace(written, text=self._with_free_ports(written.text))
             if block.reason is not None:
                 continue
             if "file" in block.marks:
@@ -173,6 +206,8 @@ class Runner:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(block.text, encoding="utf-8")
             elif "prints" in block.marks:
+                if block.marks["prints"] == "soon" and asked is not None:
+                    printed = self._run_until(asked, block.text)
                 if not matches(block.text, printed):
                     raise PageError(
                         f"{block.place}: the page shows\n{block.text}\nbut there came\n{printed}"
@@ -181,12 +216,48 @@ class Runner:
                 printed = self._run_python(block)
             elif block.language == "sql":
                 printed = self._ask(block)
+            elif "serves" in block.marks:
+                self._serve(block)
             elif block.language == "sh":
-                printed = "".join(self._run_command(block, words) for words in commands(block.text))
+                asked = block
+                printed = self._run_commands(block)
             else:
                 continue
             ran += 1
         return ran
+
+    def _with_free_ports(self, text: str) -> str:
+        """Return a text with a free port in the place of each port that the page serves."""
+        for port, free in self._ports.items():
+            text = re.sub(rf"(?<!\d){port}(?!\d)", free, text)
+        return text
+
+    def _serve(self, block: Block) -> None:
+        """Start the commands of a block, and wait until they take connections.
+
+        Raises `PageError` if one ends.
+        """
+        for words in commands(block.text):
+            with (self.folder / f"server-{len(self._servers)}.log").open("wb") as log:
+                server = subprocess.Popen(
+                    [PROGRAMS / words[0], *words[1:]],
+                    cwd=self.folder,
+                    env=self.environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                )
+            self._servers.append(server)
+        end = time.monotonic() + MOST_SECONDS_TO_START
+        for port in block.marks["serves"].split():
+            while not takes_connections(int(self._ports[port])):
+                for at, server in enumerate(self._servers):
+                    if server.poll() is not None:
+                        log_text = (self.folder / f"server-{at}.log").read_text(encoding="utf-8")
+                        raise PageError(f"{block.place}: a server has ended:\n{log_text}")
+                if time.monotonic() > end:
+                    raise PageError(f"{block.place}: nothing takes connections at {port}")
+                time.sleep(0.05)
 
     def _ask(self, block: Block) -> str:
         try:
@@ -213,15 +284,30 @@ class Runner:
             raise PageError(f"{block.place}: {failure}")
         return str(printed)
 
+    def _run_commands(self, block: Block) -> str:
+        return "".join(self._run_command(block, words) for words in commands(block.text))
+
+    def _run_until(self, block: Block, shown: str) -> str:
+        """Run a block's commands until they print what is shown, and return what they print."""
+        end = time.monotonic() + MOST_SECONDS_TO_START
+        printed = self._run_commands(block)
+        while not matches(shown, printed) and time.monotonic() < end:
+            time.sleep(0.5)
+            printed = self._run_commands(block)
+        return printed
+
     def _run_command(self, block: Block, words: list[str]) -> str:
-        if words[0] not in ("pubsub", "python", "pytest"):
+        if words[0] not in ("pubsub", "python", "pytest", "curl"):
             raise PageError(f"{block.place}: {words[0]} is not run here; mark the block")
-        expanded = [found for word in words[1:] for found in self._expanded(word)]
+        if words[0] == "curl":  # words such as JSON and URLs have no patterns of file names
+            expanded = ["--silent", "--show-error", *words[1:]]
+        else:
+            expanded = [found for word in words[1:] for found in self._expanded(word)]
         if words[0] == "pubsub":
             done = forked.run(expanded, self.folder, None, self.environment, MOST_SECONDS)
         else:
             done = subprocess.run(
-                [PROGRAMS / words[0], *expanded],
+                [program(words[0], block.place), *expanded],
                 cwd=self.folder,
                 env=self.environment,
                 capture_output=True,
@@ -245,6 +331,33 @@ class Runner:
         return sorted(str(found.relative_to(self.folder)) for found in self.folder.glob(word)) or [
             word
         ]
+
+
+def program(name: str, place: str) -> Path:
+    """Return the path of a program: of this environment or, `curl`, of the machine.
+
+    Raises `PageError` if there is none.
+    """
+    if name != "curl":
+        return PROGRAMS / name
+    found = shutil.which(name)
+    if found is None:
+        raise PageError(f"{place}: this machine has no {name}")
+    return Path(found)
+
+
+def free_port() -> int:
+    """Return a port of this machine that nothing listens on."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def takes_connections(port: int) -> bool:
+    """Return whether something listens on a port of this machine."""
+    with socket.socket() as one:
+        one.settimeout(1)
+        return one.connect_ex(("127.0.0.1", port)) == 0
 
 
 def commands(text: str) -> Iterator[list[str]]:
