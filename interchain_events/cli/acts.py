@@ -109,10 +109,10 @@ class EventActs:
         applied = sum("APPLIED" in each for each in statuses)
         must((len(statuses), applied) == (3, 2), f"PRISM came to {statuses}")
         yield (
-            "One block of the same relay chain anchored three operations on the DID"
-            f" did:prism:{created.suffix[:12]}…"
+            f"Relay block {self.tour.network.number} anchored 3 operations on the DID"
+            f" did:prism:{created.suffix[:12]}…:"
         )
-        yield "Two were applied; the one that another key had signed was rejected."
+        yield "2 were applied, and 1, which another key had signed, was rejected."
         self.tour.note("prism", created.suffix, statuses)
 
     def icrc72(self) -> Iterator[str]:
@@ -121,16 +121,17 @@ class EventActs:
         heard = self._heard()
         due = [row.seq for row in self.published()]
         must(heard == due, f"the canister heard {len(heard)} of {len(due)} events")
-        yield f"A canister on another subnet subscribed to `{PATTERN}`. It was told"
+        yield f"A canister on another subnet subscribed to `{PATTERN}`."
         yield (
-            f"of all {len(heard)} prices in order, by a publisher that reads the chain's log and by"
-            " broadcasters."
+            f"It received each of the {len(heard)} prices of relay blocks 1 to"
+            f" {self.tour.network.number}, in order and once."
         )
         self.tour.note("icrc72", heard)
 
     def replay(self) -> Iterator[str]:
         """Stop the canister and kill the broadcaster, then let what was missed be replayed."""
         before = len(self._heard())
+        first = self.tour.network.number + 1
         self.subnets.stop(self.follower)
         self.tour.build(_MISSED)
         self.subnets.uninstall(self.canisters.broadcasters[1])
@@ -142,13 +143,14 @@ class EventActs:
         due = [row.seq for row in self.published()]
         must(heard == due, f"after the replay the canister has {len(heard)} of {len(due)} events")
         replays = len(self.canisters.registry.state.replays)
+        missed = len(due) - before
         yield (
-            f"The canister was stopped while {len(due) - before} prices went out; its broadcaster"
-            " died with them."
+            f"The canister was stopped for relay blocks {first} to {_END}; their {missed} prices"
+            " were lost with its broadcaster."
         )
         yield (
-            f"It noticed the gap and asked: {replays} replays later it has all {len(due)}, in"
-            " order, each once."
+            f"It noticed the gap and asked for {replays} replays: now it has all"
+            f" {before} + {missed} = {len(due)} prices, in order and once."
         )
         self.tour.note("replay", heard, replays)
 
@@ -176,12 +178,12 @@ class EventActs:
         on = {name: len(network.log) for name, network in networks.items()}
         must(set(on.values()) == {len(originals)}, f"the networks hold {on}")
         yield (
-            f"A distributor with two processes published the last {len(originals)} prices on"
-            f" {', '.join(_NETWORKS)}."
+            f"A distributor of 2 processes published the newest {len(originals)} prices on"
+            f" {len(_NETWORKS)} networks: {', '.join(_NETWORKS)}."
         )
         yield (
-            "fabric was down at first; now each network has each event once, and a subscriber was"
-            f" told {sent} times."
+            f"fabric was down at first; now each network has these {len(originals)} events once,"
+            f" and a subscriber got {sent} notifications."
         )
         self.tour.note("distributor", on, sent, world.digest())
 

@@ -1,6 +1,7 @@
 """`pubsub tour`: acts, each of which says how to go on, and one digest."""
 
 import json
+import re
 import shlex
 
 import pytest
@@ -23,6 +24,25 @@ def test_the_tour_comes_to_the_same_digest_twice_and_its_commands_exist() -> Non
                 : 2 if name[0] in {"icrc72", "distributor"} else 1
             ]
             assert CliRunner().invoke(pubsub, [*group, "--help"]).exit_code == 0, command
+
+
+def test_figures_say_of_what_they_are_and_parts_add_up_to_their_sums() -> None:
+    document = json.loads(CliRunner().invoke(pubsub, ["tour", "--json"]).stdout)
+    relay_chain, prism, icrc72, replay, distributor = (act["told"] for act in document["acts"])
+    delivered, market, wallet = re.findall(r"(\d+) (?:prices|to the)", relay_chain[1])
+    assert int(delivered) == int(market) + int(wallet)
+    anchored = re.search(r"anchored (\d+) operations", prism[0])
+    judged = re.search(r"(\d+) were applied, and (\d+), .* was rejected", prism[1])
+    assert anchored is not None
+    assert judged is not None
+    assert int(anchored[1]) == int(judged[1]) + int(judged[2])
+    heard = re.search(r"the (\d+) prices of relay blocks 1 to 17,", icrc72[1])
+    missed = re.search(r"relay blocks 18 to 32; their (\d+) prices", replay[0])
+    assert heard is not None
+    assert missed is not None
+    assert f"{heard[1]} + {missed[1]} = {int(heard[1]) + int(missed[1])} prices" in replay[1]
+    assert "newest 5 prices on 3 networks: alastria, fabric, hashnet" in distributor[0]
+    assert "5 events once, and a subscriber got 5 notifications" in distributor[1]
 
 
 def test_an_act_that_does_not_come_to_its_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ Everything is determined by the scenario, so the digest is the same on every mac
 distributions.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from types import FunctionType
@@ -22,6 +23,7 @@ from pubsub_emulator.extension import attribute, extensions
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
 
 SCENARIO: Final = "oracle"
@@ -66,6 +68,9 @@ class Tour:
         self.after_each_block: list[Callable[[], object]] = []
         """Called after each block that is built."""
         self.delivered = 0
+        """Values that subscribers received; a value that two of them received counts twice."""
+        self.delivered_to: Counter[ParaId] = Counter()
+        """The same by subscriber."""
         self.parts: list[bytes] = []
 
     def build(self, until: int) -> None:
@@ -74,9 +79,9 @@ class Tour:
             step = self.simulation.step()
             for record in step.records:
                 if record.outcome is not None:
-                    self.delivered += sum(
-                        each.value is not None for each in record.outcome.deliveries
-                    )
+                    values = sum(each.value is not None for each in record.outcome.deliveries)
+                    self.delivered += values
+                    self.delivered_to[record.chain] += values
             for call in self.after_each_block:
                 call()
 
@@ -89,12 +94,16 @@ class Tour:
         self.build(_LIVE)
         published = self.published.count
         yield (
-            f"In {_LIVE} relay blocks two oracles published {published} prices into tries of the"
-            " relay chain."
+            f"In relay blocks 1 to {_LIVE}, two oracles published {published} prices into tries of"
+            " the relay chain."
         )
+        shares = [
+            f"{self.delivered_to[each.para]} to the {each.name}"
+            for each in self.simulation.scenario.subscribers
+        ]
         yield (
-            f"A market and a wallet read them through pruned storage proofs: {self.delivered}"
-            " deliveries."
+            f"By pruned storage proofs, {self.delivered} prices were delivered until then:"
+            f" {' and '.join(shares)}."
         )
         must(published > 0 and self.delivered > 0, "nothing was delivered")
         self.note("relay", published, self.delivered)
