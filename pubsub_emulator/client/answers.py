@@ -43,9 +43,9 @@ Relay chains allow 5 MiB, and parachains 10 MiB, which is the size of a PoV.
 MOST_EXTRINSICS: Final = 65_536
 """The maximum number of extrinsics of a block.
 
-A signed extrinsic weighs about 0.1 ms, so the two seconds of a block allow for a third of them.
+A signed extrinsic weighs about 0.1 ms, so a block of two seconds has at most a third as many.
 """
-_SAID: Final = 80
+_SHOWN: Final = 80
 """The maximum number of characters of an answer that an error repeats."""
 
 
@@ -121,8 +121,13 @@ class Head(Answer):
         Raises `ScaleError` if the digest has an item of an unknown kind.
         """
         items = tuple(read_digest_item(Reader(log)) for log in self.digest.logs)
-        roots = (types.Hash(self.state_root), types.Hash(self.extrinsics_root))
-        return Header(types.Hash(self.parent_hash), self.number, *roots, items)
+        return Header(
+            types.Hash(self.parent_hash),
+            self.number,
+            types.Hash(self.state_root),
+            types.Hash(self.extrinsics_root),
+            items,
+        )
 
     def aura_slot(self) -> int | None:
         """Return the slot in the Aura pre-runtime digest.
@@ -190,17 +195,18 @@ TEXT: Final[TypeAdapter[str]] = TypeAdapter(Text)
 VERSION: Final = TypeAdapter(Version)
 
 
-def read(kind: TypeAdapter[T], found: object, place: str) -> T:
-    """Return an answer as the type of `kind`.
+def read(kind: TypeAdapter[T], answer: object, place: str) -> T:
+    """Check an answer and convert it to the type of `kind`.
 
     `place` names the node and the method in errors. Raises `BadAnswer`.
     """
     try:
-        return kind.validate_python(found)
+        return kind.validate_python(answer)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = "".join(f".{part}" for part in first["loc"])
-        said = _SHORT.repr(first["input"])
-        said = said if len(said) <= _SAID else f"{said[:_SAID]}…"
-        why = "an object is expected" if first["type"] == "model_type" else first["msg"]
-        raise BadAnswer(safe(f"{place}{where}: {why}; the node answered {said}")) from None
+        shown = _SHORT.repr(first["input"])
+        if len(shown) > _SHOWN:
+            shown = f"{shown[:_SHOWN]}…"
+        problem = "an object is expected" if first["type"] == "model_type" else first["msg"]
+        raise BadAnswer(safe(f"{place}{where}: {problem}; the node answered {shown}")) from None

@@ -1,4 +1,4 @@
-"""One chain of a node, read and called from code that is not asynchronous."""
+"""One chain of a node, for code that is not asynchronous: reading and signed calls."""
 
 import time
 from collections.abc import Iterable
@@ -16,7 +16,9 @@ from pubsub_emulator.runtime.framework.calls import EncodedCall
 from pubsub_emulator.runtime.framework.storage import State
 
 _PAUSE: Final = 0.01
-"""The first pause between two looks for an extrinsic, in seconds. Each pause is twice as long."""
+"""The first pause between two searches for an extrinsic, in seconds. Each pause is twice as long
+as the one before it.
+"""
 _LONGEST_PAUSE: Final = 1.0
 """The longest pause, in seconds."""
 
@@ -38,10 +40,10 @@ class BlockingChain(BlockingNode):
 
     def block(self, number: int) -> bytes:
         """Return the hash of a block. Raises `BadAnswer` if there is no such block."""
-        found = self.run(self.node.block_hash(number))
-        if found is None:
+        block = self.run(self.node.block_hash(number))
+        if block is None:
             raise BadAnswer(f"{self.url}: the node has no block {number}")
-        return found
+        return block
 
     def metadata(self) -> Metadata:
         """Return the metadata of the best block."""
@@ -52,11 +54,14 @@ class BlockingChain(BlockingNode):
         return self.run(self.node.events(self.block(number)))
 
     def item(self, number: int, pallet: str, name: str, *keys: bytes) -> Any:
-        """Return a decoded storage item after a block."""
+        """Return a decoded storage item after a block, or `None` if it has no value.
+
+        `keys` are the SCALE bytes of the item's keys.
+        """
         return self.run(self.node.item(self.block(number), pallet, name, *keys))
 
     def state(self, number: int) -> State:
-        """Return the state after a block, which is read through verified proofs."""
+        """Return the state after a block. It reads through verified proofs when it is used."""
         return state_of(self, str(number)).state
 
     def call(
@@ -73,26 +78,28 @@ class BlockingChain(BlockingNode):
         block includes it in time.
         """
         raw = self.run(signed_by(self.node, signer, EncodedCall("", "", (), call)))
-        looked = self.best()
+        searched = self.best()
         self.ask("author_submitExtrinsic", hexed(raw))
         end = time.monotonic() + self._patience
         pause = _PAUSE
         while time.monotonic() < end:
-            while looked < self.best() and time.monotonic() < end:
-                looked += 1
-                answer = self.ask("chain_getBlock", hexed(self.block(looked)))
+            while searched < self.best() and time.monotonic() < end:
+                searched += 1
+                answer = self.ask("chain_getBlock", hexed(self.block(searched)))
                 body = read(BLOCK, answer, f"{self.url}: chain_getBlock").block.extrinsics
                 if raw in body:
                     phase = f"extrinsic {body.index(raw)}"
-                    return looked, [event for event in self.events(looked) if event.phase == phase]
+                    return searched, [
+                        event for event in self.events(searched) if event.phase == phase
+                    ]
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
         raise NodeUnavailable(f"{self.url}: an extrinsic is in no block after {self._patience} s")
 
     def failure(self, events: Iterable[DecodedEvent]) -> str | None:
-        """Return the error of an extrinsic with these events, or `None`.
+        """Return the error of an extrinsic by its events, or `None` if it succeeded.
 
-        It can be the extrinsic's own error, or that of a call of root inside it.
+        An extrinsic also fails if the call that it makes through `Sudo` fails.
         """
         for event in events:
             if (event.pallet, event.name) == ("System", "ExtrinsicFailed"):
@@ -106,11 +113,15 @@ class BlockingChain(BlockingNode):
                 return self._error(result["Err"])
         return None
 
-    def _error(self, found: object) -> str:
-        """Return a dispatch error as `Pallet.Error`, using the chain's metadata."""
-        if not isinstance(found, dict):
-            return str(found)
-        ((kind, body),) = found.items()
+    def _error(self, error: object) -> str:
+        """Return a decoded `DispatchError` as text.
+
+        It is `Pallet.Error` by the chain's metadata for an error of a pallet, and otherwise the
+        name of the variant, such as `BadOrigin`, with its value if it has one.
+        """
+        if not isinstance(error, dict):
+            return str(error)
+        ((kind, body),) = error.items()
         if kind != "Module":
             return f"{kind}.{body}"
         metadata = self.metadata()
@@ -119,4 +130,4 @@ class BlockingChain(BlockingNode):
             if pallet.index == body["index"] and isinstance(errors, Enum):
                 variant = errors.variants.get(body["error"][0])
                 return f"{pallet.name}.{variant.name if variant else body['error'][0]}"
-        return str(found)
+        return str(error)

@@ -4,17 +4,16 @@
 integers, bool        int, bool
 Compact<T>            int, and `None` for Compact<()>
 str, char             str
-Option<T>             the value, or `None`;  {"Some": value} if the value itself can be `None`
-unit variant          its name;  other variants {name: value}, {name: {field: value}} or
-                      {name: [value, …]}
-struct                {field: value};  with one unnamed field its value;  with several a list;
-                      without fields `None`
+Option<T>             the value, or `None`;  {"Some": value} if T has values that become `None`
+variant               its name if it has no fields, or else {name: its fields as in a struct}
+struct                {field: value};  one unnamed field becomes its value, several become a
+                      list, and no fields become `None`
 tuple, Vec, array     a list; the empty tuple is `None`
 BTreeMap              a list of pairs, as it is encoded
 BitVec                "0b" and a digit for each bit in its order
 
-Decoding is strict, so that each value has one encoding: integers in a Compact fit into their type,
-a char is a Unicode scalar value, and the bits after the last one of a BitVec are 0.
+Decoding is strict, so that each value has only one encoding: an integer in a Compact fits into its
+type, a char is a Unicode scalar value, and the unused bits in the last word of a BitVec are 0.
 """
 
 import warnings
@@ -36,20 +35,20 @@ UNSIGNED: Final = {f"u{bits}": bits // 8 for bits in _BITS}
 SIGNED: Final = {f"i{bits}": bits // 8 for bits in _BITS}
 """The sizes of the signed integers in bytes."""
 _WORDS: Final = ("u8", "u16", "u32", "u64")
-"""The words that can store the bits of a `BitVec`."""
+"""The types of words in which a `BitVec` can store its bits."""
 MOST_BITS: Final = 1 << 24
 """The maximum number of bits in a `BitVec`."""
 FREE_VALUES: Final = 10_000
-"""The number of values that may be decoded in any case."""
+"""The number of values that may be decoded from an input of any size."""
 _VALUES_A_BYTE: Final = 16
-"""The number of further values for each byte of input."""
+"""The number of values that each byte of the input allows in addition."""
 
 
 class Walk:
     """The state of decoding by untrusted metadata.
 
     Types can describe any number of values that take no bytes, such as arrays of empty tuples. The
-    number of values is therefore limited: to 10,000, and 16 more for each byte.
+    number of values is therefore limited to 10,000, plus 16 for each byte.
     """
 
     __slots__ = ("left", "metadata", "reader")
@@ -58,6 +57,7 @@ class Walk:
         self.metadata = metadata
         self.reader = Reader(data)
         self.left = FREE_VALUES + _VALUES_A_BYTE * len(data)
+        """The number of values that may still be decoded."""
 
     def step(self) -> None:
         """Count one more value. Raises `BadAnswer` if there are too many."""
@@ -78,7 +78,10 @@ def decode(metadata: Metadata, kind: int, data: bytes) -> object:
 
 
 def read(walk: Walk, kind: int, depth: int = 0) -> object:
-    """Decode the next value. Raises `ScaleError` or `BadAnswer`."""
+    """Decode the next value of `walk` as type number `kind`.
+
+    `depth` is the number of types around this one. Raises `ScaleError` or `BadAnswer`.
+    """
     walk.step()
     metadata = walk.metadata
     reader = walk.reader
@@ -111,14 +114,17 @@ def read(walk: Walk, kind: int, depth: int = 0) -> object:
 
 
 def _items(walk: Walk, item: int, count: int, depth: int) -> list[object]:
-    """Decode the items of a list or array. Items without bytes are limited by the walk."""
+    """Decode the items of a list or array.
+
+    The count is checked first: an array of items without bytes can have any length.
+    """
     if count > walk.left:
         raise BadAnswer("the types describe far more values than there are bytes")
     return [read(walk, item, depth + 1) for _ in range(count)]
 
 
 def _variant(walk: Walk, kind: int, variants: Mapping[int, kinds.Variant], depth: int) -> object:
-    """Decode an enum."""
+    """Decode an enum or `Option` in the form that the module describes."""
     start = walk.reader.pos
     variant = variants.get(walk.reader.u8())
     if variant is None:
@@ -131,6 +137,7 @@ def _variant(walk: Walk, kind: int, variants: Mapping[int, kinds.Variant], depth
     if not variant.fields:
         return None
     value = read(walk, inner, depth + 1)
+    # Without the dict, `Some(None)` and `None` would both become `None`.
     return {"Some": value} if walk.metadata.may_be_none(inner) else value
 
 
@@ -138,9 +145,11 @@ def _fields(walk: Walk, fields: tuple[Field, ...], depth: int) -> object:
     """Decode the fields of a struct or variant in the form that the module describes."""
     if len(fields) == 1 and fields[0].name is None:
         return read(walk, fields[0].type, depth + 1)
-    if fields and all(each.name is not None for each in fields):
-        return {str(each.name): read(walk, each.type, depth + 1) for each in fields}
-    return [read(walk, each.type, depth + 1) for each in fields] if fields else None
+    if not fields:
+        return None
+    if all(field.name is not None for field in fields):
+        return {str(field.name): read(walk, field.type, depth + 1) for field in fields}
+    return [read(walk, field.type, depth + 1) for field in fields]
 
 
 def _primitive(name: str, reader: Reader) -> object:
@@ -156,7 +165,7 @@ def _primitive(name: str, reader: Reader) -> object:
         if name == "str":
             return reader.bytes_().decode()
         character = chr(reader.uint(4))
-        # Surrogates are numbers of characters, but no characters.
+        # `chr` accepts surrogates, which are not characters. `encode` refuses them.
         character.encode()
     except (UnicodeError, ValueError, OverflowError):
         raise ScaleError(f"no {name} at offset {start}") from None
@@ -166,7 +175,8 @@ def _primitive(name: str, reader: Reader) -> object:
 def compact_bits(metadata: Metadata, kind: int) -> int:
     """Return the number of bits of the integer in `Compact<T>`, or 0 for `Compact<()>`.
 
-    T is an unsigned integer, or structs with one field around one. Raises `BadAnswer` for others.
+    T is an unsigned integer, or one in any number of structs or tuples with a single field. Raises
+    `BadAnswer` for other types.
     """
     visited: set[int] = set()
     inner = kind
@@ -187,7 +197,8 @@ def compact_bits(metadata: Metadata, kind: int) -> int:
 def bit_layout(metadata: Metadata, store: int, order: int) -> tuple[int, bool]:
     """Return the size of a `BitVec`'s words in bytes, and whether their first bit is the highest.
 
-    Raises `BadAnswer` for other words than u8 to u64, and for unknown orders.
+    `store` and `order` are its two types. Raises `BadAnswer` unless the words are u8 to u64 and the
+    order is `Lsb0` or `Msb0`.
     """
     word = metadata.types.get(store)
     name = metadata.paths.get(order, ())[-1:]
@@ -199,7 +210,7 @@ def bit_layout(metadata: Metadata, store: int, order: int) -> tuple[int, bool]:
 
 
 def _bits(reader: Reader, size: int, highest_first: bool) -> str:
-    """Decode a `BitVec` by its layout."""
+    """Decode a `BitVec` with the layout of `bit_layout` as "0b" and its digits."""
     start = reader.pos
     count = reader.compact(32)
     if count > MOST_BITS:
@@ -215,11 +226,11 @@ def _bits(reader: Reader, size: int, highest_first: bool) -> str:
 
 
 def __getattr__(name: str) -> object:
-    """Return a name that is in `client.encode` now. The old place works in this release only."""
+    """Return a name that was moved to `client.encode`. Its old place works in this release only."""
     if name not in {"Encoded", "encode", "encode_call"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     message = f"{__name__}.{name} is now pubsub_emulator.client.encode.{name}"
     warnings.warn(message, DeprecationWarning, stacklevel=2)
-    # By its name, since `encode` imports this module.
-    found: object = getattr(import_module("pubsub_emulator.client.encode"), name)
-    return found
+    # `encode` imports this module, so it cannot be imported above.
+    moved: object = getattr(import_module("pubsub_emulator.client.encode"), name)
+    return moved

@@ -1,8 +1,7 @@
 """Encodes plain values into SCALE by the types of metadata. `decode` is the inverse.
 
-Values have the form that `decode` describes. Two more forms are accepted, because people write
-them: a struct's fields may stand in a list in their order, and a struct with one field may be
-represented by its value.
+Values have the form that `decode` describes. Two more forms are accepted because people write them.
+A struct may be a list of its fields in order, and a struct with one field the value of this field.
 
 Errors are `ClientError` and begin with the path of the field, such as `dest.Id` or
 `calls[2].value`.
@@ -29,8 +28,9 @@ from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
 from pubsub_emulator.primitives.words import counted
 
 _SHOWN: Final = 60
-_SHOWN_BYTES: Final = 28
 """The maximum length of a value in an error, in characters."""
+_SHOWN_BYTES: Final = 28
+"""The maximum number of bytes of a value in an error."""
 _NAMES: Final = 12
 """The maximum number of names in an error."""
 _SHORT: Final = reprlib.Repr()
@@ -40,7 +40,7 @@ _SHORT.maxother = _SHOWN
 
 
 class Encoded(bytes):
-    """Bytes that are SCALE already. They are used as they are, for any type."""
+    """Bytes that are already SCALE. They are accepted for any type and copied unchanged."""
 
 
 def encode_call(
@@ -51,9 +51,11 @@ def encode_call(
     Raises `ClientError` if the chain has no such call, the arguments have other names, or a value
     does not have the type of its argument.
     """
-    found = metadata.pallets.get(pallet)
-    calls = None if found is None or found.calls is None else metadata.types.get(found.calls)
-    if found is None or not isinstance(calls, kinds.Enum):
+    described = metadata.pallets.get(pallet)
+    if described is None or described.calls is None:
+        raise ClientError(f"the chain has no calls of {pallet}")
+    calls = metadata.types.get(described.calls)
+    if not isinstance(calls, kinds.Enum):
         raise ClientError(f"the chain has no calls of {pallet}")
     for index, variant in calls.variants.items():
         if variant.name == name:
@@ -67,7 +69,7 @@ def encode_call(
                 writer.value(field.type, arguments[str(field.name)], (str(field.name),))
                 for field in variant.fields
             )
-            return Encoded(bytes((found.index, index)) + body)
+            return Encoded(bytes((described.index, index)) + body)
     raise ClientError(f"the chain has no call {pallet}.{name}")
 
 
@@ -81,17 +83,24 @@ def encode(metadata: Metadata, kind: int, value: object) -> bytes:
 
 
 Path = tuple[str, ...]
-"""The place of a value in the whole one: field names, variants, and indices in brackets."""
+"""The place of a part within the encoded value: field names, variants, and indices in brackets."""
 
 
 class _Writer:
-    """Encodes the parts of one value. Each part knows its path, for errors."""
+    """Encodes the parts of one value.
+
+    In its methods, `kind` is a type's number or the name of a primitive type, and `path` is the
+    place of the part for errors.
+    """
 
     def __init__(self, metadata: Metadata, prefix: str) -> None:
         self._metadata = metadata
         self._prefix = prefix
         self._depth = 0
-        """The number of values around the current one. Paths are shorter: wrappers have no name."""
+        """The number of values around the current one.
+
+        The length of a path is less, because a struct with one unnamed field adds no part to it.
+        """
 
     def value(self, kind: int, value: object, path: Path) -> bytes:
         """Encode a value. Raises `ClientError`."""
@@ -106,6 +115,7 @@ class _Writer:
             self._depth -= 1
 
     def _encoded(self, kind: int, value: object, path: Path) -> bytes:
+        """Encode a value by the kind of its type."""
         metadata = self._metadata
         match metadata.types.get(kind):
             case kinds.Composite(fields):
@@ -125,8 +135,8 @@ class _Writer:
                 parts = self._list(kind, value, path)
                 self._same_length(kind, len(items), len(parts), path)
                 return b"".join(
-                    self.value(item, part, (*path, f"[{at}]"))
-                    for at, (item, part) in enumerate(zip(items, parts, strict=True))
+                    self.value(item, part, (*path, f"[{index}]"))
+                    for index, (item, part) in enumerate(zip(items, parts, strict=True))
                 )
             case kinds.Primitive(name):
                 return self._primitive(name, value, path)
@@ -143,7 +153,12 @@ class _Writer:
     # Structs and enums
 
     def _fields(self, kind: int, fields: tuple[Field, ...], value: object, path: Path) -> bytes:
-        """Encode the fields of a struct or variant."""
+        """Encode the fields of a struct or variant.
+
+        They are a dict if all have names, or a list in order. A single field can also be given as
+        its value alone. A dict for a single field is therefore read as its fields only if its one
+        key is the field's name, and is the field's value otherwise.
+        """
         if not fields:
             return self._unit(kind, value, path)
         names = [field.name for field in fields]
@@ -159,8 +174,8 @@ class _Writer:
         parts = self._list(kind, value, path)
         self._same_length(kind, len(fields), len(parts), path)
         return b"".join(
-            self.value(field.type, part, (*path, field.name or f"[{at}]"))
-            for at, (field, part) in enumerate(zip(fields, parts, strict=True))
+            self.value(field.type, part, (*path, field.name or f"[{index}]"))
+            for index, (field, part) in enumerate(zip(fields, parts, strict=True))
         )
 
     def _named(
@@ -189,10 +204,10 @@ class _Writer:
             return self._option(kind, inner, value, path)
         match value:
             case str() as name:
-                given = False
+                has_body = False
                 body = None
             case dict() if len(value) == 1:
-                given = True
+                has_body = True
                 ((name, body),) = value.items()
             case _:
                 raise self._mismatch(kind, value, path)
@@ -202,11 +217,12 @@ class _Writer:
             known = f"{_shown(name)}, only {_listed(list(indices))}"
             raise self._error(path, f"{self._name(kind)} has no variant {known}")
         variant = variants[index]
-        if variant.fields and not given:
+        if variant.fields and not has_body:
             raise self._error(path, f"the variant {name} needs its fields")
         return bytes((index,)) + self._fields(kind, variant.fields, body, (*path, variant.name))
 
     def _option(self, kind: int, inner: int, value: object, path: Path) -> bytes:
+        """Encode an `Option` of type `inner`. `Some` needs a dict where `decode` returns one."""
         if value is None:
             return b"\0"
         if not self._metadata.may_be_none(inner):
@@ -216,6 +232,7 @@ class _Writer:
         raise self._mismatch(kind, value, path, "None or {'Some': value} is expected")
 
     def _unit(self, kind: int, value: object, path: Path) -> bytes:
+        """Require `None`, the value of types without content, and return no bytes."""
         if value is not None:
             raise self._mismatch(kind, value, path, "None is expected")
         return b""
@@ -232,7 +249,9 @@ class _Writer:
         return self._items(item, items, path)
 
     def _items(self, item: int, items: list[object], path: Path) -> bytes:
-        return b"".join(self.value(item, part, (*path, f"[{at}]")) for at, part in enumerate(items))
+        return b"".join(
+            self.value(item, part, (*path, f"[{index}]")) for index, part in enumerate(items)
+        )
 
     def _list(self, kind: int, value: object, path: Path) -> list[object]:
         if not isinstance(value, (list, tuple)):
@@ -244,10 +263,10 @@ class _Writer:
             raise self._mismatch(kind, value, path, "bytes are expected")
         return bytes(value)
 
-    def _same_length(self, kind: int, wanted: int, found: int, path: Path) -> None:
-        if wanted != found:
+    def _same_length(self, kind: int, wanted: int, actual: int, path: Path) -> None:
+        if wanted != actual:
             raise self._error(
-                path, f"{self._name(kind)} has {counted(wanted, 'part')}, not {found}"
+                path, f"{self._name(kind)} has {counted(wanted, 'part')}, not {actual}"
             )
 
     # Primitives
@@ -275,12 +294,13 @@ class _Writer:
         return encode_bytes(text) if name == "str" else ord(value).to_bytes(4, "little")
 
     def _integer(self, kind: int | str, value: object, low: int, end: int, path: Path) -> int:
-        """Return an integer from `low` to below `end`. A bool is not an integer."""
+        """Require an integer from `low` to below `end` and return it. A bool is refused."""
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value < end:
             raise self._mismatch(kind, value, path)
         return value
 
     def _bits(self, kind: int, value: object, path: Path, size: int, highest_first: bool) -> bytes:
+        """Encode "0b" and digits as a `BitVec` with the layout of `bit_layout`."""
         if not isinstance(value, str) or value[:2] != "0b" or value[2:].strip("01"):
             raise self._mismatch(kind, value, path, "0b and binary digits are expected")
         digits = value[2:]
@@ -306,14 +326,17 @@ class _Writer:
         )
 
     def _error(self, path: Path, problem: str) -> ClientError:
+        """Return an error that begins with the path, such as `calls[2].value: …`."""
         place = ""
         for part in path:
             place += part if part.startswith("[") or not place else f".{part}"
-        return ClientError(safe(f"{self._prefix}{place}{': ' if place else ''}{problem}"))
+        if place:
+            place += ": "
+        return ClientError(safe(f"{self._prefix}{place}{problem}"))
 
 
 def _shown(value: object) -> str:
-    """Return the beginning of a value. Bytes are in hex."""
+    """Return the beginning of a value as text. Bytes are shown in hexadecimal digits."""
     if isinstance(value, (bytes, bytearray)):
         return shortened(bytes(value), _SHOWN_BYTES)
     try:
@@ -325,6 +348,6 @@ def _shown(value: object) -> str:
 
 
 def _listed(names: list[str]) -> str:
-    """Return the first names in one line."""
+    """Return the first names in one line, with the number of further ones."""
     more = len(names) - _NAMES
     return ", ".join(names[:_NAMES] + ([f"and {more} more"] if more > 0 else [])) or "nothing"

@@ -22,11 +22,11 @@ from pubsub_emulator.runtime.accounts.extrinsic import (
 from pubsub_emulator.runtime.framework.calls import EncodedCall
 
 _PHRASE: Final = bytes.fromhex("fac7959dbfe72f052e5a0c3c8d6530f202b02fd8f9f5ca3580ec8deb7797479e")
-"""The mini secret of the development phrase."""
+"""The mini secret of the phrase from which all development accounts are derived."""
 
 
 def development_seed(name: str) -> bytes:
-    """Return the Ed25519 seed of the development account `//name`."""
+    """Return the Ed25519 seed of the development account `//name`, by a hard junction."""
     return blake2_256(
         encode_bytes(b"Ed25519HDKD") + _PHRASE + encode_bytes(name.encode()).ljust(32, b"\0")
     )

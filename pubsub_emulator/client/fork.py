@@ -1,4 +1,4 @@
-"""States that a network can continue from: those of a node, or those in a file."""
+"""States of a node or in a file, from which a network can continue."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -15,18 +15,21 @@ from pubsub_emulator.runtime.framework.hashers import (
 
 _HASHERS: Final[dict[str, Callable[[bytes], bytes]]] = {
     **{
-        each.name: each.hash
-        for each in (Blake2_128Concat, Twox64Concat, Identity, Blake2_256, Twox64)
+        hasher.name: hasher.hash
+        for hasher in (Blake2_128Concat, Twox64Concat, Identity, Blake2_256, Twox64)
     },
     "Blake2_128": blake2_128,
     "Twox128": twox_128,
 }
 CONCATENATING: Final = {"Blake2_128Concat": 16, "Twox64Concat": 8, "Identity": 0}
-"""The number of bytes before the key itself, for hashers that a key follows."""
+"""The sizes of hashes in bytes, of the hashers that append the key itself to its hash."""
 
 
 def hashed(hasher: str, key: bytes) -> bytes:
-    """Return the part of a storage key for one key of a map. Raises `BadAnswer`."""
+    """Return the part of a storage key that stands for one key of a map.
+
+    Raises `BadAnswer` if the hasher is not supported.
+    """
     if hasher not in _HASHERS:
         raise BadAnswer(f"keys hashed with {hasher} are not supported")
     return _HASHERS[hasher](key)

@@ -1,9 +1,9 @@
 """Answers of a node that are kept in a folder for the next call.
 
-Only answers about a block that is named by its hash are kept, because they never change. A reader
-verifies such answers by their hashes, so a file that somebody changed is as harmless as a node that
-lies. Answers are written when the reader has accepted them, and answers that it refuses are
-removed, so that one bad answer does not stay.
+Only answers about a block that is named by its hash are kept, because they never change. Readers
+verify such answers by their hashes, so a manipulated file is as harmless as a lying node. New
+answers are written after the reader has accepted them. Kept answers that it refuses are removed,
+so that the next call asks the node again.
 """
 
 import json
@@ -18,7 +18,7 @@ from pubsub_emulator.files.untrusted import Unreadable, read_json
 from pubsub_emulator.primitives.hashing import blake2_256
 
 if TYPE_CHECKING:
-    # At run time it needs aiohttp, which only a call that asks a node needs.
+    # The module imports aiohttp, and this one must load without it.
     from pubsub_emulator.client.live_state import NodeCalls
 
 MOST_KEPT: Final = 256 * 1_048_576
@@ -41,17 +41,19 @@ def default_folder() -> Path:
 
 
 class KeptAnswers:
-    """A node whose answers are kept. It is called like the node."""
+    """A node whose answers are kept. It has the methods of `NodeCalls`."""
 
     def __init__(self, node: "NodeCalls", folder: Path) -> None:
         self.node = node
         self.folder = folder
         self.reused = 0
-        """The number of answers that were not asked for again."""
+        """The number of answers that came from the folder."""
         self._new: dict[Path, bytes] = {}
         """Answers that are not in the folder yet, by their files."""
         self._new_bytes = 0
+        """The size of all new answers in bytes."""
         self._used: set[Path] = set()
+        """The files of the answers that were returned since the last `accepted`."""
 
     @property
     def url(self) -> str:
@@ -63,12 +65,12 @@ class KeptAnswers:
         path = self._place(method, params)
         if path is None:
             return self.node.ask(method, *params)
-        # The name is a hash, so another file of this name is the same answer or damaged.
+        # A file that cannot be read is as good as none: the node is asked instead.
         with suppress(Unreadable, OSError):
-            found = read_json(path, MOST_ANSWER)
+            kept = read_json(path, MOST_ANSWER)
             self._used.add(path)
             self.reused += 1
-            return found
+            return kept
         answer = self.node.ask(method, *params)
         data = json.dumps(answer).encode()
         has_room = self._new_bytes + len(data) <= MOST_KEPT
@@ -79,9 +81,10 @@ class KeptAnswers:
 
     @contextmanager
     def accepted(self) -> Iterator[None]:
-        """Keep the answers within this context if it ends well, and else remove those it used.
+        """Write the new answers if the context succeeds, or remove the kept ones that it used.
 
-        A node that is not there, or a user who interrupts, says nothing against kept answers.
+        They are not removed if the node is unavailable or the user interrupts, because then they
+        are not the cause.
         """
         try:
             yield
@@ -100,7 +103,10 @@ class KeptAnswers:
             self._used.clear()
 
     def _place(self, method: str, params: tuple[object, ...]) -> Path | None:
-        """Return the file of an answer, or `None` if the answer can change."""
+        """Return the file of an answer, or `None` if the answer must not be kept.
+
+        That is an answer that can change: of another method, or not about a block by its hash.
+        """
         last = params[-1] if params else None
         if method not in _METHODS or not isinstance(last, str) or len(last) != _HASH_DIGITS:
             return None
@@ -108,22 +114,23 @@ class KeptAnswers:
         return self.folder / f"{name.hex()}{_ENDING}"
 
     def _write(self) -> None:
-        """Write new answers. A folder that cannot be written is not an error: nothing is kept."""
+        """Write the new answers. If the folder cannot be written, they are dropped."""
         if not self._new:
             return
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._make_room(self._new_bytes)
             for path, data in self._new.items():
-                whole = path.with_suffix(f".{os.getpid()}")
-                whole.write_bytes(data)
-                whole.replace(path)
+                # Other processes must never see a part of a file.
+                unfinished = path.with_suffix(f".{os.getpid()}")
+                unfinished.write_bytes(data)
+                unfinished.replace(path)
 
     def _make_room(self, wanted: int) -> None:
-        """Remove the oldest answers until new ones of a size have room."""
-        found = [(path, path.stat()) for path in self.folder.glob(f"*{_ENDING}")]
-        size = wanted + sum(status.st_size for _, status in found)
-        for path, status in sorted(found, key=lambda each: each[1].st_mtime):
+        """Remove the oldest answers until there is room for `wanted` more bytes."""
+        kept = [(path, path.stat()) for path in self.folder.glob(f"*{_ENDING}")]
+        size = wanted + sum(status.st_size for _, status in kept)
+        for path, status in sorted(kept, key=lambda file: file[1].st_mtime):
             if size <= MOST_KEPT:
                 return
             path.unlink(missing_ok=True)

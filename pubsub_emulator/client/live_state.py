@@ -2,10 +2,10 @@
 
     with live_state("wss://…") as fork: Network.of(…, fork=fork)
 
-The node is asked for read proofs of the keys that are read. Each trie node is accepted only if a
-node above it, or the block's state root, contains its hash. A node can therefore refuse to answer,
-but it cannot answer wrongly. The header's own hash is computed, too. That the block belongs to the
-chain and is final is not verified.
+When a key is read, the node is asked for its read proof. A trie node is accepted only if its hash
+is the block's state root or is in an accepted node above it. A node can therefore refuse to answer,
+but it cannot answer wrongly. The header is accepted only if it has the block's hash. It is not
+verified that the block belongs to the chain and is final.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ AHEAD: Final = 64
 MOST_NODES: Final = 512 * 1_048_576
 """The maximum size of the stored nodes of one state in bytes."""
 _ATTEMPTS: Final = 3
-"""How often a call is made if the node is unavailable."""
+"""The maximum number of times that a call is made while the node is unavailable."""
 
 T = TypeVar("T")
 
@@ -59,13 +59,13 @@ def live_state(url: str, at: str | None = None) -> Iterator[Fork]:
 
 
 def state_of(node: "NodeCalls", at: str | None = None) -> Fork:
-    """Return the state after a block of a node that is connected already.
+    """Return the state after a block of a node that is already connected.
 
-    `at` and errors are those of `live_state`.
+    `at` and the errors are as in `live_state`.
     """
-    name, header = _header(node, at)
-    state = lazy_state(Hash(header.state_root), StateProofs(node, name))
-    return Fork(state, header.number, name, f"{node.url}, block {header.number}")
+    block, header = header_at(node, at)
+    state = lazy_state(Hash(header.state_root), StateProofs(node, block))
+    return Fork(state, header.number, block, f"{node.url}, block {header.number}")
 
 
 class NodeCalls(Protocol):
@@ -80,7 +80,7 @@ class NodeCalls(Protocol):
 
 
 class BlockingNode:
-    """A node for code that is not asynchronous. A thread runs the event loop."""
+    """A node for code that is not asynchronous. Its event loop runs in a thread of its own."""
 
     def __init__(self, url: str, answer_seconds: float = ANSWER_SECONDS) -> None:
         self.url = url
@@ -111,39 +111,46 @@ class BlockingNode:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
-def _header(node: NodeCalls, at: str | None) -> tuple[Hash, Head]:
-    """Return the hash and header of the block to fork at. Raises `ClientError`.
+def header_at(node: NodeCalls, at: str | None) -> tuple[Hash, Head]:
+    """Return the hash and header of a block.
 
-    The header's hash is computed and compared with the requested one.
+    `at` is its hash or number, or `None` for the newest final block. Raises `UnknownBlock`,
+    `BadAnswer` if the node's header has another hash, or another `ClientError`.
     """
     if at is None:
-        wanted: bytes | None = read(
-            HASH, node.ask("chain_getFinalizedHead"), f"{node.url}: chain_getFinalizedHead"
-        )
-    elif at.isdecimal():
-        wanted = read(
-            MAYBE_HASH, node.ask("chain_getBlockHash", int(at)), f"{node.url}: chain_getBlockHash"
-        )
+        answer = node.ask("chain_getFinalizedHead")
+        block = read(HASH, answer, f"{node.url}: chain_getFinalizedHead")
+    elif at.isascii() and at.isdecimal():
+        answer = node.ask("chain_getBlockHash", int(at))
+        by_number = read(MAYBE_HASH, answer, f"{node.url}: chain_getBlockHash")
+        if by_number is None:
+            raise UnknownBlock(f"{node.url}: the node has no block {at}")
+        block = by_number
     else:
         try:
-            wanted = unhex(at)
+            block = unhex(at)
         except ValueError:
             raise ClientError(f"{at[:80]!r} is not a block's number or hash") from None
-    name = at if wanted is None else hexed(wanted)
-    found = None if wanted is None else node.ask("chain_getHeader", name)
-    if wanted is None or found is None:
-        raise UnknownBlock(f"{node.url}: the node has no block {name}")
-    header = read(HEAD, found, f"{node.url}: chain_getHeader")
-    if header.hash() != wanted:
-        raise BadAnswer(f"{node.url}: the node's header of block {name} has another hash")
-    return Hash(wanted), header
+    return Hash(block), header_of(node, Hash(block))
+
+
+def header_of(node: NodeCalls, block: Hash) -> Head:
+    """Return the header of a block by its hash.
+
+    Raises `UnknownBlock`, `BadAnswer` if the node's header has another hash, or another
+    `ClientError`.
+    """
+    answer = node.ask("chain_getHeader", hexed(block))
+    if answer is None:
+        raise UnknownBlock(f"{node.url}: the node has no block {hexed(block)}")
+    header = read(HEAD, answer, f"{node.url}: chain_getHeader")
+    if header.hash() != block:
+        raise BadAnswer(f"{node.url}: the node's header of block {hexed(block)} has another hash")
+    return header
 
 
 class StateProofs:
-    """The tries of a block's state.
-
-    The nodes of all tries are stored together by hash.
-    """
+    """The tries of a block's state. Their fetched nodes are stored together, by hash."""
 
     def __init__(self, node: NodeCalls, block: Hash) -> None:
         self.node = node
@@ -167,8 +174,8 @@ class TrieSource:
     def node(self, wanted: bytes, place: str, *, ahead: bool) -> bytes:
         """Return the node or value with the hash `wanted`, fetching it if needed.
 
-        `place` is its place in the trie as nibbles. With `ahead`, keys that follow are fetched as
-        well. Raises `StateUnavailable`.
+        `place` is the path to it in the trie, one hexadecimal digit for each nibble. With `ahead`,
+        keys below it are fetched as well. Raises `StateUnavailable`.
         """
         nodes = self._source.nodes
         if wanted not in nodes:
@@ -189,17 +196,19 @@ class TrieSource:
         return nodes[wanted]
 
     def _following(self, place: str, start: bytes) -> list[bytes]:
-        """Return some keys below `place`.
+        """Return some keys below `place`, after the key `start`.
 
-        The node's answer is not verified. It is only a hint which proofs to request.
+        The node's answer is not verified, since it only decides which proofs are requested.
         """
-        prefix = hexed(unhex(place[: len(place) & ~1]))
+        # A prefix consists of whole bytes, so an odd last nibble is left out.
+        whole_bytes = place[: len(place) - len(place) % 2]
+        prefix = hexed(unhex(whole_bytes))
         after = hexed(start) if start else None
-        found = self._ask("state_getKeysPaged", "childstate_getKeysPaged", prefix, AHEAD, after)
-        return read(KEYS, found, f"{self._source.node.url}: state_getKeysPaged")[:AHEAD]
+        keys = self._ask("state_getKeysPaged", "childstate_getKeysPaged", prefix, AHEAD, after)
+        return read(KEYS, keys, f"{self._source.node.url}: state_getKeysPaged")[:AHEAD]
 
     def _fetch(self, wanted: bytes, keys: list[bytes]) -> None:
-        """Request the proof of some keys, and store the part below the node `wanted`."""
+        """Request the proof of some keys, and store its nodes from `wanted` downwards."""
         answer = self._ask(
             "state_getReadProof", "state_getChildReadProof", [hexed(key) for key in keys]
         )
@@ -207,10 +216,10 @@ class TrieSource:
         self._keep(wanted, {bytes(blake2_256(node)): node for node in proof})
 
     def _keep(self, wanted: bytes, proof: dict[bytes, bytes]) -> None:
-        """Store the nodes and values that `wanted` refers to, at any depth, and no others.
+        """Store `wanted` and the nodes and values below it, at any depth.
 
-        A node is verified by its hash in a node above it. Other nodes of the proof are not
-        verified.
+        Their hashes are in the nodes above them, which verifies them. The other nodes of the proof
+        are unverified and are dropped.
         """
         nodes = self._source.nodes
         waiting = [wanted]
@@ -234,7 +243,7 @@ class TrieSource:
 
 
 def no_state(url: str, block: str | int, error: NodeRefused) -> str:
-    """Return in words why a node refuses to prove the state of a block."""
+    """Return the text of the error for a node that refuses to prove the state of a block."""
     if error.code == METHOD_NOT_FOUND:
         return f"{url}: the node cannot prove states: {error}"
     return (
@@ -246,17 +255,18 @@ def no_state(url: str, block: str | int, error: NodeRefused) -> str:
 def references(node: bytes) -> list[bytes]:
     """Return the hashes referenced by a node and its inline children.
 
-    A detached value references none. An inline child of more than 32 bytes is none either: the trie
-    will refuse it, and a node could nest such children without end.
+    Bytes that are not a node, such as a detached value, reference none. An inline child of more
+    than 32 bytes is skipped: the trie refuses it later, and a node could nest such children without
+    end.
     """
     try:
         parts = DecodedNode(node)
     except BadNode:
         return []
-    found = [bytes(parts.value_hash)] if parts.value_hash is not None else []
+    hashes = [bytes(parts.value_hash)] if parts.value_hash is not None else []
     for _, reference in parts.references:
         if len(reference) == 32:
-            found.append(reference)
+            hashes.append(reference)
         elif len(reference) < 32:
-            found += references(reference)
-    return found
+            hashes += references(reference)
+    return hashes

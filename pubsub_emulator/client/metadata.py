@@ -1,8 +1,8 @@
 """The types and items of metadata V14 that clients need, and their reader.
 
-Types refer to each other by their numbers in the metadata. Documentation, defaults of storage items
-and the types of extrinsics are read over. docs/decisions/metadata-reader.md says why this is not
-left to a library.
+Types refer to each other by their numbers in the metadata. Documentation, default values of storage
+items and the types of extrinsics are skipped. docs/decisions/metadata-reader.md says why no library
+is used for this.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +18,7 @@ from pubsub_emulator.primitives.type_info import PRIMITIVES
 T = TypeVar("T")
 
 VERSION: Final = 14
-"""The only version that is read. Every node with metadata of this age provides it."""
+"""The only version that is read. Every node still provides it beside newer ones."""
 _HASHERS: Final = (
     "Blake2_128",
     "Blake2_256",
@@ -116,7 +116,7 @@ class Storage:
     hashers: tuple[str, ...]
     """The names of the hashers of the keys."""
     key: int | None
-    """The type of the key, a tuple if there are several, or `None` for an item without keys."""
+    """The type of the key, or `None` for an item without keys. Several keys are one tuple."""
     value: int
     """The type of the value."""
 
@@ -139,7 +139,7 @@ class Pallet:
     events: int | None
     """The type of its enum of events, if it has one."""
     prefix: str
-    """The name from which storage keys are derived."""
+    """The name from which storage keys are derived. It can differ from `name`."""
     storage: Mapping[str, Storage]
     calls: int | None = None
     """The type of its enum of calls, if it has one."""
@@ -161,7 +161,7 @@ class Metadata:
     """The type of `System.Events`."""
 
     def name_of(self, kind: int) -> str:
-        """Return the path of a type for errors, or its kind if it has no path."""
+        """Return a type's name for errors: its path, or its Rust form if it has no path."""
         path = self.paths.get(kind)
         if path:
             return "::".join(path)
@@ -181,12 +181,15 @@ class Metadata:
         return f"type {kind}"
 
     def _short_name(self, kind: int) -> str:
-        """Return the name of a type inside that of another one. Types can contain themselves."""
+        """Return the name of a type within that of another one.
+
+        It does not name the types inside, since types can contain themselves.
+        """
         path = self.paths.get(kind)
         if path:
             return "::".join(path)
-        found = self.types.get(kind)
-        return found.name if isinstance(found, Primitive) else f"type {kind}"
+        definition = self.types.get(kind)
+        return definition.name if isinstance(definition, Primitive) else f"type {kind}"
 
     def is_byte(self, kind: int) -> bool:
         """Return whether a type is `u8`. Lists of it are decoded as bytes."""
@@ -194,20 +197,20 @@ class Metadata:
 
     def optional(self, kind: int) -> int | None:
         """Return the type in an `Option`, or `None` if the type is not an `Option`."""
-        found = self.types.get(kind)
-        if not isinstance(found, Enum) or self.paths.get(kind) != ("Option",):
+        definition = self.types.get(kind)
+        if not isinstance(definition, Enum) or self.paths.get(kind) != ("Option",):
             return None
-        none = found.variants.get(0)
-        some = found.variants.get(1)
-        if none != Variant("None", ()) or some is None or len(found.variants) != 2:
+        none = definition.variants.get(0)
+        some = definition.variants.get(1)
+        if none != Variant("None", ()) or some is None or len(definition.variants) != 2:
             return None
         return some.fields[0].type if some.name == "Some" and len(some.fields) == 1 else None
 
     def may_be_none(self, kind: int) -> bool:
-        """Return whether `None` is among the decoded values of a type.
+        """Return whether a type has values that are decoded as `None`.
 
-        An `Option` of such a type needs another form for `Some`, or two of its values would look
-        alike.
+        In an `Option` of such a type, `Some` needs a form of its own, because `Some(None)` and
+        `None` would otherwise look alike.
         """
         visited: set[int] = set()
         while kind not in visited:
@@ -240,7 +243,7 @@ def parse_metadata(data: bytes) -> Metadata:
     reader.take(5)
     try:
         types, paths = _types(reader)
-        pallets = _unique("pallet", ((each.name, each) for each in _listed(reader, _pallet)))
+        pallets = _unique("pallet", ((pallet.name, pallet) for pallet in _vec(reader, _pallet)))
         _skip_extrinsic(reader)
         reader.end()
     except ScaleError as error:
@@ -252,24 +255,27 @@ def parse_metadata(data: bytes) -> Metadata:
     return Metadata(types, paths, pallets, events.value)
 
 
-def _listed(reader: Reader, item: Callable[[Reader], T]) -> list[T]:
+def _vec(reader: Reader, item: Callable[[Reader], T]) -> list[T]:
     """Read a `Vec`, whose items have at least one byte each."""
     return [item(reader) for _ in range(reader.length())]
 
 
-def _maybe(reader: Reader, item: Callable[[Reader], T]) -> T | None:
+def _option(reader: Reader, item: Callable[[Reader], T]) -> T | None:
     """Read an `Option`."""
     return item(reader) if reader.boolean() else None
 
 
-def _unique(what: str, named: Iterable[tuple[str, T]]) -> dict[str, T]:
-    """Return named things by name. Raises `BadAnswer` if two have the same name."""
-    found: dict[str, T] = {}
+def _unique(kind: str, named: Iterable[tuple[str, T]]) -> dict[str, T]:
+    """Return named things by name. Raises `BadAnswer` if two have the same name.
+
+    `kind` is the word for one of them in the error.
+    """
+    by_name: dict[str, T] = {}
     for name, thing in named:
-        if name in found:
-            raise BadAnswer(f"the metadata has two {what}s of the name {name[:80]!r}")
-        found[name] = thing
-    return found
+        if name in by_name:
+            raise BadAnswer(f"the metadata has two {kind}s of the name {name[:80]!r}")
+        by_name[name] = thing
+    return by_name
 
 
 def _text(reader: Reader) -> str:
@@ -286,7 +292,7 @@ def _number(reader: Reader) -> int:
 
 
 def _skip_texts(reader: Reader) -> None:
-    """Read over documentation."""
+    """Skip documentation."""
     for _ in range(reader.length()):
         reader.bytes_()
 
@@ -299,18 +305,18 @@ def _types(reader: Reader) -> tuple[dict[int, Type], dict[int, tuple[str, ...]]]
         kind = _number(reader)
         if kind in types:
             raise BadAnswer(f"the metadata has two types of the number {kind}")
-        paths[kind] = tuple(_listed(reader, _text))
+        paths[kind] = tuple(_vec(reader, _text))
         for _ in range(reader.length()):
-            # A type's parameters: name and perhaps type.
+            # A type parameter is skipped. It has a name, and a type if it is not phantom.
             reader.bytes_()
-            _maybe(reader, _number)
+            _option(reader, _number)
         types[kind] = _definition(reader)
         _skip_texts(reader)
     return types, paths
 
 
 def _definition(reader: Reader) -> Type:
-    """Read one `TypeDef`."""
+    """Read one `TypeDef`. Raises `ScaleError` if its kind is unknown."""
     start = reader.pos
     match reader.u8():
         case 0:
@@ -323,7 +329,7 @@ def _definition(reader: Reader) -> Type:
             length = reader.uint(4)
             return Array(_number(reader), length)
         case 4:
-            return Tuple(tuple(_listed(reader, _number)))
+            return Tuple(tuple(_vec(reader, _number)))
         case 5:
             name = reader.u8()
             if name < len(PRIMITIVES):
@@ -338,16 +344,16 @@ def _definition(reader: Reader) -> Type:
 
 def _fields(reader: Reader) -> tuple[Field, ...]:
     """Read the fields of a struct or variant. Raises `BadAnswer` if two have one name."""
-    fields = tuple(_listed(reader, _field))
-    _unique("field", ((each.name, each) for each in fields if each.name is not None))
+    fields = tuple(_vec(reader, _field))
+    _unique("field", ((field.name, field) for field in fields if field.name is not None))
     return fields
 
 
 def _field(reader: Reader) -> Field:
-    name = _maybe(reader, _text)
+    name = _option(reader, _text)
     kind = _number(reader)
-    # The name of the type in Rust.
-    _maybe(reader, Reader.bytes_)
+    # The name that the type has in the Rust source is skipped.
+    _option(reader, Reader.bytes_)
     _skip_texts(reader)
     return Field(name, kind)
 
@@ -363,17 +369,17 @@ def _enum(reader: Reader) -> Enum:
         if index in variants:
             raise BadAnswer(f"the metadata has two variants of the index {index} in one enum")
         variants[index] = Variant(name, fields)
-    _unique("variant", ((each.name, each) for each in variants.values()))
+    _unique("variant", ((variant.name, variant) for variant in variants.values()))
     return Enum(variants)
 
 
 def _pallet(reader: Reader) -> Pallet:
     name = _text(reader)
-    storage = _maybe(reader, _pallet_storage)
-    calls = _maybe(reader, _number)
-    events = _maybe(reader, _number)
-    constants = _unique("constant", _listed(reader, _constant))
-    errors = _maybe(reader, _number)
+    storage = _option(reader, _pallet_storage)
+    calls = _option(reader, _number)
+    events = _option(reader, _number)
+    constants = _unique("constant", _vec(reader, _constant))
+    errors = _option(reader, _number)
     prefix, items = storage or (name, {})
     return Pallet(
         name=name,
@@ -389,24 +395,26 @@ def _pallet(reader: Reader) -> Pallet:
 
 def _pallet_storage(reader: Reader) -> tuple[str, dict[str, Storage]]:
     """Read the prefix of a pallet's storage keys, and its items by name."""
-    return _text(reader), _unique("storage item", _listed(reader, _storage))
+    prefix = _text(reader)
+    return prefix, _unique("storage item", _vec(reader, _storage))
 
 
 def _storage(reader: Reader) -> tuple[str, Storage]:
+    """Read a storage item and its name."""
     name = _text(reader)
-    # Whether a missing value is `None` or the default.
+    # The modifier (`Optional` or `Default`) is skipped.
     reader.u8()
     start = reader.pos
     kind = reader.u8()
     if kind == 0:
         storage = Storage((), None, _number(reader))
     elif kind == 1:
-        hashers = tuple(_listed(reader, _hasher))
+        hashers = tuple(_vec(reader, _hasher))
         key = _number(reader)
         storage = Storage(hashers, key, _number(reader))
     else:
         raise ScaleError(f"an unknown kind of storage item at offset {start}")
-    # The default value.
+    # The default value is skipped.
     reader.bytes_()
     _skip_texts(reader)
     return name, storage
@@ -429,7 +437,7 @@ def _constant(reader: Reader) -> tuple[str, Constant]:
 
 
 def _skip_extrinsic(reader: Reader) -> None:
-    """Read over the extrinsic's type, version and extensions, and the runtime's type."""
+    """Skip the extrinsic's type, version and signed extensions, and the runtime's type."""
     _number(reader)
     reader.u8()
     for _ in range(reader.length()):

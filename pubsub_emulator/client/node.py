@@ -64,10 +64,10 @@ class SubstrateNode:
 
     async def genesis_hash(self) -> bytes:
         """Return the hash of block 0."""
-        found = await self.block_hash(0)
-        if found is None:
+        block = await self.block_hash(0)
+        if block is None:
             raise BadAnswer(f"{self.rpc.url}: the node has no block 0")
-        return found
+        return block
 
     async def block_hash(self, number: int) -> bytes | None:
         """Return the hash of the best chain's block at a height, or `None` above the best block."""
@@ -83,40 +83,44 @@ class SubstrateNode:
 
     async def header(self, block: bytes) -> BlockHeader:
         """Return the header of a block by its hash. Raises `UnknownBlock`."""
-        found = await self._read(answers.MAYBE_HEAD, "chain_getHeader", hexed(block))
-        if found is None:
+        head = await self._read(answers.MAYBE_HEAD, "chain_getHeader", hexed(block))
+        if head is None:
             raise UnknownBlock(f"{self.rpc.url}: the node has no block {hexed(block)}")
-        return BlockHeader(block, found.number, found.parent_hash, found.digest.logs)
+        return BlockHeader(block, head.number, head.parent_hash, head.digest.logs)
 
     async def storage(self, key: bytes, block: bytes) -> bytes | None:
         """Return the value of a storage key at a block, or `None`."""
         return await self._read(answers.MAYBE_BYTES, "state_getStorage", hexed(key), hexed(block))
 
     async def child_storage(self, key: bytes, block: bytes) -> AsyncIterator[tuple[bytes, bytes]]:
-        """Yield keys and values of a default child trie at a block, in the order of keys."""
+        """Yield the keys and values of a child trie at a block, in the order of the keys.
+
+        `key` is the storage key of the child trie, without the prefix of default child tries.
+        """
         trie = hexed(child_root_key(key))
-        after = None
+        last_key = None
         while True:
-            page = (trie, "0x", _PAGE, after and hexed(after), hexed(block))
+            page = (trie, "0x", _PAGE, None if last_key is None else hexed(last_key), hexed(block))
             keys = await self._read(answers.KEYS, "childstate_getKeysPaged", *page)
-            for after in keys:
-                yield (
-                    after,
-                    await self._read(
-                        answers.BYTES, "childstate_getStorage", trie, hexed(after), hexed(block)
-                    ),
+            for entry_key in keys:
+                value = await self._read(
+                    answers.BYTES, "childstate_getStorage", trie, hexed(entry_key), hexed(block)
                 )
+                yield entry_key, value
+                last_key = entry_key
             if len(keys) < _PAGE:
                 return
 
     async def metadata(self, block: bytes, parent: bytes | None = None) -> Metadata:
-        """Return the metadata of the runtime that made a block.
+        """Return the metadata of the runtime that executed a block.
 
-        It is cached by name and version of the runtime.
+        The hash of the parent is requested if it is not given. Metadata is cached by the name and
+        version of the runtime.
         """
-        # The state after a block can already have a new runtime. The block's events were encoded by
-        # the runtime before it, which the parent's state has.
-        parent = parent or (await self.header(block)).parent
+        # The state after a block can already contain a new runtime. The block's events were encoded
+        # by the runtime in the parent's state.
+        if parent is None:
+            parent = (await self.header(block)).parent
         at = block if parent == bytes(32) else parent
         try:
             version = await self.version(at)
@@ -129,12 +133,15 @@ class SubstrateNode:
             raw = await self._read(answers.BYTES, "state_getMetadata", hexed(at))
             self._metadata[name] = parse_metadata(raw)
             if len(self._metadata) > _RUNTIMES:
-                # The runtime that was added first is removed.
+                # The runtime that was added first is dropped.
                 self._metadata.popitem(last=False)
         return self._metadata[name]
 
     async def version(self, at: bytes | None = None) -> answers.Version:
-        """Return the version of the runtime in the state after a block, by default the best one."""
+        """Return the version of the runtime in the state after a block, by default the best block.
+
+        `at` is the hash of the block.
+        """
         return await self._read(
             answers.VERSION, "state_getRuntimeVersion", *(() if at is None else (hexed(at),))
         )
@@ -158,7 +165,10 @@ class SubstrateNode:
             raise BadAnswer(f"{self.rpc.url}: events of block 0x{block.hex()}: {error}") from error
 
     async def timestamp(self, block: bytes) -> int | None:
-        """Return `Timestamp.Now` of a block in milliseconds, or `None`."""
+        """Return `Timestamp.Now` of a block in milliseconds, or `None` if the chain has none.
+
+        Raises `BadAnswer` if it is not a u64 below 2^63.
+        """
         raw = await self.storage(_TIMESTAMP_KEY, block)
         if raw is None:
             return None
@@ -175,38 +185,38 @@ class SubstrateNode:
         `keys` are the SCALE bytes of the item's keys.
         """
         metadata = await self.metadata(block)
-        found = metadata.pallets.get(pallet)
-        entry = None if found is None else found.storage.get(name)
-        if found is None or entry is None:
+        described = metadata.pallets.get(pallet)
+        entry = None if described is None else described.storage.get(name)
+        if described is None or entry is None:
             raise BadAnswer(f"{self.rpc.url}: the chain has no storage {pallet}.{name}")
         if len(keys) != len(entry.hashers):
             raise BadAnswer(
                 f"{pallet}.{name} takes {counted(len(entry.hashers), 'key')}, not {len(keys)}"
             )
-        place = twox_128(found.prefix.encode()) + twox_128(name.encode())
-        place += b"".join(
-            hashed(hasher, key) for hasher, key in zip(entry.hashers, keys, strict=True)
-        )
-        raw = await self.storage(place, block)
+        storage_key = twox_128(described.prefix.encode()) + twox_128(name.encode())
+        for hasher, key in zip(entry.hashers, keys, strict=True):
+            storage_key += hashed(hasher, key)
+        raw = await self.storage(storage_key, block)
         return None if raw is None else decode(metadata, entry.value, raw)
 
     async def _read(self, kind: TypeAdapter[T], method: str, *params: object) -> T:
+        """Call a method and return the answer as the type of `kind`."""
         return answers.read(kind, await self.rpc.call(method, *params), f"{self.rpc.url}: {method}")
 
 
 def decode_events(metadata: Metadata, raw: bytes) -> list[DecodedEvent]:
     """Decode the value of `System.Events`. Raises `ScaleError` or `BadAnswer`."""
-    listed = metadata.types.get(metadata.events)
-    if not isinstance(listed, Sequence):
+    vec = metadata.types.get(metadata.events)
+    if not isinstance(vec, Sequence):
         raise BadAnswer("System.Events is not a list")
     walk = Walk(metadata, raw)
-    records = [read(walk, listed.item) for _ in range(walk.reader.length())]
+    records = [read(walk, vec.item) for _ in range(walk.reader.length())]
     walk.reader.end()
     return [_event(metadata, record) for record in records]
 
 
 def _event(metadata: Metadata, record: Any) -> DecodedEvent:
-    """Return a decoded event record. Raises `BadAnswer`."""
+    """Return the event in a decoded `EventRecord`. Raises `BadAnswer` if it has none."""
     try:
         ((pallet, body),) = record["event"].items()
     except (TypeError, KeyError, AttributeError, ValueError):
@@ -218,19 +228,23 @@ def _event(metadata: Metadata, record: Any) -> DecodedEvent:
 
 
 def _phase(record: Any) -> str:
-    found = record.get("phase", "")
-    applied = found.get("ApplyExtrinsic") if isinstance(found, dict) else None
-    return str(found) if applied is None else f"extrinsic {applied}"
+    """Return the phase of a decoded `EventRecord` in the form of `DecodedEvent.phase`."""
+    phase = record.get("phase", "")
+    index = phase.get("ApplyExtrinsic") if isinstance(phase, dict) else None
+    return str(phase) if index is None else f"extrinsic {index}"
 
 
 def _by_name(metadata: Metadata, pallet: str, name: str, value: Any) -> dict[str, Any]:
     """Return the decoded fields of an event by name, or by index if they have no names."""
-    found = metadata.pallets.get(pallet)
-    kind = (
-        metadata.types.get(found.events) if found is not None and found.events is not None else None
-    )
-    variants = kind.variants.values() if isinstance(kind, Enum) else ()
-    fields = next((each.fields for each in variants if each.name == name), ())
-    if all(each.name is not None for each in fields):
+    described = metadata.pallets.get(pallet)
+    if described is None or described.events is None:
         return dict(value)
-    return {"0": value} if len(fields) == 1 else {str(at): each for at, each in enumerate(value)}
+    kind = metadata.types.get(described.events)
+    variants = kind.variants.values() if isinstance(kind, Enum) else ()
+    fields = next((variant.fields for variant in variants if variant.name == name), ())
+    if all(field.name is not None for field in fields):
+        return dict(value)
+    if len(fields) == 1:
+        # `decode` replaces a single unnamed field by its value.
+        return {"0": value}
+    return {str(index): part for index, part in enumerate(value)}

@@ -1,4 +1,4 @@
-"""Addresses of nodes with a block: `ws://host:9944@12345678`, or @ and a block's hash."""
+"""Addresses of a node and a block, such as `ws://host:9944@12345678`, or with a block's hash."""
 
 import re
 from typing import Final
@@ -9,16 +9,16 @@ from pubsub_emulator.files.shown import safe
 _BLOCK: Final = re.compile(r"0x[0-9a-fA-F]{64}|[0-9]{1,10}")
 """A block's hash or number."""
 _HOST: Final = re.compile(r"localhost|.*[.:/\[].*", re.DOTALL)
-"""The text after the @ of a user's name and password: a host with a domain, a port or a path."""
+"""A host with a domain, a port or a path. It follows an @ if the URL has a user and password."""
 
 
 def url_and_block(place: str) -> tuple[str, str | None]:
-    """Split an address into the node's URL and its block, which is `None` if it names none.
+    """Split an address into the node's URL and the block, or `None` if it does not name a block.
 
     Raises `ClientError` if the text after the last @ is neither a block nor a host.
     """
-    url, mark, block = place.rpartition("@")
-    if not mark or "://" not in url or _HOST.fullmatch(block):
+    url, separator, block = place.rpartition("@")
+    if not separator or "://" not in url or _HOST.fullmatch(block):
         return place, None
     if _BLOCK.fullmatch(block) is None:
         raise ClientError(

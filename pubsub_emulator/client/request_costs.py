@@ -1,4 +1,4 @@
-"""What a request costs in a block, alone and with the static keys, and over several blocks."""
+"""The cost of a request: the sizes of its proofs, without and with the static keys."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,11 +35,11 @@ class BlockCost:
     static: RequestProof | None
     """The proof of the static keys, or `None` if no parachain is given."""
     both: RequestProof | None
-    """The proof of all keys together, which has shared nodes once."""
+    """The proof of all keys together, which contains shared nodes only once. `None` as above."""
 
     @property
     def whole(self) -> RequestProof:
-        """The proof that a collator would put into the block."""
+        """Return the proof that a collator would put into the block."""
         return self.request if self.both is None else self.both
 
 
@@ -52,12 +52,12 @@ class Provable(NamedTuple):
 
     @staticmethod
     def of(state: State) -> "Provable":
-        """Prove under a whole state."""
+        """Prove requests under a whole state."""
         return Provable(partial(prove, state), state.top.get)
 
     @staticmethod
     def of_nodes(root: Hash, nodes: Mapping[Hash, bytes]) -> "Provable":
-        """Prove by nodes that were proven before. `MissingNode` is raised for other keys."""
+        """Prove requests by the given nodes only. Other keys raise `MissingNode`."""
         return Provable(
             partial(open_request, root, nodes),
             lambda key: open_request(root, nodes, _one(key)).keys[0].value,
@@ -77,7 +77,8 @@ def cost_of(
 ) -> BlockCost:
     """Return the cost of a request under the state after a block.
 
-    Raises `MissingNode` if the state is not known as far as the request needs it.
+    With `para`, the static keys of that parachain are proven as well. Raises `MissingNode` if a
+    node is missing that the request needs.
     """
     proof = state.prove(request)
     if para is None:
@@ -97,21 +98,24 @@ class Range:
 
 
 def sizes(proofs: Sequence[RequestProof]) -> Range:
-    """Return the range of the sizes of proofs, of which there is at least one."""
-    found = [proof.size for proof in proofs]
-    return Range(min(found), median(found), max(found))
+    """Return the range of the sizes of one or more proofs."""
+    in_bytes = [proof.size for proof in proofs]
+    return Range(min(in_bytes), median(in_bytes), max(in_bytes))
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a cache of the nodes of the block before could save."""
+    """The differences between the proofs of successive blocks.
+
+    They show the savings of a cache with the nodes of the previous block.
+    """
 
     steps: int
     """The number of pairs of successive blocks."""
     paths: dict[RelayStorageKey, int]
     """How often the path of each key changed, not counting the root node."""
     new_bytes: float
-    """The median size of the nodes that the block before does not have."""
+    """The median size of the nodes in bytes that are not in the previous block's proof."""
 
 
 def changes(proofs: Sequence[RequestProof]) -> Changes | None:

@@ -1,26 +1,32 @@
-"""Proofs of requested keys, fetched from a node for some blocks.
+"""The trie nodes that prove requested keys, fetched from a node block by block.
 
     states = ChainStates(node)
     for block in states.back_from(states.block(), 50):
         open_request(Hash(block.header.state_root), states.nodes(block, request), request)
 
-One call fetches the proof of all top keys, and one those of a child trie. As in `live_state`, a
-trie node is accepted only if the state root leads to it, and headers are accepted by their hashes:
-each block is the parent of the one before it. A node can therefore refuse to answer, but it cannot
-answer wrongly.
+One call fetches the proof of all top keys, and one more the proof of the keys of each child trie.
+As in `live_state`, a trie node is accepted only if the state root leads to it, and a header only if
+it has the wanted hash. Older blocks are found by the parent hashes in the headers. A node can
+therefore refuse to answer, but it cannot answer wrongly.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from pubsub_emulator.client.answers import BYTES, HASH, HEAD, MAYBE_HASH, PROOF, Head, read
-from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused, UnknownBlock
-from pubsub_emulator.client.live_state import NodeCalls, no_state, references
+from pubsub_emulator.client.answers import BYTES, PROOF, Head, read
+from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused
+from pubsub_emulator.client.live_state import (
+    NodeCalls,
+    header_at,
+    header_of,
+    no_state,
+    references,
+)
 from pubsub_emulator.client.metadata import Metadata, parse_metadata
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.hexadecimal import hexed, unhex
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import child_root_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId
 from pubsub_emulator.runtime.framework.relay_request import (
@@ -34,7 +40,7 @@ from pubsub_emulator.trie.errors import BadNode, MissingNode
 from pubsub_emulator.trie.lazy import StateUnavailable
 
 KEYS_AT_ONCE: Final = 1_000
-"""The maximum number of keys whose proof one call asks for."""
+"""The maximum number of keys that one call proves."""
 MOST_PROOF: Final = 64 * 1_048_576
 """The maximum size of the proofs of one block in bytes."""
 KEYS_TO_PROVE: Final = "KeyToIncludeInRelayProof_keys_to_prove"
@@ -43,7 +49,7 @@ KEYS_TO_PROVE: Final = "KeyToIncludeInRelayProof_keys_to_prove"
 
 @dataclass(frozen=True, slots=True)
 class BlockAt:
-    """A block of a chain."""
+    """A block's hash and header, which match."""
 
     hash: Hash
     header: Head
@@ -60,36 +66,24 @@ class ChainStates:
 
         Raises `UnknownBlock`.
         """
-        if at is None:
-            wanted = self._ask_hash()
-        elif at.isascii() and at.isdecimal():
-            place = f"{self.node.url}: chain_getBlockHash"
-            found = read(MAYBE_HASH, self.node.ask("chain_getBlockHash", int(at)), place)
-            if found is None:
-                raise UnknownBlock(f"{self.node.url}: the node has no block {at}")
-            wanted = found
-        else:
-            try:
-                wanted = unhex(at)
-            except ValueError:
-                raise ClientError(f"{at[:80]!r} is not a block's number or hash") from None
-        return self._by_hash(Hash(wanted))
+        return BlockAt(*header_at(self.node, at))
 
     def back_from(self, newest: BlockAt, count: int) -> list[BlockAt]:
         """Return `count` successive blocks up to `newest`, oldest first.
 
-        There are fewer at the beginning of the chain.
+        At the beginning of the chain, there are fewer. Raises `BadAnswer` if the node's heights are
+        not successive.
         """
         blocks = [newest]
         while len(blocks) < count and blocks[-1].header.number > 0:
-            last = blocks[-1]
-            before = self._by_hash(Hash(last.header.parent_hash))
-            if before.header.number + 1 != last.header.number:
+            child = blocks[-1]
+            parent_hash = Hash(child.header.parent_hash)
+            parent = header_of(self.node, parent_hash)
+            if parent.number + 1 != child.header.number:
                 raise BadAnswer(
-                    f"{self.node.url}: block {last.header.number} follows block"
-                    f" {before.header.number}"
+                    f"{self.node.url}: block {child.header.number} follows block {parent.number}"
                 )
-            blocks.append(before)
+            blocks.append(BlockAt(parent_hash, parent))
         return blocks[::-1]
 
     def nodes(
@@ -97,7 +91,7 @@ class ChainStates:
     ) -> dict[Hash, bytes]:
         """Return the nodes of a block's state that prove a request, by hash.
 
-        With `para`, those of the static keys of that parachain are among them. Raises
+        With `para`, the nodes that prove the static keys of that parachain are added. Raises
         `StateUnavailable` if the node does not provide the state.
         """
         nodes: dict[Hash, bytes] = {}
@@ -106,7 +100,7 @@ class ChainStates:
             return nodes
         fixed = RelayProofRequest(tuple(TopKey(key) for key in fixed_keys(para)))
         self._add(block, nodes, joined(request, fixed))
-        # Each channel of the parachain adds a key, which the fixed keys tell.
+        # Each channel of the parachain adds a static key. The values of the fixed keys list them.
         static = static_request(para, lambda key: self._value(block, nodes, TopKey(key)))
         if set(static.keys) > set(fixed.keys):
             self._add(block, nodes, static)
@@ -115,7 +109,7 @@ class ChainStates:
     def _value(
         self, block: BlockAt, nodes: dict[Hash, bytes], asked: RelayStorageKey
     ) -> bytes | None:
-        """Return a value in the fetched nodes. Raises `StateUnavailable` if one is missing."""
+        """Read a value from the fetched nodes. Raises `StateUnavailable` if a node is missing."""
         root = Hash(block.header.state_root)
         try:
             (cost,) = open_request(root, nodes, RelayProofRequest((asked,))).keys
@@ -127,8 +121,9 @@ class ChainStates:
         return cost.value
 
     def _add(self, block: BlockAt, nodes: dict[Hash, bytes], request: RelayProofRequest) -> None:
-        """Fetch the nodes that a request needs. Raises `StateUnavailable`."""
+        """Fetch the nodes that prove a request into `nodes`. Raises `StateUnavailable`."""
         children = request.children()
+        # The proof of a child trie's keys is verified by its root in the top trie.
         top = [*request.top(), *map(child_root_key, children)]
         self._add_trie(Hash(block.header.state_root), block, nodes, None, top)
         for storage_key, keys in children.items():
@@ -139,43 +134,27 @@ class ChainStates:
     def metadata(self, block: BlockAt) -> Metadata:
         """Return the metadata of the runtime in the state after a block.
 
-        The node's word for it is taken: metadata is not part of the state.
+        It cannot be verified, since metadata is not part of the state.
         """
         raw = self.node.ask("state_getMetadata", hexed(block.hash))
         return parse_metadata(read(BYTES, raw, f"{self.node.url}: state_getMetadata"))
 
     def keys_to_prove(self, block: BlockAt | None = None) -> RelayProofRequest:
-        """Return the request of the parachain's runtime after a block, by default the best one.
+        """Return the request of the parachain's runtime after a block, by default the best block.
 
-        Raises `ClientError` if its runtime has no such function.
+        Raises `ClientError` if the runtime does not have the function `KEYS_TO_PROVE`.
         """
         at = [] if block is None else [hexed(block.hash)]
         place = f"{self.node.url}: {KEYS_TO_PROVE}"
         try:
             raw = read(BYTES, self.node.ask("state_call", KEYS_TO_PROVE, "0x", *at), place)
         except NodeRefused as error:
-            said = f"{place}: the runtime did not return its request: {error}"
-            raise ClientError(said) from error
+            message = f"{place}: the runtime did not return its request: {error}"
+            raise ClientError(message) from error
         try:
             return RelayProofRequest.decode(raw)
         except ScaleError as error:
             raise BadAnswer(f"{place}: not a RelayProofRequest: {error}") from error
-
-    def _ask_hash(self) -> bytes:
-        place = f"{self.node.url}: chain_getFinalizedHead"
-        return read(HASH, self.node.ask("chain_getFinalizedHead"), place)
-
-    def _by_hash(self, wanted: Hash) -> BlockAt:
-        """Return a block by its hash. The hash of the node's header must be the wanted one."""
-        found = self.node.ask("chain_getHeader", hexed(wanted))
-        if found is None:
-            raise UnknownBlock(f"{self.node.url}: the node has no block {hexed(wanted)}")
-        header = read(HEAD, found, f"{self.node.url}: chain_getHeader")
-        if header.hash() != wanted:
-            raise BadAnswer(
-                f"{self.node.url}: the node's header of block {hexed(wanted)} has another hash"
-            )
-        return BlockAt(wanted, header)
 
     def _add_trie(
         self,
@@ -185,25 +164,33 @@ class ChainStates:
         storage_key: bytes | None,
         keys: Iterable[bytes],
     ) -> None:
-        """Fetch the nodes of one trie that reading some keys needs."""
-        listed = [hexed(key) for key in keys]
+        """Fetch the nodes that prove some keys of one trie into `nodes`.
+
+        `root` is the root of the trie, and `storage_key` is `None` for the top trie. Raises
+        `StateUnavailable`.
+        """
+        hex_keys = [hexed(key) for key in keys]
         child = [] if storage_key is None else [hexed(child_root_key(storage_key))]
         method = "state_getChildReadProof" if child else "state_getReadProof"
-        for start in range(0, len(listed), KEYS_AT_ONCE):
-            some = listed[start : start + KEYS_AT_ONCE]
+        for start in range(0, len(hex_keys), KEYS_AT_ONCE):
+            batch = hex_keys[start : start + KEYS_AT_ONCE]
             try:
-                answer = self.node.ask(method, *child, some, hexed(block.hash))
+                answer = self.node.ask(method, *child, batch, hexed(block.hash))
             except NodeRefused as error:
-                said = no_state(self.node.url, block.header.number, error)
-                raise StateUnavailable(said) from error
+                message = no_state(self.node.url, block.header.number, error)
+                raise StateUnavailable(message) from error
             proof = read(PROOF, answer, f"{self.node.url}: {method}").proof
             self._keep(root, block, nodes, {blake2_256(node): node for node in proof})
 
     def _keep(
-        self, root: Hash, block: BlockAt, nodes: dict[Hash, bytes], found: dict[Hash, bytes]
+        self, root: Hash, block: BlockAt, nodes: dict[Hash, bytes], proof: dict[Hash, bytes]
     ) -> None:
-        """Keep the nodes of a proof to which the root leads. No others are part of the state."""
-        if root not in found and root != EMPTY_TRIE_ROOT:
+        """Copy the nodes of a proof to which the root leads into `nodes`.
+
+        The node could have added others, which are not part of the state. Raises `BadAnswer` if the
+        root is missing, or the nodes of the block exceed `MOST_PROOF`.
+        """
+        if root not in proof and root != EMPTY_TRIE_ROOT:
             raise BadAnswer(
                 f"{self.node.url}: the node's proof of block {block.header.number} does not have"
                 f" the root {hexed(root)}"
@@ -212,7 +199,7 @@ class ChainStates:
         seen: set[Hash] = set()
         while waiting:
             name = waiting.pop()
-            node = found.get(name)
+            node = proof.get(name)
             if node is None or name in seen:
                 continue
             seen.add(name)

@@ -8,8 +8,8 @@
             async for header in heads: …
 
 If the connection is lost, pending calls and subscriptions fail with `NodeUnavailable`. The next
-call connects again. The user of a subscription must subscribe again and request the events it
-missed.
+call connects again. A caller whose subscription failed must subscribe again, and ask for what it
+missed in the meantime.
 """
 
 import asyncio
@@ -36,13 +36,13 @@ MAX_WAITING: Final = 10_000
 """The maximum number of unread notifications of one subscription. Beyond it, the subscription ends.
 """
 _TOO_MANY: Final = 429
-"""The HTTP status with which nodes limit requests."""
+"""The HTTP status of a node that receives too many requests."""
 _SERVER_FAILED: Final = 500
-"""The first HTTP status of errors of a server."""
+"""The lowest HTTP status that means an error of the server."""
 Queue = asyncio.Queue[tuple[object, int] | ClientError]
-"""Notifications with their sizes in bytes, and perhaps the error that ended them."""
+"""Notifications with their sizes in bytes, followed by the error that ended the subscription."""
 _FAILURES: Final = (aiohttp.ClientError, OSError, TimeoutError)
-"""Errors of connections."""
+"""The errors of connections, which `_request` turns into `NodeUnavailable`."""
 
 
 class Rpc:
@@ -59,7 +59,9 @@ class Rpc:
         self._reader: asyncio.Task[None] | None = None
         self._connecting = asyncio.Lock()
         self._pending: dict[int, tuple[asyncio.Future[dict[str, object]], Queue | None]] = {}
-        """Calls that wait for an answer by their ids, with a queue if they subscribe."""
+        """The answers that calls wait for, by the ids of the calls. Subscribing calls have a queue
+        for their notifications, too.
+        """
         self._queues: dict[str, Queue] = {}
         """The queues of subscriptions by their ids."""
         self._early: dict[str, list[tuple[object, int]]] = {}
@@ -100,26 +102,21 @@ class Rpc:
                     self._post(body) if self.url.startswith("http") else self._send(body, queue)
                 )
         except _FAILURES as error:
-            reason = (
-                "no answer in time"
-                if isinstance(error, TimeoutError)
-                else str(error) or type(error).__name__
-            )
-            said = (
-                f"nobody listens at {self.url}"
-                if _refused(error)
-                else f"{self.url}: {method}: {reason}"
-            )
-            raise NodeUnavailable(said) from error
+            if _refused(error):
+                raise NodeUnavailable(f"nobody listens at {self.url}") from error
+            if isinstance(error, TimeoutError):
+                reason = "no answer in time"
+            else:
+                reason = str(error) or type(error).__name__
+            raise NodeUnavailable(f"{self.url}: {method}: {reason}") from error
         if "error" in answer:
             problem = answer["error"]
             if not isinstance(problem, dict):
                 raise BadAnswer(f"{self.url}: {method}: the error is not an object")
             code = problem.get("code")
-            said = str(problem.get("message"))
-            raise NodeRefused(
-                method, code if isinstance(code, int) else 0, said, problem.get("data")
-            )
+            if not isinstance(code, int):
+                code = 0
+            raise NodeRefused(method, code, str(problem.get("message")), data=problem.get("data"))
         if "result" not in answer:
             raise BadAnswer(f"{self.url}: {method}: an answer without result and error")
         return answer["result"]
@@ -139,9 +136,11 @@ class Rpc:
         try:
             yield self._notifications(queue, method)
         finally:
+            # Notifications that nobody will read no longer count as unread.
             while not queue.empty():
-                left = queue.get_nowait()
-                self._unread -= 0 if isinstance(left, ClientError) else left[1]
+                item = queue.get_nowait()
+                if not isinstance(item, ClientError):
+                    self._unread -= item[1]
             if (
                 self._queues.pop(name, None) is not None
                 and self._socket is not None
@@ -153,12 +152,15 @@ class Rpc:
     # HTTP
 
     async def _post(self, body: dict[str, object]) -> dict[str, object]:
-        """Send a request over HTTP and return the answer."""
+        """Send a request over HTTP and return the answer.
+
+        Raises `NodeUnavailable` if the node is too busy or its server fails.
+        """
         async with self._open_session().post(self.url, json=body) as answer:
             if answer.status == _TOO_MANY or answer.status >= _SERVER_FAILED:
                 wait = answer.headers.get("Retry-After", "")
-                said = f"{self.url}: {body['method']}: HTTP status {answer.status}"
-                raise NodeUnavailable(said, float(wait) if wait.isdecimal() else None)
+                message = f"{self.url}: {body['method']}: HTTP status {answer.status}"
+                raise NodeUnavailable(message, float(wait) if wait.isdecimal() else None)
             return self._parsed(await _whole(answer.content, self.url))
 
     # WebSocket
@@ -175,7 +177,7 @@ class Rpc:
             self._pending.pop(body["id"], None)
 
     async def _connected(self) -> aiohttp.ClientWebSocketResponse:
-        """Return the open WebSocket. A lost one is replaced."""
+        """Return the open WebSocket, connecting if there is none or it was lost."""
         async with self._connecting:
             if self._socket is None or self._socket.closed:
                 self._early.clear()
@@ -187,21 +189,21 @@ class Rpc:
             return self._socket
 
     async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        """Read messages until the connection ends, then fail everything that waits."""
-        said = f"{self.url}: the connection was closed"
+        """Read messages until the connection ends, then fail pending calls and subscriptions."""
+        reason = f"{self.url}: the connection was closed"
         try:
             async for message in socket:
                 if message.type is aiohttp.WSMsgType.TEXT:
                     data = message.data.encode()
                     self._take(self._parsed(data), len(data))
         except ClientError as error:
-            # The error about an answer that cannot be read names the node.
-            said = str(error) if self.url in str(error) else f"{self.url}: {error}"
+            # Errors about unreadable answers already name the node.
+            reason = str(error) if self.url in str(error) else f"{self.url}: {error}"
         except _FAILURES as error:
-            said = f"{self.url}: {error}"
+            reason = f"{self.url}: {error}"
         finally:
             await socket.close()
-            lost = NodeUnavailable(said)
+            lost = NodeUnavailable(reason)
             for future, _ in self._pending.values():
                 if not future.done():
                     future.set_exception(lost)
@@ -215,8 +217,8 @@ class Rpc:
         params = answer.get("params")
         if isinstance(number, int):
             future, queue = self._pending.get(number, (None, None))
-            # The queue is registered here and not where the answer is awaited. The connection could
-            # end before the caller runs, and the queue would never end.
+            # The queue is registered here, before the caller runs. If the connection ended in
+            # between, nothing would end a queue that the caller registers later.
             if queue is not None and "result" in answer:
                 name = str(answer["result"])
                 for early in self._early.pop(name, ()):
@@ -267,9 +269,9 @@ class Rpc:
 
 
 def connect(url: str, *, answer_seconds: float = ANSWER_SECONDS) -> Rpc:
-    """Return a client of the node at a ws:// or http:// URL.
+    """Return a client of the node at a ws://, wss://, http:// or https:// URL.
 
-    It connects with its first call. Raises `ClientError` if the URL has another scheme.
+    It connects when the first call is made. Raises `ClientError` if the URL has another scheme.
     """
     return Rpc(url, answer_seconds=answer_seconds)
 
@@ -282,9 +284,9 @@ def _end(queue: Queue, error: ClientError) -> None:
 
 
 async def _whole(content: aiohttp.StreamReader, url: str) -> bytes:
-    """Return the body of an answer, which is decompressed piece by piece.
+    """Return the decompressed body of an answer.
 
-    Raises `BadAnswer` as soon as it is too long.
+    Raises `BadAnswer` as soon as more than `MAX_MESSAGE` bytes were decompressed.
     """
     body = bytearray()
     async for part in content.iter_any():
@@ -297,7 +299,7 @@ async def _whole(content: aiohttp.StreamReader, url: str) -> bytes:
 def _refused(error: BaseException) -> bool:
     """Return whether every address of the host refused the connection.
 
-    No program listens there then.
+    This means that no program listens there.
     """
     if isinstance(error, aiohttp.ClientConnectorError):
         error = error.os_error

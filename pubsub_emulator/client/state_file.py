@@ -1,10 +1,10 @@
-"""A whole state in a file, in the form in which nodes export it: a raw chain specification.
+"""A whole state in a file with the format in which nodes export it, a raw chain specification.
 
     {"genesis": {"raw": {"top": {"0x…": "0x…"}, "childrenDefault": {"0x…": {"0x…": "0x…"}}}}}
 
-`polkadot export-state` and `pubsub export-state` write such files. A file does not name the block
-or the root. The root follows from the entries in layout version 1, and the block's number is the
-value of `System.Number`. A stored child root may be that of version 0.
+`polkadot export-state` and `pubsub export-state` write such files. A file names neither the block
+nor the state root. The root is computed from the entries in layout version 1, and the block's
+number is the value of `System.Number`. Child roots in the file may be those of layout version 0.
 """
 
 import json
@@ -32,7 +32,7 @@ LONGEST_KEY: Final = MAX_KEY
 
 
 def read_state(path: Path) -> Fork:
-    """Return the state in a file. Raises `BadFork` with file and field."""
+    """Return the state in a file. Raises `BadFork` with the file and the field."""
     raw = read_json(path, MOST_BYTES, BadFork)
     for name in ("genesis", "raw"):
         raw = raw.get(name) if isinstance(raw, dict) else None
@@ -40,6 +40,7 @@ def read_state(path: Path) -> Fork:
         raise BadFork(f"{path}: genesis.raw: missing, so this is not an exported state")
     top = _entries(f"{path}: genesis.raw.top", raw.get("top"))
     children = _children(f"{path}: genesis.raw.childrenDefault", raw.get("childrenDefault") or {})
+    # Child roots are computed again, and those in the file are only compared with them.
     roots = {key: top.pop(key) for key in list(top) if key.startswith(CHILD_STORAGE_PREFIX)}
     state = State.from_entries(top.items(), {key: rows.items() for key, rows in children.items()})
     for key, root in roots.items():
@@ -55,8 +56,8 @@ def read_state(path: Path) -> Fork:
 def write_state(fork: Fork, path: Path) -> int:
     """Write a whole state to a file and return the number of its entries.
 
-    The file appears when it is complete. Raises `StateUnavailable`, `BadNode`, `OSError`, or
-    `BadFork` beyond `MOST_BYTES`.
+    The file appears only when it is complete. Raises `StateUnavailable`, `BadNode`, `OSError`, or
+    `BadFork` if it would have more than `MOST_BYTES`.
     """
     with whole_file(path) as whole:
         file = _Bounded(whole)
@@ -71,16 +72,16 @@ def write_state(fork: Fork, path: Path) -> int:
         )
         count = _write(file, top)
         file.write(', "childrenDefault": {')
-        for at, (key, _) in enumerate(fork.state.top.items(CHILD_STORAGE_PREFIX)):
+        for index, (key, _) in enumerate(fork.state.top.items(CHILD_STORAGE_PREFIX)):
             child = key.removeprefix(CHILD_STORAGE_PREFIX)
-            file.write(f'{"," if at else ""}\n"{hexed(child)}": ')
+            file.write(f'{"," if index else ""}\n"{hexed(child)}": ')
             count += _write(file, fork.state.child_entries(child))
         file.write("}}}}\n")
     return count
 
 
 class _Bounded:
-    """A text file of at most `MOST_BYTES` ASCII characters. Writing more raises `BadFork`."""
+    """A text file of ASCII characters. Writing more than `MOST_BYTES` raises `BadFork`."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -98,42 +99,50 @@ class _Bounded:
 def _write(file: _Bounded, entries: Iterator[tuple[bytes, bytes]]) -> int:
     """Write entries as a JSON object and return their number."""
     count = 0
-    # The loop variable `count` is used after the loop.
-    for count, (key, value) in enumerate(entries, start=1):
-        file.write(f'{"{" if count == 1 else ","}\n"{hexed(key)}": "{hexed(value)}"')
-    file.write("{}" if not count else "}")
+    for key, value in entries:
+        file.write(f'{"," if count else "{"}\n"{hexed(key)}": "{hexed(value)}"')
+        count += 1
+    file.write("}" if count else "{}")
     return count
 
 
-def _children(place: str, found: object) -> dict[bytes, dict[bytes, bytes]]:
-    """Return the entries of child tries by storage key. Raises `BadFork`."""
-    if not isinstance(found, dict):
+def _children(place: str, table: object) -> dict[bytes, dict[bytes, bytes]]:
+    """Return the entries of child tries by storage key.
+
+    `place` names the table in errors. Raises `BadFork`.
+    """
+    if not isinstance(table, dict):
         raise BadFork(f"{place}: not a table")
-    out = {}
-    for name, rows in found.items():
+    children = {}
+    for name, rows in table.items():
         key = _bytes(f"{place}: a key", name)
         if len(child_root_key(key)) > LONGEST_KEY:
             raise BadFork(f"{place}: a key of {counted(len(key), 'byte')}")
-        out[key] = _entries(f"{place}.{name[:40]}", rows)
-    return out
+        children[key] = _entries(f"{place}.{name[:40]}", rows)
+    return children
 
 
-def _entries(place: str, found: object) -> dict[bytes, bytes]:
-    """Return the entries of an object. Raises `BadFork`."""
-    if not isinstance(found, dict):
+def _entries(place: str, table: object) -> dict[bytes, bytes]:
+    """Return the entries of one trie.
+
+    `place` names the table in errors. Raises `BadFork`.
+    """
+    if not isinstance(table, dict):
         raise BadFork(f"{place}: missing, or not a table")
-    out = {}
-    for name, value in found.items():
+    entries = {}
+    for name, value in table.items():
         key = _bytes(f"{place}: a key", name)
         if len(key) > LONGEST_KEY:
             raise BadFork(f"{place}: a key of {counted(len(key), 'byte')}")
-        if key in out:
+        # Two different names can be the same key, since digits have two cases.
+        if key in entries:
             raise BadFork(f"{place}: {name[:80]} occurs twice")
-        out[key] = _bytes(f"{place}.{name[:80]}", value)
-    return out
+        entries[key] = _bytes(f"{place}.{name[:80]}", value)
+    return entries
 
 
 def _bytes(place: str, text: object) -> bytes:
+    """Return the bytes of hexadecimal digits after 0x. Raises `BadFork`."""
     if not isinstance(text, str) or not text.startswith("0x"):
         raise BadFork(f"{place}: {str(text)[:40]!r} is not a 0x string")
     try:

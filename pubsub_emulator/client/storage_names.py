@@ -1,10 +1,10 @@
 """Names of storage keys, such as `System.Account(5Grw…)`, by a chain's metadata.
 
 Pallet.Item                  an item without keys
-Pallet.Item(KEY, …)          an item of a map; keys are numbers, addresses, names of variants,
-                             True and False, development accounts such as //Alice, the bytes of
-                             an array as 0x…, or the SCALE of any other type as 0x…
-:code                        a well-known key, as it is written
+Pallet.Item(KEY, …)          an entry of a map; a KEY is a number, an address, the name of a
+                             variant, True or False, a development account such as //Alice,
+                             or 0x… (the bytes of a byte array, or the SCALE of another type)
+:code                        a well-known key
 0x…                          any key in hexadecimal digits
 """
 
@@ -45,9 +45,9 @@ _ITEM: Final = re.compile(r"([A-Za-z]\w*)\.([A-Za-z]\w*)(?:\((.*)\))?")
 
 
 def plain_key(text: str) -> bytes | None:
-    """Return a key that is written in digits or is well known, or `None` if it is a name.
+    """Return the key of `:code` or `0x…`, which need no metadata, or `None` for other names.
 
-    Raises `ClientError`.
+    Raises `ClientError` if the text is too long or has other digits.
     """
     if len(text) > LONGEST_NAME:
         raise ClientError(f"a key of {len(text):,} characters; the limit is {LONGEST_NAME:,}")
@@ -62,30 +62,31 @@ def plain_key(text: str) -> bytes | None:
 
 
 def split_name(text: str) -> tuple[str, str, list[str]]:
-    """Return pallet, item and key parts of a name. Raises `ClientError`."""
-    found = _ITEM.fullmatch(text.strip())
-    if found is None:
+    """Split a name into the pallet, the item and the texts of the keys. Raises `ClientError`."""
+    match = _ITEM.fullmatch(text.strip())
+    if match is None:
         raise ClientError(f"{text[:80]!r}: a key is 0x…, Pallet.Item or Pallet.Item(KEY, …)")
-    pallet, item, parts = found.groups()
-    return pallet, item, [part.strip() for part in parts.split(",")] if parts else []
+    pallet, item, keys = match.groups()
+    return pallet, item, [key.strip() for key in keys.split(",")] if keys else []
 
 
 def development_account(text: str) -> bytes:
     """Return the public key (sr25519) of `//Alice` to `//Ferdie`. Raises `ClientError`."""
     accounts = dict(zip(NAMES, SR25519, strict=True))
-    found = accounts.get(text.removeprefix("//"))
-    if found is None:
+    account = accounts.get(text.removeprefix("//"))
+    if account is None:
         known = ", ".join(f"//{name}" for name in NAMES)
         raise ClientError(f"{safe(text[:80])}: not a development account, which are {known}")
-    return found
+    return account
 
 
 class StorageNames:
-    """The storage items of a chain by name, and their names by key."""
+    """Converts between the names and the storage keys of one chain."""
 
     def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata
-        self._items = {}
+        self._items: dict[bytes, tuple[Pallet, str, Storage]] = {}
+        """Each item with its pallet and name, by the 32 bytes with which its keys begin."""
         for pallet in metadata.pallets.values():
             prefix = twox_128(pallet.prefix.encode())
             for name, item in pallet.storage.items():
@@ -94,21 +95,22 @@ class StorageNames:
     def key(self, text: str) -> bytes:
         """Return the storage key of a name.
 
-        Raises `ClientError` if the chain has no such item, or its keys are others.
+        Raises `ClientError` if the chain has no such item, or the keys do not have its types.
         """
         plain = plain_key(text)
         if plain is not None:
             return plain
-        pallet_name, name, given = split_name(text)
+        pallet_name, name, key_texts = split_name(text)
         pallet, item = self._item(pallet_name, name)
-        if len(given) != len(item.hashers):
-            raise ClientError(
-                f"{pallet_name}.{name} takes {counted(len(item.hashers), 'key')}, not {len(given)}"
-            )
+        if len(key_texts) != len(item.hashers):
+            wanted = counted(len(item.hashers), "key")
+            raise ClientError(f"{pallet_name}.{name} takes {wanted}, not {len(key_texts)}")
         key = twox_128(pallet.prefix.encode()) + twox_128(name.encode())
-        for hasher, kind, part in zip(item.hashers, self._key_types(item), given, strict=True):
+        for hasher, kind, key_text in zip(
+            item.hashers, self._key_types(item), key_texts, strict=True
+        ):
             try:
-                encoded = self._encoded(kind, part)
+                encoded = self._encoded(kind, key_text)
             except BadAnswer:
                 raise
             except ClientError as error:
@@ -117,11 +119,14 @@ class StorageNames:
         return key
 
     def name(self, key: bytes) -> str | None:
-        """Return a key in words, or `None` if it is not one of the chain's items."""
-        found = self._items.get(key[:32])
-        if found is None:
+        """Return the name of a storage key, or `None` if it does not belong to an item.
+
+        If a map's keys cannot be recovered, they are shown as the bytes after the item's prefix.
+        """
+        described = self._items.get(key[:32])
+        if described is None:
             return None
-        pallet, name, item = found
+        pallet, name, item = described
         if not item.hashers:
             return f"{pallet.name}.{name}" if len(key) == 32 else None
         try:
@@ -142,7 +147,7 @@ class StorageNames:
         return pallet, item
 
     def _key_types(self, item: Storage) -> Sequence[int]:
-        """Return the types of an item's keys. Several keys stand in a tuple."""
+        """Return the type of each key of an item. Raises `BadAnswer` if they are not as many."""
         if item.key is None:
             return ()
         kind = self._metadata.types.get(item.key)
@@ -153,7 +158,7 @@ class StorageNames:
         raise BadAnswer("the metadata has a map whose keys and hashers differ in number")
 
     def _encoded(self, kind: int, text: str) -> bytes:
-        """Return the SCALE of a part of a name. Raises `ClientError`, `BadAnswer`."""
+        """Return the SCALE of a key in a name, of type `kind`. Raises `ClientError`."""
         if not text.startswith("0x"):
             return encode(self._metadata, kind, self._value(kind, text))
         try:
@@ -165,14 +170,14 @@ class StorageNames:
         try:
             decode(self._metadata, kind, data)
         except ScaleError as error:
-            said = shortened(data, _SHOWN_BYTES)
+            shown = shortened(data, _SHOWN_BYTES)
             raise ClientError(
-                f"{said} is not the SCALE of {self._metadata.name_of(kind)}: {error}"
+                f"{shown} is not the SCALE of {self._metadata.name_of(kind)}: {error}"
             ) from None
         return data
 
     def _value(self, kind: int, text: str) -> object:
-        """Return the value that a part of a name describes."""
+        """Return the value of a key in a name, in the form that `encode` accepts."""
         if text in {"True", "False"}:
             return text == "True"
         if re.fullmatch(r"-?[0-9]{1,80}", text):
@@ -187,7 +192,7 @@ class StorageNames:
         return text
 
     def _is_bytes(self, kind: int) -> bool:
-        """Return whether values of a type are bytes, perhaps inside structs with one field."""
+        """Return whether a type is an array or list of bytes, or a struct around only that."""
         seen: set[int] = set()
         while kind not in seen:
             seen.add(kind)
@@ -201,16 +206,19 @@ class StorageNames:
         return False
 
     def _key_parts(self, item: Storage, rest: bytes) -> list[str]:
-        """Return the keys of a map's entry. Raises `ScaleError` if a hash hides one."""
+        """Return the texts of the keys in a storage key after its item's prefix.
+
+        Raises `ScaleError` if a hasher does not append the key, or the bytes are not such keys.
+        """
         parts: list[str] = []
         for hasher, kind in zip(item.hashers, self._key_types(item), strict=True):
-            skipped = CONCATENATING.get(hasher)
-            if skipped is None:
+            hash_size = CONCATENATING.get(hasher)
+            if hash_size is None:
                 raise ScaleError(f"{hasher} hides the key")
-            walk = Walk(self._metadata, rest[skipped:])
+            walk = Walk(self._metadata, rest[hash_size:])
             value = read(walk, kind)
-            used = skipped + walk.reader.pos
-            if hashed(hasher, rest[skipped:used]) != rest[:used]:
+            used = hash_size + walk.reader.pos
+            if hashed(hasher, rest[hash_size:used]) != rest[:used]:
                 raise ScaleError("the hash of the key is another")
             parts.append(self._shown(kind, value))
             rest = rest[used:]
@@ -219,6 +227,7 @@ class StorageNames:
         return parts
 
     def _shown(self, kind: int, value: object) -> str:
+        """Return a decoded key as text. Accounts are shown as addresses."""
         if isinstance(value, bytes):
             is_account = self._metadata.name_of(kind).endswith("AccountId32")
             return encode_address(AccountId(value)) if is_account else hexed(value)

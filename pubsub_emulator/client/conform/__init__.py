@@ -1,8 +1,8 @@
 """Tests whether a running relay chain with its parachains follows the rules of publishing.
 
-Only methods that every node has are used. `mapping` has the chain's own names, `trial` acts, reads
-and requires, and `checks` and `effects` contain the rules. Expected values are computed there from
-the rules, and never by the code of a runtime.
+Only methods that every node has are used. `mapping` holds the chain's own names, `trial` makes
+calls, reads results and compares them, and `checks` and `effects` contain the rules. They compute
+the expected values from the rules alone, and never use the code of a runtime.
 """
 
 from pubsub_emulator.client.conform import checks, effects

@@ -11,7 +11,7 @@ from pubsub_emulator.primitives.types import U32_MAX
 # Registration
 
 
-@rule("register_publisher", "The owner of a para registers it, once, and nobody else does")
+@rule("register_publisher", "Only the owner of a para can register it, and only once")
 def _register(t: Trial) -> None:
     t.gone()
     t.refuses(t.do("register_publisher", by=t.stranger), "NotAuthorized")
@@ -21,7 +21,7 @@ def _register(t: Trial) -> None:
     t.refuses(t.do("register_publisher"), "AlreadyRegistered")
 
 
-@rule("PS-12", "A registration holds the deposit of the manager's balance, and its end releases it")
+@rule("PS-12", "A registration holds the deposit in the manager's balance until it ends")
 def _deposit(t: Trial) -> None:
     t.gone()
     deposit = t.number("PublisherDeposit")
@@ -31,7 +31,7 @@ def _deposit(t: Trial) -> None:
     t.released(t.do("deregister_publisher").number, deposit)
 
 
-@rule("force_register_publisher", "Root alone registers a para with a deposit of any size, once")
+@rule("force_register_publisher", "Only root can register a para with any deposit, and only once")
 def _force_register(t: Trial) -> None:
     t.gone()
     manager = t.stranger.account
@@ -48,7 +48,7 @@ def _force_register(t: Trial) -> None:
 
 @rule(
     "deregister_publisher",
-    "A manager alone ends a registration: data, rows and counters go with it",
+    "Only the manager can end a registration, which removes the data, rows and counters",
 )
 def _deregister(t: Trial) -> None:
     t.fresh((KEYS[0], b"a", 50), (KEYS[1], b"b", 0))
@@ -59,7 +59,7 @@ def _deregister(t: Trial) -> None:
     t.refuses(t.do("deregister_publisher"), "NotRegistered")
 
 
-@rule("force_deregister_publisher", "Root alone ends any registration")
+@rule("force_deregister_publisher", "Only root can end any registration")
 def _force_deregister(t: Trial) -> None:
     t.fresh((KEYS[0], b"a", 50))
     t.refuses(t.do("force_deregister_publisher"), "BadOrigin")
@@ -72,7 +72,7 @@ def _force_deregister(t: Trial) -> None:
 # Entries
 
 
-@rule("PS-7", "A system parachain publishes without registration, and a public one does not")
+@rule("PS-7", "A system parachain can publish without registration, and other parachains cannot")
 def _system(t: Trial) -> None:
     t.gone()
     made = t.publish(t.para, [(KEYS[0], b"a", 0)])
@@ -83,7 +83,8 @@ def _system(t: Trial) -> None:
 
 
 @rule(
-    "PS-1", "A publisher's entries stand in a child trie of its own: value, ttl, block of insertion"
+    "PS-1",
+    "A publisher's entries are in its own child trie, as value, ttl and block of insertion",
 )
 def _entries(t: Trial) -> None:
     t.fresh()
@@ -92,7 +93,7 @@ def _entries(t: Trial) -> None:
     t.holds(made.number, {key: t.entry(value, ttl, made.number) for key, value, ttl in values})
 
 
-@rule("PS-2", "The child root stands in the top trie and vanishes with the last key")
+@rule("PS-2", "The child root is in the top trie and is removed with the last key")
 def _root(t: Trial) -> None:
     made = t.fresh((KEYS[0], b"a", 0), (KEYS[1], b"b", 0))
     first = t.root(made.number, t.para)
@@ -116,7 +117,7 @@ def _apart(t: Trial) -> None:
     expect((None, root), (done.error, t.root(done.number, t.para)), done.number)
 
 
-@rule("PS-6", "A write changes as many rows and bytes beside the entry, whatever is stored")
+@rule("PS-6", "Beside the entry, a write changes as many rows and bytes whatever else is stored")
 def _rows(t: Trial) -> None:
     t.fresh()
     few = _written(t, t.published((KEYS[0], b"v", 0)))
@@ -127,16 +128,19 @@ def _rows(t: Trial) -> None:
 
 def _written(t: Trial, made: Included) -> tuple[int, int]:
     """Return the number of the pallet's rows that a block changed, and their size after it."""
-    prefix = twox_128(t.mapping.pallet.encode())
-    before, after = (
-        {key: top.get(key) or b"" for key in top.keys(prefix)}
-        for top in (t.relay.state(made.number + at).top for at in (-1, 0))
-    )
+    before = _pallet_rows(t, made.number - 1)
+    after = _pallet_rows(t, made.number)
     changed = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
     return len(changed), sum(len(after.get(key, b"")) for key in changed)
 
 
-@rule("Publish", "Each published key has its event with publisher, key and the value's length")
+def _pallet_rows(t: Trial, number: int) -> dict[bytes, bytes]:
+    """Return all storage entries of the pallet after a relay block."""
+    top = t.relay.state(number).top
+    return {key: top.get(key) or b"" for key in top.keys(twox_128(t.mapping.pallet.encode()))}
+
+
+@rule("Publish", "Each published key has an event with publisher, key and the value's length")
 def _events(t: Trial) -> None:
     t.fresh()
     made = t.published((KEYS[0], b"four", 0), (KEYS[1], bytes(70), 9))
@@ -146,22 +150,24 @@ def _events(t: Trial) -> None:
     )
     expect(
         wanted,
-        tuple(each for each in made.events if each[1].get("publisher", t.para) == t.para),
+        # The block can have events of other publishers as well.
+        tuple(event for event in made.events if event[1].get("publisher", t.para) == t.para),
         made.number,
     )
 
 
 @rule(
-    "PS-9", "The same value again is a write: it renews the block of insertion, so the root moves"
+    "PS-9",
+    "Publishing the same value again renews the block of insertion, so the root changes",
 )
 def _again(t: Trial) -> None:
     made = t.fresh((KEYS[0], b"same", 0))
-    then = t.published((KEYS[0], b"same", 0))
-    t.holds(then.number, {KEYS[0]: t.entry(b"same", 0, then.number)})
-    expect(True, t.root(made.number, t.para) != t.root(then.number, t.para), then.number)
+    repeated = t.published((KEYS[0], b"same", 0))
+    t.holds(repeated.number, {KEYS[0]: t.entry(b"same", 0, repeated.number)})
+    expect(True, t.root(made.number, t.para) != t.root(repeated.number, t.para), repeated.number)
 
 
-@rule("PS-10", "A refused call leaves the state as it was, and no event")
+@rule("PS-10", "A refused call changes no state and deposits no event")
 def _refused(t: Trial) -> None:
     t.fresh((KEYS[0], b"a", 0))
     t.refuses(t.do("delete_keys", keys=[KEYS[1]]), "NoKeysToDelete")
@@ -173,7 +179,7 @@ def _refused(t: Trial) -> None:
 
 @rule(
     "delete_keys",
-    "A manager alone deletes keys: duplicates merge, absent ones are ignored, what went is counted",
+    "Only the manager can delete keys; absent keys are ignored, and deleted keys are counted once",
 )
 def _delete(t: Trial) -> None:
     t.fresh((KEYS[0], b"a", 50), (KEYS[1], b"bb", 0))
@@ -186,7 +192,7 @@ def _delete(t: Trial) -> None:
     expect(None, t.of_publisher(done.number, "TtlData", KEYS[0]), done.number)
 
 
-@rule("force_delete_keys", "Root alone deletes the keys of any publisher")
+@rule("force_delete_keys", "Only root can delete the keys of any publisher")
 def _force_delete(t: Trial) -> None:
     t.fresh((KEYS[0], b"a", 0), (KEYS[1], b"b", 0))
     t.refuses(t.do("force_delete_keys", keys=[KEYS[0]]), "BadOrigin")
@@ -200,7 +206,8 @@ def _force_delete(t: Trial) -> None:
 
 
 @rule(
-    "PS-8", "A value may have MaxValueLength bytes and no more; 32 + value are counted for each key"
+    "PS-8",
+    "A value has at most MaxValueLength bytes; each key counts 32 bytes plus the value's length",
 )
 def _value(t: Trial) -> None:
     t.fresh()
@@ -212,12 +219,12 @@ def _value(t: Trial) -> None:
     expect((True, 2), (over.error is not None, t.counters(best)[0]), best)
 
 
-@rule("PS-8 keys", "MaxStoredKeys keys are stored and no more; at the limit updates work")
+@rule("PS-8 keys", "At most MaxStoredKeys keys are stored, and at the limit updates still work")
 def _keys(t: Trial) -> None:
     t.fresh()
     most = t.number("MaxStoredKeys")
     if t.number("MaxTotalStorageSize") < 33 * most:
-        raise Untestable("the total size is reached before the number of keys is")
+        raise Untestable("the limit of the total size is reached before that of the keys")
     keys = t.many(most, 0)
     t.counts(t.relay.best(), most, 32 * most)
     over = t.publish(t.para, [(bytes(key_from_data(b"one too many")), b"", 0)])
@@ -225,14 +232,14 @@ def _keys(t: Trial) -> None:
     t.counts(t.published((keys[0], b"v", 0)).number, most, 32 * most + 1)
 
 
-@rule("PS-8 size", "MaxTotalStorageSize bytes are stored and no more; what shrinks frees room")
+@rule("PS-8 size", "At most MaxTotalStorageSize bytes are stored, and shorter values free room")
 def _size(t: Trial) -> None:
     t.fresh()
     most = t.number("MaxTotalStorageSize")
     longest = t.longest()
     count, rest = divmod(most, 32 + longest)
     if count + 2 > t.number("MaxStoredKeys"):
-        raise Untestable("the number of keys is reached before the total size is")
+        raise Untestable("the limit of the keys is reached before that of the total size")
     if rest < 33:
         raise Untestable(
             f"{most} bytes cannot be filled to the last with values of {longest} bytes"
@@ -249,19 +256,20 @@ def _size(t: Trial) -> None:
     )
 
 
-@rule("PS-8 publishers", "MaxPublishers paras are registered and no more")
+@rule("PS-8 publishers", "At most MaxPublishers paras are registered")
 def _publishers(t: Trial) -> None:
     """Register publishers up to the limit and one more, which must be refused.
 
     They are removed again in any case.
     """
     t.gone()
-    most = t.number("MaxPublishers")
-    there = t.item(t.relay.best(), "CounterForRegisteredPublishers") or 0
-    if most - there > t.mapping.most_calls:
-        raise Untestable(f"{most - there} more would have to be registered")
+    registered = t.item(t.relay.best(), "CounterForRegisteredPublishers") or 0
+    free = t.number("MaxPublishers") - registered
+    if free > t.mapping.most_calls:
+        raise Untestable(f"{free} more would have to be registered")
+    # Ids that no parachain of a test network has.
     first = 3_000_000_000
-    ours = range(first, first + most - there + 1)
+    ours = range(first, first + free + 1)
     try:
         for para in ours[:-1]:
             made = t.do(
@@ -287,4 +295,4 @@ def _publishers(t: Trial) -> None:
 
 @rule("PS-3", "One function derives the child key")
 def _derived(_trial: Trial) -> None:
-    raise Untestable("it says how the code is written; PS-1 and PS-31 test what comes of it")
+    raise Untestable("it is a rule about the code; PS-1 and PS-31 test its results")

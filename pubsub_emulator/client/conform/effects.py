@@ -1,4 +1,4 @@
-"""The rules about everything that happens by itself: messages, expiry, subscribers, and leaving.
+"""The rules about messages, expiry, subscribers, and parachains that leave.
 
 Each function tests the rule in its decorator, with the vocabulary of `Trial`.
 """
@@ -19,12 +19,13 @@ from pubsub_emulator.client.conform.trial import (
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import U32_MAX
 
 # Messages
 
 
-@rule("PS-21", "A failing instruction undoes itself alone: what a message did before it stays")
+@rule("PS-21", "A failing instruction undoes only itself, and not the instructions before it")
 def _atomic(t: Trial) -> None:
     t.fresh()
     most = t.number("MaxStoredKeys")
@@ -42,7 +43,7 @@ def _atomic(t: Trial) -> None:
 
 @rule(
     "PS-20",
-    "Publish is an instruction of XCM v5 by its number; what is no message of v5 is corrupt",
+    "XCM v5 has Publish as an instruction, and bytes that are not a message of v5 are corrupt",
 )
 def _instruction(t: Trial) -> None:
     t.fresh()
@@ -50,36 +51,40 @@ def _instruction(t: Trial) -> None:
     (made,) = t.send(t.para, good)
     expect(None, made.error, made.number)
     t.holds(made.number, {KEYS[0]: t.entry(b"by hand", 0, made.number)})
-    for bad in (good + b"\0", good[:-1], b"\6" + good[1:], b"\5\4" + bytes((255,))):
+    unknown_version = b"\6" + good[1:]
+    unknown_instruction = b"\5\4" + bytes((255,))
+    for bad in (good + b"\0", good[:-1], unknown_version, unknown_instruction):
         _unprocessed(t, bad, "Corrupt")
     _unprocessed(t, _OTHERS, "BadFormat")
 
 
 _OTHERS: Final = bytes.fromhex("05300a 14 1500 1600 17 1900 1b 1e00 24 2b00 2d 2f0000")
-"""A message of other instructions of v5, from `ClearOrigin` to `UnpaidExecution`."""
+"""A message of XCM v5 with 12 instructions that are not `Publish`, from `ClearOrigin` on."""
 
 
 @rule(
     "PS-22",
-    "Messages of Publish alone are admitted, up to a number; every other message is refused, with"
-    " its reason",
+    "Only messages with nothing but a limited number of Publish are admitted; others are refused",
 )
 def _barrier(t: Trial) -> None:
     t.fresh()
     most = t.mapping.most_publishes
     entry = (KEYS[0], b"v", 0)
-    made, last = t.send(t.para, t.message([entry] * most), t.message([entry]) + bytes(0))
+    made, last = t.send(t.para, t.message([entry] * most), t.message([entry]))
     expect((None, None), (made.error, last.error), last.number)
-    one = t.message([entry])[2:]
-    topic = b"\x2c" + bytes(32)
-    descend = bytes.fromhex("0b 01 00 91 1f")
-    for bad in (
-        b"\0",
-        b"\x08" + one + b"\x0a",
-        b"\x08" + descend + one,
-        b"\x0c" + one + topic + topic,
+    # A message is the version, the number of instructions as Compact, and the instructions.
+    publish = t.message([entry])[2:]
+    clear_origin = b"\x0a"
+    descend_origin = bytes.fromhex("0b 01 00 91 1f")
+    set_topic = b"\x2c" + bytes(32)
+    for instructions in (
+        (),
+        (publish, clear_origin),
+        (descend_origin, publish),
+        (publish, set_topic, set_topic),
     ):
-        _unprocessed(t, b"\5" + bad, "BadFormat")
+        message = b"\5" + encode_compact(len(instructions)) + b"".join(instructions)
+        _unprocessed(t, message, "BadFormat")
     _unprocessed(t, t.message([entry] * (most + 1)), "StackLimitReached")
 
 
@@ -91,21 +96,21 @@ def _unprocessed(t: Trial, message: bytes, error: str) -> None:
 
 @rule(
     "PS-23",
-    "The messages of a parachain are executed in their order, and one that fails stops no other",
+    "A parachain's messages are executed in order, and one that fails does not stop the others",
 )
 def _queue(t: Trial) -> None:
     t.fresh()
     one, two, three = (t.message([(KEYS[0], value, 0)]) for value in (b"1", b"22", b"333"))
     made = t.send(t.para, one, two, _OTHERS, three)
     last = made[-1].number
-    expect([None, None, "BadFormat", None], [each.error for each in made], last)
+    expect([None, None, "BadFormat", None], [outcome.error for outcome in made], last)
     t.holds(last, {KEYS[0]: t.entry(b"333", 0, last)})
 
 
 # Expiry
 
 
-@rule("PS-13", "An entry with a ttl is expired from block when_inserted + ttl on, and no earlier")
+@rule("PS-13", "An entry with a ttl expires exactly in block when_inserted + ttl")
 def _expiry(t: Trial) -> None:
     end = t.fresh((KEYS[0], b"a", 4), (KEYS[1], b"b", 0), (KEYS[2], b"c", U32_MAX)).number + 4
     t.until(end + 1)
@@ -113,7 +118,7 @@ def _expiry(t: Trial) -> None:
     t.has(end, KEYS[1], KEYS[2])
 
 
-@rule("PS-14", "Publishing again restarts the lifetime; exactly the finite entries have a row")
+@rule("PS-14", "Publishing again restarts the lifetime, and only entries with a ttl have a row")
 def _lifetime(t: Trial) -> None:
     made = t.fresh((KEYS[0], b"a", 40), (KEYS[1], b"b", 0))
     _rows(t, made, [40, made.number], None)
@@ -127,7 +132,7 @@ def _lifetime(t: Trial) -> None:
 
 
 def _rows(t: Trial, made: Included, *rows: object) -> None:
-    """Require the rows of `TtlData` of the first keys after a block."""
+    """Require that after a block the first keys have these rows in `TtlData`."""
     expect(
         rows,
         tuple(t.of_publisher(made.number, "TtlData", key) for key in KEYS[: len(rows)]),
@@ -135,7 +140,7 @@ def _rows(t: Trial, made: Included, *rows: object) -> None:
     )
 
 
-@rule("PS-16", "An expiry removes the entry from wherever it is counted, and has its event")
+@rule("PS-16", "An expiry removes the entry, its row and its counts, and deposits an event")
 def _swept(t: Trial) -> None:
     end = t.fresh((KEYS[0], b"a", 2), (KEYS[1], b"bb", 0)).number + 2
     t.until(end + 1)
@@ -146,9 +151,9 @@ def _swept(t: Trial) -> None:
 
 
 def _backlog(t: Trial) -> tuple[int, int, list[bytes]]:
-    """Publish entries that expire at once, too many for one sweep.
+    """Publish entries that expire in the same block, too many for one sweep.
 
-    Returns how many rows a sweep examines, the block of expiry, and the keys.
+    Returns the number of rows that a sweep examines, the block of expiry, and the keys.
     """
     scans = t.number("MaxTtlScansPerIdle")
     most = t.number("MaxStoredKeys")
@@ -156,7 +161,8 @@ def _backlog(t: Trial) -> tuple[int, int, list[bytes]]:
     if count < 4 * scans:
         raise Untestable(f"a sweep examines {scans} rows, and one call publishes {count} keys")
     keys = [bytes(key_from_data(b"due/%d" % at)) for at in range(count)]
-    return scans, t.fresh(*((key, b"", 6) for key in keys)).number + 6, keys
+    made = t.fresh(*((key, b"", 6) for key in keys))
+    return scans, made.number + 6, keys
 
 
 @rule("PS-15", "A sweep examines a bounded number of rows")
@@ -164,34 +170,35 @@ def _bounded(t: Trial) -> None:
     scans, end, keys = _backlog(t)
     t.until(end + 3)
     for number in range(end, end + 4):
-        gone = len(keys) - len(t.child(number, t.para))
+        removed = len(keys) - len(t.child(number, t.para))
         most = scans * (number - end + 1)
-        if gone > most:
-            raise Broken(f"at most {most} entries gone", gone, number)
+        if removed > most:
+            raise Broken(f"at most {most} entries gone", removed, number)
 
 
 @rule(
     "PS-19",
-    "The sweep comes to every row in turn: rows that are due are gone after rows /"
-    " MaxTtlScansPerIdle blocks",
+    "The sweep reaches every row in turn, so due rows are removed after rows / MaxTtlScansPerIdle"
+    " blocks",
 )
 def _lap(t: Trial) -> None:
     scans, end, keys = _backlog(t)
+    # The number of sweeps is rounded up.
     last = end - 1 - len(keys) // -scans
     t.until(last)
     t.has(last)
 
 
-@rule("PS-17", "What is expired and not swept is counted and proven, and a publish renews it")
+@rule("PS-17", "Expired entries are counted and proven until they are swept, and can be renewed")
 def _unswept(t: Trial) -> None:
     _, end, keys = _backlog(t)
     t.until(end)
     made = t.published(*((key, b"", 0) for key in keys))
     for number in range(end, made.number):
-        left = len(t.child(number, t.para))
-        t.counts(number, left, 32 * left)
+        remaining = len(t.child(number, t.para))
+        t.counts(number, remaining, 32 * remaining)
     if not t.child(made.number - 1, t.para):
-        raise Untestable("the sweep was done before a publish came")
+        raise Untestable("the sweep ended before the entries could be published again")
     last = t.step(2)
     t.holds(last, dict.fromkeys(keys, t.entry(b"", 0, made.number)))
     t.counts(last, len(keys), 32 * len(keys))
@@ -199,22 +206,27 @@ def _unswept(t: Trial) -> None:
 
 @rule(
     "PS-18",
-    "Rows that come and go between two sweeps make the sweep lose none and visit none twice",
+    "Although rows are added and removed between sweeps, each expired row is removed exactly once",
 )
 def _moving(t: Trial) -> None:
     scans, end, keys = _backlog(t)
     t.until(end)
-    kept = sorted(t.child(end, t.para))
-    gone = t.do("delete_keys", keys=kept[::3])
+    chosen = sorted(t.child(end, t.para))[::3]
+    deletion = t.do("delete_keys", keys=chosen)
     t.published((KEYS[0], b"new", 1))
     last = max(t.relay.best(), end) + len(keys) // scans + 2
     t.until(last)
     t.has(last)
-    deleted = set(kept[::3]) & set(t.child(gone.number - 1, t.para))
-    name, key, of = (t.mapping.name(each) for each in ("KeyExpired", "key", "publisher"))
+    # Some of the chosen keys can have been swept before the deletion.
+    deleted = set(chosen) & set(t.child(deletion.number - 1, t.para))
+    key_expired = t.mapping.name("KeyExpired")
+    key = t.mapping.name("key")
+    publisher = t.mapping.name("publisher")
     events = itertools.chain.from_iterable(map(t.events, range(end, last + 1)))
     expired = [
-        fields[key] for event, fields in events if event == name and fields.get(of) == t.para
+        fields[key]
+        for name, fields in events
+        if name == key_expired and fields.get(publisher) == t.para
     ]
     expect(sorted({*keys, KEYS[0]} - deleted), sorted(expired), last)
 
@@ -222,49 +234,51 @@ def _moving(t: Trial) -> None:
 # Subscribers
 
 
-@rule("PS-31", "What a subscriber was delivered is what the relay chain has at its relay parent")
+@rule("PS-31", "A subscriber has received the entries of the relay chain at its relay parent")
 def _delivered(t: Trial) -> None:
-    pallet, seen = t.mapping.subscriber_pallet, 0
+    pallet = t.mapping.subscriber_pallet
+    tested = 0
     for chain in t.paras.values():
         number = chain.best()
+        if chain.item(number, pallet, "ProcessingCursor") is not None:
+            # A delivery is not complete yet.
+            continue
         parent = chain.item(number, pallet, "LastRelayParent")
-        resolved = chain.item(number, pallet, "ProcessedRoots") or ()
-        for publisher, root in (
-            resolved if chain.item(number, pallet, "ProcessingCursor") is None else ()
-        ):
-            seen += 1
+        for publisher, root in chain.item(number, pallet, "ProcessedRoots") or ():
+            tested += 1
             expect(t.root(parent, publisher), root, number)
             for key, entry in t.child(parent, publisher).items():
                 row = chain.item(
                     number, pallet, "LastDelivered", publisher.to_bytes(4, "little"), key
                 )
                 if row is not None:
+                    # The first field is the hash of the delivered entry.
                     values = list(row.values() if isinstance(row, dict) else row)
                     expect(blake2_256(entry), values[0] if values else None, number)
-    if not seen:
+    if not tested:
         raise Untestable(
             f"none of the parachains {', '.join(map(str, t.paras))} has resolved a root"
         )
 
 
-@rule("PS-32", "The relay parent of a block is never older than that of its parent")
+@rule("PS-32", "A block's relay parent is never older than its parent's relay parent")
 def _parents(t: Trial) -> None:
     t.step(4)
     for chain in t.paras.values():
         best = chain.best()
-        before = 0
+        last_parent = 0
         for number in range(max(1, best - 8), best + 1):
             parent = chain.item(number, t.mapping.subscriber_pallet, "LastRelayParent") or 0
-            expect(True, parent >= before, number)
-            before = parent
+            expect(True, parent >= last_parent, number)
+            last_parent = parent
 
 
-@rule("PS-30", "A subscriber is handed the keys that it subscribes to, and no other")
+@rule("PS-30", "A subscriber receives only the keys that it subscribes to")
 def _subscribed(t: Trial) -> None:
     _handed(t, b"PS-30")
 
 
-@rule("PS-33", "A runtime upgrade loses no delivery, and blocks are built after it")
+@rule("PS-33", "After a runtime upgrade, blocks are built and no delivery is lost")
 def _upgraded(t: Trial) -> None:
     if not t.mapping.upgrade:
         raise Untestable("the mapping names no other runtime (upgrade)")
@@ -277,9 +291,9 @@ def _upgraded(t: Trial) -> None:
 
 
 def _handed(t: Trial, value: bytes, code: bytes = b"") -> None:
-    """Publish two keys, one of them subscribed to, and require that only this one is delivered.
+    """Publish a subscribed and another key, and require that only the first is delivered.
 
-    If `code` is given, the subscriber is upgraded to it before the publication.
+    If `code` is given, the subscriber's runtime is upgraded to it before.
     """
     mapping = t.mapping
     if not mapping.subscribed:
@@ -291,38 +305,38 @@ def _handed(t: Trial, value: bytes, code: bytes = b"") -> None:
         chain.submit(t.manager, chain.call("System", "set_code", {"code": code}, root=True))
     made = t.publish(mapping.system, [(key, value, 0), (KEYS[3], value, 0)])
     expect(None, made.error, made.number)
-    seen: list[object] = []
+    delivered: list[object] = []
     for _ in range(mapping.delay):
         events = itertools.chain.from_iterable(
             map(chain.events, range(since + 1, chain.best() + 1))
         )
-        seen = [
-            each.fields.get(mapping.name("key"))
-            for each in events
-            if each.name == mapping.name("DataProcessed")
+        delivered = [
+            event.fields.get(mapping.name("key"))
+            for event in events
+            if event.name == mapping.name("DataProcessed")
         ]
-        if key in seen:
+        if key in delivered:
             break
         t.step()
-    expect((True, False), (key in seen, KEYS[3] in seen), chain.best())
+    expect((True, False), (key in delivered, KEYS[3] in delivered), chain.best())
 
 
 # Leaving
 
 
-@rule("PS-11", "A para that leaves takes its data, its registration and its deposit with it")
+@rule("PS-11", "When a para leaves, its data and registration are removed and its deposit returned")
 def _offboard(t: Trial) -> None:
     """Deregister the parachain and wait until the pallet removes its publisher."""
     if not t.mapping.offboard_blocks:
-        raise Untestable("offboard_blocks is 0: the para would be gone")
+        raise Untestable("offboard_blocks is 0: the test would remove the para from the chain")
     t.gone()
     t.do("register_publisher")
     _, deposit = t.info(t.relay.best()) or (b"", 0)
     t.published((KEYS[0], b"a", 0), (KEYS[1], b"b", 1000))
-    left = t.relay_call("Registrar", "deregister", {"para": t.para}, root=True)
-    expect(None, left.error, left.number)
+    departure = t.relay_call("Registrar", "deregister", {"para": t.para}, root=True)
+    expect(None, departure.error, departure.number)
     wanted = t.event("PublisherDeregistered", para_id=t.para)
-    for number in range(left.number, left.number + t.mapping.offboard_blocks + 1):
+    for number in range(departure.number, departure.number + t.mapping.offboard_blocks + 1):
         t.until(number)
         if wanted in t.events(number):
             t.nothing_left(number)

@@ -41,7 +41,7 @@ class Message(StrictModel):
 class Mapping(StrictModel):
     """A chain's own names. The defaults are this project's.
 
-    Lists of TOML become tuples, so the fields with tuples are not strict.
+    Tuple fields are not strict, because TOML has lists.
     """
 
     pallet: Name = "Broadcaster"
@@ -49,7 +49,8 @@ class Mapping(StrictModel):
     subscriber_pallet: Name = "Subscriber"
     """A parachain's pallet."""
     names: dict[Name, Name] = Field(default_factory=dict)
-    """The chain's names of calls, arguments, items, events, fields, errors and constants, by ours.
+    """The chain's names of calls, arguments, storage items, events, fields, errors and constants,
+    by this project's names.
     """
     child_prefix: Annotated[str, Field(max_length=64)] = "pubsub"
     """The beginning of a child trie's key, which the para id as u32 follows (PS-1)."""
@@ -68,7 +69,8 @@ class Mapping(StrictModel):
     most_publishes: Annotated[int, Field(ge=1, le=250)] = 64
     """The maximum number of instructions of a message that the barrier admits (PS-22)."""
     publisher: Para = 2000
-    """A parachain that must register and whose manager signs; its entries are removed."""
+    """A parachain that must register to publish. `manager` signs for it. Its entries are removed.
+    """
     system: Para = 1000
     """A system parachain, which publishes without registration."""
     subscriber: Para = 2000
@@ -76,7 +78,7 @@ class Mapping(StrictModel):
     subscribed: Annotated[tuple[Hex, ...], Field(strict=False)] = ()
     """Keys that `subscriber` subscribes to (PS-30)."""
     upgrade: Annotated[str, Field(max_length=4096)] = ""
-    """A file with another runtime of `subscriber`, which is installed (PS-33)."""
+    """A file with another runtime for `subscriber`, which the test installs (PS-33)."""
     manager: Name = "Alice"
     """The development account that manages `publisher` and is root through each chain's `Sudo`."""
     stranger: Name = "Bob"
@@ -86,9 +88,10 @@ class Mapping(StrictModel):
     delay: Annotated[int, Field(ge=1, le=1000)] = 8
     """The maximum number of relay blocks from a parachain's call to its effect."""
     most_calls: Annotated[int, Field(ge=1, le=10_000)] = 24
-    """The maximum number of calls that are made to reach one limit."""
+    """The maximum number of calls that a test may make to reach one of the chain's limits."""
     offboard_blocks: Annotated[int, Field(ge=0, le=100_000)] = 0
-    """Relay blocks within which `publisher` is gone after `Registrar.deregister`; 0 leaves it out.
+    """The number of relay blocks that `Registrar.deregister` may take until `publisher` is gone. 0
+    skips that test (PS-11).
     """
 
     def name(self, ours: str) -> str:

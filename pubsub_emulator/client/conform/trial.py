@@ -1,8 +1,8 @@
-"""A trial of a chain: the vocabulary in which rules are tested.
+"""A trial of a chain: the actions, readings and requirements of which the tests of rules consist.
 
-It makes calls, reads the results, and requires values. Extrinsics are signed by development
-accounts. Only `chain_*`, `state_*`, `author_*` and `system_accountNextIndex` are called. Child
-tries are read through proofs that are verified against the block's header.
+Extrinsics are signed by development accounts. Only `chain_*`, `state_*`, `author_*` and
+`system_accountNextIndex` are called. Child tries are read through proofs that are verified against
+the block's header.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -29,7 +29,7 @@ Event = tuple[str, dict[str, Any]]
 Entry = tuple[bytes, bytes, int]
 """Key, value and ttl."""
 Verdict = Literal["holds", "broken", "not testable here"]
-KEYS: Final = tuple(bytes(key_from_data(b"conform/%d" % at)) for at in range(4))
+KEYS: Final = tuple(bytes(key_from_data(b"conform/%d" % index)) for index in range(4))
 """Keys for the tests."""
 _SHOWN: Final = 200
 """The maximum length of a value in a finding."""
@@ -63,7 +63,7 @@ class Broken(Exception):
 
     def __init__(self, expected: object, seen: object, block: int) -> None:
         super().__init__()
-        (self.expected, self.seen) = _said(expected, seen)
+        self.expected, self.seen = _shown(expected, seen)
         self.block = block
 
 
@@ -92,11 +92,11 @@ def conform(
 ) -> list[Finding]:
     """Test all rules, or those in `only`.
 
-    `begin` is called before each rule with the number of rules before it and its name.
+    `begin` is called before each test with the number of finished tests and the rule's name.
 
-    A rule is not testable here if the node refuses a call that its test needs, or answers something
-    that cannot be read. Raises `NodeUnavailable` if the node does not answer, because the other
-    rules would wait for it as well.
+    A rule is not testable here if the node refuses a call that its test needs, or its answer cannot
+    be read. Raises `NodeUnavailable` if the node does not answer, because the other tests would
+    wait for it as well.
     """
     findings: list[Finding] = []
     for name, (sentence, check) in RULES.items():
@@ -113,9 +113,16 @@ def _judged(trial: "Trial", name: str, sentence: str, check: Check) -> Finding:
     try:
         check(trial)
     except Broken as broken:
-        return Finding(name, sentence, "broken", broken.expected, broken.seen, broken.block)
-    except Untestable as why:
-        return Finding(name, sentence, "not testable here", reason=str(why))
+        return Finding(
+            name,
+            sentence,
+            "broken",
+            expected=broken.expected,
+            seen=broken.seen,
+            block=broken.block,
+        )
+    except Untestable as error:
+        return Finding(name, sentence, "not testable here", reason=str(error))
     except NodeUnavailable:
         raise
     except ClientError as error:
@@ -127,8 +134,14 @@ def _judged(trial: "Trial", name: str, sentence: str, check: Check) -> Finding:
         # The node refused or garbled the proof, for example because it pruned the state.
         if isinstance(cause, ClientError):
             return _unreadable(name, sentence, str(error))
-        wanted = "a state that its root proves"
-        return Finding(name, sentence, "broken", wanted, str(error), _best_block(trial))
+        return Finding(
+            name,
+            sentence,
+            "broken",
+            expected="a state that its root proves",
+            seen=str(error),
+            block=_best_block(trial),
+        )
     except (
         AttributeError,
         IndexError,
@@ -138,8 +151,9 @@ def _judged(trial: "Trial", name: str, sentence: str, check: Check) -> Finding:
         TypeError,
         ValueError,
     ) as error:
-        said = f"the chain's types are not those of the rules: {type(error).__name__}: {error}"
-        return _unreadable(name, sentence, said)
+        # The test could not read a decoded value in the form that the rules give it.
+        reason = f"the chain's types are not those of the rules: {type(error).__name__}: {error}"
+        return _unreadable(name, sentence, reason)
     return Finding(name, sentence, "holds")
 
 
@@ -154,27 +168,44 @@ def _best_block(trial: "Trial") -> int | None:
 
 
 def _unreadable(name: str, sentence: str, reason: str) -> Finding:
-    """Return the finding about a rule whose test met an answer that cannot be used."""
+    """Return the finding about a rule whose test got an answer that cannot be used."""
     return Finding(name, sentence, "not testable here", reason=reason, is_unreadable=True)
 
 
 def expect(expected: object, seen: object, block: int) -> None:
-    """Raise `Broken` unless the seen value equals the expected one."""
+    """Raise `Broken` unless the seen value equals the expected one.
+
+    `block` is the relay block after which the value was read.
+    """
     if expected != seen:
         raise Broken(expected, seen, block)
 
 
-def _said(expected: object, seen: object) -> tuple[str, str]:
-    """Return both values as texts. Of long ones, return the part in which they begin to differ."""
-    plain = (sorted(value) if isinstance(value, set) else value for value in (expected, seen))
-    texts = [hexed(value) if isinstance(value, bytes) else repr(value) for value in plain]
-    same = next(
-        (at for at, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), 0
-    )
-    start = max(0, same - _SHOWN // 2) if max(map(len, texts)) > _SHOWN else 0
+def _shown(expected: object, seen: object) -> tuple[str, str]:
+    """Return both values as texts. Long ones are cut to the part in which they begin to differ."""
+    first = _text(expected)
+    second = _text(seen)
+    if max(len(first), len(second)) <= _SHOWN:
+        return first, second
+    characters = enumerate(zip(first, second, strict=False))
+    difference = next((index for index, (one, other) in characters if one != other), 0)
+    start = max(0, difference - _SHOWN // 2)
+    return _cut(first, start), _cut(second, start)
+
+
+def _text(value: object) -> str:
+    """Return a value as text: bytes as hexadecimal digits, and sets in order."""
+    if isinstance(value, bytes):
+        return hexed(value)
+    return repr(sorted(value) if isinstance(value, set) else value)
+
+
+def _cut(text: str, start: int) -> str:
+    """Return `_SHOWN` characters of a text, with … where it is cut."""
     end = start + _SHOWN
-    one, other = ("…" * (start > 0) + each[start:end] + "…" * (len(each) > end) for each in texts)
-    return one, other
+    before = "…" if start > 0 else ""
+    after = "…" if len(text) > end else ""
+    return f"{before}{text[start:end]}{after}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +221,12 @@ class Included:
 
 
 class Trial:
-    """A relay chain and parachains under one mapping. It is a context manager."""
+    """A relay chain and its parachains, named as a mapping says. It is a context manager.
+
+    `url` is the relay chain's. A parachain's URL is in `paras`, or is `url` with its id appended.
+    Most methods act on the publisher of the mapping, `number` is the height of a relay block, and
+    names are this project's, which the mapping translates.
+    """
 
     def __init__(self, url: str, mapping: Mapping, paras: dict[int, str]) -> None:
         self.mapping = mapping
@@ -220,10 +256,14 @@ class Trial:
     def do(
         self, name: str, *, by: Signer | None = None, root: bool = False, **arguments: object
     ) -> Included:
-        """Make a call of the pallet about the publisher, by default signed by its manager."""
-        of = self.mapping
-        named = {of.name(key): value for key, value in {"para": of.publisher, **arguments}.items()}
-        return self.relay_call(of.pallet, of.name(name), named, by=by, root=root)
+        """Make a call of the pallet about the publisher, by default signed by its manager.
+
+        With `root`, the call is made through `Sudo`.
+        """
+        mapping = self.mapping
+        all_arguments = {"para": mapping.publisher, **arguments}
+        named = {mapping.name(argument): value for argument, value in all_arguments.items()}
+        return self.relay_call(mapping.pallet, mapping.name(name), named, by=by, root=root)
 
     def relay_call(
         self,
@@ -240,17 +280,18 @@ class Trial:
         return Included(number, self.relay.failure(events), self._ours(events))
 
     def publish(self, para: int, entries: Sequence[Entry]) -> Included:
-        """Publish entries by a call of the parachain, or by a message.
+        """Publish entries by the parachain's call or by an XCM message, as the mapping says.
 
-        The result has the relay block of the effect or of the refusal. Its error is `Parachain: …`
+        Returns the relay block in which they were published or refused. The error is `Parachain: …`
         if the parachain's own call fails, and otherwise as for `send`.
         """
-        how = self.mapping.publish
+        publish = self.mapping.publish
         keys = {key for key, _, _ in entries}
-        if how.by == "message":
+        if publish.by == "message":
             return self.send(para, self.message(entries), keys=keys)[0]
-        call = self.paras[para].call(how.pallet, how.call, {how.argument: list(map(list, entries))})
-        return self._sent(para, call, keys, 1)[0]
+        arguments: dict[str, object] = {publish.argument: list(map(list, entries))}
+        call = self.paras[para].call(publish.pallet, publish.call, arguments)
+        return self._sent(para, call, keys, count=1)[0]
 
     def message(self, entries: Sequence[Entry]) -> bytes:
         """Return an XCM v5 message that publishes entries."""
@@ -264,66 +305,74 @@ class Trial:
     def send(self, para: int, *messages: bytes, keys: Collection[bytes] = ()) -> list[Included]:
         """Send upward messages in one block of a parachain and return the effect of each.
 
+        `keys` are the keys that they publish, by which `_outcomes` tells them from other messages.
         The error is `None`, `incomplete`, a reason why the message was not processed (such as
         `BadFormat`), or `nothing` if no effect was seen in time.
         """
-        how, chain = self.mapping.message, self.paras[para]
-        others = {name: Encoded(unhex(text)) for name, text in how.others.items()}
-        sent = messages if how.wrapped else map(Encoded, messages)
-        last = how.root and len(messages) == 1
-        calls = [
-            chain.call(how.pallet, how.call, {how.argument: each, **others}, root=last)
-            for each in sent
-        ]
-        call = (
-            calls[0]
-            if len(calls) == 1
-            else chain.call("Utility", "batch_all", {"calls": calls}, root=how.root)
-        )
-        return self._sent(para, call, keys, len(messages))
+        send = self.mapping.message
+        chain = self.paras[para]
+        others = {name: Encoded(unhex(text)) for name, text in send.others.items()}
+        calls = []
+        for message in messages:
+            # `VersionedXcm` is the message itself, and `Vec<u8>` has its length in front.
+            value = message if send.wrapped else Encoded(message)
+            calls.append(chain.call(send.pallet, send.call, {send.argument: value, **others}))
+        call = calls[0]
+        if len(calls) > 1:
+            call = chain.call("Utility", "batch_all", {"calls": calls})
+        if send.root:
+            call = chain.call("Sudo", "sudo", {"call": call})
+        return self._sent(para, call, keys, count=len(messages))
 
     def _sent(
         self, para: int, call: Encoded, keys: Collection[bytes], count: int
     ) -> list[Included]:
-        """Submit a parachain's call, and find the effects of its messages on the relay chain."""
+        """Submit a parachain's call, and find the effects of its messages on the relay chain.
+
+        Returns `count` effects. The error of each is `nothing` that was not seen in time.
+        """
         chain = self.paras[para]
         since = self.relay.best()
-        failed = chain.failure(chain.submit(self.manager, call)[1])
-        if failed is not None:
-            return [Included(since, f"Parachain: {failed}")] * count
-        found: list[Included] = []
+        _, events = chain.submit(self.manager, call)
+        failure = chain.failure(events)
+        if failure is not None:
+            return [Included(since, f"Parachain: {failure}")] * count
+        outcomes: list[Included] = []
         last = since
         for _ in range(self.mapping.delay):
             while last < min(self.relay.best(), since + self.mapping.delay):
                 last += 1
-                found += self._outcomes(para, keys, last)
-                if len(found) >= count:
-                    return found
+                outcomes += self._outcomes(para, keys, last)
+                if len(outcomes) >= count:
+                    return outcomes
             self.step()
-        return found + [Included(last, "nothing")] * (count - len(found))
+        return outcomes + [Included(last, "nothing")] * (count - len(outcomes))
 
     def _outcomes(self, para: int, keys: Collection[bytes], number: int) -> list[Included]:
         """Return the effects of a parachain's messages in a relay block.
 
-        A parachain other than the publisher can have further traffic. Of its messages, only the one
-        that published `keys` is returned.
+        The publisher sends only the messages of this trial. Another parachain can send others, so
+        its messages are recognized by the event of one of `keys`.
         """
         events = self.relay.events(number)
         ours = self._ours(events)
         name = self.mapping.name("DataPublished")
         key = self.mapping.name("key")
         if para != self.mapping.publisher and keys:
-            published = any(each[0] == name and each[1].get(key) in keys for each in ours)
+            published = any(event[0] == name and event[1].get(key) in keys for event in ours)
             return [Included(number, None, ours)] if published else []
-        mine = f"{{'Para': {para}}}"
+        origin = f"{{'Para': {para}}}"
         return [
-            Included(number, _refusal(each), ours)
-            for each in events
-            if each.pallet == "MessageQueue" and mine in str(each.fields.get("origin"))
+            Included(number, _refusal(event), ours)
+            for event in events
+            if event.pallet == "MessageQueue" and origin in str(event.fields.get("origin"))
         ]
 
     def step(self, count: int = 1) -> int:
-        """Let the relay chain build blocks, with a remark in each, and return the best number."""
+        """Let the relay chain build blocks, with a remark in each, and return its best height.
+
+        A chain can build blocks only when it has an extrinsic.
+        """
         for _ in range(count):
             self.relay.submit(
                 self.stranger, self.relay.call("System", "remark", {"remark": b"conform"})
@@ -359,7 +408,7 @@ class Trial:
 
     def _ours(self, events: Sequence[DecodedEvent]) -> tuple[Event, ...]:
         return tuple(
-            (each.name, each.fields) for each in events if each.pallet == self.mapping.pallet
+            (event.name, event.fields) for event in events if event.pallet == self.mapping.pallet
         )
 
     # The publisher
@@ -370,48 +419,60 @@ class Trial:
         return self.mapping.publisher
 
     def entry(self, value: bytes, ttl: int, when: int) -> bytes:
-        """Return the encoding of an entry."""
-        numbers = {"ttl": ttl.to_bytes(4, "little"), "when_inserted": when.to_bytes(4, "little")}
-        parts = {"value": encode_bytes(value), **numbers}
+        """Return the SCALE bytes of an entry that was inserted in the relay block `when`."""
+        parts = {
+            "value": encode_bytes(value),
+            "ttl": ttl.to_bytes(4, "little"),
+            "when_inserted": when.to_bytes(4, "little"),
+        }
         return b"".join(parts[name] for name in self.mapping.entry)
 
     def event(self, name: str, **fields: object) -> Event:
         """Return an event of the pallet, with the chain's names."""
-        called = self.mapping.name
-        return called(name), {called(key): value for key, value in fields.items()}
+        translated = self.mapping.name
+        return translated(name), {translated(field): value for field, value in fields.items()}
 
     def info(self, number: int) -> tuple[bytes, int] | None:
-        """Return manager and deposit of the registration after a block, or `None`."""
-        found = self.of_publisher(number, "RegisteredPublishers")
-        if found is None:
+        """Return the manager and the deposit of the registration after a block.
+
+        Returns `None` if the publisher is not registered.
+        """
+        row = self.of_publisher(number, "RegisteredPublishers")
+        if row is None:
             return None
-        return tuple(found.values() if isinstance(found, dict) else found)
+        return tuple(row.values() if isinstance(row, dict) else row)
 
     def of_publisher(self, number: int, name: str, *keys: bytes) -> Any:
         """Return a storage item of the publisher after a block."""
         return self.item(number, name, self.para.to_bytes(4, "little"), *keys)
 
     def counters(self, number: int) -> tuple[int, int]:
-        """Return the publisher's counters of keys and bytes."""
-        keys, size = (
-            self.of_publisher(number, name) or 0 for name in ("PublishedKeys", "TotalStorageSize")
-        )
+        """Return the publisher's counters of keys and bytes after a block."""
+        keys = self.of_publisher(number, "PublishedKeys") or 0
+        size = self.of_publisher(number, "TotalStorageSize") or 0
         return keys, size
 
     def balance(self, number: int, *, fees: bool = True) -> tuple[int, int]:
-        """Return the manager's free and held balance.
+        """Return the manager's free and held balance after a block.
 
-        By default, the fees that the manager paid in the block are added to the free balance.
+        With `fees`, the fees that the manager paid in the block are added to the free balance.
         """
-        found = self.relay.item(number, "System", "Account", self.manager.account)["data"]
-        paid = (
-            each.fields for each in self.relay.events(number) if each.name == "TransactionFeePaid"
-        )
-        spent = sum(each["actual_fee"] for each in paid if each["who"] == self.manager.account)
-        return found["free"] + (spent if fees else 0), found["reserved"]
+        balances = self.relay.item(number, "System", "Account", self.manager.account)["data"]
+        free = balances["free"]
+        if fees:
+            free += sum(
+                event.fields["actual_fee"]
+                for event in self.relay.events(number)
+                if event.name == "TransactionFeePaid"
+                and event.fields["who"] == self.manager.account
+            )
+        return free, balances["reserved"]
 
     def released(self, number: int, deposit: int) -> None:
-        """Require that a block returned a deposit to the manager."""
+        """Require that a block returned a deposit to the manager.
+
+        A negative deposit must have been taken.
+        """
         free, held = self.balance(number - 1, fees=False)
         expect((free + deposit, held - deposit), self.balance(number), number)
 
@@ -422,7 +483,10 @@ class Trial:
             self.do("force_deregister_publisher", root=True)
 
     def fresh(self, *entries: Entry) -> Included:
-        """Register the publisher anew and publish some entries."""
+        """Remove the publisher, register it again, and publish some entries.
+
+        Returns the block of the publication, or of the registration if there are no entries.
+        """
         self.gone()
         made = self.do(
             "force_register_publisher", root=True, manager=self.manager.account, deposit=0
@@ -443,8 +507,8 @@ class Trial:
         at_once = max(1, min(64, _LARGEST // (length + 40)))
         if count > at_once * self.mapping.most_calls:
             calls = -(-count // at_once)
-            raise Untestable(f"it takes {calls} calls, and {self.mapping.most_calls} may be spent")
-        keys = [bytes(key_from_data(b"many/%d" % at)) for at in range(count)]
+            raise Untestable(f"it takes {calls} calls, and the limit is {self.mapping.most_calls}")
+        keys = [bytes(key_from_data(b"many/%d" % index)) for index in range(count)]
         for start in range(0, count, at_once):
             self.published(*((key, bytes(length), 0) for key in keys[start : start + at_once]))
         return keys
@@ -455,29 +519,29 @@ class Trial:
         Raises `Untestable` if the chain has no constant of this name.
         """
         metadata = self.relay.metadata()
-        called = self.mapping.name(name)
+        chain_name = self.mapping.name(name)
         pallet = metadata.pallets.get(self.mapping.pallet)
-        found = None if pallet is None else pallet.constants.get(called)
-        value = None if found is None else decode(metadata, found.type, found.value)
+        constant = None if pallet is None else pallet.constants.get(chain_name)
+        value = None if constant is None else decode(metadata, constant.type, constant.value)
         if not isinstance(value, int):
-            raise Untestable(f"the chain has no constant {called}")
+            raise Untestable(f"the chain has no constant {chain_name}")
         return value
 
     def longest(self) -> int:
-        """Return `MaxValueLength`. Raises `Untestable` if no extrinsic can carry such a value."""
-        found = self.number("MaxValueLength")
-        if found >= _LARGEST:
-            raise Untestable(f"a value of {found:,} bytes fits no extrinsic")
-        return found
+        """Return `MaxValueLength`. Raises `Untestable` if an extrinsic cannot hold such a value."""
+        length = self.number("MaxValueLength")
+        if length >= _LARGEST:
+            raise Untestable(f"a value of {length:,} bytes does not fit into an extrinsic")
+        return length
 
     # Requirements
 
     def did(self, made: Included, event: str, **fields: object) -> None:
-        """Require that a call succeeded with exactly this event of the pallet."""
+        """Require that a call succeeded, with this event as the only one of the pallet."""
         expect((None, (self.event(event, **fields),)), (made.error, made.events), made.number)
 
     def refuses(self, made: Included, error: str) -> None:
-        """Require that a call failed with this error, without events and changes."""
+        """Require that a call failed with this error, without an event or a change."""
         named = (
             error if error == "BadOrigin" else f"{self.mapping.pallet}.{self.mapping.name(error)}"
         )
@@ -497,7 +561,7 @@ class Trial:
         expect((keys, size), self.counters(number), number)
 
     def all(self, number: int) -> tuple[object, ...]:
-        """Return everything of the publisher: root, registration, counters and held balance."""
+        """Return the publisher's root, registration, counters and held balance after a block."""
         return (
             self.root(number, self.para),
             self.info(number),
@@ -513,7 +577,7 @@ class Trial:
 
 
 def _refusal(event: DecodedEvent) -> str | None:
-    """Return the reason why a message had no effect or not its whole effect, or `None`."""
+    """Return the error of a message by its event of `MessageQueue`, or `None` if it succeeded."""
     if event.name == "Processed":
         return None if event.fields.get("success") else "incomplete"
     error = event.fields.get("error", event.name)
