@@ -66,6 +66,31 @@ def test_modules_within_a_moved_package_are_the_same_objects(old: str, new: str)
         assert import_module(old) is module
 
 
+@pytest.mark.parametrize(
+    ("name", "home"),
+    [
+        ("Doing", "pubsub_emulator.files.pages"),
+        ("Grid", "pubsub_emulator.files.pages"),
+        ("Line", "pubsub_emulator.files.pages"),
+        ("Shown", "pubsub_emulator.files.pages"),
+        ("made_safe", "pubsub_emulator.files.pages"),
+        ("PREVIEW", "pubsub_emulator.runtime.framework.words"),
+        ("printable", "pubsub_emulator.runtime.framework.words"),
+        ("words", "pubsub_emulator.runtime.framework.words"),
+    ],
+)
+def test_a_module_whose_names_went_to_two_rooms_warns_of_each(name: str, home: str) -> None:
+    old = import_module("pubsub_emulator.cli.screen.pages")
+    with pytest.warns(DeprecationWarning, match=rf"{name} is now {home}.{name}$"):
+        assert getattr(old, name) is getattr(import_module(home), name)
+
+
+def test_a_name_that_such_a_module_never_had_is_missing() -> None:
+    old = import_module("pubsub_emulator.cli.screen.pages")
+    with pytest.raises(AttributeError, match="has no attribute 'Table'"):
+        _ = old.Table
+
+
 def test_the_packages_that_became_a_distribution_are_found_by_their_old_paths() -> None:
     packages = {"database", "distributor", "events", "icrc72", "prism"}
     assert {f"pubsub_emulator.{name}" for name in packages} <= ELSEWHERE.keys()

@@ -190,9 +190,9 @@ def _load_cheats(
     _context: click.Context, _parameter: click.Parameter, files: tuple[Path, ...]
 ) -> tuple[Path, ...]:
     if files:
-        from pubsub_emulator.cli.base.errors import InputError
         from pubsub_emulator.collator.cheats import Strategy, register_strategy
         from pubsub_emulator.emulator.user_file import execute
+        from pubsub_emulator.files.errors import InputError
 
         for path in files:
             made = vars(execute(path, "cheats_of", InputError)).values()

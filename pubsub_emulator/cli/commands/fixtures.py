@@ -20,9 +20,9 @@ def command(out: Path) -> None:
     """
     from collections import Counter
 
-    from pubsub_emulator.cli.base.output import new_folder
     from pubsub_emulator.cli.screen import files, say, stage, table
     from pubsub_emulator.emulator.scenario.file import load_bundled
+    from pubsub_emulator.files.output import new_folder
     from pubsub_emulator.laboratory.fixture_set import (
         README_FILE,
         SCENARIO,

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
-from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option
 from pubsub_emulator.cli.base.result import Result, with_json_option
+from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.spark_audit.report import CHARTS, PAGE
 
 FOLDER = "report"
@@ -56,8 +56,8 @@ def make_report(audit: str | Path, out: Path | None = None) -> Iterable[tuple[Pa
     They are written beside the audit's tables or to another folder, and replace an older report.
     Raises `ResultError`, `InputError`, `OSError`.
     """
-    from pubsub_emulator.cli.base.output import new_folder
     from pubsub_emulator.cli.screen import stage
+    from pubsub_emulator.files.output import new_folder
     from pubsub_emulator.spark_audit.history.address import is_remote
     from pubsub_emulator.spark_audit.report.page import write_report
 

@@ -30,8 +30,8 @@ def command(out: Path) -> None:
     """
     import platform
 
-    from pubsub_emulator.cli.base.output import new_folder
     from pubsub_emulator.cli.screen import files
+    from pubsub_emulator.files.output import new_folder
     from pubsub_emulator.spark_audit.spark.ship import LAUNCHER, build_environment
 
     with new_folder(out) as folder:

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import click
 
-from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.contents.outputs import Output, OutputKind, find
 from pubsub_emulator.cli.contents.removal import remove
 from pubsub_emulator.cli.contents.shown import age_words, described, size_words
 from pubsub_emulator.cli.exits import INFRASTRUCTURE
 from pubsub_emulator.cli.screen import say
+from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.shown import safe
 
 

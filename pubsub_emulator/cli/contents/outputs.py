@@ -15,7 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.base.output import MARKER
+from pubsub_emulator.files.output import MARKER
 from pubsub_emulator.files.untrusted import Unreadable, read_json
 
 HISTORY: Final = "history"

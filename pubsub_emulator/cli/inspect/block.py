@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from pubsub_emulator.cli.inspect.view import View, header_figures, view
 from pubsub_emulator.cli.screen.blocks import ledger_pages
-from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, words
+from pubsub_emulator.files.pages import Grid, Line, Shown
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.framework.words import words
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.validate import judge_block
 from pubsub_emulator.spark_audit.compare import Judged

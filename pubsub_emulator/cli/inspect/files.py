@@ -6,10 +6,10 @@ from pathlib import Path
 
 from pubsub_emulator.cli.inspect.block import judged_block, node_figures, node_page
 from pubsub_emulator.cli.inspect.view import View, fields_of, header_figures, view
-from pubsub_emulator.cli.screen.pages import Grid, Line
 from pubsub_emulator.emulator.fixtures import read_fixture
 from pubsub_emulator.emulator.scenario.file import load_scenario, parse_document
 from pubsub_emulator.emulator.scenario.model import Scenario, Subscriber
+from pubsub_emulator.files.pages import Grid, Line
 from pubsub_emulator.laboratory.cases import read_case
 from pubsub_emulator.laboratory.differences import read_difference
 from pubsub_emulator.spark_audit.compare import judged_fixture

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.inspect.block import judged_block, node_figures, node_page
 from pubsub_emulator.cli.inspect.view import View, counted, view
-from pubsub_emulator.cli.screen.pages import Grid, Line, Shown
+from pubsub_emulator.files.errors import InputError
+from pubsub_emulator.files.pages import Grid, Line, Shown
 from pubsub_emulator.laboratory.fixture_set import read_vectors
 from pubsub_emulator.spark_audit.compare import HistoryRecord
 from pubsub_emulator.spark_audit.history import schema

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.inspect.view import View
+from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.untrusted import parse_json, read_bytes
 
 NO_TOML: Final = "no TOML by its name, and"

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, words
+from pubsub_emulator.files.pages import Grid, Line, Shown
 from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.runtime.framework.words import words
 
 
 @dataclass(frozen=True, slots=True)

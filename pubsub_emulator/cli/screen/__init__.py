@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import click
 
-from pubsub_emulator.cli.screen.pages import Doing, Grid, Line, Shown
 from pubsub_emulator.cli.streams import DOCUMENT, shown_on
+from pubsub_emulator.files.pages import Doing, Grid, Line, Shown
 from pubsub_emulator.files.shown import safe, whole
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pubsub_emulator.cli.screen.pages import Grid, Shown
+from pubsub_emulator.files.pages import Grid, Shown
 from pubsub_emulator.primitives.pubsub import TimedOut, TtlState, ValidFor
 from pubsub_emulator.runtime.parachain.ledger import BlockLedger
 

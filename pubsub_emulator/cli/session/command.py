@@ -12,9 +12,9 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.screen.pages import Shown
 from pubsub_emulator.files.atomic import write_whole
 from pubsub_emulator.files.near import near_to
+from pubsub_emulator.files.pages import Shown
 from pubsub_emulator.primitives.errors import PubsubError
 
 

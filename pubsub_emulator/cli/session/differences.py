@@ -6,13 +6,14 @@ Entries that each block writes (slots, block numbers, hashes, events) come last:
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, printable, words
 from pubsub_emulator.emulator.runtimes import decoded_key
 from pubsub_emulator.emulator.state_diff import child_name, key_name
+from pubsub_emulator.files.pages import Grid, Line, Shown
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.framework.words import printable, words
 from pubsub_emulator.trie import Trie
 
 FEW: Final = 12

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from pubsub_emulator.cli.screen.pages import words
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.primitives.types import U32_MAX
 from pubsub_emulator.runtime.framework.fork import BadFork, Fork
+from pubsub_emulator.runtime.framework.words import words
 
 
 @contextmanager

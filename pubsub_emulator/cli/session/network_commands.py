@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from pubsub_emulator.cli.screen.pages import Line, Shown
 from pubsub_emulator.cli.session.answers import CHOSEN, COUNTED
 from pubsub_emulator.cli.session.command import (
     Command,
@@ -20,6 +19,7 @@ from pubsub_emulator.cli.session.command import (
 )
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.files.pages import Line, Shown
 from pubsub_emulator.files.untrusted import parse_json
 from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.hexadecimal import hexed

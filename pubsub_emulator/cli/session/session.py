@@ -17,7 +17,6 @@ from typing import Final, Self, TypeVar
 
 from pydantic import TypeAdapter
 
-from pubsub_emulator.cli.screen.pages import Shown, made_safe, words
 from pubsub_emulator.cli.session import answers
 from pubsub_emulator.cli.session.answers import Parachain, RelayBlock, Setting
 from pubsub_emulator.cli.session.command import CommandError, find, hexadecimal, number, split_line
@@ -39,6 +38,7 @@ from pubsub_emulator.emulator.runtimes import every_runtime
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.files.near import near_to
+from pubsub_emulator.files.pages import Shown, made_safe
 from pubsub_emulator.files.shown import safe
 from pubsub_emulator.node.local import HISTORY
 from pubsub_emulator.node.rpc.errors import DEVELOPMENT, INVALID_PARAMS, METHOD_NOT_FOUND
@@ -48,6 +48,7 @@ from pubsub_emulator.primitives.pubsub import KEY_LENGTH, key_from_name
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.framework.system import EVENTS, ExtrinsicFailed
+from pubsub_emulator.runtime.framework.words import words
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec, runtime_spec
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
 

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from pubsub_emulator.cli.screen.pages import Doing, Line, Shown
 from pubsub_emulator.cli.session.answers import Built, RelayBlock
 from pubsub_emulator.cli.session.command import Command, CommandError, command, number, unknown
 from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Session
+from pubsub_emulator.files.pages import Doing, Line, Shown
 from pubsub_emulator.runtime.parachain.block import Verdict
 
 STEPPING: Final[list[Command]] = []

@@ -6,17 +6,18 @@ from itertools import islice
 from typing import Final
 
 from pubsub_emulator.cli.screen.blocks import ttl_words
-from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, printable, words
 from pubsub_emulator.cli.session.command import Command, CommandError, command, hexadecimal, number
 from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import ChainState, Session
 from pubsub_emulator.emulator.runtimes import runtime_of
 from pubsub_emulator.emulator.state_diff import key_name
+from pubsub_emulator.files.pages import Grid, Line, Shown
 from pubsub_emulator.primitives.pubsub import ttl_state
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.lazy_state import is_lazy
 from pubsub_emulator.runtime.framework.pallet import AnyItem
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.words import printable, words
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy

@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Iterator
 from typing import Final
 
-from pubsub_emulator.cli.screen.pages import Grid, Line, Shown
 from pubsub_emulator.cli.session.command import BY_NAME, Command, command, find
 from pubsub_emulator.cli.session.inspection import INSPECTION
 from pubsub_emulator.cli.session.network_commands import NETWORK
@@ -14,6 +13,7 @@ from pubsub_emulator.cli.session.snapshots import SNAPSHOTS
 from pubsub_emulator.cli.session.stepping import STEPPING
 from pubsub_emulator.cli.session.storage_commands import STORAGE
 from pubsub_emulator.cli.session.trials import TRIALS
+from pubsub_emulator.files.pages import Grid, Line, Shown
 
 _LEAVING: Final[list[Command]] = []
 

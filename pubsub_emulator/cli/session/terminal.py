@@ -17,12 +17,12 @@ import click
 
 from pubsub_emulator.cli.exits import INFRASTRUCTURE, INTERRUPTED, USAGE
 from pubsub_emulator.cli.screen import bar, say, show
-from pubsub_emulator.cli.screen.pages import Doing
 from pubsub_emulator.cli.session import saved
 from pubsub_emulator.cli.session.command import BY_NAME, Kind
 from pubsub_emulator.cli.session.completion import complete
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
+from pubsub_emulator.files.pages import Doing
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.screen.pages import Doing, Line, Shown
 from pubsub_emulator.cli.session.answers import Delivery, RelayBlock
 from pubsub_emulator.cli.session.command import (
     Command,
@@ -21,6 +20,7 @@ from pubsub_emulator.cli.session.stepping import summary
 from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.cards import Picture, picture_of_proof
 from pubsub_emulator.explorer.words import Names
+from pubsub_emulator.files.pages import Doing, Line, Shown
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.trie import StateTrie
 

@@ -47,6 +47,16 @@ def load_bundled(name: str, rules: Rules = SHIPPED) -> Scenario:
     return parse_scenario(BUNDLE.text(name), f"{name}.toml", rules)
 
 
+def find_scenario(name: str, rules: Rules = SHIPPED) -> Scenario:
+    """Return the scenario in a file, or the bundled one of that name, to be run under `rules`.
+
+    Raises `SettingsError`.
+    """
+    if not name.endswith(".toml") and (name in BUNDLE.names() or not Path(name).exists()):
+        return load_bundled(name, rules)
+    return load_scenario(Path(name), rules)
+
+
 def scenario_schema() -> dict[str, object]:
     """Return the JSON Schema of scenario files, made from the models.
 

@@ -10,11 +10,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from support.plumbing.command import invoked
 
-from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.commands.new.run import TEMPLATE
 from pubsub_emulator.cli.main import SCENARIOS
 from pubsub_emulator.emulator.scenario.file import BUNDLE, load_scenario, scenario_schema
 from pubsub_emulator.emulator.scenario.model import RelaySettings, Scenario
+from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.settings import SettingsError
 
 

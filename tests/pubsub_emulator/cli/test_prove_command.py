@@ -21,7 +21,6 @@ from support.client.recorded_relay import (
     relay_node,
 )
 
-from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.commands.prove import sources
 from pubsub_emulator.cli.commands.prove.names import fixed_names
 from pubsub_emulator.cli.main import pubsub
@@ -29,6 +28,7 @@ from pubsub_emulator.client import kept_answers, request_states
 from pubsub_emulator.client.kept_answers import KeptAnswers
 from pubsub_emulator.client.places import url_and_block
 from pubsub_emulator.client.storage_names import StorageNames
+from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost

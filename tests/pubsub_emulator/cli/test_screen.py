@@ -110,7 +110,7 @@ def test_figures_stand_on_the_right_and_words_on_the_left(
 
 
 SCRIPT = """
-from pubsub_emulator.cli.screen.pages import Doing, Line
+from pubsub_emulator.files.pages import Doing, Line
 from pubsub_emulator.cli.screen import bar, show
 
 with bar() as advance:

@@ -8,13 +8,13 @@ from support.plumbing.command import told
 from support.plumbing.scenarios import scenario
 
 from pubsub_emulator import child_root_key, derive_child_key, key_from_data
-from pubsub_emulator.cli.screen.pages import Doing, Grid
 from pubsub_emulator.cli.session import CommandError, Session
 from pubsub_emulator.cli.session.completion import complete
 from pubsub_emulator.cli.session.table import COMMANDS, find
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.scenario.file import parse_document, parse_scenario
 from pubsub_emulator.emulator.scenario.model import Scenario
+from pubsub_emulator.files.pages import Doing, Grid
 from pubsub_emulator.node.chain.block import Moment
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import AccountId, ParaId

@@ -7,8 +7,8 @@ from stat import S_IMODE
 
 import pytest
 
-from pubsub_emulator.cli.base.output import new_folder
 from pubsub_emulator.files.atomic import whole_file, write_whole
+from pubsub_emulator.files.output import new_folder
 from pubsub_emulator.spark_audit.history.storage import open_store
 
 

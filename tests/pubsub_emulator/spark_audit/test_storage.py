@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 from support.plumbing.object_store import s3_server
 from support.spark_audit.audits import drop_a_node, write_history
 
-from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.commands.report import make_report
 from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, audit
 from pubsub_emulator.spark_audit.history import object_store, schema, storage
 from pubsub_emulator.spark_audit.history.address import StorageError, canonical_uri

@@ -24,8 +24,8 @@ from interchain_events.events.log.sql_store import SqlStore, existing_store, ope
 from interchain_events.events.log.store import copy_all
 from interchain_events.events.rows import row_json
 from pubsub_emulator.cli.base import options
-from pubsub_emulator.cli.commands.run.run import find_scenario
 from pubsub_emulator.cli.screen import log_lines, say, say_document
+from pubsub_emulator.emulator.scenario.file import find_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 
 _PAGE: Final = 1_000

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.screen.pages import words
+from pubsub_emulator.runtime.framework.words import words
 from pubsub_emulator.spark_audit.compare import HistoryRecord, Judged
 
 _MOST: Final = 4

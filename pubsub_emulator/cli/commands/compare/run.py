@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import click
 
-from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.figures import (
     Figures,
     Line,
@@ -26,13 +25,14 @@ from pubsub_emulator.cli.base.figures import (
     of_run,
     show_differences,
 )
-from pubsub_emulator.cli.base.output import MARKER, new_folder
 from pubsub_emulator.cli.base.result import Result
-from pubsub_emulator.cli.commands.run.run import HISTORY, find_scenario, simulate
+from pubsub_emulator.cli.commands.run.run import HISTORY, simulate
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.screen import files, say, say_document
-from pubsub_emulator.emulator.scenario.file import BUNDLE
+from pubsub_emulator.emulator.scenario.file import BUNDLE, find_scenario
 from pubsub_emulator.emulator.user_file import read_rules
+from pubsub_emulator.files.errors import InputError
+from pubsub_emulator.files.output import MARKER, new_folder
 from pubsub_emulator.files.shown import marked, safe
 from pubsub_emulator.files.untrusted import read_json
 from pubsub_emulator.runtime.rules import SHIPPED, Rules

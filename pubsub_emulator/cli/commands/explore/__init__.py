@@ -88,7 +88,7 @@ def command(
         page = page_from(path, network, blocks, rules)
         of = str(path)
     else:
-        from pubsub_emulator.cli.commands.run.run import find_scenario
+        from pubsub_emulator.emulator.scenario.file import find_scenario
         from pubsub_emulator.explorer.page import explore
 
         scenario = find_scenario(source or "", rules)

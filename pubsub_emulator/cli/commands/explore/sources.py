@@ -6,7 +6,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.inspect.folders import history_folder
 from pubsub_emulator.cli.inspect.kinds import NO_TOML, kind_of
 from pubsub_emulator.cli.screen import stage
@@ -22,6 +21,7 @@ from pubsub_emulator.explorer.judged import block_card, cards_page, judge_again
 from pubsub_emulator.explorer.page import page_html, page_of, record
 from pubsub_emulator.explorer.recorder import Recorder
 from pubsub_emulator.explorer.tree import draw_trie
+from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.untrusted import parse_json, read_bytes
 from pubsub_emulator.laboratory.cases import Case, read_case
 from pubsub_emulator.primitives.hashing import blake2_256

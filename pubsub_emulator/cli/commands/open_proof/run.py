@@ -12,7 +12,6 @@ import click
 from pubsub_emulator.cli.commands.prove.names import OwnNames, fixed_names, names_from
 from pubsub_emulator.cli.commands.prove.requests import request_of
 from pubsub_emulator.cli.screen import say, say_document, table
-from pubsub_emulator.cli.screen.pages import words
 from pubsub_emulator.explorer.svg import arrange, render
 from pubsub_emulator.explorer.tree import Below, Drawn, Fate, Sources, TreeQuery, draw
 from pubsub_emulator.files.atomic import write_whole
@@ -23,6 +22,7 @@ from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId
 from pubsub_emulator.primitives.words import counted
+from pubsub_emulator.runtime.framework.words import words
 from pubsub_emulator.spark_audit.real_proofs import attribution as shares
 from pubsub_emulator.spark_audit.real_proofs.node_data import (
     NodeDataError,

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from pubsub_emulator.cli.commands.run.run import find_scenario
 from pubsub_emulator.cli.screen import say, stage, table
+from pubsub_emulator.emulator.scenario.file import find_scenario
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.testing import proof_sizes

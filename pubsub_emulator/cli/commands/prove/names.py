@@ -5,11 +5,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.extras import is_url
 from pubsub_emulator.client.errors import BadAnswer
 from pubsub_emulator.client.metadata import Metadata, parse_metadata
 from pubsub_emulator.client.storage_names import StorageNames, plain_key, split_name
+from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.shown import safe
 from pubsub_emulator.files.untrusted import read_bytes
 from pubsub_emulator.primitives.hashing import twox64_concat

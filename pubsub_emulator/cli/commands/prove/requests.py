@@ -8,8 +8,8 @@ from typing import Annotated, Final, Protocol
 
 from pydantic import Field
 
-from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.extras import is_url
+from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.settings import StrictModel, read
 from pubsub_emulator.files.shown import safe
 from pubsub_emulator.files.untrusted import read_bytes

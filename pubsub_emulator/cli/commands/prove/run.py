@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import click
 
-from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.prove.names import OwnNames
 from pubsub_emulator.cli.commands.prove.requests import whole_request
@@ -18,6 +17,7 @@ from pubsub_emulator.cli.screen import say, say_document, stage, table
 from pubsub_emulator.client.kept_answers import default_folder
 from pubsub_emulator.client.request_costs import BlockCost, Changes, Range, changes, sizes
 from pubsub_emulator.files.atomic import write_whole
+from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.shown import marked
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import ACTIVE_CONFIG

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.extras import is_url
 from pubsub_emulator.cli.commands.prove.names import OwnNames, fixed_names, names_from
 from pubsub_emulator.cli.screen import stage
 from pubsub_emulator.client.request_costs import BlockCost, Provable, cost_of
 from pubsub_emulator.emulator.network.records import Observer, RelayRecord
 from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.shown import safe
 from pubsub_emulator.files.untrusted import MOST_TEXT, parse_toml, read_bytes, read_json
 from pubsub_emulator.node.chain.lines import FORMAT
@@ -225,7 +225,7 @@ class _LastStates(Observer):
 
 def _scenario(source: str, blocks: Blocks) -> Iterator[KnownState]:
     """Yield the newest states of a scenario that is run."""
-    from pubsub_emulator.cli.commands.run.run import find_scenario
+    from pubsub_emulator.emulator.scenario.file import find_scenario
 
     scenario = find_scenario(source)
     with stage(f"running {scenario.name}", scenario.relay_blocks) as advance:

@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.prove.names import fixed_names
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.screen import say, table
-from pubsub_emulator.cli.screen.pages import words
+from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.shown import safe
 from pubsub_emulator.files.untrusted import read_json
 from pubsub_emulator.primitives.errors import ScaleError
@@ -18,6 +17,7 @@ from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.framework.relay_request import RelayProofRequest
 from pubsub_emulator.runtime.framework.request_proof import open_request
+from pubsub_emulator.runtime.framework.words import words
 from pubsub_emulator.trie.errors import TrieError
 
 FORMAT: Final = "pubsub-request-proof/1"

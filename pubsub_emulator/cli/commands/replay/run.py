@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.inspect.kinds import kind_of
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.collator.cheats.steps import to_json
 from pubsub_emulator.emulator.fixtures import read_fixture, replay_fixture
+from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.untrusted import read_json
 from pubsub_emulator.laboratory.campaign import replay
 from pubsub_emulator.laboratory.cases import Found

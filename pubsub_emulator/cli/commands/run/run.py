@@ -13,22 +13,20 @@ from time import sleep
 from typing import Final
 
 from pubsub_emulator.cli.base.figures import lines_of, of_run, show_differences
-from pubsub_emulator.cli.base.output import MARKER, new_folder
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.scenario.file import (
-    BUNDLE,
-    load_bundled,
-    load_scenario,
+    find_scenario,
     parse_document,
 )
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.emulator.user_file import read_rules
 from pubsub_emulator.files.extras import brings
+from pubsub_emulator.files.output import MARKER, new_folder
 from pubsub_emulator.files.untrusted import Unreadable, read_json
 from pubsub_emulator.pages.words import percent, size
 from pubsub_emulator.primitives.errors import PubsubError
@@ -64,16 +62,6 @@ class Run:
         rules = {"rules": hexed(self.rules)} if self.rules else {}
         named = {"scenario": self.scenario.name, "digest": hexed(self.digest), **rules}
         return {**named, **self.summary.json(), "deposits": self.deposits}
-
-
-def find_scenario(name: str, rules: Rules = SHIPPED) -> Scenario:
-    """The scenario in a file, or the bundled one of that name, to be run under `rules`.
-
-    Raises `SettingsError`.
-    """
-    if not name.endswith(".toml") and (name in BUNDLE.names() or not Path(name).exists()):
-        return load_bundled(name, rules)
-    return load_scenario(Path(name), rules)
 
 
 def simulate(

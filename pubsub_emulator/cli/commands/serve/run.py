@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from pubsub_emulator.cli.base.ending import asked_to_end
-from pubsub_emulator.cli.commands.run.run import HISTORY, find_scenario
+from pubsub_emulator.cli.commands.run.run import HISTORY
 from pubsub_emulator.cli.exits import INTERRUPTED
 from pubsub_emulator.cli.screen import log_lines, say
 from pubsub_emulator.cli.session.forks import forks_told, opened
 from pubsub_emulator.emulator.network.actions import LAST_SLOT, Action
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT, AddedPallet
+from pubsub_emulator.emulator.scenario.file import find_scenario
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.files.untrusted import read_bytes
@@ -199,7 +200,7 @@ def _genesis_slot(text: str | None) -> int:
 
 def _histories(stack: ExitStack, out: Path, scenario: Scenario) -> Observers:
     """Writes one history per fork of the chain. An abandoned one ends where the next begins."""
-    from pubsub_emulator.cli.base.output import new_folder
+    from pubsub_emulator.files.output import new_folder
     from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
     folder = stack.enter_context(new_folder(out))

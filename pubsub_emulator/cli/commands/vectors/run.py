@@ -7,9 +7,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.screen import say, say_document
 from pubsub_emulator.extension import attribute, extensions
+from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.vectors import Document, Format
 

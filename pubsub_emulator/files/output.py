@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.base.errors import InputError
+from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.primitives.errors import PubsubError
 
 MARKER: Final = "summary.json"
