@@ -18,11 +18,11 @@ from interchain_events.icrc72.keys import LISTS, Key
 from interchain_events.icrc72.scenario_file import ScenarioModel
 from pubsub_emulator.cli.exits import MEANINGS
 from pubsub_emulator.cli.main import pubsub, sentences_of_all
-from pubsub_emulator.cli.session.table import SECTIONS
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.files.readers import all_rows
 from pubsub_emulator.files.settings import Model
 from pubsub_emulator.files.settings.fields import described
+from pubsub_emulator.session.table import SECTIONS
 
 _EXAMPLE: Final = re.compile(r"^  (?=\S)(.*)$", re.MULTILINE)
 

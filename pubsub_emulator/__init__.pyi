@@ -1,7 +1,6 @@
 # The names of the package: the only list of them, for type checkers, editors and `__init__.py`
 # alike.
 
-from .cli.session import Session as Session
 from .client.fork import open_fork as open_fork
 from .collator.cheats import STRATEGIES as STRATEGIES
 from .collator.cheats import Situation as Situation
@@ -77,6 +76,7 @@ from .runtime.parachain.block import InvalidBlock as InvalidBlock
 from .runtime.parachain.block import Verdict as Verdict
 from .runtime.parachain.validate import validate_block as validate_block
 from .runtime.rules import rule as rule
+from .session import Session as Session
 from .spark_audit.audit.run import audit as audit
 from .spark_audit.history.reader import History as History
 from .spark_audit.history.store import HistoryWriter as HistoryWriter

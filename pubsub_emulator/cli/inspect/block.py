@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pubsub_emulator.cli.inspect.view import View, header_figures, view
-from pubsub_emulator.cli.screen.blocks import ledger_pages
 from pubsub_emulator.files.pages import Grid, Line, Shown
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost
@@ -15,6 +14,7 @@ from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.framework.words import words
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.validate import judge_block
+from pubsub_emulator.session.blocks import ledger_pages
 from pubsub_emulator.spark_audit.compare import Judged
 from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, decode_node
 

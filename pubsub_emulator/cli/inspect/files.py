@@ -63,7 +63,7 @@ def _subscribed(found: Scenario, subscriber: Subscriber) -> int:
 
 def session(path: Path) -> View:
     """A file that `write` made in a session. Raises `CommandError`, `SettingsError`."""
-    from pubsub_emulator.cli.session.saved import read_document
+    from pubsub_emulator.session.saved import read_document
 
     document = read_document(path)
     figures = {

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from pubsub_emulator.cli.streams import DOCUMENT, shown_on
-from pubsub_emulator.files.pages import Doing, Grid, Line, Shown
+from pubsub_emulator.files.pages import Advance, Doing, Grid, Line, Shown
 from pubsub_emulator.files.shown import safe, whole
 
 if TYPE_CHECKING:
@@ -67,16 +67,6 @@ def log_lines() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(_Lines("%(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=(handler,))
-
-
-class Advance(Protocol):
-    """Receives the progress of a stage."""
-
-    def __call__(self, done: float, total: int | None = None, what: str | None = None) -> None:
-        """Report that `done` of `total` units are done, and that `what` is in progress.
-
-        A unit in progress may count in part.
-        """
 
 
 SPEAK_EVERY: Final = 10.0

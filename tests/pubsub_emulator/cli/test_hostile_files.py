@@ -14,9 +14,6 @@ from support.plumbing.command import TINY, pubsub
 from pubsub_emulator.cli import main as program
 from pubsub_emulator.cli.commands.evidence.run import _shown
 from pubsub_emulator.cli.exits import DEFECT, USAGE
-from pubsub_emulator.cli.session import Session
-from pubsub_emulator.cli.session.command import CommandError
-from pubsub_emulator.cli.session.saved import read
 from pubsub_emulator.emulator.scenario.file import load_bundled, parse_scenario
 from pubsub_emulator.files.settings import SettingsError
 from pubsub_emulator.files.untrusted import (
@@ -28,6 +25,9 @@ from pubsub_emulator.files.untrusted import (
 )
 from pubsub_emulator.laboratory.cases import BadCase, Case, read_case
 from pubsub_emulator.laboratory.fixture_set import fixtures_of_case
+from pubsub_emulator.session import Session
+from pubsub_emulator.session.command import CommandError
+from pubsub_emulator.session.saved import read
 from pubsub_emulator.spark_audit.judge.evidence import Judgement
 
 ROOT = Path(__file__).resolve().parents[3]

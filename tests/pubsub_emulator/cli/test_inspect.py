@@ -11,12 +11,12 @@ import pytest
 from support.plumbing.command import TINY, invoked
 from support.spark_audit.audits import flip
 
-from pubsub_emulator.cli.session import Session
 from pubsub_emulator.emulator.fixtures import FixtureMaker, write_fixture
 from pubsub_emulator.emulator.scenario.file import load_bundled, load_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.session import Session
 
 ROOT = Path(__file__).resolve().parents[3]
 SCENARIO = TINY.replace(

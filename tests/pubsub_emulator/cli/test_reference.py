@@ -16,11 +16,11 @@ from support.plumbing.processes import python
 
 from pubsub_emulator.cli.base.groups import Group
 from pubsub_emulator.cli.main import pubsub, sentences_of_all
-from pubsub_emulator.cli.session.table import COMMANDS as SESSION
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.scenario.file import BUNDLE
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.files.settings.fields import described
+from pubsub_emulator.session.table import COMMANDS as SESSION
 
 DOCS = ROOT / "docs"
 reference = import_module("command_reference")  # beside the pages

@@ -12,13 +12,13 @@ import pytest
 from support.plumbing.processes import program
 from support.plumbing.served import PATIENCE, Served
 
-from pubsub_emulator.cli.session import saved
-from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.client.extrinsics import development_seed, signed_extrinsic
 from pubsub_emulator.client.node import SubstrateNode
 from pubsub_emulator.client.rpc import connect
 from pubsub_emulator.emulator.scenario.file import BUNDLE
 from pubsub_emulator.runtime.framework.calls import EncodedCall
+from pubsub_emulator.session import saved
+from pubsub_emulator.session.session import Session
 
 LARGE_BLOCKS = """
 from dataclasses import replace

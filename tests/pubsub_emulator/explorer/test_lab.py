@@ -21,11 +21,11 @@ from support.explorer.run_page import open_page
 from support.plumbing.axe import faults
 from support.plumbing.served import Served
 
-from pubsub_emulator.cli.session import saved
-from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.session import saved
+from pubsub_emulator.session.session import Session
 
 SCROLL = """async (steps) => {
   const strip = document.querySelector(".strip");

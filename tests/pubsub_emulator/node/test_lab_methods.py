@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from pubsub_emulator.cli.session import saved
-from pubsub_emulator.cli.session.node_api import InProcess
-from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.client.errors import NodeRefused
 from pubsub_emulator.emulator.scenario.file import load_bundled, parse_document
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.node.rpc.pubsub_lab import MOST_COLUMNS, MOST_TRIED
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.runtime.rules import Rules
+from pubsub_emulator.session import saved
+from pubsub_emulator.session.node_api import InProcess
+from pubsub_emulator.session.session import Session
 
 KEY = "0x" + "ab" * 32
 BEFORE = (

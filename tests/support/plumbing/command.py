@@ -9,8 +9,8 @@ from support.plumbing.scenarios import scenario
 
 from pubsub_emulator.cli.main import main
 from pubsub_emulator.cli.main import pubsub as program
-from pubsub_emulator.cli.session import Session
 from pubsub_emulator.files.pages import Grid, Line
+from pubsub_emulator.session import Session
 
 TINY = scenario("tiny")
 """A scenario of one publisher, and a subscriber whose only collator cheats."""

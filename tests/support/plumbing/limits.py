@@ -46,7 +46,6 @@ from interchain_events.icrc72.ic.canister import Context
 from interchain_events.icrc72.ic.principal import ANONYMOUS
 from interchain_events.icrc72.port.envelope import read_request
 from interchain_events.icrc72.port.proxy import Proxy
-from pubsub_emulator.cli.session.saved import read_document
 from pubsub_emulator.client.decode import decode
 from pubsub_emulator.client.metadata import Array, Metadata, Sequence, Tuple, Type
 from pubsub_emulator.client.rpc import connect
@@ -65,6 +64,7 @@ from pubsub_emulator.node.server.options import Options
 from pubsub_emulator.node.server.server import Server
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.session.saved import read_document
 from pubsub_emulator.spark_audit.history import manifest
 from pubsub_emulator.spark_audit.history.storage import open_store
 from pubsub_emulator.xcm.message import decode as decode_message
@@ -386,10 +386,10 @@ PROBES: Final[dict[str, Probe]] = {
         lambda count: (count - 1).to_bytes(4, "big"),
         lambda data: _decoded({0: Array(1, int.from_bytes(data, "big")), 1: Tuple(())})(b""),
     ),
-    "pubsub_emulator.cli.session.saved:MOST_COMMANDS": Probe(
+    "pubsub_emulator.session.saved:MOST_COMMANDS": Probe(
         lambda count: _session(count, 1), _file(read_document), 40
     ),
-    "pubsub_emulator.cli.session.saved:MOST_BLOCKS": Probe(
+    "pubsub_emulator.session.saved:MOST_BLOCKS": Probe(
         lambda count: _session(1, count), _file(read_document)
     ),
     "pubsub_emulator.spark_audit.history.manifest:MOST_BYTES": Probe(_manifest, _read_manifest),

@@ -68,7 +68,7 @@ def page_from(path: Path, network: str | None, blocks: int, rules: Rules) -> str
 
 
 def _session(path: Path, rules: Rules) -> str:
-    from pubsub_emulator.cli.session import saved
+    from pubsub_emulator.session import saved
 
     recorders: list[Recorder] = []
     with stage(f"replaying {path.name}") as advance:

@@ -4,11 +4,11 @@ from collections import Counter
 from math import inf
 from time import monotonic
 
+from pubsub_emulator.cli.base.interrupts import Interrupts
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.fuzz.campaigns import Campaign
 from pubsub_emulator.cli.exits import FINDINGS, INTERRUPTED
 from pubsub_emulator.cli.screen import files, say, stage, table
-from pubsub_emulator.cli.session.terminal import Interrupts
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.laboratory.campaign import NO_EFFECT, CampaignResult, campaign, corpus
 from pubsub_emulator.laboratory.novelty import read_corpus

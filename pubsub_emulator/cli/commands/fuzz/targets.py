@@ -13,8 +13,8 @@ _MODULES: Final = (
     "pubsub_emulator.cli.commands.explore.lying_node",
     "pubsub_emulator.cli.commands.fetch.fuzz_targets",
     "pubsub_emulator.cli.commands.fetch.lying_node",
-    "pubsub_emulator.cli.session.lying_node",
-    "pubsub_emulator.cli.session.fuzz_target",
+    "pubsub_emulator.session.lying_node",
+    "pubsub_emulator.session.fuzz_target",
     "pubsub_emulator.spark_audit.fuzz_targets",
 )
 

@@ -251,7 +251,7 @@ def _file(path: Path, blocks: Blocks) -> Iterator[KnownState]:
 
 
 def _session(path: Path, blocks: Blocks) -> Iterator[KnownState]:
-    from pubsub_emulator.cli.session import saved
+    from pubsub_emulator.session import saved
 
     kept: list[_LastStates] = []
 

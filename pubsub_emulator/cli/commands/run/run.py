@@ -79,9 +79,9 @@ def simulate(
     `history_out` is another place for the history. `session` is the file of a session on the
     scenario, whose commands are played instead of the scenario's length.
     """
-    from pubsub_emulator.cli.session import saved
     from pubsub_emulator.explorer.page import page_of, record
     from pubsub_emulator.explorer.recorder import Recorder
+    from pubsub_emulator.session import saved
 
     summary = Summary()
     digest = RunDigest()
@@ -153,7 +153,7 @@ def run_scenario(
     if session is None:
         scenario = find_scenario(name, rules)
     else:
-        from pubsub_emulator.cli.session.saved import read_document
+        from pubsub_emulator.session.saved import read_document
 
         scenario = parse_document(read_document(session)["scenario"], name, rules)
     history = history_out is not None or find_spec(ARROW) is not None

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from pubsub_emulator.cli.base.ending import asked_to_end
+from pubsub_emulator.cli.base.forks import forks_told, opened
 from pubsub_emulator.cli.commands.run.run import HISTORY
 from pubsub_emulator.cli.exits import INTERRUPTED
 from pubsub_emulator.cli.screen import log_lines, say
-from pubsub_emulator.cli.session.forks import forks_told, opened
 from pubsub_emulator.emulator.network.actions import LAST_SLOT, Action
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT, AddedPallet

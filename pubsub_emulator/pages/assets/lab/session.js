@@ -85,7 +85,7 @@ function asPython(session) {
     "import json",
     "",
     "from pubsub_emulator.cli.screen import show_all",
-    "from pubsub_emulator.cli.session import Session",
+    "from pubsub_emulator.session import Session",
     "from pubsub_emulator.emulator.scenario.file import parse_document",
     "",
     `SESSION = json.loads(${JSON.stringify(JSON.stringify(session))})`,

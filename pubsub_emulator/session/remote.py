@@ -3,7 +3,6 @@
 from collections.abc import Coroutine
 from typing import TypeVar
 
-from pubsub_emulator.cli.session.node_api import RELAY, Deposited, NodeApi
 from pubsub_emulator.client.chain import BlockingChain
 from pubsub_emulator.client.errors import BadAnswer, NodeUnavailable
 from pubsub_emulator.client.live_state import state_of
@@ -11,6 +10,7 @@ from pubsub_emulator.files.shown import safe
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.framework.words import words
+from pubsub_emulator.session.node_api import RELAY, Deposited, NodeApi
 
 T = TypeVar("T")
 

@@ -5,10 +5,6 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Final
 
-from pubsub_emulator.cli.screen.blocks import ttl_words
-from pubsub_emulator.cli.session.command import Command, CommandError, command, hexadecimal, number
-from pubsub_emulator.cli.session.node_api import RELAY
-from pubsub_emulator.cli.session.session import ChainState, Session
 from pubsub_emulator.emulator.runtimes import runtime_of
 from pubsub_emulator.emulator.state_diff import key_name
 from pubsub_emulator.files.pages import Grid, Line, Shown
@@ -21,6 +17,10 @@ from pubsub_emulator.runtime.framework.words import printable, words
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
+from pubsub_emulator.session.blocks import ttl_words
+from pubsub_emulator.session.command import Command, CommandError, command, hexadecimal, number
+from pubsub_emulator.session.node_api import RELAY
+from pubsub_emulator.session.session import ChainState, Session
 
 STORAGE: Final[list[Command]] = []
 

@@ -20,11 +20,6 @@ from support.plumbing.command import LINES, told
 
 from pubsub_emulator.cli.exits import INFRASTRUCTURE
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.cli.session import Session
-from pubsub_emulator.cli.session.command import CommandError
-from pubsub_emulator.cli.session.completion import complete
-from pubsub_emulator.cli.session.node_api import RELAY, InProcess
-from pubsub_emulator.cli.session.remote import RemoteNode
 from pubsub_emulator.client.errors import BadAnswer, NodeRefused, NodeUnavailable
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.explorer.live import LivePage
@@ -33,6 +28,11 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.runtime.framework.system import NUMBER
 from pubsub_emulator.runtime.rules import Rules
+from pubsub_emulator.session import Session
+from pubsub_emulator.session.command import CommandError
+from pubsub_emulator.session.completion import complete
+from pubsub_emulator.session.node_api import RELAY, InProcess
+from pubsub_emulator.session.remote import RemoteNode
 
 
 @contextmanager

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from pubsub_emulator.cli.session.saved import read
-from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.emulator.scenario.file import parse_document
 from pubsub_emulator.laboratory.mutation import target
 from pubsub_emulator.laboratory.target_files import from_file, temporary_folder
+from pubsub_emulator.session.saved import read
+from pubsub_emulator.session.session import Session
 
 
 def _sessions() -> Iterable[bytes]:
@@ -21,7 +21,7 @@ def _sessions() -> Iterable[bytes]:
     return [path.read_bytes()]
 
 
-@target("session", "a session's file, played", _sessions, "cli.session", text=True)
+@target("session", "a session's file, played", _sessions, "session", text=True)
 @from_file("session.json")
 def _read_session(path: Path) -> str:
     before = sorted(each.name for each in path.parent.iterdir())

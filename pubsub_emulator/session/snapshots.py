@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.session import saved
-from pubsub_emulator.cli.session.command import Command, CommandError, command, number, unknown
-from pubsub_emulator.cli.session.differences import FEW, differences, pages
-from pubsub_emulator.cli.session.node_api import RELAY
-from pubsub_emulator.cli.session.session import Checkpoint, Session
 from pubsub_emulator.emulator.state_diff import diff_states
 from pubsub_emulator.files.pages import Grid, Line, Shown
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.session import saved
+from pubsub_emulator.session.command import Command, CommandError, command, number, unknown
+from pubsub_emulator.session.differences import FEW, differences, pages
+from pubsub_emulator.session.node_api import RELAY
+from pubsub_emulator.session.session import Checkpoint, Session
 
 SNAPSHOTS: Final[list[Command]] = []
 

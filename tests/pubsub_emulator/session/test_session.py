@@ -8,9 +8,6 @@ from support.plumbing.command import told
 from support.plumbing.scenarios import scenario
 
 from pubsub_emulator import child_root_key, derive_child_key, key_from_data
-from pubsub_emulator.cli.session import CommandError, Session
-from pubsub_emulator.cli.session.completion import complete
-from pubsub_emulator.cli.session.table import COMMANDS, find
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.scenario.file import parse_document, parse_scenario
 from pubsub_emulator.emulator.scenario.model import Scenario
@@ -24,6 +21,9 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys
 from pubsub_emulator.runtime.pallet_subscriber.handler import VALUES
 from pubsub_emulator.runtime.parachain.block import Verdict
 from pubsub_emulator.runtime.relay.babe import EPOCH_INDEX
+from pubsub_emulator.session import CommandError, Session
+from pubsub_emulator.session.completion import complete
+from pubsub_emulator.session.table import COMMANDS, find
 
 KEY_IN_XCM = "34"
 """The number of `Publish`, before the key."""

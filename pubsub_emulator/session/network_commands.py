@@ -8,16 +8,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from pubsub_emulator.cli.session.answers import CHOSEN, COUNTED
-from pubsub_emulator.cli.session.command import (
-    Command,
-    CommandError,
-    command,
-    hexadecimal,
-    number,
-    unknown,
-)
-from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.files.pages import Line, Shown
 from pubsub_emulator.files.untrusted import parse_json
@@ -29,6 +19,16 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
     Subscriptions,
     merge_subscriptions,
 )
+from pubsub_emulator.session.answers import CHOSEN, COUNTED
+from pubsub_emulator.session.command import (
+    Command,
+    CommandError,
+    command,
+    hexadecimal,
+    number,
+    unknown,
+)
+from pubsub_emulator.session.session import Session
 
 NETWORK: Final[list[Command]] = []
 

@@ -4,16 +4,16 @@ import itertools
 from collections.abc import Iterator
 from typing import Final
 
-from pubsub_emulator.cli.session.command import BY_NAME, Command, command, find
-from pubsub_emulator.cli.session.inspection import INSPECTION
-from pubsub_emulator.cli.session.network_commands import NETWORK
-from pubsub_emulator.cli.session.session import Session
-from pubsub_emulator.cli.session.settings import SETTINGS
-from pubsub_emulator.cli.session.snapshots import SNAPSHOTS
-from pubsub_emulator.cli.session.stepping import STEPPING
-from pubsub_emulator.cli.session.storage_commands import STORAGE
-from pubsub_emulator.cli.session.trials import TRIALS
 from pubsub_emulator.files.pages import Grid, Line, Shown
+from pubsub_emulator.session.command import BY_NAME, Command, command, find
+from pubsub_emulator.session.inspection import INSPECTION
+from pubsub_emulator.session.network_commands import NETWORK
+from pubsub_emulator.session.session import Session
+from pubsub_emulator.session.settings import SETTINGS
+from pubsub_emulator.session.snapshots import SNAPSHOTS
+from pubsub_emulator.session.stepping import STEPPING
+from pubsub_emulator.session.storage_commands import STORAGE
+from pubsub_emulator.session.trials import TRIALS
 
 _LEAVING: Final[list[Command]] = []
 

@@ -17,10 +17,6 @@ from typing import Final, Self, TypeVar
 
 from pydantic import TypeAdapter
 
-from pubsub_emulator.cli.session import answers
-from pubsub_emulator.cli.session.answers import Parachain, RelayBlock, Setting
-from pubsub_emulator.cli.session.command import CommandError, find, hexadecimal, number, split_line
-from pubsub_emulator.cli.session.node_api import RELAY, Deposited, InProcess, NodeApi
 from pubsub_emulator.client.answers import (
     FLAG,
     HASH,
@@ -51,6 +47,10 @@ from pubsub_emulator.runtime.framework.system import EVENTS, ExtrinsicFailed
 from pubsub_emulator.runtime.framework.words import words
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec, runtime_spec
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
+from pubsub_emulator.session import answers
+from pubsub_emulator.session.answers import Parachain, RelayBlock, Setting
+from pubsub_emulator.session.command import CommandError, find, hexadecimal, number, split_line
+from pubsub_emulator.session.node_api import RELAY, Deposited, InProcess, NodeApi
 
 T = TypeVar("T")
 
@@ -135,9 +135,8 @@ class Session:
     @classmethod
     def at(cls, url: str, rules: Rules = SHIPPED) -> Self:
         """A session over the node at a ws:// or http:// URL. Raises `ClientError`."""
-        from pubsub_emulator.cli.session.remote import (
-            RemoteNode,
-        )  # its library takes a moment, and is an extra
+        # Its library takes a moment, and is an extra.
+        from pubsub_emulator.session.remote import RemoteNode  # noqa: PLC0415
 
         node = RemoteNode(url)
         try:

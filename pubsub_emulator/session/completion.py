@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from pubsub_emulator.cli.session.command import BY_NAME, Kind, Parameter
-from pubsub_emulator.cli.session.node_api import RELAY
-from pubsub_emulator.cli.session.session import Session
-from pubsub_emulator.cli.session.table import COMMANDS
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.runtimes import runtime_of
+from pubsub_emulator.session.command import BY_NAME, Kind, Parameter
+from pubsub_emulator.session.node_api import RELAY
+from pubsub_emulator.session.session import Session
+from pubsub_emulator.session.table import COMMANDS
 
 _OF_A_SCENARIO: Final = (Kind.PARA, Kind.SUBSCRIBER, Kind.PUBLISHER, Kind.CHAIN)
 

@@ -67,10 +67,10 @@ def command(
     """
     if (scenario is None) == (url is None):
         raise click.UsageError("give a SCENARIO or --connect URL")
-    from pubsub_emulator.cli.session import Session
-    from pubsub_emulator.cli.session.forks import opened
-    from pubsub_emulator.cli.session.terminal import resume, run_session
+    from pubsub_emulator.cli.base.forks import opened
+    from pubsub_emulator.cli.commands.step.terminal import resume, run_session
     from pubsub_emulator.emulator.scenario.file import find_scenario
+    from pubsub_emulator.session import Session
 
     if scenario is None:
         if accounts:

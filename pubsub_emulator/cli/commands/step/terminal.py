@@ -5,52 +5,30 @@ the line. Errors never end a session at a terminal. A script stops at its first 
 lines would run on another state.
 """
 
-import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
+from pubsub_emulator.cli.base.interrupts import Interrupts
 from pubsub_emulator.cli.exits import INFRASTRUCTURE, INTERRUPTED, USAGE
 from pubsub_emulator.cli.screen import bar, say, show
-from pubsub_emulator.cli.session import saved
-from pubsub_emulator.cli.session.command import BY_NAME, Kind
-from pubsub_emulator.cli.session.completion import complete
-from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.files.pages import Doing
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
+from pubsub_emulator.session import saved
+from pubsub_emulator.session.command import BY_NAME, Kind
+from pubsub_emulator.session.completion import complete
+from pubsub_emulator.session.session import Session
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import History
 
 HISTORY: Final = "step-history"
-
-
-class Interrupts:
-    """Notes Ctrl-C while a command runs, so that it can stop between two blocks."""
-
-    def __init__(self) -> None:
-        self.noted = False
-
-    def _note(self, _signal: int, _frame: FrameType | None) -> None:
-        self.noted = True
-
-    @contextmanager
-    def taken(self) -> Iterator[None]:
-        """Within this context, Ctrl-C only sets `noted`."""
-        self.noted = False
-        before = signal.signal(signal.SIGINT, self._note)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, before)
 
 
 def perform(session: Session, line: str, interrupts: Interrupts) -> bool:

@@ -5,12 +5,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from pubsub_emulator.cli.screen.blocks import ledger_pages, ttl_words
-from pubsub_emulator.cli.session import answers
-from pubsub_emulator.cli.session.answers import Delivery
-from pubsub_emulator.cli.session.command import Command, CommandError, command, number
-from pubsub_emulator.cli.session.node_api import RELAY
-from pubsub_emulator.cli.session.session import SOME, Session
 from pubsub_emulator.client.answers import HEAD, TEXT
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.files.pages import Grid, Line, Shown
@@ -18,6 +12,12 @@ from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.words import printable, words
+from pubsub_emulator.session import answers
+from pubsub_emulator.session.answers import Delivery
+from pubsub_emulator.session.blocks import ledger_pages, ttl_words
+from pubsub_emulator.session.command import Command, CommandError, command, number
+from pubsub_emulator.session.node_api import RELAY
+from pubsub_emulator.session.session import SOME, Session
 
 INSPECTION: Final[list[Command]] = []
 

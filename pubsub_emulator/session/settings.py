@@ -4,10 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from pubsub_emulator.cli.session.command import Command, CommandError, command, hexadecimal, number
-from pubsub_emulator.cli.session.node_api import RELAY
-from pubsub_emulator.cli.session.session import Session
-from pubsub_emulator.cli.session.storage_commands import find_item
 from pubsub_emulator.emulator.runtimes import runtime_of
 from pubsub_emulator.emulator.state_diff import key_name
 from pubsub_emulator.files.pages import Grid, Line, Shown
@@ -17,6 +13,10 @@ from pubsub_emulator.primitives.scale import Codec
 from pubsub_emulator.runtime.framework.pallet import AnyItem
 from pubsub_emulator.runtime.framework.words import words
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
+from pubsub_emulator.session.command import Command, CommandError, command, hexadecimal, number
+from pubsub_emulator.session.node_api import RELAY
+from pubsub_emulator.session.session import Session
+from pubsub_emulator.session.storage_commands import find_item
 
 SETTINGS: Final[list[Command]] = []
 

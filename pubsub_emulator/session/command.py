@@ -200,7 +200,7 @@ def unknown(what: str, name: str, known: Iterable[str], otherwise: str = "") -> 
 
 
 BY_NAME: Final[dict[str, Command]] = {}
-"""Commands by name and alias. `cli.session.table` adds them, when the package is imported."""
+"""Commands by name and alias. `session.table` adds them, when the package is imported."""
 
 
 def find(name: str) -> Command:

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from pubsub_emulator.cli.session.answers import Built, RelayBlock
-from pubsub_emulator.cli.session.command import Command, CommandError, command, number, unknown
-from pubsub_emulator.cli.session.node_api import RELAY
-from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.files.pages import Doing, Line, Shown
 from pubsub_emulator.runtime.parachain.block import Verdict
+from pubsub_emulator.session.answers import Built, RelayBlock
+from pubsub_emulator.session.command import Command, CommandError, command, number, unknown
+from pubsub_emulator.session.node_api import RELAY
+from pubsub_emulator.session.session import Session
 
 STEPPING: Final[list[Command]] = []
 

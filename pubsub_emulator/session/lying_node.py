@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.node.lying_node import reads_a_node
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.session.session import Session
 
 _LINES: Final = (
     "status publishers verdicts collators_2000 subscriptions_2000 ledger_2000 storage_2000 events"

@@ -22,19 +22,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from pubsub_emulator.cli.screen import Advance
-from pubsub_emulator.cli.session.command import CommandError, find, split_line, write_file
-from pubsub_emulator.cli.session.node_api import RELAY
-from pubsub_emulator.cli.session.session import Checkpoint, Session
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.scenario.file import parse_document
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.files.pages import Doing, Shown
+from pubsub_emulator.files.pages import Advance, Doing, Shown
 from pubsub_emulator.files.untrusted import read_json
 from pubsub_emulator.node.chain.lines import FORMAT, document
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import U32_MAX
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
+from pubsub_emulator.session.command import CommandError, find, split_line, write_file
+from pubsub_emulator.session.node_api import RELAY
+from pubsub_emulator.session.session import Checkpoint, Session
 
 _FIELDS: Final = ("format", "scenario", "commands", "block", "hash")
 MOST_COMMANDS: Final = 100_000

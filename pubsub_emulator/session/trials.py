@@ -4,8 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.session.answers import Delivery, RelayBlock
-from pubsub_emulator.cli.session.command import (
+from pubsub_emulator.explorer.block_tree import draw_block
+from pubsub_emulator.explorer.cards import Picture, picture_of_proof
+from pubsub_emulator.explorer.words import Names
+from pubsub_emulator.files.pages import Doing, Line, Shown
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.session.answers import Delivery, RelayBlock
+from pubsub_emulator.session.command import (
     Command,
     CommandError,
     command,
@@ -13,15 +18,10 @@ from pubsub_emulator.cli.session.command import (
     number,
     write_file,
 )
-from pubsub_emulator.cli.session.inspection import deliveries, delivery_grid, refusal_grid
-from pubsub_emulator.cli.session.node_api import RELAY
-from pubsub_emulator.cli.session.session import Session
-from pubsub_emulator.cli.session.stepping import summary
-from pubsub_emulator.explorer.block_tree import draw_block
-from pubsub_emulator.explorer.cards import Picture, picture_of_proof
-from pubsub_emulator.explorer.words import Names
-from pubsub_emulator.files.pages import Doing, Line, Shown
-from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.session.inspection import deliveries, delivery_grid, refusal_grid
+from pubsub_emulator.session.node_api import RELAY
+from pubsub_emulator.session.session import Session
+from pubsub_emulator.session.stepping import summary
 from pubsub_emulator.trie import StateTrie
 
 TRIALS: Final[list[Command]] = []

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from typing import Final, NamedTuple
 
-from pubsub_emulator.cli.session.command import CommandError
 from pubsub_emulator.client.errors import NodeRefused
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.scenario.model import Scenario
@@ -15,6 +14,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
+from pubsub_emulator.session.command import CommandError
 
 RELAY: Final = "relay"
 
