@@ -15,6 +15,8 @@ from typing import Final
 MOVED: Final = {
     "pubsub_emulator.cli.base.errors": "pubsub_emulator.files.errors",
     "pubsub_emulator.cli.base.output": "pubsub_emulator.files.output",
+    "pubsub_emulator.cli.base.program": "pubsub_emulator.files.program",
+    "pubsub_emulator.cli.inspect": "pubsub_emulator.inspection",
     "pubsub_emulator.cli.screen.blocks": "pubsub_emulator.session.blocks",
     "pubsub_emulator.cli.session": "pubsub_emulator.session",
     "pubsub_emulator.collator.draws": "pubsub_emulator.primitives.draws",

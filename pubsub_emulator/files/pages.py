@@ -1,7 +1,6 @@
 """Output as plain values: lines, tables, progress. `cli.screen` prints them."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from pubsub_emulator.files.shown import safe
 
@@ -46,13 +45,3 @@ def made_safe(page: Shown) -> Shown:
             return Grid(safe(title), tuple(map(safe, header)), cells)
         case _:
             return page
-
-
-class Advance(Protocol):
-    """Receives the progress of a stage."""
-
-    def __call__(self, done: float, total: int | None = None, what: str | None = None) -> None:
-        """Report that `done` of `total` units are done, and that `what` is in progress.
-
-        A unit in progress may count in part.
-        """

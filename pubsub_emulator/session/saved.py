@@ -25,7 +25,8 @@ from typing import Any, Final
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.scenario.file import parse_document
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.files.pages import Advance, Doing, Shown
+from pubsub_emulator.files.pages import Doing, Shown
+from pubsub_emulator.files.progress import Advance
 from pubsub_emulator.files.untrusted import read_json
 from pubsub_emulator.node.chain.lines import FORMAT, document
 from pubsub_emulator.primitives.hexadecimal import hexed

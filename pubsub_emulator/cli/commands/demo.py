@@ -37,7 +37,6 @@ def command(out: Path, master: str | None, engine: str) -> None:
     printed is one digest over state roots, proofs and the audit's rows: the same on every machine.
     With several cores the audit follows the network.
     """
-    from pubsub_emulator.cli.base.program import program
     from pubsub_emulator.cli.commands.audit.run import AuditOptions, judge, show_audit
     from pubsub_emulator.cli.commands.audit.run import written as audit_written
     from pubsub_emulator.cli.commands.import_relay_proofs import import_bundled, show_import
@@ -53,6 +52,7 @@ def command(out: Path, master: str | None, engine: str) -> None:
     from pubsub_emulator.emulator.observers.digest import combine
     from pubsub_emulator.emulator.scenario.file import find_scenario
     from pubsub_emulator.files.output import MARKER, new_folder
+    from pubsub_emulator.files.program import program
     from pubsub_emulator.runtime.parachain.block import Verdict
     from pubsub_emulator.spark_audit.audit.run import FINDINGS, INCOMPLETE
     from pubsub_emulator.spark_audit.choice import choose_engine

@@ -1,6 +1,7 @@
 """`pubsub inspect`: its arguments and help."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,6 +10,9 @@ from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option
 from pubsub_emulator.cli.base.result import Result, with_json_option
 from pubsub_emulator.cli.exits import INCOMPLETE
+
+if TYPE_CHECKING:
+    from pubsub_emulator.runtime.rules import Rules
 
 
 def _is_recorded(path: Path) -> bool:
@@ -34,16 +38,18 @@ def _is_recorded(path: Path) -> bool:
         " NETWORK/CHAIN:NUMBER if several networks have the chain."
     ),
 )
+@options.rules
 @with_json_option
-def command(path: Path, block: str | None) -> Result:
+def command(path: Path, block: str | None, *, rules: "Rules") -> Result:
     """Show what a scenario, history, audit, fixture, fuzz case, session, proof or finding contains.
 
     For a Parquet file of a history or an audit, show its columns with their meaning and its first
-    rows. A block of a history is executed again from the checkpoint before it.
+    rows. A block of a history is executed again from the checkpoint before it, by the rules of its
+    chain.
     """
-    from pubsub_emulator.cli.inspect.kinds import look
     from pubsub_emulator.cli.screen import show_all
+    from pubsub_emulator.inspection.kinds import look
 
-    found = look(path, block)
+    found = look(path, block, rules)
     show_all(found.pages)
     return Result(found.document, INCOMPLETE if found.document.get("unreadable") else 0)

@@ -23,8 +23,8 @@ def command(folder: Path) -> Result:
     """
     from time import time
 
-    from pubsub_emulator.cli.contents import find
     from pubsub_emulator.cli.contents.shown import document, show_outputs
+    from pubsub_emulator.inspection.outputs import find
 
     now = time()
     found = find(folder, now)

@@ -6,13 +6,13 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base.result import Result
-from pubsub_emulator.cli.contents.outputs import Output, OutputKind, find
-from pubsub_emulator.cli.contents.removal import remove
 from pubsub_emulator.cli.contents.shown import age_words, described, size_words
 from pubsub_emulator.cli.exits import INFRASTRUCTURE
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.shown import safe
+from pubsub_emulator.inspection.outputs import Output, find, removable
+from pubsub_emulator.inspection.removal import remove
 
 
 def clean(folder: Path, now: float, *, unfinished: bool, yes: bool) -> Result:
@@ -20,11 +20,7 @@ def clean(folder: Path, now: float, *, unfinished: bool, yes: bool) -> Result:
 
     Raises `InputError` if the user must be asked and standard input is not a terminal.
     """
-    offered = [output for output in find(folder, now).outputs if not output.kept_for]
-    # An audit can be made again only while its history is there, so it is asked for first.
-    offered.sort(key=lambda output: output.kind is not OutputKind.AUDIT)
-    if unfinished:
-        offered = [output for output in offered if output.kind is OutputKind.PART]
+    offered = removable(find(folder, now).outputs, unfinished=unfinished)
     if not offered:
         say(f"{folder}: nothing to remove")
     elif not yes and not _is_asked():

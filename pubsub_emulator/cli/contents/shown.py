@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.contents.outputs import Found, Output
 from pubsub_emulator.cli.screen import say, table
+from pubsub_emulator.inspection.outputs import Found, Output
 
 _UNITS: Final = ("bytes", "KB", "MB", "GB", "TB")
 _SPANS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"))

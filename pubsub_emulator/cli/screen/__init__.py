@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from pubsub_emulator.cli.streams import DOCUMENT, shown_on
-from pubsub_emulator.files.pages import Advance, Doing, Grid, Line, Shown
+from pubsub_emulator.files.pages import Doing, Grid, Line, Shown
+from pubsub_emulator.files.progress import Advance
 from pubsub_emulator.files.shown import safe, whole
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain as chained
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pubsub_emulator.files.untrusted import parse_json
@@ -60,6 +61,11 @@ T = TypeVar("T", str, int)
 
 class CommitError(PubsubError):
     """A manifest that cannot be used, or a commit that failed."""
+
+
+def history_folder(path: Path) -> Path | None:
+    """Return the folder of a history: `path`, or the history beside a run's summary there."""
+    return next((each for each in (path, path / "history") if (each / COMMITS).is_dir()), None)
 
 
 @dataclass(frozen=True, slots=True)

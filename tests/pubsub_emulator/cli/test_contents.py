@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 from support.plumbing.command import TINY
 
-from pubsub_emulator.cli.contents import outputs as finder
-from pubsub_emulator.cli.contents.outputs import Output, OutputKind, find
-from pubsub_emulator.cli.contents.removal import remove
 from pubsub_emulator.cli.contents.shown import age_words, size_words
 from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.inspection import outputs as finder
+from pubsub_emulator.inspection.outputs import Output, OutputKind, find
+from pubsub_emulator.inspection.removal import remove
 
 LATER = 10_000.0
 """Seconds after which no command can still be writing."""

@@ -73,15 +73,18 @@ def _only_by_its_rules(folder: Path, *words: str) -> None:
     assert allowed.returncode == 0, allowed.stdout + allowed.stderr
 
 
-def test_cases_of_a_campaign_are_replayed_and_drawn_by_its_rules_alone(folder: Path) -> None:
+def test_cases_of_a_campaign_are_replayed_drawn_and_shown_by_its_rules_alone(folder: Path) -> None:
     made = ("fuzz", "--cases", "6", "--corpus", "kept", "--out", "surprises", "--rules", "cap.py")
     assert program(*made, folder=folder).returncode == 0
     case = str(min((folder / "kept").glob("*-*.json")))
     _only_by_its_rules(folder, "replay", case)
     _only_by_its_rules(folder, "explore", case, "--out", "case.html")
+    _only_by_its_rules(folder, "inspect", case)
 
 
-def test_runs_and_their_findings_are_drawn_and_checked_by_their_rules_alone(folder: Path) -> None:
+def test_runs_and_their_findings_are_drawn_shown_and_checked_by_their_rules_alone(
+    folder: Path,
+) -> None:
     cheats = 'collators = [{}, { strategies = ["omit-node"] }]'
     (folder / "small.toml").write_text(f"{SCENARIO}{cheats}\n", encoding="utf-8")
     by_rules = ("--rules", "cap.py")
@@ -97,6 +100,13 @@ def test_runs_and_their_findings_are_drawn_and_checked_by_their_rules_alone(fold
     assert written.returncode == 0, written.stderr
     _only_by_its_rules(folder, "evidence", "finding.json")
     _only_by_its_rules(folder, "explore", "finding.json", "--out", "finding.html")
+    _only_by_its_rules(folder, "inspect", "finding.json")
+    _only_by_its_rules(folder, "inspect", "out/history", "--block", "2000:1")
+    shown = program(
+        "inspect", "out/history", "--block", "2000:1", *by_rules, "--json", folder=folder
+    )
+    for block in json.loads(shown.stdout)["blocks"]:
+        assert block["verdict_now"] == block["verdict_recorded"]
 
 
 def test_sessions_and_nodes_are_drawn_by_their_rules(folder: Path) -> None:

@@ -13,11 +13,12 @@ from typing import Any, Final
 import click
 
 from pubsub_emulator.cli.base.own_process import spare_memory
-from pubsub_emulator.cli.base.program import program
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.report import make_report
 from pubsub_emulator.cli.commands.run.run import show_digest
-from pubsub_emulator.cli.screen import Advance, bar, files, say, stage, table
+from pubsub_emulator.cli.screen import bar, files, say, stage, table
+from pubsub_emulator.files.program import program
+from pubsub_emulator.files.progress import Advance
 from pubsub_emulator.pages.words import size
 from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.rules import SHIPPED, Rules

@@ -83,9 +83,9 @@ def command(
             page, drawn = page_of_node(url, blocks, advance, rules)
         of = f"the newest {drawn} relay blocks"
     elif _is_recorded(source):
-        from pubsub_emulator.cli.commands.explore.sources import page_from
+        from pubsub_emulator.inspection.drawing import page_from
 
-        page = page_from(path, network, blocks, rules)
+        page = page_from(path, network, blocks, rules, stage)
         of = str(path)
     else:
         from pubsub_emulator.emulator.scenario.file import find_scenario

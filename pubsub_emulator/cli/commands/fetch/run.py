@@ -9,7 +9,8 @@ from typing import Final
 import click
 
 from pubsub_emulator.cli.base.result import Result
-from pubsub_emulator.cli.screen import Advance, files, say, stage
+from pubsub_emulator.cli.screen import files, say, stage
+from pubsub_emulator.files.progress import Advance
 from pubsub_emulator.pages.words import size
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.spark_audit.fetch.chunks import ChunkSource

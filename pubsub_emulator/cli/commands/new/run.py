@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.base.program import program
 from pubsub_emulator.cli.screen import files, say, table
 from pubsub_emulator.emulator.scenario.file import (
     BUNDLE,
@@ -14,6 +13,7 @@ from pubsub_emulator.emulator.scenario.file import (
 )
 from pubsub_emulator.files.atomic import write_whole
 from pubsub_emulator.files.errors import InputError
+from pubsub_emulator.files.program import program
 
 TEMPLATE: Final = Path(__file__).with_name("scenario_template.toml")
 SCHEMA: Final = "scenario.schema.json"

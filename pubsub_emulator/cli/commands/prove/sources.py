@@ -266,8 +266,8 @@ def _session(path: Path, blocks: Blocks) -> Iterator[KnownState]:
 
 def _history(path: Path, blocks: Blocks) -> Iterator[KnownState]:
     """Yield the newest relay states of a history, which have the nodes of its blocks' proofs."""
-    from pubsub_emulator.cli.inspect.folders import history_folder
     from pubsub_emulator.spark_audit.history import schema
+    from pubsub_emulator.spark_audit.history.manifest import history_folder
     from pubsub_emulator.spark_audit.history.reader import Fault, History
 
     folder = history_folder(path)

@@ -10,12 +10,12 @@ from typing import Final
 
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import FINDINGS
-from pubsub_emulator.cli.inspect.kinds import kind_of
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.collator.cheats.steps import to_json
 from pubsub_emulator.emulator.fixtures import read_fixture, replay_fixture
 from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.untrusted import read_json
+from pubsub_emulator.inspection.kinds import kind_of
 from pubsub_emulator.laboratory.campaign import replay
 from pubsub_emulator.laboratory.cases import Found
 from pubsub_emulator.laboratory.differences import read_difference

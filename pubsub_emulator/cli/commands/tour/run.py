@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from types import FunctionType
 from typing import Final, NamedTuple
 
-from pubsub_emulator.cli.base.program import callable_here
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.emulator.network.records import Observer, RelayRecord
@@ -20,6 +19,7 @@ from pubsub_emulator.emulator.relay.runtime import AddedPallet
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.extension import attribute, extensions
+from pubsub_emulator.files.program import callable_here
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed

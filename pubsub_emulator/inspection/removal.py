@@ -4,7 +4,7 @@ import secrets
 import shutil
 from errno import ELOOP
 
-from pubsub_emulator.cli.contents.outputs import Output, look
+from pubsub_emulator.inspection.outputs import Output, look
 
 
 def remove(output: Output, now: float) -> bool:

@@ -6,25 +6,20 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.inspect.block import judged_block, node_figures, node_page
-from pubsub_emulator.cli.inspect.view import View, counted, view
 from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.pages import Grid, Line, Shown
+from pubsub_emulator.inspection.block import judged_block, node_figures, node_page
+from pubsub_emulator.inspection.view import View, counted, view
 from pubsub_emulator.laboratory.fixture_set import read_vectors
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.spark_audit.compare import HistoryRecord
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.reader import Fault, History, check_file
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.judge.results import Results
 
 MOST_NAMED: Final = 12
 """Blocks that an error names, and files that are not readable."""
-
-
-def history_folder(path: Path) -> Path | None:
-    """The history at a path, or beside the summary of a run that wrote it there."""
-    return next((each for each in (path, path / "history") if (each / COMMITS).is_dir()), None)
 
 
 def history(path: Path) -> View:
@@ -97,13 +92,13 @@ def _place_of(fault: Fault) -> str:
     return fault.path if fault.row_group is None else f"{fault.path}, row group {fault.row_group}"
 
 
-def history_block(path: Path, block: str) -> View:
-    """The candidates of one number on one chain, executed again.
+def history_block(path: Path, block: str, rules: Rules = SHIPPED) -> View:
+    """The candidates of one number on one chain, executed again, by `rules` if the chain has them.
 
     Raises `InputError`, `CompareError`.
     """
     network, chain, number = _place(block)
-    record = HistoryRecord(path)
+    record = HistoryRecord(path, rules)
     chains = [each for each in record.chains if each[1] == chain and network in (None, each[0])]
     if not chains:
         there = ", ".join(f"{name}/{para}" for name, para in record.chains) or "none"

@@ -4,6 +4,8 @@ import base64
 import json
 import re
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.emulator.fixtures import FixtureMaker, write_fixture
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.files.progress import Advance
+from pubsub_emulator.inspection.drawing import page_from
 from pubsub_emulator.primitives.errors import PubsubError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -134,3 +138,19 @@ def test_what_cannot_be_drawn_is_refused_with_what_can(tmp_path: Path, content: 
 def test_a_network_that_a_history_does_not_hold_is_refused(run: Path) -> None:
     done = invoked("explore", run / "out", "--out", run / "x.html", "--network", "other")
     assert "it holds attack" in str(done.exception)
+
+
+def test_a_program_draws_a_history_and_sees_each_stage_of_the_work(run: Path) -> None:
+    stages: list[tuple[str, int | None]] = []
+    done: list[float] = []
+
+    @contextmanager
+    def stage(said: str, total: int | None = None) -> Iterator[Advance]:
+        stages.append((said, total))
+        yield lambda count, _total=None, _what=None: done.append(count)
+
+    watched = page_from(run / "out", stage=stage)
+    assert watched == page_from(run / "out" / "history")
+    ((said, total),) = stages
+    assert re.fullmatch(r"executing the blocks of \d+ chains again", said)
+    assert done == list(range(1, (total or 0) + 1))

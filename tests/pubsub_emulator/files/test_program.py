@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from pubsub_emulator import extension
-from pubsub_emulator.cli.base.program import callable_here, program
 from pubsub_emulator.extension import Extension
 from pubsub_emulator.files import extras
+from pubsub_emulator.files.program import callable_here, program
 
 
 @pytest.fixture

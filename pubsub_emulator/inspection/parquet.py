@@ -6,10 +6,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pubsub_emulator.cli.base.program import program
-from pubsub_emulator.cli.inspect.view import View, view
 from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.pages import Grid, Line, Shown
+from pubsub_emulator.files.program import program
+from pubsub_emulator.inspection.view import View, view
 from pubsub_emulator.runtime.framework.words import words
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
 from pubsub_emulator.spark_audit.history.schema import Table

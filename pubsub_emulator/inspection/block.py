@@ -6,8 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
-from pubsub_emulator.cli.inspect.view import View, header_figures, view
 from pubsub_emulator.files.pages import Grid, Line, Shown
+from pubsub_emulator.inspection.view import View, header_figures, view
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import Hash
@@ -20,12 +20,14 @@ from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, decod
 
 
 def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:
-    """A block, executed again on its parent.
+    """A block, executed again on its parent, by the rules of its record.
 
     Raises `CompareError` where the state before it cannot be had.
     """
     parent, state = judged.pre()
-    outcome, refusal = judge_block(ChainHead(parent, state), judged.candidate, judged.relay)
+    outcome, refusal = judge_block(
+        ChainHead(parent, state, judged.rules), judged.candidate, judged.relay
+    )
     inherent = judged.candidate.inherent
     evidence = (
         [] if refusal is None else [(each.verdict.value, each.detail) for each in refusal.evidence]

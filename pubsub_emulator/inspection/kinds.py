@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.inspect.view import View
 from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.untrusted import parse_json, read_bytes
+from pubsub_emulator.inspection.view import View
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 NO_TOML: Final = "no TOML by its name, and"
 _KNOWN: Final = (
@@ -14,23 +15,25 @@ _KNOWN: Final = (
 )
 
 
-def look(path: Path, block: str | None = None) -> View:
+def look(path: Path, block: str | None = None, rules: Rules = SHIPPED) -> View:
     """Inspect a path; `block` is `[NETWORK/]CHAIN:NUMBER` of a history.
+
+    Blocks of chains that name `rules` are executed by them, and scenarios are checked by them.
 
     Raises `InputError`, and as its reader.
     """
     if path.is_dir():
-        return _folder(path, block)
+        return _folder(path, block, rules)
     if block is not None:
         raise InputError(f"{path}: --block needs a history")
-    from pubsub_emulator.cli.inspect import files
+    from pubsub_emulator.inspection import files
 
     if path.suffix == ".toml":
-        return files.scenario(path)
+        return files.scenario(path, rules)
     with path.open("rb") as file:
         is_parquet = file.read(4) == b"PAR1"
     if is_parquet:
-        from pubsub_emulator.cli.inspect.parquet import parquet
+        from pubsub_emulator.inspection.parquet import parquet
 
         return parquet(path)
     kind = kind_of(parse_json(read_bytes(path, error=InputError), f"{path}: {NO_TOML}", InputError))
@@ -44,7 +47,7 @@ def look(path: Path, block: str | None = None) -> View:
     }
     if kind is None:
         raise InputError(f"{path}: not {_KNOWN}")
-    return readers[kind](path)
+    return readers[kind](path, rules)
 
 
 def kind_of(content: object) -> str | None:
@@ -66,12 +69,15 @@ def kind_of(content: object) -> str | None:
     return "relay proof" if "trieNodes" in content else None
 
 
-def _folder(path: Path, block: str | None) -> View:
-    from pubsub_emulator.cli.inspect import folders
+def _folder(path: Path, block: str | None, rules: Rules) -> View:
+    from pubsub_emulator.inspection import folders
+    from pubsub_emulator.spark_audit.history.manifest import history_folder
 
-    found = folders.history_folder(path)
+    found = history_folder(path)
     if found is not None:
-        return folders.history(found) if block is None else folders.history_block(found, block)
+        if block is None:
+            return folders.history(found)
+        return folders.history_block(found, block, rules)
     if block is not None:
         raise InputError(f"{path}: --block needs a history")
     if (path / "run_report.json").is_file():

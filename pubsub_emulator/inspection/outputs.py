@@ -8,7 +8,7 @@ the folder is listed.
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -99,6 +99,18 @@ def find(folder: Path, now: float) -> Found:
         pass
     outputs = sorted(_within(folder, budget, now), key=lambda output: output.path)
     return Found(outputs, most, is_whole=budget.left >= 0)
+
+
+def removable(outputs: Iterable[Output], *, unfinished: bool = False) -> list[Output]:
+    """Return the outputs that can be removed, in the order in which to do it.
+
+    An audit can be made again only while its history is there, so it comes first. With
+    `unfinished`, these are only the outputs of commands that were stopped.
+    """
+    offered = [output for output in outputs if not output.kept_for]
+    if unfinished:
+        offered = [output for output in offered if output.kind is OutputKind.PART]
+    return sorted(offered, key=lambda output: output.kind is not OutputKind.AUDIT)
 
 
 def look(path: Path, now: float) -> Output | None:

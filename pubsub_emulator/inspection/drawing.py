@@ -1,4 +1,4 @@
-"""Sources of `pubsub explore`: histories, saved sessions, fixtures, cases and findings."""
+"""The page of a history, a saved session, a fixture, a case or a finding."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -6,9 +6,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pubsub_emulator.cli.inspect.folders import history_folder
-from pubsub_emulator.cli.inspect.kinds import NO_TOML, kind_of
-from pubsub_emulator.cli.screen import stage
 from pubsub_emulator.emulator.fixtures import parse_fixture
 from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
@@ -22,7 +19,9 @@ from pubsub_emulator.explorer.page import page_html, page_of, record
 from pubsub_emulator.explorer.recorder import Recorder
 from pubsub_emulator.explorer.tree import draw_trie
 from pubsub_emulator.files.errors import InputError
+from pubsub_emulator.files.progress import Stage, unwatched
 from pubsub_emulator.files.untrusted import parse_json, read_bytes
+from pubsub_emulator.inspection.kinds import NO_TOML, kind_of
 from pubsub_emulator.laboratory.cases import Case, read_case
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
@@ -37,37 +36,48 @@ from pubsub_emulator.primitives.types import (
 from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
-from pubsub_emulator.runtime.rules import Rules
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 if TYPE_CHECKING:
     from pubsub_emulator.spark_audit.compare import HistoryRecord
     from pubsub_emulator.spark_audit.history.row import Row
 
+MOST_BLOCKS: Final = 500
+"""Relay blocks of a history that its page has, unless others are asked for."""
 KINDS: Final = (
     "a scenario, a history, a saved session, a fixture, a case of a campaign or a finding"
 )
 
 
-def page_from(path: Path, network: str | None, blocks: int, rules: Rules) -> str:
-    """The page of what is in a folder or JSON file; of a history the first `blocks` relay blocks.
+def page_from(
+    path: Path,
+    network: str | None = None,
+    blocks: int = MOST_BLOCKS,
+    rules: Rules = SHIPPED,
+    stage: Stage = unwatched,
+) -> str:
+    """Return the page of what is in a folder or JSON file, for a browser.
 
-    Blocks of chains that name `rules` are executed by them.
+    Of a history it has the first `blocks` relay blocks; `network` chooses one of several. Blocks of
+    chains that name `rules` are executed by them. Long work is done in stages.
 
     Raises `InputError` for what is none of these, and what the reader of its kind raises.
     """
     if path.is_dir():
+        from pubsub_emulator.spark_audit.history.manifest import history_folder
+
         found = history_folder(path)
         if found is None:
             raise InputError(f"{path}: this folder holds no history; sources are {KINDS}")
-        return _history(found, network, blocks, rules)
+        return _history(found, network, blocks, rules, stage)
     kind = kind_of(parse_json(read_bytes(path, error=InputError), f"{path}: {NO_TOML}", InputError))
     drawn = {"session": _session, "case": _case, "finding": _finding, "fixture": _fixture}
     if kind not in drawn:
         raise InputError(f"{path}: not a source that can be drawn: {KINDS}")
-    return drawn[kind](path, rules)
+    return drawn[kind](path, rules, stage)
 
 
-def _session(path: Path, rules: Rules) -> str:
+def _session(path: Path, rules: Rules, stage: Stage) -> str:
     from pubsub_emulator.session import saved
 
     recorders: list[Recorder] = []
@@ -78,7 +88,7 @@ def _session(path: Path, rules: Rules) -> str:
     return page_of(recorders[0], session.scenario)
 
 
-def _fixture(path: Path, _rules: Rules) -> str:
+def _fixture(path: Path, _rules: Rules, _stage: Stage) -> str:
     from pubsub_emulator.spark_audit.compare import judged_fixture
 
     fixture = parse_fixture(read_bytes(path, error=InputError), str(path))
@@ -89,7 +99,7 @@ def _fixture(path: Path, _rules: Rules) -> str:
     return cards_page(f"fixture {fixture.name}", said, [("the block", block_card(again, state))])
 
 
-def _case(path: Path, rules: Rules) -> str:
+def _case(path: Path, rules: Rules, _stage: Stage) -> str:
     case = read_case(path, rules)
     tried = " + ".join(case.strategies) or "the honest block"
     said = (
@@ -124,7 +134,7 @@ def _case_cards(case: Case, rules: Rules) -> Iterator[tuple[str, str]]:
         yield heading, block_card(again, parent.state, rules)
 
 
-def _finding(path: Path, rules: Rules) -> str:
+def _finding(path: Path, rules: Rules, _stage: Stage) -> str:
     from pubsub_emulator.spark_audit.judge.evidence import partial_state, read_block_evidence
     from pubsub_emulator.spark_audit.judge.finding_file import check_finding
 
@@ -152,7 +162,7 @@ def _finding(path: Path, rules: Rules) -> str:
     )
 
 
-def _history(path: Path, network: str | None, most: int, rules: Rules) -> str:
+def _history(path: Path, network: str | None, most: int, rules: Rules, stage: Stage) -> str:
     from pubsub_emulator.spark_audit.compare import HistoryRecord
     from pubsub_emulator.spark_audit.history import schema
 

@@ -4,22 +4,23 @@ import itertools
 from collections import Counter
 from pathlib import Path
 
-from pubsub_emulator.cli.inspect.block import judged_block, node_figures, node_page
-from pubsub_emulator.cli.inspect.view import View, fields_of, header_figures, view
 from pubsub_emulator.emulator.fixtures import read_fixture
 from pubsub_emulator.emulator.scenario.file import load_scenario, parse_document
 from pubsub_emulator.emulator.scenario.model import Scenario, Subscriber
 from pubsub_emulator.files.pages import Grid, Line
+from pubsub_emulator.inspection.block import judged_block, node_figures, node_page
+from pubsub_emulator.inspection.view import View, fields_of, header_figures, view
 from pubsub_emulator.laboratory.cases import read_case
 from pubsub_emulator.laboratory.differences import read_difference
+from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.spark_audit.compare import judged_fixture
 from pubsub_emulator.spark_audit.judge.finding_file import check_finding
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import read_relay_proof
 
 
-def scenario(path: Path) -> View:
+def scenario(path: Path, rules: Rules = SHIPPED) -> View:
     """A scenario file. Raises `SettingsError`."""
-    found = load_scenario(path)
+    found = load_scenario(path, rules)
     cheating = 0
     for subscriber in found.subscribers:
         cheating += sum(bool(collator.strategies) for collator in subscriber.collators)
@@ -61,13 +62,13 @@ def _subscribed(found: Scenario, subscriber: Subscriber) -> int:
     return sum(map(len, found.items(subscriber.subscribe).values()))
 
 
-def session(path: Path) -> View:
+def session(path: Path, rules: Rules = SHIPPED) -> View:
     """A file that `write` made in a session. Raises `CommandError`, `SettingsError`."""
     from pubsub_emulator.session.saved import read_document
 
     document = read_document(path)
     figures = {
-        "scenario_name": parse_document(document["scenario"], str(path)).name,
+        "scenario_name": parse_document(document["scenario"], str(path), rules).name,
         **{name: document[name] for name in ("block", "hash", "commands", "scenario")},
     }
     lines = (Line("commands:"), *(Line(f"  {line}") for line in document["commands"]))
@@ -76,14 +77,14 @@ def session(path: Path) -> View:
     )
 
 
-def fixture(path: Path) -> View:
-    """An executable vector, executed. Raises `FixtureError`."""
+def fixture(path: Path, _rules: Rules = SHIPPED) -> View:
+    """An executable vector, executed by the shipped rules, as all are. Raises `FixtureError`."""
     return judged_block(judged_fixture(read_fixture(path)), path, "fixture")
 
 
-def case(path: Path) -> View:
+def case(path: Path, rules: Rules = SHIPPED) -> View:
     """A case of a campaign. Raises `BadCase`, `OSError`."""
-    found = read_case(path)
+    found = read_case(path, rules)
     kinds = Counter(type(step).__name__ for step in found.shrunk)
     nodes = [node_figures(node) for node in found.proof]
     figures = {
@@ -111,7 +112,7 @@ def case(path: Path) -> View:
     )
 
 
-def difference(path: Path) -> View:
+def difference(path: Path, _rules: Rules = SHIPPED) -> View:
     """A case on which two verifiers differ, judged by ours again. Raises `BadCase`."""
     found = read_difference(path)
     figures = {
@@ -131,7 +132,7 @@ def difference(path: Path) -> View:
     )
 
 
-def relay_proof(path: Path) -> View:
+def relay_proof(path: Path, _rules: Rules = SHIPPED) -> View:
     """A real `setValidationData` inherent. Raises `ImportRefused`."""
     found = read_relay_proof(path)
     nodes = [node_figures(node) for node in found.proof]
@@ -147,9 +148,9 @@ def relay_proof(path: Path) -> View:
     return view("relay proof", path, figures, (node_page(nodes),))
 
 
-def finding(path: Path) -> View:
+def finding(path: Path, rules: Rules = SHIPPED) -> View:
     """A finding with its evidence, judged again. Raises `FindingError`."""
-    checked = check_finding(path)
+    checked = check_finding(path, rules)
     facts = {
         name: value
         for name, value in checked.finding.items()
