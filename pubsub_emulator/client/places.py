@@ -1,4 +1,4 @@
-"""Addresses of a node and a block, such as `ws://host:9944@12345678`, or with a block's hash."""
+"""Addresses of nodes, also with a block: `ws://host:9944@12345678`, or @ and a block's hash."""
 
 import re
 from typing import Final
@@ -10,6 +10,11 @@ _BLOCK: Final = re.compile(r"0x[0-9a-fA-F]{64}|[0-9]{1,10}")
 """A block's hash or number."""
 _HOST: Final = re.compile(r"localhost|.*[.:/\[].*", re.DOTALL)
 """A host with a domain, a port or a path. It follows an @ if the URL has a user and password."""
+
+
+def is_url(place: str | None) -> bool:
+    """Return whether a place is the URL of a node."""
+    return place is not None and place.startswith(("ws://", "wss://", "http://", "https://"))
 
 
 def url_and_block(place: str) -> tuple[str, str | None]:

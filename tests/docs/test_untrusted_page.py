@@ -206,7 +206,7 @@ OWN = {
         "pubsub_emulator/session/inspection.py",
         "pubsub_emulator/session/network_commands.py",
         "pubsub_emulator/client/answers.py",
-        "pubsub_emulator/cli/commands/prove/sources.py",
+        "pubsub_emulator/proving/sources.py",
         "pubsub_emulator/client/decode.py",
         "interchain_events/distributor/service/access.py",
         "interchain_events/prism/core/document.py",

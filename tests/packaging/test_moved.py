@@ -66,27 +66,32 @@ def test_modules_within_a_moved_package_are_the_same_objects(old: str, new: str)
         assert import_module(old) is module
 
 
+PAGES = "pubsub_emulator.cli.screen.pages"
+
+
 @pytest.mark.parametrize(
-    ("name", "home"),
+    ("module", "name", "home"),
     [
-        ("Doing", "pubsub_emulator.files.pages"),
-        ("Grid", "pubsub_emulator.files.pages"),
-        ("Line", "pubsub_emulator.files.pages"),
-        ("Shown", "pubsub_emulator.files.pages"),
-        ("made_safe", "pubsub_emulator.files.pages"),
-        ("PREVIEW", "pubsub_emulator.runtime.framework.words"),
-        ("printable", "pubsub_emulator.runtime.framework.words"),
-        ("words", "pubsub_emulator.runtime.framework.words"),
+        ("pubsub_emulator.cli.base.extras", "is_url", "pubsub_emulator.client.places"),
+        (PAGES, "Doing", "pubsub_emulator.files.pages"),
+        (PAGES, "Grid", "pubsub_emulator.files.pages"),
+        (PAGES, "Line", "pubsub_emulator.files.pages"),
+        (PAGES, "Shown", "pubsub_emulator.files.pages"),
+        (PAGES, "made_safe", "pubsub_emulator.files.pages"),
+        (PAGES, "PREVIEW", "pubsub_emulator.runtime.framework.words"),
+        (PAGES, "printable", "pubsub_emulator.runtime.framework.words"),
+        (PAGES, "words", "pubsub_emulator.runtime.framework.words"),
     ],
 )
-def test_a_module_whose_names_went_to_two_rooms_warns_of_each(name: str, home: str) -> None:
-    old = import_module("pubsub_emulator.cli.screen.pages")
+def test_an_old_place_of_a_single_name_warns(module: str, name: str, home: str) -> None:
+    old = import_module(module)
     with pytest.warns(DeprecationWarning, match=rf"{name} is now {home}.{name}$"):
         assert getattr(old, name) is getattr(import_module(home), name)
 
 
-def test_a_name_that_such_a_module_never_had_is_missing() -> None:
-    old = import_module("pubsub_emulator.cli.screen.pages")
+@pytest.mark.parametrize("module", ["pubsub_emulator.cli.base.extras", PAGES])
+def test_a_name_that_such_a_module_never_had_is_missing(module: str) -> None:
+    old = import_module(module)
     with pytest.raises(AttributeError, match="has no attribute 'Table'"):
         _ = old.Table
 

@@ -4,6 +4,7 @@ A command names its extras beside its arguments, and imports their packages when
 needs none of them.
 """
 
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
@@ -50,9 +51,15 @@ def is_postgres(place: str) -> bool:
     return place.startswith(("postgresql:", "postgres:"))
 
 
-def is_url(place: str | None) -> bool:
-    """Whether a source is the URL of a node."""
-    return place is not None and place.startswith(("ws://", "wss://", "http://", "https://"))
+def __getattr__(name: str) -> object:
+    """Return a name that is in `client.places` now. The old place works in this release only."""
+    if name != "is_url":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    message = f"{__name__}.{name} is now pubsub_emulator.client.places.{name}"
+    warnings.warn(message, DeprecationWarning, stacklevel=2)
+    from pubsub_emulator.client.places import is_url
+
+    return is_url
 
 
 class ExtraNotInstalled(PubsubError):

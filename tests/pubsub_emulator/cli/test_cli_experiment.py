@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 from support.plumbing.processes import python
 
-from pubsub_emulator.cli.commands.experiment import plot
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.files.extras import brings
+from pubsub_emulator.laboratory.experiments import charts as plot
 from pubsub_emulator.laboratory.experiments import presets as questions
 from pubsub_emulator.laboratory.experiments.experiment import (
     UnknownParameter,

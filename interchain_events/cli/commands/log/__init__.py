@@ -7,9 +7,10 @@ from typing import Final
 import click
 
 from pubsub_emulator.cli.base import options
-from pubsub_emulator.cli.base.extras import Need, is_postgres, is_url
+from pubsub_emulator.cli.base.extras import Need, is_postgres
 from pubsub_emulator.cli.base.groups import Group
 from pubsub_emulator.cli.base.options import option, repeatable
+from pubsub_emulator.client.places import is_url
 
 ON_POSTGRES: Final = (Need("events", "place", is_postgres),)
 

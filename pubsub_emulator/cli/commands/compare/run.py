@@ -108,7 +108,7 @@ def run_compare(
 
 def _draw(labels: Sequence[str], lines: Sequence[Line], folder: Path) -> list[Path]:
     """Draw the relative changes of all figures. Raises `NoPlotLibrary`."""
-    from pubsub_emulator.cli.commands.experiment.plot import draw
+    from pubsub_emulator.laboratory.experiments.charts import draw
     from pubsub_emulator.laboratory.experiments.presets import Figure, Row
 
     rows: list[Row] = []

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pubsub_emulator.cli.base.figures import lines_of, show_differences
 from pubsub_emulator.cli.base.result import Result
-from pubsub_emulator.cli.commands.experiment.plot import NoPlotLibrary, draw
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.files.output import new_folder
 from pubsub_emulator.files.shown import cell
+from pubsub_emulator.laboratory.experiments.charts import NoPlotLibrary, draw
 from pubsub_emulator.laboratory.experiments.experiment import (
     Measurement,
     UnknownParameter,

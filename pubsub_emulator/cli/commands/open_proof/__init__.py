@@ -36,7 +36,7 @@ from pubsub_emulator.cli.exits import FINDINGS
 )
 @option("--metadata", metavar="FILE|URL", help="Metadata of the chain, by which keys have names.")
 @option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
-@option("--draw", "drawing", type=options.NEW_FILE, help="File to draw the proof to, as SVG.")
+@option("--draw", "drawing_file", type=options.NEW_FILE, help="File to draw the proof to, as SVG.")
 def command(**given: object) -> None:
     """Open a node's answer to `state_getReadProof` or `state_getChildReadProof`, key by key.
 

@@ -5,9 +5,10 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
-from pubsub_emulator.cli.base.extras import Command, Need, is_url
+from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option, repeatable
 from pubsub_emulator.cli.base.result import Result, with_json_option
+from pubsub_emulator.client.places import is_url
 
 
 def is_folder(source: str | None) -> bool:
@@ -86,9 +87,9 @@ def command(source: str | None, verify: Path | None, root: str | None, **given: 
     if verify is not None:
         if source is not None or root is None:
             raise click.UsageError("--verify takes --root and no SOURCE")
-        from pubsub_emulator.cli.commands.prove.verify import verify_file
+        from pubsub_emulator.cli.commands.prove.run import verify as verify_proof
 
-        return verify_file(verify, root)
+        return verify_proof(verify, root)
     if not source or root is not None:
         raise click.UsageError("give a SOURCE, or --verify with --root")
     from pubsub_emulator.cli.commands.prove.run import prove_source

@@ -21,8 +21,6 @@ from support.client.recorded_relay import (
     relay_node,
 )
 
-from pubsub_emulator.cli.commands.prove import sources
-from pubsub_emulator.cli.commands.prove.names import fixed_names
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.client import kept_answers, request_states
 from pubsub_emulator.client.kept_answers import KeptAnswers
@@ -41,6 +39,8 @@ from pubsub_emulator.primitives.storage_keys import (
     para_head,
 )
 from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.proving import sources
+from pubsub_emulator.proving.names import fixed_names
 from pubsub_emulator.runtime.framework import relay_request
 from pubsub_emulator.runtime.framework.relay_request import (
     MAX_STORAGE_KEY,

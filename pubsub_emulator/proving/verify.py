@@ -1,12 +1,9 @@
-"""`pubsub prove --verify`: a proof file is checked against a state root, offline."""
+"""A proof in a file, checked against a state root, offline."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.base.result import Result
-from pubsub_emulator.cli.commands.prove.names import fixed_names
-from pubsub_emulator.cli.exits import FINDINGS
-from pubsub_emulator.cli.screen import say, table
 from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.shown import safe
 from pubsub_emulator.files.untrusted import read_json
@@ -15,23 +12,69 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.primitives.words import counted
+from pubsub_emulator.proving.names import fixed_names
 from pubsub_emulator.runtime.framework.relay_request import RelayProofRequest
 from pubsub_emulator.runtime.framework.request_proof import open_request
-from pubsub_emulator.runtime.framework.words import words
 from pubsub_emulator.trie.errors import TrieError
 
 FORMAT: Final = "pubsub-request-proof/1"
-_PREVIEW: Final = 16
 
 
-def verify_file(path: Path, root_text: str) -> Result:
-    """Check that a file proves every key of its request under a root, and show the values.
+@dataclass(frozen=True, slots=True)
+class VerifiedKey:
+    """A key that is proven."""
+
+    name: str
+    value: bytes | None
+    """`None` if the key is proven to be absent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A proof that proves every key of its request."""
+
+    root: Hash
+    keys: tuple[VerifiedKey, ...]
+    nodes: int
+    """The number of nodes, repetitions included."""
+    size: int
+    """The bytes of all nodes, without their lengths."""
+    unneeded: tuple[Hash, ...]
+    """The nodes that no key needs."""
+    repeated: int
+    """The number of nodes that are there already."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every node is needed and is there once."""
+        return not self.unneeded and not self.repeated
+
+    def document(self) -> dict[str, object]:
+        """Return the result as a JSON object."""
+        values = {key.name: None if key.value is None else hexed(key.value) for key in self.keys}
+        return {
+            "root": hexed(self.root),
+            "values": values,
+            "nodes": self.nodes,
+            "bytes": self.size,
+            "unneeded": list(map(hexed, self.unneeded)),
+            "repeated": self.repeated,
+        }
+
+
+def state_root(text: str) -> Hash:
+    """Return a state root of 0x and digits, which errors call `--root`. Raises `InputError`."""
+    root = Hash(_hex("--root", text))
+    if len(root) != 32:
+        raise InputError(f"--root has {counted(len(root), 'byte')}, not 32")
+    return root
+
+
+def verify_file(path: Path, root: Hash) -> Verified:
+    """Check that a file proves every key of its request under a root.
 
     Raises `InputError` if it does not.
     """
-    root = Hash(_hex("--root", root_text))
-    if len(root) != 32:
-        raise InputError(f"--root has {counted(len(root), 'byte')}, not 32")
     request, nodes = read_proof_file(path)
     try:
         proof = open_request(root, {blake2_256(node): node for node in nodes}, request)
@@ -40,35 +83,15 @@ def verify_file(path: Path, root_text: str) -> Result:
     if not proof.keys:
         raise InputError(f"{path}: request: it has no keys, so nothing is proven")
     names = fixed_names()
-    values: dict[str, str | None] = {}
-    rows: list[tuple[str, str]] = []
-    for cost in proof.keys:
-        name = names.name(cost.asked)
-        values[name] = None if cost.value is None else hexed(cost.value)
-        rows.append((name, "absent" if cost.value is None else words(cost.value, _PREVIEW)))
     hashes = map(blake2_256, dict.fromkeys(nodes))
-    extra = [node_hash for node_hash in hashes if node_hash not in proof.nodes]
-    repeated = len(nodes) - len(set(nodes))
-    table("keys", ("key", "value"), rows)
-    size = sum(map(len, nodes))
-    say(
-        f"{counted(len(proof.keys), 'key is', 'keys are')} proven under {hexed(root)} by"
-        f" {counted(len(nodes), 'node')}, {counted(size, 'byte')} without their lengths"
+    return Verified(
+        root,
+        tuple(VerifiedKey(names.name(cost.asked), cost.value) for cost in proof.keys),
+        nodes=len(nodes),
+        size=sum(map(len, nodes)),
+        unneeded=tuple(node_hash for node_hash in hashes if node_hash not in proof.nodes),
+        repeated=len(nodes) - len(set(nodes)),
     )
-    for node_hash in extra:
-        say(f"no key needs node {hexed(node_hash)}")
-    if repeated:
-        said = counted(repeated, "repetition")
-        say(f"the file has {said} of nodes")
-    document = {
-        "root": hexed(root),
-        "values": values,
-        "nodes": len(nodes),
-        "bytes": size,
-        "unneeded": list(map(hexed, extra)),
-        "repeated": repeated,
-    }
-    return Result(document, FINDINGS if extra or repeated else 0)
 
 
 def read_proof_file(path: Path) -> tuple[RelayProofRequest, list[bytes]]:

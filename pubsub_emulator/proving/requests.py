@@ -1,4 +1,4 @@
-"""The request of `pubsub prove` and `open-proof`, from digits, a file or a node."""
+"""A request for relay keys, from digits, a file or a node."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from typing import Annotated, Final, Protocol
 
 from pydantic import Field
 
-from pubsub_emulator.cli.base.extras import is_url
+from pubsub_emulator.client.places import is_url
 from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.settings import StrictModel, read
 from pubsub_emulator.files.shown import safe
@@ -67,7 +67,10 @@ def whole_request(
     names: Names,
     seconds: float,
 ) -> RelayProofRequest:
-    """Return the request that a command line describes.
+    """Return the request that a text and single keys describe.
+
+    `given` is SCALE as 0x…, a file or a URL; `top` are keys of the top trie, and `children` are
+    pairs of a child trie and a key of it. A node has `seconds` for each answer.
 
     Raises `InputError`, `SettingsError`, and `ClientError` if a node does not return its request.
     """

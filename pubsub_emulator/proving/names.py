@@ -1,13 +1,13 @@
-"""Names of keys in `pubsub prove` and `pubsub open-proof`: by metadata, or the well-known ones."""
+"""Names of keys in requests and proofs: by metadata, or the well-known ones."""
 
 import re
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.base.extras import is_url
 from pubsub_emulator.client.errors import BadAnswer
 from pubsub_emulator.client.metadata import Metadata, parse_metadata
+from pubsub_emulator.client.places import is_url
 from pubsub_emulator.client.storage_names import StorageNames, plain_key, split_name
 from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.shown import safe

@@ -1,4 +1,7 @@
-"""The relay states of `pubsub prove`: of a node, a file, a session, a history or a scenario."""
+"""The relay states under which a request is proven.
+
+They are those of a node, a file, a session, a history or a scenario.
+"""
 
 import re
 from collections import deque
@@ -8,19 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from pubsub_emulator.cli.base.extras import is_url
-from pubsub_emulator.cli.commands.prove.names import OwnNames, fixed_names, names_from
-from pubsub_emulator.cli.screen import stage
+from pubsub_emulator.client.places import is_url
 from pubsub_emulator.client.request_costs import BlockCost, Provable, cost_of
 from pubsub_emulator.emulator.network.records import Observer, RelayRecord
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.files.errors import InputError
+from pubsub_emulator.files.progress import Stage, unwatched
 from pubsub_emulator.files.shown import safe
 from pubsub_emulator.files.untrusted import MOST_TEXT, parse_toml, read_bytes, read_json
 from pubsub_emulator.node.chain.lines import FORMAT
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.proving.names import OwnNames, fixed_names, names_from
 from pubsub_emulator.runtime.framework.relay_request import RelayProofRequest
 from pubsub_emulator.trie.errors import BadNode, MissingNode
 from pubsub_emulator.trie.lazy import StateUnavailable
@@ -35,6 +38,8 @@ PARACHAIN_PALLET: Final = "ParachainSystem"
 KINDS: Final = "a node's URL, a state file, a saved session, a history, a run or a scenario"
 MOST_BLOCKS: Final = 10_000
 """The maximum number of blocks of one call."""
+SECONDS: Final = 20.0
+"""The time for each answer of a node, in seconds, unless another is given."""
 MOST_NODES: Final = 512 * 1_048_576
 """The maximum size of the proof nodes of a history in bytes."""
 
@@ -46,13 +51,20 @@ class Blocks:
     count: int = 1
     last: int | None = None
     asked: bool = False
-    """Whether the command line names blocks."""
+    """Whether the caller names blocks."""
+
+
+NEWEST: Final = Blocks()
+"""The newest block alone."""
 
 
 def blocks_of(text: str | None) -> Blocks:
-    """Return the blocks of `--blocks`. Raises `InputError`."""
+    """Return the blocks in a text, `20` or `100-150`, which errors call `--blocks`.
+
+    Raises `InputError`.
+    """
     if text is None:
-        return Blocks()
+        return NEWEST
     found = _BLOCKS.fullmatch(text)
     if found is None:
         raise InputError(
@@ -137,9 +149,18 @@ class StatesSource:
 
 @contextmanager
 def opened(
-    source: str, blocks: Blocks, metadata: str | None, seconds: float, cache: Path | None
+    source: str,
+    blocks: Blocks,
+    metadata: str | None = None,
+    *,
+    seconds: float = SECONDS,
+    cache: Path | None = None,
+    stage: Stage = unwatched,
 ) -> Iterator[Source]:
     """Yield the relay states of a source while the context lasts.
+
+    `metadata` is a node or a file, by which keys have names; `seconds` is the time for each answer
+    of a node, and `cache` a folder of kept answers. Scenarios and sessions are run in a stage.
 
     Raises `InputError`, `ClientError`, and what the reader of the source's kind raises.
     """
@@ -148,7 +169,7 @@ def opened(
             yield found
         return
     names = fixed_names() if metadata is None else names_from(metadata, seconds)
-    yield StatesSource(tuple(_known(source, blocks)), names)
+    yield StatesSource(tuple(_known(source, blocks, stage)), names)
 
 
 @contextmanager
@@ -184,7 +205,7 @@ def _node(
         yield NodeSource(states, listed, names, kept)
 
 
-def _known(source: str, blocks: Blocks) -> Iterator[KnownState]:
+def _known(source: str, blocks: Blocks, stage: Stage) -> Iterator[KnownState]:
     """Yield the states of a file, a session, a history or a scenario."""
     path = Path(source)
     if path.suffix == ".toml" and path.is_file():
@@ -192,9 +213,9 @@ def _known(source: str, blocks: Blocks) -> Iterator[KnownState]:
     if path.is_dir():
         yield from _history(path, blocks)
     elif path.suffix == ".json":
-        yield from _file(path, blocks)
+        yield from _file(path, blocks, stage)
     else:
-        yield from _scenario(source, blocks)
+        yield from _scenario(source, blocks, stage)
 
 
 def _refuse_request(path: Path) -> None:
@@ -223,7 +244,7 @@ class _LastStates(Observer):
             self.states.append(KnownState(record.number, record.hash, Provable.of(state)))
 
 
-def _scenario(source: str, blocks: Blocks) -> Iterator[KnownState]:
+def _scenario(source: str, blocks: Blocks, stage: Stage) -> Iterator[KnownState]:
     """Yield the newest states of a scenario that is run."""
     from pubsub_emulator.emulator.scenario.file import find_scenario
 
@@ -236,13 +257,13 @@ def _scenario(source: str, blocks: Blocks) -> Iterator[KnownState]:
     yield from kept.states
 
 
-def _file(path: Path, blocks: Blocks) -> Iterator[KnownState]:
+def _file(path: Path, blocks: Blocks, stage: Stage) -> Iterator[KnownState]:
     """Yield the state in a state file, or the newest states of a session that is played."""
     from pubsub_emulator.client.state_file import MOST_BYTES, read_state
 
     document = read_json(path, MOST_BYTES, InputError)
     if isinstance(document, dict) and document.get("format") == FORMAT:
-        yield from _session(path, blocks)
+        yield from _session(path, blocks, stage)
         return
     if blocks.asked:
         raise InputError(f"{path}: a state file has one state, so --blocks cannot be given")
@@ -250,7 +271,7 @@ def _file(path: Path, blocks: Blocks) -> Iterator[KnownState]:
     yield KnownState(fork.number, None, Provable.of(fork.state))
 
 
-def _session(path: Path, blocks: Blocks) -> Iterator[KnownState]:
+def _session(path: Path, blocks: Blocks, stage: Stage) -> Iterator[KnownState]:
     from pubsub_emulator.session import saved
 
     kept: list[_LastStates] = []

@@ -36,7 +36,7 @@ class NoPlotLibrary(PubsubError):
 def draw(figure: Figure, folder: Path) -> list[Path]:
     """Write `NAME.svg` and `NAME.png`; returns their paths. Raises `NoPlotLibrary`."""
     try:
-        import vl_convert
+        import vl_convert  # noqa: PLC0415  # an extra
     except ImportError as error:
         raise NoPlotLibrary(f"drawing needs {error.name}, {brings('plot')}") from error
     spec = specification(figure)
@@ -49,7 +49,7 @@ def draw(figure: Figure, folder: Path) -> list[Path]:
 def specification(figure: Figure) -> dict[str, object]:
     """The figure as Vega-Lite. Raises `NoPlotLibrary`."""
     try:
-        import altair as alt
+        import altair as alt  # noqa: PLC0415  # an extra
     except ImportError as error:
         raise NoPlotLibrary(f"drawing needs {error.name}, {brings('plot')}") from error
     shown = {name for name in (figure.x, figure.y, figure.series, figure.facet) if name}

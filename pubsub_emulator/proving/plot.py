@@ -6,11 +6,11 @@ from typing import Final
 
 import vl_convert
 
-from pubsub_emulator.cli.commands.experiment.plot import specification
-from pubsub_emulator.cli.commands.prove.names import OwnNames
 from pubsub_emulator.client.request_costs import BlockCost
 from pubsub_emulator.files.atomic import write_whole, write_whole_bytes
+from pubsub_emulator.laboratory.experiments.charts import specification
 from pubsub_emulator.laboratory.experiments.presets import Figure, Row
+from pubsub_emulator.proving.names import OwnNames
 
 MOST_BARS: Final = 60
 """The maximum number of keys in a chart: those with the most bytes."""

@@ -1,0 +1,132 @@
+"""The cost of a request: planned on a source, and priced in each of its blocks."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pubsub_emulator.client.request_costs import BlockCost, Changes, changes
+from pubsub_emulator.files.errors import InputError
+from pubsub_emulator.files.progress import Stage, unwatched
+from pubsub_emulator.primitives.storage_keys import ACTIVE_CONFIG
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.words import counted
+from pubsub_emulator.proving.names import OwnNames
+from pubsub_emulator.proving.requests import whole_request
+from pubsub_emulator.proving.sources import NEWEST, SECONDS, Blocks, opened
+from pubsub_emulator.runtime.framework.relay_request import RelayProofRequest, TopKey
+from pubsub_emulator.runtime.framework.request_proof import RequestProof
+from pubsub_emulator.trie.errors import TrieError
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is proven, and where."""
+
+    source: str
+    """A node's URL, also with @ and a block, or a state file, session, history or scenario."""
+    request: str | None = None
+    """SCALE as 0x…, a TOML file, or the URL of the parachain's node."""
+    top: Sequence[str] = ()
+    """Further keys of the top trie: 0x… or names."""
+    children: Sequence[tuple[str, str]] = ()
+    """Further keys of child tries: the trie, by a publisher's id or as 0x…, and the key as 0x…"""
+    para: int | None = None
+    """The parachain whose static keys are counted as well."""
+    blocks: Blocks = NEWEST
+    metadata: str | None = None
+    """A node or file with the metadata by which keys have names."""
+    seconds: float = SECONDS
+    """The time for each answer of a node."""
+    cache: Path | None = None
+    """A folder of kept answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The cost of a request in one block or several."""
+
+    request: RelayProofRequest
+    para: int | None
+    blocks: tuple[BlockCost, ...]
+    names: OwnNames
+    wanted: int = 1
+    """The number of blocks that were asked for. The chain may have fewer."""
+
+    @property
+    def newest(self) -> BlockCost:
+        """The cost in the newest block."""
+        return self.blocks[-1]
+
+    def parts(self) -> Iterator[tuple[str, list[RequestProof]]]:
+        """Yield the parts of the proof with their proofs by block: request, static keys, both."""
+        yield "request", [block.request for block in self.blocks]
+        static = [block.static for block in self.blocks if block.static is not None]
+        both = [block.both for block in self.blocks if block.both is not None]
+        if static and both:
+            yield "static keys", static
+            yield "both, shared nodes once", both
+
+    def changes(self) -> Changes | None:
+        """Return how the requests' proofs differ from block to block."""
+        return changes([block.request for block in self.blocks])
+
+
+def costs_of(plan: Plan, stage: Stage = unwatched) -> Costs:
+    """Prove a request in each block, and return what it costs.
+
+    Raises `InputError`, `ClientError`, `StateUnavailable`, and what the reader of the source's kind
+    raises.
+    """
+    places = opened(
+        plan.source,
+        plan.blocks,
+        plan.metadata,
+        seconds=plan.seconds,
+        cache=plan.cache,
+        stage=stage,
+    )
+    with places as found:
+        asked = whole_request(
+            plan.request,
+            plan.top,
+            plan.children,
+            names=found.names,
+            seconds=plan.seconds,
+        )
+        if not asked.keys:
+            raise InputError("the request has no keys")
+        para = None if plan.para is None else ParaId(plan.para)
+        wanted = plan.blocks.count
+        with stage(f"proving {counted(len(asked.keys), 'key')}", wanted) as advance:
+            listed: list[BlockCost] = []
+            for cost in found.costs(asked, para):
+                listed.append(cost)
+                advance(len(listed), wanted)
+        if not listed:
+            raise InputError(f"{plan.source}: it has no block")
+        if para is not None:
+            _check_relay_chain(plan.source, listed[-1], para)
+        return Costs(asked, plan.para, tuple(listed), found.names, wanted)
+
+
+def _check_relay_chain(source: str, cost: BlockCost, para: ParaId) -> None:
+    """Refuse a state without the configuration that every relay chain has.
+
+    Its proof is a static key's, so this needs no metadata. Raises `InputError`.
+    """
+    static = () if cost.static is None else cost.static.keys
+    values = {found.asked: found.value for found in static}
+    if values.get(TopKey(ACTIVE_CONFIG)) is None:
+        raise InputError(
+            f"{source}: this is not the relay chain of parachain {para}: its state has no"
+            " Configuration.ActiveConfig; give SOURCE a node or state of the relay chain"
+        )
+
+
+def compact_size(proof: RequestProof) -> int | str:
+    """Return the bytes of a proof in the compact form, or the words `too large`."""
+    try:
+        return sum(map(len, proof.compact()))
+    except TrieError:
+        # Few nodes that refer to each other repeatedly have a compact form of any size.
+        return "too large"

@@ -1,0 +1,309 @@
+"""A node's read proof, opened key by key: what it says, and where its bytes went."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pubsub_emulator.explorer.svg import arrange, render
+from pubsub_emulator.explorer.tree import Below, Drawn, Fate, Sources, TreeQuery, draw
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
+from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId
+from pubsub_emulator.primitives.words import counted
+from pubsub_emulator.proving.names import OwnNames, fixed_names, names_from
+from pubsub_emulator.proving.requests import request_of
+from pubsub_emulator.proving.sources import SECONDS
+from pubsub_emulator.runtime.framework.words import words
+from pubsub_emulator.spark_audit.real_proofs import attribution as shares
+from pubsub_emulator.spark_audit.real_proofs.node_data import (
+    NodeDataError,
+    NodeProof,
+    read_node_data,
+    root_of,
+)
+from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError
+
+FORMAT: Final = 1
+_NAME: Final = 46
+_PREVIEW: Final = 16
+_PUBLISHER: Final = derive_child_key(ParaId(0))[:-4]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A proof with what was found in it."""
+
+    proof: NodeProof
+    root: Hash
+    found: shares.Attribution
+    names: OwnNames
+
+    def name(self, part: shares.ProofShare) -> str:
+        """Return a part in words: a key of the top trie by the chain's metadata."""
+        is_top = part.key is not None and part.trie == shares.TOP
+        return self.names.top_name(part.key) if is_top and part.key is not None else part.name
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether some of its bytes were needed for nothing."""
+        return any(part.kind == "unread" for part in self.found.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The keys for which proofs were made, as a user names them."""
+
+    child: str | None = None
+    """The proven child trie: a publisher's id, or a storage key as 0x…"""
+    keys: Sequence[str] = ()
+    """Keys of `child`, or of the top trie, as 0x…"""
+    top: Sequence[str] = ()
+    """Keys of the top trie: 0x… or names."""
+    request: str | None = None
+    """A whole request: SCALE as 0x…, a file or a URL."""
+
+
+INFERRED: Final = Wanted()
+"""No keys: those of the request in a file, or else the keys that the proof itself shows."""
+
+
+def open_proofs(
+    files: Sequence[Path],
+    wanted: Wanted = INFERRED,
+    *,
+    root: str | None = None,
+    metadata: str | None = None,
+) -> list[Opened]:
+    """Return the proofs in files of a node's answers, with their bytes attributed to keys.
+
+    `root` is the state root, or a header in the files is the proven block's. `metadata` is a node
+    or a file by which keys have names.
+
+    Raises `NodeDataError`, `ProofError`, and `InputError`, `ClientError` for a request or names
+    that cannot be used.
+    """
+    names = fixed_names() if metadata is None else names_from(metadata, SECONDS)
+    asked = _requested(wanted.child, wanted.keys, wanted.top, wanted.request, names)
+    data = read_node_data(files)
+    if not data.proofs:
+        headers = counted(len(data.headers), "header")
+        raise NodeDataError(f"{', '.join(map(str, files))}: no read proof, only {headers}")
+    given = None if root is None else Hash(_hex("--root", root))
+    if given is not None and len(given) != 32:
+        raise NodeDataError(f"--root has {counted(len(given), 'byte')}, not 32")
+    opened = []
+    for proof in data.proofs:
+        under = root_of(proof, data.headers) if given is None else given
+        try:
+            found = _attribute(proof, under, wanted.child, asked)
+        except ProofError as error:
+            raise ProofError(f"{proof.place}: {error}") from None
+        opened.append(Opened(proof, under, found, names))
+    return opened
+
+
+def document(opened: Sequence[Opened]) -> dict[str, object]:
+    """Return opened proofs as a JSON object."""
+    return {"format": FORMAT, "proofs": [_as_json(each) for each in opened]}
+
+
+def drawing(opened: Sequence[Opened]) -> str:
+    """Return the tries of opened proofs as SVG."""
+    trees = itertools.chain.from_iterable(map(_tree, opened))
+    return render(arrange(trees))
+
+
+HEADER: Final = ("", "what", "nodes", "own bytes", "whole path", "value")
+"""The header of `rows`."""
+
+
+def head(opened: Opened) -> list[str]:
+    """Return the sizes of a proof in words."""
+    found = opened.found
+    proof = opened.proof
+    of = "" if proof.at is None else f" of block 0x{proof.at.hex()}"
+    sizes = (
+        f"{proof.place}: {counted(found.weight, 'byte')} in {counted(found.nodes, 'node')}{of},"
+        f" state root 0x{opened.root.hex()}"
+    )
+    without = (
+        "Each node counts with its length before it, as in a block. Without the lengths, the"
+        f" nodes have {counted(found.node_bytes, 'byte')}."
+    )
+    return [sizes, without]
+
+
+def rows(opened: Opened) -> list[tuple[object, ...]]:
+    """Return a row for each part of a proof."""
+    listed: list[tuple[object, ...]] = []
+    for part in opened.found.parts:
+        path = "" if part.path_bytes is None else part.path_bytes
+        listed.append((part.kind, _what(opened, part), part.nodes, part.weight, path, _said(part)))
+    return listed
+
+
+def unneeded(opened: Opened) -> list[str]:
+    """Return a line for each node that nothing needs."""
+    unread = [f"unread node {hexed(node_hash)}" for node_hash in opened.found.unread]
+    unplaced = [
+        f"unplaced node {hexed(node_hash)}: no node of the proof leads to it"
+        for node_hash in opened.found.unplaced
+    ]
+    return unread + unplaced
+
+
+def _requested(
+    child: str | None,
+    keys: Sequence[str],
+    top: Sequence[str],
+    request: str | None,
+    names: OwnNames,
+) -> dict[bytes, list[bytes]]:
+    """Return the keys that the caller asks for, by trie. It is empty if it names none."""
+    found: dict[bytes, list[bytes]] = {}
+    if request is not None:
+        whole = request_of(request, names, SECONDS)
+        found[shares.TOP] = list(whole.top())
+        for trie, listed in whole.children().items():
+            found[trie] = list(listed)
+    if top:
+        found.setdefault(shares.TOP, []).extend(names.key(text) for text in top)
+    if keys:
+        trie = shares.TOP if child is None else _child_key(child)
+        found.setdefault(trie, []).extend(_hex("--key", key) for key in keys)
+    return found
+
+
+def _attribute(
+    proof: NodeProof, root: Hash, child: str | None, asked: Mapping[bytes, Sequence[bytes]]
+) -> shares.Attribution:
+    """Attribute the bytes to the requested keys, or to the keys that the proof itself shows.
+
+    Keys of the caller come before those of a request in a file.
+    """
+    trie = shares.TOP if child is None else _child_key(child)
+    name = shares.child_trie_name(trie)
+    if asked:
+        return shares.attribute_reads(root, proof.nodes, asked)
+    if proof.requested is not None:
+        if child is not None and trie not in proof.requested:
+            raise ProofError(f"the request did not ask for {name}")
+        return shares.attribute_reads(root, proof.nodes, proof.requested)
+    if trie != shares.TOP:
+        shares.attribute_reads(
+            root, proof.nodes, {trie: ()}
+        )  # raises where the trie's root is left open
+    # Without a request it may be a subscriber's own proof: what that chain has stored is left out
+    # of it.
+    found = shares.attribute(root, proof.nodes, absences=True, cached=True)
+    if trie != shares.TOP and not any(part.trie == trie for part in found.parts):
+        for part in found.parts:
+            if (
+                part.trie == shares.TOP
+                and part.key == child_root_key(trie)
+                and part.value is not None
+            ):
+                raise ProofError(
+                    f"the root node of {name}, {part.value.hex()}, is not in the proof"
+                )
+    return found
+
+
+def _child_key(text: str) -> bytes:
+    """Return a child trie's storage key: of a publisher by its id, or in hex.
+
+    The hex may begin with the prefix of child tries.
+    """
+    if text.isdecimal() and int(text) <= U32_MAX:
+        return derive_child_key(ParaId(int(text)))
+    if not text.startswith("0x"):
+        raise NodeDataError(f"--child {text}: neither a parachain's id nor a storage key in hex")
+    return _hex("--child", text).removeprefix(CHILD_STORAGE_PREFIX)
+
+
+def _hex(option: str, text: str) -> bytes:
+    try:
+        return bytes.fromhex(text.removeprefix("0x"))
+    except ValueError:
+        raise NodeDataError(f"{option} {text}: not hex") from None
+
+
+def _said(part: shares.ProofShare) -> str:
+    """The value of a key; a publisher's entry is decoded."""
+    if part.state == "not proven":
+        return "its value is not in the proof"
+    if part.value is None:
+        return part.state or ""
+    if part.trie.startswith(_PUBLISHER):
+        try:
+            entry = PublishedEntry.decode(part.value)
+        except ScaleError:
+            return f"{words(part.value, _PREVIEW)}, no published entry"
+        return (
+            f"{words(entry.value, _PREVIEW)}, ttl {entry.ttl}, inserted in block"
+            f" {entry.when_inserted}"
+        )
+    return words(part.value, _PREVIEW)
+
+
+def _what(opened: Opened, part: shares.ProofShare) -> str:
+    """Return a part in words. A key leaves room for figures, and `--json` has it whole."""
+    name = opened.name(part)
+    if part.key is None:
+        return name
+    return name if len(name) <= _NAME else f"{name[: _NAME - 10]}…{name[-8:]}"
+
+
+def _as_json(opened: Opened) -> dict[str, object]:
+    found, proof = opened.found, opened.proof
+    block = None if proof.at is None else hexed(proof.at)
+    place = {"place": proof.place, "block": block, "state_root": hexed(opened.root)}
+    parts = {
+        "nodes": found.nodes,
+        "bytes": found.weight,
+        "node_bytes": found.node_bytes,
+        "parts": [_part_as_json(part, opened.name(part)) for part in found.parts],
+    }
+    left = {"unread": list(map(hexed, found.unread)), "unplaced": list(map(hexed, found.unplaced))}
+    return {**place, **parts, **left}
+
+
+def _part_as_json(part: shares.ProofShare, name: str) -> dict[str, object]:
+    trie = None if part.trie == shares.TOP else hexed(part.trie)
+    key, value = (None if each is None else hexed(each) for each in (part.key, part.value))
+    place = {
+        "kind": part.kind,
+        "name": name,
+        "trie": trie,
+        "key": key,
+        "state": part.state,
+        "value": value,
+    }
+    return {**place, "nodes": part.nodes, "bytes": part.weight, "path_bytes": part.path_bytes}
+
+
+def _tree(opened: Opened) -> list[Drawn]:
+    """The nodes that were read, for drawing: each child trie below the key that stores its root."""
+    keys: dict[bytes, list[shares.ProofShare]] = {}
+    for part in opened.found.parts:
+        if part.key is not None:
+            keys.setdefault(part.trie, []).append(part)
+    below = {
+        child_root_key(trie).hex(): Below(_asked(parts), note=shares.child_trie_name(trie))
+        for trie, parts in keys.items()
+        if trie != shares.TOP
+    }
+    unread = frozenset(opened.found.unread)
+    nodes = {blake2_256(node): node for node in opened.proof.nodes}
+    sources = Sources(nodes, used=lambda name: Fate.UNUSED if name in unread else Fate.PROVEN)
+    return draw(opened.root, _asked(keys.get(shares.TOP, []), below), sources)
+
+
+def _asked(parts: list[shares.ProofShare], below: dict[str, Below] | None = None) -> TreeQuery:
+    listed = {part.key.hex(): part.name for part in parts if part.key is not None}
+    return TreeQuery(tuple(sorted(listed)), listed, below or {}, fate=lambda *_: Fate.PRUNED)

@@ -1,0 +1,151 @@
+"""The cost of a request as tables and sentences."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from pubsub_emulator.client.request_costs import sizes
+from pubsub_emulator.files.shown import marked
+from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.words import counted
+from pubsub_emulator.proving.costs import Costs, compact_size
+from pubsub_emulator.runtime.framework.request_proof import (
+    BUDGET,
+    LARGE_POV,
+    POV,
+    KeyCost,
+    absent_bytes,
+)
+
+_LIMITS: Final = (("of 5 MiB", POV), ("of 10 MiB", LARGE_POV), ("of 1 MiB", BUDGET))
+"""The sizes that a proof is compared with, and the titles of their columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of the result."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+
+
+def head(costs: Costs) -> list[str]:
+    """Return the newest block and its state root in words."""
+    newest = costs.newest
+    block = "" if newest.block is None else f", {hexed(newest.block)}"
+    return [f"block {newest.number}{block}", f"state root {hexed(newest.request.root)}"]
+
+
+def tables(costs: Costs) -> list[Table]:
+    """Return the tables of sizes and of keys."""
+    return [_sizes_table(costs), _keys_table(costs)]
+
+
+def as_markdown(costs: Costs) -> str:
+    """Return the head, the tables and the notes as Markdown."""
+    lines = [*head(costs), ""]
+    for each in tables(costs):
+        lines += _markdown(each)
+    return "\n".join([*lines, *notes(costs)])
+
+
+def _sizes_table(costs: Costs) -> Table:
+    titles = tuple(title for title, _ in _LIMITS)
+    if len(costs.blocks) == 1:
+        rows = [
+            (part, len(proof.nodes), proof.size, compact_size(proof), *_shares(proof.size))
+            for part, (proof,) in costs.parts()
+        ]
+        return Table("sizes", ("part", "nodes", "bytes", "compact bytes", *titles), tuple(rows))
+    ranges = [(part, sizes(proofs)) for part, proofs in costs.parts()]
+    listed = [
+        (part, found.min, _figure(found.median), found.max, *_shares(found.max))
+        for part, found in ranges
+    ]
+    header = ("part", "min bytes", "median", "max", *(f"max {title}" for title in titles))
+    first = costs.blocks[0].number
+    title = f"sizes in blocks {first} to {costs.newest.number}"
+    return Table(title, header, tuple(listed))
+
+
+def _keys_table(costs: Costs) -> Table:
+    found = costs.changes()
+    header: tuple[str, ...] = (
+        "key",
+        "value",
+        "own nodes",
+        "own bytes",
+        "share of shared",
+        "whole path",
+    )
+    rows = []
+    for cost in costs.newest.request.keys:
+        row: tuple[object, ...] = (
+            costs.names.name(cost.asked),
+            _value(cost),
+            cost.own_nodes,
+            cost.own_bytes,
+            round(cost.shared_bytes),
+            cost.path_bytes,
+        )
+        rows.append(row if found is None else (*row, found.paths.get(cost.asked, 0)))
+    if found is not None:
+        header = (*header, f"path changes in {found.steps}")
+    return Table("keys, in the newest block", header, tuple(rows))
+
+
+def notes(costs: Costs) -> list[str]:
+    """Return what the tables do not say."""
+    lines = []
+    if len(costs.blocks) < costs.wanted:
+        lines.append(
+            f"The source has only {counted(len(costs.blocks), 'block')} of the {costs.wanted:,}"
+            " that --blocks names."
+        )
+    keys = costs.newest.request.keys
+    absent = [cost for cost in keys if cost.value is None]
+    if absent:
+        verb = "is" if len(absent) == 1 else "are"
+        smaller = counted(absent_bytes(costs.newest.request), "byte")
+        without = "it" if len(absent) == 1 else "them"
+        lines.append(
+            f"{len(absent)} of {counted(len(keys), 'key')} {verb} absent. Without {without}, the"
+            f" request would be {smaller} smaller."
+        )
+    if costs.newest.both is not None and costs.newest.static is not None:
+        more = costs.newest.both.size - costs.newest.static.size
+        lines.append(
+            f"On top of the static keys, the request adds {counted(more, 'byte')} to the block."
+        )
+    found = costs.changes()
+    if found is not None:
+        lines.append(
+            f"The median of the nodes that the block before does not have is"
+            f" {counted(round(found.new_bytes), 'byte')}. A cache of nodes could save the others."
+        )
+    return lines
+
+
+def _shares(size: float) -> tuple[str, ...]:
+    return tuple(f"{100 * size / limit:.2f} %" for _, limit in _LIMITS)
+
+
+def _value(cost: KeyCost) -> str:
+    return "absent" if cost.value is None else counted(len(cost.value), "byte")
+
+
+def _figure(median: float) -> float:
+    """Return a median of whole numbers without a needless decimal."""
+    return int(median) if median == int(median) else median
+
+
+def _markdown(shown: Table) -> list[str]:
+    rows = [shown.header, ("---",) * len(shown.header), *shown.rows]
+    lines = [f"| {' | '.join(_cell(value) for value in row)} |" for row in rows]
+    return [f"**{marked(shown.title)}**", "", *lines, ""]
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, (int, float)):
+        return f"{value:,}"
+    return value if value == "---" else marked(str(value))

@@ -1,0 +1,77 @@
+"""A program prices requests and opens proofs without the command line."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from support.node.node_data import PRICES, hexed
+from support.plumbing.command import TINY
+
+from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.client.errors import ClientError
+from pubsub_emulator.files.errors import InputError
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.proving.costs import Plan, costs_of
+from pubsub_emulator.proving.documents import document, proof_file
+from pubsub_emulator.proving.opening import Wanted, open_proofs
+from pubsub_emulator.proving.opening import document as opened_document
+from pubsub_emulator.proving.sources import blocks_of
+from pubsub_emulator.proving.verify import verify_file
+
+DATA = Path(__file__).resolve().parents[3] / "examples" / "node_data"
+SLOT = "Babe.CurrentSlot"
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY, encoding="utf-8")
+    return path
+
+
+def test_costs_are_those_of_the_command(scenario: Path) -> None:
+    costs = costs_of(Plan(str(scenario), top=[SLOT], para=3000, blocks=blocks_of("3")))
+    command = ["prove", str(scenario), "--top", SLOT, "--para", "3000", "--blocks", "3", "--json"]
+    shown = CliRunner().invoke(pubsub, command)
+    assert shown.exit_code == 0, shown.output
+    assert json.loads(shown.stdout) == document(costs)
+    assert [block.number for block in costs.blocks] == [6, 7, 8]
+
+
+def test_a_proof_is_written_and_verified(scenario: Path, tmp_path: Path) -> None:
+    made = proof_file(costs_of(Plan(str(scenario), top=[SLOT])))
+    path = tmp_path / "proof.json"
+    path.write_text(json.dumps(made), encoding="utf-8")
+    verified = verify_file(path, Hash(bytes.fromhex(str(made["root"])[2:])))
+    assert verified.is_exact
+    assert [(key.name, key.value is None) for key in verified.keys] == [(SLOT, False)]
+    with pytest.raises(InputError, match="not every key is proven"):
+        verify_file(path, Hash(bytes(32)))
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        (Plan("no-such.json", top=[SLOT]), "no-such.json"),
+        (Plan("demo"), "the request has no keys"),
+        (Plan("demo", request="0x"), "not a RelayProofRequest"),
+    ],
+)
+def test_a_plan_that_cannot_be_priced_raises_an_error(plan: Plan, said: str) -> None:
+    with pytest.raises((InputError, ClientError), match=said):
+        costs_of(plan)
+
+
+@pytest.mark.parametrize("keys", [PRICES, PRICES[:1]])
+def test_a_proof_of_a_node_is_opened_as_the_command_opens_it(keys: Sequence[bytes]) -> None:
+    files = [DATA / "child-read-proof.json", DATA / "header.json"]
+    named = [hexed(key) for key in keys]
+    opened = open_proofs(files, Wanted(child="1000", keys=named))
+    command = ["open-proof", *map(str, files), "--child", "1000", "--json"]
+    for name in named:
+        command += ["--key", name]
+    shown = CliRunner().invoke(pubsub, command)
+    assert json.loads(shown.stdout) == opened_document(opened)
+    assert any(each.has_unread for each in opened) == (shown.exit_code == 1) == (len(keys) == 1)
