@@ -5,7 +5,7 @@ notifications only from valid broadcasters, gives system events and events to th
 confirms those that they take.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from itertools import islice, zip_longest
 from typing import Final, Literal, Protocol, TypeVar
@@ -24,7 +24,7 @@ from interchain_events.icrc72.messages import (
     Valid,
 )
 from interchain_events.icrc72.namespaces import is_system, system_namespace
-from interchain_events.icrc72.role import Core, Handler, Query, restored
+from interchain_events.icrc72.role import Core, Handler, Query, earliest, restored
 from interchain_events.icrc72.settings import DEFAULTS, Settings
 from interchain_events.icrc72.values import Pairs, Value, nat
 
@@ -127,12 +127,17 @@ class Inbox(Core):
 
     def due(self, now: int) -> int | None:
         """Return the next round in which there is work to do."""
-        found = [now + 1] if any(self.state.confirm.values()) else []
+        return earliest(self._dues(now), now)
+
+    def _dues(self, now: int) -> Iterator[int]:
+        """Yield the next round for confirmations, questions and registrations."""
+        if any(self.state.confirm.values()):
+            yield now + 1
         if self.state.curious and not self._waiting:
-            found.append(max(self.state.ask_next, now + 1))
-        if any(role not in self.state.registered for role in self.on_alert):
-            found.append(now + 5)
-        return min(found, default=None)
+            yield self.state.ask_next
+        for role in self.on_alert:
+            if role not in self.state.registered:
+                yield now + 5
 
     def count(self, name: str, more: int = 1) -> None:
         """Add to a counter of the statistics."""

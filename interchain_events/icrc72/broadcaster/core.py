@@ -5,7 +5,7 @@
 and `Pulling` apply the system events of the orchestrator.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +19,14 @@ from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.messages import Event, Results, SubscriptionRegistration
 from interchain_events.icrc72.methods import PUBLISH, REGISTER_SUBSCRIPTION, is_ok
 from interchain_events.icrc72.namespaces import system_namespace
-from interchain_events.icrc72.role import Core, Handler, Query, RoleCanister, restored
+from interchain_events.icrc72.role import (
+    Core,
+    Handler,
+    Query,
+    RoleCanister,
+    earliest,
+    restored,
+)
 from interchain_events.icrc72.settings import DEFAULTS, Settings, fitting
 from interchain_events.icrc72.values import Pairs, nat
 
@@ -180,18 +187,20 @@ class Broadcaster(Core):
 
     def due(self, now: int) -> int | None:
         """Return the next round in which there is work to do."""
-        found = [] if self.state.registered else [now + 5]
+        return earliest(self._dues(now), now)
+
+    def _dues(self, now: int) -> Iterator[int | None]:
+        """Yield the next round in which each kind of work may be due."""
         if self.pulling.waits():
-            found.append(now + 1)
+            yield now + 1
+        yield self.delivery.due(now)
+        if not self.state.registered:
+            yield now + 5
         if any(who in self.state.undone for who in self.state.drains):
-            found.append(now + DRAIN_LOOK)
-        found += [due] if (due := self.delivery.due(now)) is not None else []
-        found += [
-            max(lane.next, now + 1)
-            for lane in self.relaying.lanes()
-            if lane.queue and not lane.busy
-        ]
-        return min(found, default=None)
+            yield now + DRAIN_LOOK
+        for lane in self.relaying.lanes():
+            if lane.queue and not lane.busy:
+                yield lane.next
 
     def _publish(self, ctx: Context, events: tuple[Event, ...]) -> None:
         """Answer `icrc72_publish`, and send the new notifications at once."""

@@ -5,7 +5,7 @@ subscriptions, access by lists, the planner of assignments, the messenger that s
 moves of publishers, replays and queries.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, TypeVar
 
 from interchain_events.icrc72 import methods
@@ -24,7 +24,15 @@ from interchain_events.icrc72.orchestrator.queries import Queries
 from interchain_events.icrc72.orchestrator.replays import Replays
 from interchain_events.icrc72.orchestrator.state import Broker, Registry
 from interchain_events.icrc72.orchestrator.subscriptions import Subscriptions
-from interchain_events.icrc72.role import Confirmed, Core, Handler, Query, RoleCanister, restored
+from interchain_events.icrc72.role import (
+    Confirmed,
+    Core,
+    Handler,
+    Query,
+    RoleCanister,
+    earliest,
+    restored,
+)
 from interchain_events.icrc72.settings import DEFAULTS, Settings
 
 I = TypeVar("I")  # noqa: E741 — an item of a batch
@@ -156,16 +164,16 @@ class Orchestrator(Core):
 
     def due(self, now: int) -> int | None:
         """Return the next round in which a part has work to do."""
-        every = (
-            self.messenger.due(now),
-            self.replays.due(now),
-            self.lookups.due(),
-            self.moves.due(now),
-        )
-        found = [each for each in every if each is not None]
+        return earliest(self._dues(now), now)
+
+    def _dues(self, now: int) -> Iterator[int | None]:
+        """Yield the next round in which each part has work to do."""
+        yield self.messenger.due(now)
+        yield self.replays.due(now)
+        yield self.lookups.due()
+        yield self.moves.due(now)
         if any(each.config.canisters for each in self.state.publications.values()):
-            found.append(self.state.last_check + self.settings.list_retry)
-        return min(found, default=None)
+            yield self.state.last_check + self.settings.list_retry
 
     def _died(self, broadcaster: Principal) -> None:
         """Take a broadcaster for dead, and give the members that it served to others (IC-47c)."""

@@ -9,6 +9,7 @@ member without an exit is notified directly, until it confirms.
 """
 
 import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 from typing import Final
@@ -34,7 +35,7 @@ from interchain_events.icrc72.orchestrator.state import (
     SentToBroker,
     SentToMember,
 )
-from interchain_events.icrc72.role import Confirmed
+from interchain_events.icrc72.role import Confirmed, earliest
 from interchain_events.icrc72.services import type_codec
 from interchain_events.icrc72.values import Value
 
@@ -82,14 +83,19 @@ class Messenger(Part):
 
     def due(self, now: int) -> int | None:
         """Return the next round in which a system event may have to be sent."""
-        found = [self._later[0][0]] if self._later else []
-        found += [now + 1] if self.state.restless else []
+        return earliest(self._dues(now), now)
+
+    def _dues(self, now: int) -> Iterator[int]:
+        """Yield the next round for members that wait, and for each broadcaster."""
+        if self.state.restless:
+            yield now + 1
+        if self._later:
+            yield self._later[0][0]
         for broker in self.state.brokers.values():
             if broker.alert is not None:
-                found.append(min(broker.alert.next, now + self.settings.system_repeat))
+                yield min(broker.alert.next, now + self.settings.system_repeat)
             elif broker.registered:
-                found.append(now + 1 if broker.dirty else broker.last_round + self.settings.ping)
-        return min(found, default=None)
+                yield now + 1 if broker.dirty else broker.last_round + self.settings.ping
 
     def _tell_broker(self, ctx: Context, broker: Broker, elapsed: int) -> bool:
         """Send or repeat a broadcaster's system event. Return whether it is now taken for dead.

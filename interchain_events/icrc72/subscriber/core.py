@@ -8,7 +8,7 @@ The handler runs in a call of the canister to itself, one for each event. If it 
 effects of this call are undone, and not the bookkeeping of the subscriber.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -23,7 +23,7 @@ from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.inbox import Inbox, Registering, renew
 from interchain_events.icrc72.messages import EventNotification
 from interchain_events.icrc72.methods import REGISTER_SUBSCRIPTION
-from interchain_events.icrc72.role import Core, RoleCanister, restored
+from interchain_events.icrc72.role import Core, RoleCanister, earliest, restored
 from interchain_events.icrc72.subscriber.repairs import Repairs
 from interchain_events.icrc72.subscriber.state import (
     Followed,
@@ -97,18 +97,23 @@ class Subscriber(Core):
 
     def due(self, now: int) -> int | None:
         """Return the next round in which there is work to do."""
+        return earliest(self._dues(now), now)
+
+    def _dues(self, now: int) -> Iterator[int | None]:
+        """Yield the next round for the handler, for repairs, registrations and missing events."""
         state = self.state
-        found = [self.repairs.due(now)]
-        if self.inbox.ready("subscriber") and any(
-            self._asking.lacks(*each) for each in state.wanted.items()
-        ):
-            found.append(now + 5)
         if len(state.waiting) > len(state.called):
-            found.append(now + 1)
+            yield now + 1
+        yield self.repairs.due(now)
+        if self.inbox.ready("subscriber"):
+            for name, each in state.wanted.items():
+                if self._asking.lacks(name, each):
+                    yield now + 5
         for chain in state.chains.values():
-            found += [each.since + self.settings.gap_wait for each in chain.held.values()]
-            found += [chain.late[1] + self.settings.gap_wait] if chain.late is not None else []
-        return min((each for each in found if each is not None), default=None)
+            for held in chain.held.values():
+                yield held.since + self.settings.gap_wait
+            if chain.late is not None:
+                yield chain.late[1] + self.settings.gap_wait
 
     def subscribe(self, ctx: Context, pattern: str, config: Pairs = ()) -> None:
         """Add a subscription and register it. Raises `FilterError` if its filter is malformed."""

@@ -13,7 +13,7 @@ from interchain_events.icrc72.ic.candid.types import Variant
 from interchain_events.icrc72.ic.canister import GUARANTEED, Context
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.methods import GET_REPLAYS, REGISTER_REPLAY, UPDATE_SUBSCRIPTION
-from interchain_events.icrc72.role import RoleCanister
+from interchain_events.icrc72.role import RoleCanister, earliest
 from interchain_events.icrc72.settings import Settings
 from interchain_events.icrc72.subscriber.state import Gap, GapReplay, SubscriberState
 from interchain_events.icrc72.values import boolean
@@ -52,17 +52,13 @@ class Repairs:
     def due(self, now: int) -> int | None:
         """Return the next round in which there is work to do."""
         state, current = self.subscriber.state, self.subscriber.state.current
-        found: list[int] = []
+        watched: int | None = None
         if current is not None and current.id is not None:
-            found.append(
-                max(current.check, now + 1)
-                if current.over
-                else current.sign + self.settings.replay_sign
-            )
+            watched = current.check if current.over else current.sign + self.settings.replay_sign
         asks = current is None and state.gaps and not state.resuming
         if asks or any(f"resume {number}" not in self._asking for number in state.resuming):
-            found.append(max(state.wait, now + 1))
-        return min(found, default=None)
+            return earliest((watched, state.wait), now)
+        return watched
 
     def wake(self, ctx: Context) -> None:
         """Resume subscriptions, check the current replay, or ask for the next one."""
