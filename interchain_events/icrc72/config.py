@@ -160,9 +160,11 @@ def check_size(
         raise ConfigError(f"a configuration has at most {settings.config_bytes} bytes, not {size}")
 
 
-def new_publication(creator: Principal, config: v.Pairs) -> PublicationConfig:
+def new_publication(
+    creator: Principal, config: v.Pairs, memo: bytes | None = None
+) -> PublicationConfig:
     """Return the configuration of a new publication. Raises `ConfigError`."""
-    made = PublicationConfig(creator, (creator,))
+    made = PublicationConfig(creator, (creator,), memo=memo)
     for key, value in config:
         made = changed_publication(made, key, value, new=True)
     return made
@@ -189,9 +191,11 @@ def joined_publisher(publication: PublicationConfig, config: v.Pairs) -> Publish
     return made
 
 
-def new_subscription(subscriber: Principal, config: v.Pairs) -> SubscriptionConfig:
+def new_subscription(
+    subscriber: Principal, config: v.Pairs, memo: bytes | None = None
+) -> SubscriptionConfig:
     """Return the configuration of a new subscription. Raises `ConfigError`."""
-    made = SubscriptionConfig((subscriber,))
+    made = SubscriptionConfig((subscriber,), memo=memo)
     for key, value in config:
         made = changed_subscription(made, key, value)
     return made

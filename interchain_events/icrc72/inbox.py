@@ -157,7 +157,8 @@ class Inbox(Core):
         self._registering[role] = None
         item = PublicationRegistration(system_namespace(role, ctx.me), ())
 
-        def got(ctx: Context, results: Results[int] | None) -> None:
+        # In quotes, as below: the type would be made again for each call.
+        def got(ctx: Context, results: "Results[int] | None") -> None:
             self._registering.pop(role, None)
             if methods.is_ok(results):
                 self.state.registered[role] = None
@@ -381,7 +382,7 @@ class Registering:
             return
         self.under_way.update(dict.fromkeys(items))
 
-        def got(ctx: Context, results: Results[int] | None) -> None:
+        def got(ctx: Context, results: "Results[int] | None") -> None:
             for (name, each), result in zip_longest(items.items(), (results or ())[: len(items)]):
                 self.under_way.pop(name, None)
                 match result:

@@ -41,6 +41,15 @@ def system_namespace(role: str, principal: Principal) -> str:
     return f"icrc72:{role}:sys:{principal.text}"
 
 
+def system_role(name: str) -> str | None:
+    """Return the role of a system namespace, or `None` for any other text.
+
+    Its principal is not parsed: it takes less time to compare the text with `system_namespace`.
+    """
+    match = _SYSTEM_OF.fullmatch(name)
+    return None if match is None else match[1]
+
+
 def system_owner(name: str) -> tuple[str, Principal] | None:
     """Return the role and principal of a system namespace, or `None` for any other text."""
     match = _SYSTEM_OF.fullmatch(name)

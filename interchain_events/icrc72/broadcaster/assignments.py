@@ -334,7 +334,8 @@ class Pulling(s.Part):
         """
         it.left += 1
 
-        def got(ctx: Context, found: R | None) -> None:
+        # In quotes: the type would be made again for each question.
+        def got(ctx: Context, found: "R | None") -> None:
             if found is None:
                 it.again.append(ask)
             elif self._pulling is it:
@@ -357,7 +358,7 @@ class Pulling(s.Part):
     ) -> None:
         """Ask for a subscriber's subscriptions in a namespace; stopped ones do not count."""
         slices = (m.by_subscriber(who), m.by_namespace(namespace))
-        page = m.ByNat(None, 1000, m.OrchestrationFilter(m.NO_STATISTICS, slices))
+        page = m.Page(None, 1000, m.OrchestrationFilter(m.NO_STATISTICS, slices))
 
         def got(infos: tuple[m.SubscriptionInfo, ...]) -> None:
             read = ((each.subscriptionId, read_subscription(each.config)) for each in infos)
@@ -372,9 +373,7 @@ class Pulling(s.Part):
 
     def _ask_publication(self, ctx: Context, pulling: Pulled, namespace: str) -> None:
         """Ask for the configuration of a publication."""
-        page = m.ByText(
-            None, 1, m.OrchestrationFilter(m.NO_STATISTICS, (m.by_namespace(namespace),))
-        )
+        page = m.Page(None, 1, m.OrchestrationFilter(m.NO_STATISTICS, (m.by_namespace(namespace),)))
 
         def got(infos: tuple[m.PublicationInfo, ...]) -> None:
             for each in infos:
@@ -399,7 +398,7 @@ class Pulling(s.Part):
                         pulling.isolated.add(number)
 
         # A page begins after `prev`, so this is the page of one replay.
-        page = m.ByNat(number - 1, 1, m.OrchestrationFilter(m.NO_STATISTICS, ()))
+        page = m.Page(number - 1, 1, m.OrchestrationFilter(m.NO_STATISTICS, ()))
         self._ask(ctx, pulling, methods.GET_REPLAYS, page, got)
 
     def _ended(self, ctx: Context, pulling: Pulled) -> None:

@@ -59,7 +59,7 @@ class Publications(Part):
         check_namespace(item.namespace, narrow=self.settings.narrow_namespaces)
         c.check_memo(item.memo, self.settings.config_bytes)
         c.check_size(item.config, self.settings)
-        config = replace(c.new_publication(who, item.config), memo=item.memo)
+        config = c.new_publication(who, item.config, item.memo)
         # Every key is valid, so only those that would change the publication are refused below.
         number = self.state.by_namespace.get(item.namespace)
         publication = None if number is None else self.state.publications[number]

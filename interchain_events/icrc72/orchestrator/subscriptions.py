@@ -17,7 +17,8 @@ from interchain_events.icrc72.namespaces import (
     has_wildcard,
     is_system,
     matches,
-    system_owner,
+    system_namespace,
+    system_role,
 )
 from interchain_events.icrc72.orchestrator.access import Access, Question
 from interchain_events.icrc72.orchestrator.planner import Planner
@@ -76,23 +77,24 @@ class Subscriptions(Part):
         """
         who, state = ctx.caller, self.state
         system = is_system(item.namespace)
-        owner = system_owner(item.namespace)
-        stranger = owner is not None and owner[0] == "broadcaster" and who not in state.brokers
-        if stranger or (system and (owner is None or owner[1] != who)):
+        role = system_role(item.namespace)
+        stranger = role == "broadcaster" and who not in state.brokers
+        mine_alone = role is not None and item.namespace == system_namespace(role, who)
+        if stranger or (system and not mine_alone):
             return err("Unauthorized")
         if not system:
             check_pattern(item.namespace, narrow=self.settings.narrow_namespaces)
         c.check_memo(item.memo)
         c.check_size(item.config, self.settings)
-        config = replace(c.new_subscription(who, item.config), memo=item.memo)
+        config = c.new_subscription(who, item.config, item.memo)
         if system and any(
             keys.canonical(key).removesuffix(":remove") in _SYSTEM_REFUSED for key, _ in item.config
         ):
             raise ConfigError("a system namespace takes no skip, filter or stopped")
         mine = state.by_subscriber.setdefault(who, {})
         known = mine.get(item.namespace)
-        if owner is not None:
-            return ok(self._register_system(owner[0], who, item.namespace, known))
+        if role is not None:
+            return ok(self._register_system(role, who, item.namespace, known))
         if known is not None:
             c.check_same(
                 item.config, config, state.subscriptions[known].config, f"subscription {known}"
