@@ -17,6 +17,7 @@ from interchain_events.icrc72.ic.candid.types import Variant
 from interchain_events.icrc72.ic.canister import GUARANTEED, ONE_WAY, SECOND, Context
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.ic.stable import record
+from interchain_events.icrc72.memory import take_out
 from interchain_events.icrc72.messages import (
     EventNotification,
     PublicationRegistration,
@@ -159,7 +160,7 @@ class Inbox(Core):
 
         # In quotes, as below: the type would be made again for each call.
         def got(ctx: Context, results: "Results[int] | None") -> None:
-            self._registering.pop(role, None)
+            take_out(self._registering, role)
             if methods.is_ok(results):
                 self.state.registered[role] = None
                 for core in self.role.cores:
@@ -327,7 +328,7 @@ class Inbox(Core):
             self.state.confirmed[broadcaster] = ctx.now
             batch = tuple(numbers)[: min(self.settings.confirmations, self.settings.batch_items)]
             for number in batch:
-                del numbers[number]
+                take_out(numbers, number)
             self.count("confirmations", len(batch))
             self.role.ask(ctx, broadcaster, methods.CONFIRM, batch, kind=ONE_WAY)
 
@@ -360,6 +361,8 @@ _After = Callable[[Context], None]
 class Registering:
     """The registration of a canister's publications or subscriptions."""
 
+    __slots__ = ("under_way",)
+
     def __init__(self) -> None:
         self.under_way: dict[str, None] = {}
 
@@ -384,7 +387,7 @@ class Registering:
 
         def got(ctx: Context, results: "Results[int] | None") -> None:
             for (name, each), result in zip_longest(items.items(), (results or ())[: len(items)]):
-                self.under_way.pop(name, None)
+                take_out(self.under_way, name)
                 match result:
                     case ("Ok", number):
                         each.id = number

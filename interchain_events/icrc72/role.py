@@ -106,7 +106,7 @@ class RoleCanister(Canister):
         self.me = Principal()
         self.notifications = 0
         self.batch_items = 0
-        self._updates: dict[str, list[Handler]] = {}
+        self._updates: dict[str, tuple[Handler, ...]] = {}
         self._queries: dict[str, Query] = {}
         self._private: dict[str, Callable[[Context, bytes], None]] = {}
         self._woken: int | None = None
@@ -124,10 +124,10 @@ class RoleCanister(Canister):
         """
         self._updates.clear()
         if self.confirmers:
-            self._updates["icrc72_confirm_notifications"] = [self._confirm]
+            self._updates["icrc72_confirm_notifications"] = (self._confirm,)
         for core in self.cores:
             for name, handler in core.updates().items():
-                self._updates.setdefault(name, []).append(handler)
+                self._updates[name] = (*self._updates.get(name, ()), handler)
             self._queries.update(core.queries())
 
     def confirmer(self, confirm: Callable[[Context, int], Confirmed], batch_items: int) -> None:

@@ -17,6 +17,7 @@ from interchain_events.icrc72.broadcaster.state import ChainKey, Forward, Note, 
 from interchain_events.icrc72.facts import Trouble
 from interchain_events.icrc72.ic.canister import BOUNDED, GUARANTEED, ONE_WAY, Answer, Context
 from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.memory import take_out
 from interchain_events.icrc72.messages import Event, EventNotification
 from interchain_events.icrc72.methods import HANDLE, HANDLE_TRUSTED, Trusted
 from interchain_events.icrc72.namespaces import system_namespace
@@ -398,7 +399,7 @@ class Delivery(Part):
         Returns `None` if it is in no batch. Windows that waited for it may send now.
         """
         for spot, window in self._windows(queue):
-            note = window.out.pop(number, None)
+            note = take_out(window.out, number)
             if note is None:
                 continue
             self._done(queue, note)

@@ -24,6 +24,7 @@ from interchain_events.icrc72.facts import (
 )
 from interchain_events.icrc72.ic.canister import ONE_WAY, Context
 from interchain_events.icrc72.ic.principal import Principal
+from interchain_events.icrc72.memory import take_out
 from interchain_events.icrc72.messages import Event, EventNotification, Results
 from interchain_events.icrc72.methods import HANDLE, PUBLISH
 from interchain_events.icrc72.namespaces import system_namespace
@@ -335,9 +336,9 @@ class Messenger(Part):
         if not adds and not removes and not errors:
             return False
         for fact in (*removes, *adds):
-            member.may.pop(fact, None)
+            take_out(member.may, fact)
         for error in errors:
-            del member.errors[error]
+            take_out(member.errors, error)
         member.last_id += 1
         member.tries = member.next = 0
         content = MemberAlert(adds, removes, errors)

@@ -21,6 +21,7 @@ from interchain_events.icrc72.ic.canister import STOPPING, Answer, Context
 from interchain_events.icrc72.ic.errors import Trap
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.inbox import Inbox, Registering, renew
+from interchain_events.icrc72.memory import take_out
 from interchain_events.icrc72.messages import EventNotification
 from interchain_events.icrc72.methods import REGISTER_SUBSCRIPTION
 from interchain_events.icrc72.role import Core, RoleCanister, earliest, restored
@@ -70,7 +71,7 @@ class Subscriber(Core):
     def attach(self, role: RoleCanister) -> None:
         """Become a part of a canister, and add the method that runs the handler."""
         super().attach(role)
-        role.private(RUN, lambda ctx, arg: self.run(ctx, int.from_bytes(arg, "big")))
+        role.private(RUN, self.run)
 
     def resume(self, state: object) -> None:
         """Continue with a saved state.
@@ -299,13 +300,14 @@ class Subscriber(Core):
                     lambda c, a, n=number: self._answered(c, a, n),  # type: ignore[misc]
                 )
 
-    def run(self, ctx: Context, number: int) -> None:
+    def run(self, ctx: Context, arg: bytes) -> None:
         """Run the handler for an event, in the call of the canister to itself.
 
-        If an event before it has not been handled, this does nothing and the event is handed over
-        again. Raises `Trap` if the handler does.
+        The argument is the event's number in `waiting`. If an event before it has not been handled,
+        this does nothing and the event is handed over again. Raises `Trap` if the handler does.
         """
         state = self.state
+        number = int.from_bytes(arg, "big")
         notification = state.waiting.get(number)
         if (
             notification is None
@@ -329,14 +331,14 @@ class Subscriber(Core):
         because the canister stops will be repeated.
         """
         state = self.state
-        state.called.pop(number, None)
+        take_out(state.called, number)
         done = number in state.run
         if not done and not answer.ok and answer.message != STOPPING:
             self.inbox.count("handler_failures")
             done = True
         if done:
-            state.run.pop(number, None)
-            state.waiting.pop(number, None)
+            take_out(state.run, number)
+            take_out(state.waiting, number)
         # A stopping canister must not call itself again. The timer will, when it has started again.
         if answer.message != STOPPING:
             self._hand_over(ctx)
