@@ -169,14 +169,13 @@ class Context:
     """Whether this execution set or cleared the timer."""
     balance: int = field(init=False)
     """The cycles that the canister owns."""
+    now: int = field(init=False)
+    """The time of the subnet in whole rounds."""
 
     def __post_init__(self) -> None:
-        self.timer, self.balance = self.host.due, self.host.cycles
-
-    @property
-    def now(self) -> int:
-        """Return the time of this subnet in whole rounds."""
-        return self.time // SECOND
+        self.timer = self.host.due
+        self.balance = self.host.cycles
+        self.now = self.time // SECOND
 
     def reply(self, data: bytes) -> None:
         """Reply to the call that this execution serves.

@@ -154,6 +154,7 @@ class CanisterNetwork(Messaging):
         """Run `init` of new code. Raises `IcError` if it traps."""
         self._tell("install", 0, MANAGEMENT, host.id)
         self._install(host)
+        self._begin_round(host)
         trapped = self._execute(host, None, MANAGEMENT, code.init)
         if trapped:
             host.code, host.status = None, c.EMPTY
@@ -297,6 +298,7 @@ class CanisterNetwork(Messaging):
         for host in place.heartbeats:
             if host.status == c.RUNNING and host.code is not None and host.code.heartbeat:
                 self._tell("heartbeat", 0, MANAGEMENT, host.id)
+                self._begin_round(host)
                 self._execute(host, None, host.id, host.code.on_heartbeat)
         now = self.time(number)
         due: list[tuple[int, int, Principal]] = []
@@ -314,6 +316,7 @@ class CanisterNetwork(Messaging):
                 ran.add(identity)
                 host.due = None
                 self._tell("timer", 0, MANAGEMENT, identity)
+                self._begin_round(host)
                 self._execute(host, None, identity, host.code.on_timer)
         self._run_messages(number, place)
 
@@ -327,7 +330,8 @@ class CanisterNetwork(Messaging):
         full: list[tuple[Key, Principal]] = []
         for host, message in self._arrivals(place):
             key = message[0]
-            self._work_off(late, full, key)
+            if late:
+                self._work_off(late, full, key)
             inbox = self._inboxes.get(host.id)
             # What is before this message in an inbox was not executed: the canister is full.
             if inbox is not None:
@@ -447,9 +451,10 @@ class CanisterNetwork(Messaging):
             return
         self._weigh(call.sender, -CALL_BYTES)
         # When a call times out, the callee may still accept its cycles: they are lost.
-        if answer.code != c.SYS_UNKNOWN:
+        if call.cycles and answer.code != c.SYS_UNKNOWN:
             answer = answer._replace(refunded=call.cycles)
-            host.cycles, call.cycles = host.cycles + call.cycles, 0
+            host.cycles += call.cycles
+            call.cycles = 0
         context = call.context
         if context is None or context.life != host.life or host.code is None:
             return
@@ -466,7 +471,11 @@ class CanisterNetwork(Messaging):
     def _opened(self, host: Host, call: Call | None = None) -> CallContext:
         """Open a call context for a request, or for work that no request has caused."""
         context = CallContext(call, host.life, owes=call is not None)
-        self._open.setdefault(host.id, set()).add(context)
+        open_ = self._open.get(host.id)
+        if open_ is None:
+            self._open[host.id] = {context}
+        else:
+            open_.add(context)
         return context
 
     def _execute(
@@ -484,7 +493,6 @@ class CanisterNetwork(Messaging):
         code = host.code
         if code is None:
             return ""
-        self._begin_round(host)
         own = own or self._opened(host)
         ctx = Context(host, host.id, caller, self.time(host.subnet), answered=not own.owes)
         call = own.call
@@ -545,10 +553,11 @@ class CanisterNetwork(Messaging):
             self._respond(context.call, Answer(b"", c.CANISTER_ERROR, unanswered))
         if not context.waits and not context.owes:
             # An uninstalled canister has no open work left.
-            open_ = self._open.get(host.id, set())
-            open_.discard(context)
-            if not open_:
-                self._open.pop(host.id, None)
+            open_ = self._open.get(host.id)
+            if open_ is not None:
+                open_.discard(context)
+                if not open_:
+                    del self._open[host.id]
             self._settle(host)
 
     def _settle(self, host: Host) -> None:
