@@ -65,6 +65,14 @@ def _page(folder: Path, text: str) -> Path:
         ("~~~rust\nfn main() {}\n~~~\n", r"page\.md:1: nothing runs a rust block"),
         ("~~~\npubsub demo\n~~~\n", r"page\.md:1: it holds commands"),
         ("    pubsub demo\n", r"page\.md:1: it holds commands"),
+        (
+            "<!-- serves: 8081 -->\n~~~sh\npubsub --version\n~~~\n",
+            r"page\.md:2: no command names the port 8081",
+        ),
+        (
+            "<!-- serves: 8081 -->\n~~~sh\npython -c print(8081)\n~~~\n",
+            r"page\.md:2: a server has ended",
+        ),
         ("<!-- not run: no -->\n~~~sh\npubsub demo\n~~~\n", r"page\.md:2: say why"),
         (
             "<!-- not run: it takes an hour -->\n\nSome text.\n\n~~~sh\ncargo build\n~~~\n",
@@ -89,6 +97,23 @@ def test_blocks_share_names_and_files(tmp_path: Path) -> None:
     runner = Runner(tmp_path)
     assert runner.run(_page(tmp_path, text)) == 6  # all but the one that is marked
     runner.close()
+
+
+def test_a_server_gets_a_free_port_and_ends_with_the_page(tmp_path: Path) -> None:
+    text = (
+        "<!-- serves: 8081 -->\n~~~sh\npython -m http.server 8081 --bind 127.0.0.1\n~~~\n\n"
+        "~~~python\nfrom urllib.request import urlopen\n\n"
+        "print(urlopen('http://127.0.0.1:8081/').status)\n~~~\n\n"
+        "<!-- prints -->\n~~~text\n200\n~~~\n\n"
+        "~~~sh\npython -c 'import time; print(int(time.time()) % 2)'\n~~~\n\n"
+        "<!-- prints: soon -->\n~~~text\n1\n~~~\n"
+    )
+    runner = Runner(tmp_path)
+    runner.run(_page(tmp_path, text))
+    [server] = runner.servers
+    assert server.poll() is None
+    runner.close()
+    assert server.poll() is not None
 
 
 def test_shown_output_is_compared_line_by_line() -> None:

@@ -161,7 +161,7 @@ class Runner:
         for shared in ("examples", "bench"):
             (folder / shared).symlink_to(ROOT / shared)
         self._python: subprocess.Popen[str] | None = None
-        self._servers: list[subprocess.Popen[bytes]] = []
+        self.servers: list[subprocess.Popen[bytes]] = []
         self._ports: dict[str, str] = {}
         """The free port that takes the place of each port of the page."""
         self.environment = {
@@ -176,9 +176,9 @@ class Runner:
         """End the page's Python and its servers."""
         if self._python is not None:
             self._python.communicate(timeout=MOST_SECONDS)
-        for server in reversed(self._servers):
+        for server in reversed(self.servers):
             server.terminate()
-        for server in self._servers:
+        for server in self.servers:
             try:
                 server.wait(timeout=20)
             except subprocess.TimeoutExpired:
@@ -238,7 +238,7 @@ class Runner:
         Raises `PageError` if one ends.
         """
         for words in commands(block.text):
-            with (self.folder / f"server-{len(self._servers)}.log").open("wb") as log:
+            with (self.folder / f"server-{len(self.servers)}.log").open("wb") as log:
                 server = subprocess.Popen(
                     [PROGRAMS / words[0], *words[1:]],
                     cwd=self.folder,
@@ -247,11 +247,11 @@ class Runner:
                     stdout=log,
                     stderr=subprocess.STDOUT,
                 )
-            self._servers.append(server)
+            self.servers.append(server)
         end = time.monotonic() + MOST_SECONDS_TO_START
         for port in block.marks["serves"].split():
             while not takes_connections(int(self._ports[port])):
-                for at, server in enumerate(self._servers):
+                for at, server in enumerate(self.servers):
                     if server.poll() is not None:
                         log_text = (self.folder / f"server-{at}.log").read_text(encoding="utf-8")
                         raise PageError(f"{block.place}: a server has ended:\n{log_text}")
