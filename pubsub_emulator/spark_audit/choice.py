@@ -11,7 +11,7 @@ from pubsub_emulator.files.extras import brings
 from pubsub_emulator.spark_audit.engine.engine import EngineLost, Mapper, PythonMapper, usable_cores
 
 PACKAGES: Final = frozenset({"pandas", "py4j", "pyspark"})
-"""The import names of Spark and the packages that come with it."""
+"""The import names of Spark and of the packages that it requires."""
 
 
 def choose_engine(name: str, master: str | None, units: int) -> str:
@@ -55,8 +55,8 @@ def open_mapper(name: str, master: str | None = None) -> Mapper:
 def without_spark(error: ImportError) -> Exception:
     """Return the error to raise after Spark could not be imported.
 
-    It names the command that installs Spark if one of its packages is missing. If another package
-    is missing, it is the given error.
+    If one of Spark's packages is missing, the error names the command that installs it. If another
+    package is missing, it is the given error.
     """
     if not isinstance(error, ModuleNotFoundError):
         return EngineLost(f"Spark cannot be imported: {error}")

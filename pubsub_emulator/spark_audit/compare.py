@@ -1,8 +1,8 @@
-"""The comparison of two records: the first block in which they differ.
+"""The comparison of two records, which finds the first block in which they differ.
 
 A record is a history, or a set of fixtures. Two blocks for the same place are compared field by
-field, as they were judged. If they differ, both are executed, and their states are compared key by
-key and down to the trie node.
+field, as they were judged. If they differ, both are executed, and their states are compared by key
+and by trie node.
 
 Chains of two histories are compared by position. Fixtures are compared with a history by block hash
 or, failing that, by chain, number, slot and relay parent. Two sets of fixtures are compared by
@@ -43,15 +43,12 @@ Occasion = tuple[int, int, int | None, int, Hash | None]
 
 
 class CompareError(PubsubError):
-    """Something that cannot be compared.
-
-    It is neither a history nor a folder of fixtures, or it is damaged.
-    """
+    """A record that cannot be compared because it is damaged, or a folder that is not a record."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A block as a record has it."""
+    """A block with its context and outcome according to a record."""
 
     place: str
     """Where it is, in words."""
@@ -70,12 +67,13 @@ class Judged:
     """Returns the parent and the state on which it was judged. This can take long, as blocks may
     have to be executed."""
     rules: Rules = SHIPPED
-    """The rules by which the record's side executes it."""
+    """The rules by which it is executed."""
 
     @property
     def occasion(self) -> Occasion:
-        """The key that blocks of two implementations share if they are for the same occasion."""
-        header, relay = self.candidate.header, self.relay
+        """A key by which blocks of two implementations for the same turn are matched."""
+        header = self.candidate.header
+        relay = self.relay
         return self.chain, header.number, header.aura_slot(), relay.number, relay.storage_root
 
     @property
@@ -85,7 +83,8 @@ class Judged:
 
     def fields(self) -> dict[str, object]:
         """Return the fields that are compared. Causes come before their effects."""
-        header, inherent = self.candidate.header, self.candidate.inherent
+        header = self.candidate.header
+        inherent = self.candidate.inherent
         messages = inherent.messages
         return {
             "pre-state root": self.pre_root,
@@ -127,7 +126,7 @@ class BlockDifference:
     which: str = ""
     """Which states are compared: `pre-state` or `post-state`."""
     notes: tuple[str, ...] = ()
-    """Records whose outcome differs from that of executing their blocks here."""
+    """Remarks about records whose outcome differs from that of executing their block here."""
 
     def lines(self) -> list[str]:
         """Return the difference in words, in several lines."""
@@ -146,17 +145,18 @@ class BlockDifference:
 def _field_lines(name: str, a: object, b: object) -> list[str]:
     """Return the difference of one field in words.
 
-    Of two lists, only the first difference is shown.
+    If both values are tuples, only the first difference is shown.
     """
     if isinstance(a, tuple) and isinstance(b, tuple):
-        at = next((i for i, (x, y) in enumerate(zip_longest(a, b)) if x != y), 0)
-        found = (_text(each[at]) if at < len(each) else "nothing" for each in (a, b))
-        mine, theirs = (
-            f"{len(each)} in all; at {at}: {text}" for each, text in zip((a, b), found, strict=True)
-        )
-        out = [f"{name} differ", f"  A: {mine}", f"  B: {theirs}"]
+        pairs = enumerate(zip_longest(a, b))
+        index = next((index for index, (in_a, in_b) in pairs if in_a != in_b), 0)
+        out = [f"{name} differ"]
+        for label, items in (("A", a), ("B", b)):
+            text = _text(items[index]) if index < len(items) else "nothing"
+            out.append(f"  {label}: {len(items)} in all; at {index}: {text}")
         if name == "proof":
-            only_a, only_b = (len(set(x) - set(y)) for x, y in ((a, b), (b, a)))
+            only_a = len(set(a) - set(b))
+            only_b = len(set(b) - set(a))
             out.append(f"  nodes only in A: {only_a}, only in B: {only_b}")
         return out
     return [f"{name} differs", f"  A: {_text(a)}", f"  B: {_text(b)}"]
@@ -190,7 +190,7 @@ class Comparison:
     only one record has are no difference then."""
 
     def note(self, name: str, found: BlockDifference | None) -> None:
-        """Count a pair of blocks that was compared, and note its difference."""
+        """Count a pair of blocks that was compared, and add its difference if there is one."""
         self.compared += 1
         if found is not None and self.first is None:
             self.first = found
@@ -209,15 +209,15 @@ class Comparison:
 
 def compare(a: Path, b: Path) -> Comparison:
     """Compare two records. Raises `CompareError`, `CommitError`, `FixtureError`."""
-    mine = _open(a)
-    theirs = _open(b)
-    if isinstance(mine, HistoryRecord):
-        if isinstance(theirs, HistoryRecord):
-            return _histories(mine, theirs)
-        return _with_fixtures(mine, theirs, swapped=False)
-    if isinstance(theirs, HistoryRecord):
-        return _with_fixtures(theirs, mine, swapped=True)
-    return _fixtures(mine, theirs)
+    first = _open(a)
+    second = _open(b)
+    if isinstance(first, HistoryRecord):
+        if isinstance(second, HistoryRecord):
+            return _histories(first, second)
+        return _with_fixtures(first, second, swapped=False)
+    if isinstance(second, HistoryRecord):
+        return _with_fixtures(second, first, swapped=True)
+    return _fixtures(first, second)
 
 
 FixtureRecord = Mapping[str, Judged]
@@ -256,18 +256,25 @@ def judged_fixture(fixture: Fixture) -> Judged:
         f"fixture {fixture.name}, chain {fixture.chain}, block {candidate.header.number}",
         fixture.chain,
         candidate,
-        RelayContext(RelayBlockNumber(relay.number), root, Slot(relay.slot_now)),
-        fixture.expected.verdict,
-        state.root(),
-        Hash(_bytes(fixture.expected.post_state_root)),
-        tuple(map(_delivered, fixture.expected.deliveries)),
-        lambda: (parent, state),
+        relay=RelayContext(RelayBlockNumber(relay.number), root, Slot(relay.slot_now)),
+        verdict=fixture.expected.verdict,
+        pre_root=state.root(),
+        post_root=Hash(_bytes(fixture.expected.post_state_root)),
+        deliveries=tuple(map(_delivered, fixture.expected.deliveries)),
+        pre=lambda: (parent, state),
     )
 
 
-def _delivered(each: DeliveryModel) -> tuple[object, ...]:
-    ttl = None if each.ttl_state is None else _bytes(each.ttl_state)
-    return each.publisher, _bytes(each.key), each.kind, _bytes(each.entry_hash), ttl, each.failed
+def _delivered(delivery: DeliveryModel) -> tuple[object, ...]:
+    ttl = None if delivery.ttl_state is None else _bytes(delivery.ttl_state)
+    return (
+        delivery.publisher,
+        _bytes(delivery.key),
+        delivery.kind,
+        _bytes(delivery.entry_hash),
+        ttl,
+        delivery.failed,
+    )
 
 
 class HistoryRecord:
@@ -341,20 +348,22 @@ class _Segment:
         for row in self.record.rows(self.files.deliveries):
             delivered.setdefault(row["position"], []).append(row)
         for row in self.candidates:
-            found = sorted(delivered.get(row["position"], ()), key=lambda each: each["sequence"])
+            rows = sorted(
+                delivered.get(row["position"], ()), key=lambda delivery: delivery["sequence"]
+            )
             included = row["status"] == "included"
             yield Judged(
                 f"{row['network']}, chain {row['chain']}, block {row['number']} at position"
                 f" {row['position']}",
                 row["chain"],
                 self.candidate(row),
-                _relay(row),
-                None if included else row["verdict"],
-                Hash(row["parent_state_root"]),
-                Hash(row["state_root"] if included else row["parent_state_root"]),
-                tuple(tuple(each[name] for name in DELIVERED) for each in found),
-                lambda position=row["position"]: self.before(position),  # type: ignore[misc]  # a default binds the value of now
-                self.record.rules,
+                relay=_relay(row),
+                verdict=None if included else row["verdict"],
+                pre_root=Hash(row["parent_state_root"]),
+                post_root=Hash(row["state_root"] if included else row["parent_state_root"]),
+                deliveries=tuple(tuple(delivery[name] for name in DELIVERED) for delivery in rows),
+                pre=lambda position=row["position"]: self.before(position),  # type: ignore[misc]  # a default binds the value of now
+                rules=self.record.rules,
             )
         # The nodes are large. They are read again if they are needed once more.
         self.__dict__.pop("nodes", None)
@@ -370,16 +379,11 @@ class _Segment:
     def before(self, position: int) -> tuple[Header, State]:
         """Return parent and state on which the candidate at a position was judged.
 
-        All included blocks before it are executed again, from the checkpoint on.
+        All included blocks before it are executed again, from the checkpoint on. Raises
+        `CompareError` if that is not possible.
         """
-        start = next(
-            (
-                r
-                for r in self.record.rows(self.files.checkpoints)
-                if r["segment"] == self.task.segment
-            ),
-            None,
-        )
+        checkpoints = self.record.rows(self.files.checkpoints)
+        start = next((row for row in checkpoints if row["segment"] == self.task.segment), None)
         if start is None:
             raise CompareError(
                 f"{self.record.path}: chain {self.files.chain} has no checkpoint of"
@@ -417,26 +421,28 @@ def difference(a: Judged, b: Judged) -> BlockDifference | None:
     If their states before differ, these are compared. Otherwise both blocks are executed, and the
     states after them are compared.
     """
-    mine = a.fields()
-    theirs = b.fields()
-    if mine == theirs:
+    first = a.fields()
+    second = b.fields()
+    if first == second:
         return None
-    found = tuple(differing_fields(mine, theirs))
+    fields = tuple(differing_fields(first, second))
     notes: list[str] = []
-    which = "pre-state"
+    compared = "pre-state"
     state = diff_states(a.pre()[1], b.pre()[1]) if a.pre_root != b.pre_root else None
     if state is None:
-        which = "post-state"
+        compared = "post-state"
         state = diff_states(_executed("A", a, notes), _executed("B", b, notes))
         if state is None:
             notes.append("executing both leads to equal states")
-    return BlockDifference(a.place, b.place, found, state, which, tuple(notes))
+    return BlockDifference(
+        a.place, b.place, fields, state=state, which=compared, notes=tuple(notes)
+    )
 
 
 def _executed(label: str, block: Judged, notes: list[str]) -> State:
-    """Return the state after a block when this program executes it.
+    """Execute a block and return the state after it.
 
-    Note it if verdict or state root differ from the record's.
+    If verdict or state root differ from the record's, add a remark to `notes`.
     """
     parent, state = block.pre()
     head = ChainHead(parent, state, block.rules)
@@ -444,9 +450,9 @@ def _executed(label: str, block: Judged, notes: list[str]) -> State:
     verdict = None if refusal is None else refusal.verdict.value
     state = state if outcome is None else outcome.state
     if verdict != block.verdict:
-        said = block.verdict or "accepted"
-        given = verdict or "accepted"
-        notes.append(f"{label} says {said}; judging its block here gives {given}")
+        recorded = block.verdict or "accepted"
+        found = verdict or "accepted"
+        notes.append(f"{label} says {recorded}; judging its block here gives {found}")
     elif state.root() != block.post_root:
         notes.append(
             f"{label} says post-state root {shown(block.post_root)}; here it is"
@@ -456,93 +462,111 @@ def _executed(label: str, block: Judged, notes: list[str]) -> State:
 
 
 def _histories(a: HistoryRecord, b: HistoryRecord) -> Comparison:
-    """Compare two histories chain by chain. Of each chain, the first difference counts."""
-    out = Comparison()
-    networks = [sorted({network for network, _ in each.chains}) for each in (a, b)]
+    """Compare two histories chain by chain, up to the first difference of each chain."""
+    comparison = Comparison()
+    networks = [sorted({network for network, _ in record.chains}) for record in (a, b)]
     # If each history has one network, these are compared even if they have different names.
     renamed = (
         dict(zip(networks[1], networks[0], strict=True))
         if len(networks[0]) == len(networks[1]) == 1
         else {}
     )
-    theirs = {
+    places_in_b = {
         (renamed.get(network, network), chain): (network, chain) for network, chain in b.chains
     }
-    called = {renamed.get(network, network): network for network in networks[1]}
+    original_names = {renamed.get(network, network): network for network in networks[1]}
     for network in networks[0]:
-        if network in called:
+        if network in original_names:
             first = a.genesis(network)
-            second = b.genesis(called[network])
+            second = b.genesis(original_names[network])
             if first is not None and second is not None and first != second:
-                out.genesis.append(
+                comparison.genesis.append(
                     f"{network}: relay block 0 is {shown(first)} in A and {shown(second)} in B"
                 )
-    firsts: list[tuple[tuple[int, bool, int], str, BlockDifference]] = []
+    first_differences: list[tuple[tuple[int, bool, int], str, BlockDifference]] = []
     for place in a.chains:
         name = f"{place[0]}, chain {place[1]}"
-        if place not in theirs:
-            out.unmatched.append(f"{name} is only in A")
+        if place not in places_in_b:
+            comparison.unmatched.append(f"{name} is only in A")
             continue
-        for mine, other in zip_longest(a.blocks(*place), b.blocks(*theirs[place])):
-            out.compared += mine is not None and other is not None
-            found: BlockDifference | None
-            if mine is None or other is None:
-                places = [None if each is None else each.place for each in (mine, other)]
-                found = BlockDifference(places[0], places[1])
+        for first_block, second_block in zip_longest(
+            a.blocks(*place), b.blocks(*places_in_b[place])
+        ):
+            comparison.compared += first_block is not None and second_block is not None
+            block_difference: BlockDifference | None
+            if first_block is None or second_block is None:
+                places = [
+                    None if record is None else record.place
+                    for record in (first_block, second_block)
+                ]
+                block_difference = BlockDifference(places[0], places[1])
             else:
-                found = difference(mine, other)
-            if found is not None:
-                one = mine or other
-                number = 0 if one is None else one.candidate.inherent.relay_parent_number
+                block_difference = difference(first_block, second_block)
+            if block_difference is not None:
+                shown_block = first_block or second_block
+                number = (
+                    0 if shown_block is None else shown_block.candidate.inherent.relay_parent_number
+                )
                 # If several chains differ first on the same relay parent, one with another state
                 # before the block is the cause. The others are its effects.
-                caused = all(field != "pre-state root" for field, _, _ in found.fields)
-                firsts.append(((number, caused, place[1]), name, found))
+                caused = all(field != "pre-state root" for field, _, _ in block_difference.fields)
+                first_differences.append(((number, caused, place[1]), name, block_difference))
                 break
-    out.unmatched += [
-        f"{place[0]}, chain {place[1]} is only in B" for place in theirs if place not in a.chains
+    comparison.unmatched += [
+        f"{place[0]}, chain {place[1]} is only in B"
+        for place in places_in_b
+        if place not in a.chains
     ]
-    if firsts:
-        firsts.sort(key=lambda each: each[0])
-        out.first = firsts[0][2]
-        out.others = [f"{name}, from {found.a or found.b} on" for _, name, found in firsts[1:]]
-    return out
+    if first_differences:
+        first_differences.sort(key=lambda record: record[0])
+        comparison.first = first_differences[0][2]
+        comparison.others = [
+            f"{name}, from {block_difference.a or block_difference.b} on"
+            for _, name, block_difference in first_differences[1:]
+        ]
+    return comparison
 
 
 def _with_fixtures(history: HistoryRecord, fixtures: FixtureRecord, *, swapped: bool) -> Comparison:
     """Compare fixtures with a history.
 
-    Fixtures may show any part of a history. Those that the history does not have are noted.
-    `swapped` says that the fixtures are the first record.
+    Fixtures may contain any blocks of a history. Those that the history does not have are
+    unmatched. `swapped` says that the fixtures are the first record.
     """
-    out = Comparison(partial=True)
+    comparison = Comparison(partial=True)
     by_identity = {judged.identity: name for name, judged in fixtures.items()}
     blocks = chained.from_iterable(history.blocks(*place) for place in history.chains)
     known = {block.identity for block in blocks}
     by_occasion: dict[Occasion, str] = {}
     for name, judged in fixtures.items():
-        # A fixture whose very block is in the history must not be compared with another block.
+        # If a fixture's own block is in the history, it must not be compared with another block.
         if judged.identity not in known:
             by_occasion.setdefault(judged.occasion, name)
-    left = dict(fixtures)
+    remaining = dict(fixtures)
     for place in history.chains:
         for block in history.blocks(*place):
             name = by_identity.get(block.identity, by_occasion.get(block.occasion, ""))
-            if name not in left:
+            if name not in remaining:
                 continue
-            other = left.pop(name)
-            out.note(name, difference(other, block) if swapped else difference(block, other))
-    out.unmatched = [f"{judged.place} is not in the history" for judged in left.values()]
-    return out
+            fixture = remaining.pop(name)
+            comparison.note(
+                name, difference(fixture, block) if swapped else difference(block, fixture)
+            )
+    comparison.unmatched = [
+        f"{judged.place} is not in the history" for judged in remaining.values()
+    ]
+    return comparison
 
 
 def _fixtures(a: FixtureRecord, b: FixtureRecord) -> Comparison:
     """Compare two sets of fixtures by name."""
-    out = Comparison()
-    for name, mine in a.items():
+    comparison = Comparison()
+    for name, judged in a.items():
         if name not in b:
-            out.unmatched.append(f"{mine.place} is only in A")
+            comparison.unmatched.append(f"{judged.place} is only in A")
             continue
-        out.note(name, difference(mine, b[name]))
-    out.unmatched += [f"{judged.place} is only in B" for name, judged in b.items() if name not in a]
-    return out
+        comparison.note(name, difference(judged, b[name]))
+    comparison.unmatched += [
+        f"{judged.place} is only in B" for name, judged in b.items() if name not in a
+    ]
+    return comparison

@@ -107,7 +107,7 @@ def _manifests() -> Iterable[bytes]:
     text=True,
 )
 def _read_manifest(data: bytes) -> str:
-    """Read the manifest as its maker would sign it: its digest and name fit its content."""
+    """Read a manifest after giving it the digest and name that fit its content."""
     from pubsub_emulator.spark_audit.history import manifest
     from pubsub_emulator.spark_audit.history.storage import open_store
 
@@ -132,7 +132,8 @@ def _read_manifest(data: bytes) -> str:
 
 def _tables() -> Iterable[bytes]:
     return [
-        bytes((at,)) + (_history() / entry.path).read_bytes() for at, entry in enumerate(_entries())
+        bytes((index,)) + (_history() / entry.path).read_bytes()
+        for index, entry in enumerate(_entries())
     ]
 
 
@@ -163,35 +164,38 @@ def _read_table(data: bytes) -> str:
     path.write_bytes(body)
     file = io.BytesIO(body)
     groups = tuple(
-        replace(each, digest=digest_of(read_stretches(file, [(each.offset, each.length)])))
-        for each in entry.row_groups
+        replace(extent, digest=digest_of(read_stretches(file, [(extent.offset, extent.length)])))
+        for extent in entry.row_groups
     )
     frame = (
         digest_of(read_stretches(file, entry.outside(len(body)))) if len(body) >= entry.size else ""
     )
-    stated = replace(entry, path=path.name, size=len(body), row_groups=groups, frame=frame)
-    found = read_file(path.parent, stated)
-    said = (each.error.split(":")[0][:40] if isinstance(each, Fault) else "rows" for each in found)
-    return ", ".join(dict.fromkeys(said))
+    forged = replace(entry, path=path.name, size=len(body), row_groups=groups, frame=frame)
+    outcomes = read_file(path.parent, forged)
+    words = (
+        extent.error.split(":")[0][:40] if isinstance(extent, Fault) else "rows"
+        for extent in outcomes
+    )
+    return ", ".join(dict.fromkeys(words))
 
 
 def _findings() -> Iterable[bytes]:
     row: dict[str, object] = dict.fromkeys(("segment", "position", "number", "block", "collator"))
     row |= {"network": "fuzz", "chain": 3000, "severity": "error", "verifier": "0", "id": bytes(32)}
     for evidence in _evidence():
-        shown = judge(evidence)
-        row |= {"detail": shown.detail, "code": shown.code or "", "evidence": evidence}
-        yield finding_text({**row, **shown.facts}).encode()
+        judgement = judge(evidence)
+        row |= {"detail": judgement.detail, "code": judgement.code or "", "evidence": evidence}
+        yield finding_text({**row, **judgement.facts}).encode()
 
 
 @target("finding", "a finding's file", _findings, "spark_audit.audit", text=True)
 @from_file("finding.json")
 def _read_finding(path: Path) -> str:
-    """A finding as its maker would sign it: with the digest that its content has."""
+    """Check a finding after giving it the digest that fits its content."""
     try:
         body = json.loads(path.read_bytes())
-        rest = {name: value for name, value in body.items() if name != "digest"}
-        signed = json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+        content = {name: value for name, value in body.items() if name != "digest"}
+        signed = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
         path.write_text(json.dumps({**body, "digest": blake2_256(signed).hex()}), encoding="utf-8")
     except (ValueError, AttributeError, RecursionError):
         pass
@@ -200,12 +204,12 @@ def _read_finding(path: Path) -> str:
 
 def _evidence() -> Iterable[bytes]:
     for case, candidate, context in judged_blocks():
-        yield block_evidence(case.judging.parent, candidate, context, Recorded(None))
+        yield block_evidence(case.judging.parent, candidate, context, recorded=Recorded(None))
     header = candidate.header.encode()
     yield equivocation_evidence(bytes(32), header, header)
 
 
 @target("evidence", "the evidence of a finding", _evidence, "spark_audit.audit")
 def _read_evidence(data: bytes) -> str:
-    found = judge(data)
-    return f"{found.kind} {found.code}"
+    judgement = judge(data)
+    return f"{judgement.kind} {judgement.code}"

@@ -12,14 +12,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol
 
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.spark_audit.engine.pace import heard_by
+from pubsub_emulator.spark_audit.engine.pace import listening
 
 Answer = dict[str, Any]
 """A receipt. It is JSON, whose fields the caller of a unit knows."""
 
 Unit = Callable[[str, str], Answer]
-"""Does the task that a text describes, writes the result below an address, and returns the receipt.
-"""
+"""A function that runs a task, given as JSON, writes the result below an address, and returns the
+receipt."""
 
 Report = Callable[[float], None]
 """Called with the number of units done, including shares of unfinished ones if the engine knows
@@ -51,7 +51,7 @@ class EngineLost(PubsubError):
 def check_form(master: str) -> None:
     """Raise `WrongMaster` if a text does not look like the URL of a Spark master.
 
-    It is a quick check of arguments. Whether the master answers is checked later.
+    It is a quick check of arguments and does not connect to the master.
     """
     if master.startswith("sc://"):
         raise WrongMaster(
@@ -119,7 +119,7 @@ class PythonMapper:
         # The order does not matter for a single worker.
         del weights
         receipts: list[Answer] = []
-        with heard_by(lambda share: report(len(receipts) + share)):
+        with listening(lambda share: report(len(receipts) + share)):
             for text in tasks:
                 # Not a comprehension: the listener above needs the number of receipts so far.
                 receipts.append(unit(text, out))
@@ -135,11 +135,9 @@ def heaviest_first(count: int, weights: Sequence[int] | None) -> list[int]:
 
     A long task that is started last would keep all other workers waiting.
     """
-    return (
-        list(range(count))
-        if weights is None
-        else sorted(range(count), key=lambda at: (-weights[at], at))
-    )
+    if weights is None:
+        return list(range(count))
+    return sorted(range(count), key=lambda index: (-weights[index], index))
 
 
 def usable_cores() -> int:

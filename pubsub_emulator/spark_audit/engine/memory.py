@@ -15,13 +15,13 @@ import pyarrow as pa
 def spare() -> None:
     """Make Arrow work without pandas and with the system's allocator.
 
-    Only call it in a process that runs nothing but this program, since it changes Arrow for the
-    whole process.
+    Only call it in a process that only runs this program, because it changes Arrow for the whole
+    process.
     """
     without = _Without()
     sys.meta_path.insert(0, without)
     try:
-        # Arrow looks for pandas once, here, and remembers that it is missing.
+        # At its first list, Arrow tries to import pandas and remembers whether that failed.
         pa.array([0])
     finally:
         sys.meta_path.remove(without)
@@ -29,7 +29,7 @@ def spare() -> None:
 
 
 def give_back() -> None:
-    """Give memory that Arrow has freed back to the system."""
+    """Return memory that Arrow has freed to the system."""
     pa.default_memory_pool().release_unused()
 
 

@@ -1,6 +1,6 @@
-"""Progress within a unit: a unit reports it with `told`, and an engine hears it with `heard_by`.
+"""Progress within a unit, which a unit reports with `report_progress`.
 
-On Spark, no engine listens, and reports are dropped.
+An engine receives the reports with `listening`. On Spark, reports are dropped.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,24 +10,24 @@ from time import monotonic
 Listener = Callable[[float], None]
 """Called with the finished share of a unit, from 0 to 1."""
 
-TELL_EVERY = 0.5
-"""Seconds between two reports of a unit that are passed on."""
+REPORT_EVERY = 0.5
+"""The minimum time between two calls of a listener, in seconds."""
 
 _listeners: list[Listener] = []
 
 
 @contextmanager
-def heard_by(listener: Listener) -> Iterator[None]:
+def listening(listener: Listener) -> Iterator[None]:
     """Pass the progress of the unit that runs in this block to `listener`.
 
-    It is called at most every `TELL_EVERY` seconds.
+    It is called at most every `REPORT_EVERY` seconds.
     """
     last = monotonic()
 
     def hear(share: float) -> None:
         nonlocal last
         now = monotonic()
-        if now - last >= TELL_EVERY:
+        if now - last >= REPORT_EVERY:
             last = now
             listener(share)
 
@@ -38,7 +38,7 @@ def heard_by(listener: Listener) -> Iterator[None]:
         _listeners.remove(hear)
 
 
-def told(done: int, total: int) -> None:
+def report_progress(done: int, total: int) -> None:
     """Report that `done` of `total` parts of the running unit are done."""
     if _listeners and total > 0:
         _listeners[-1](min(done / total, 1.0))

@@ -1,9 +1,9 @@
 """The engine that runs units on a pool of processes on this machine.
 
 Each worker is a Python process of its own that reads tasks from a pipe and answers on another one.
-It imports this program, but not the program that started it. So a script that uses an audit needs
-no `if __name__ == "__main__"`. A worker that dies is replaced, and its unit is given out again, up
-to `ATTEMPTS` times.
+It imports this program, but not the program that started it. So a script that uses an audit does
+not need `if __name__ == "__main__"`. A worker that dies is replaced, and its unit is tried again,
+up to `ATTEMPTS` times in all.
 """
 
 import json
@@ -55,7 +55,7 @@ class PoolMapper:
             f"{unit.__module__}:{unit.__qualname__}",
             tasks,
             out,
-            heaviest_first(len(tasks), weights),
+            order=heaviest_first(len(tasks), weights),
         )
         threads = [
             Thread(target=batch.serve, args=(worker,), daemon=True) for worker in self._workers
@@ -66,7 +66,7 @@ class PoolMapper:
             batch.wait(report)
         except BaseException as error:
             batch.stop(f"stopped by {type(error).__name__}")
-            # The workers may be in the middle of tasks that are not wanted any more.
+            # Workers may still run tasks whose results are not needed any more.
             self.close()
             raise
         finally:
@@ -92,7 +92,7 @@ class _Batch:
         self._unit = unit
         self._tasks = tasks
         self._out = out
-        self._waiting = deque((at, 1) for at in order)
+        self._waiting = deque((number, 1) for number in order)
         """Numbers of tasks that no worker has, with the number of the next attempt."""
         self._done: dict[int, Answer] = {}
         self._shares: dict[int, float] = {}
@@ -101,19 +101,19 @@ class _Batch:
         self._changed = Condition()
 
     def serve(self, worker: "_Worker") -> None:
-        """Give tasks to a worker until there are no more."""
+        """Give tasks to a worker until the batch ends."""
         while (taken := self._take()) is not None:
-            at, attempt = taken
+            number, attempt = taken
             try:
-                request = {"unit": self._unit, "task": self._tasks[at], "out": self._out}
-                answer = worker.ask(request, partial(self._heard, at))
+                request = {"unit": self._unit, "task": self._tasks[number], "out": self._out}
+                answer = worker.ask(request, partial(self._heard, number))
             # The process died, or was stopped because the batch has an error.
             except (OSError, ValueError, EOFError):
                 if self._error is not None:
                     return
-                self._lost(at, attempt, worker.restart())
+                self._lost(number, attempt, worker.restart())
                 continue
-            self._answered(at, answer)
+            self._answered(number, answer)
 
     def wait(self, report: Report) -> None:
         """Wait until all tasks are done and report the progress. Raises `EngineLost`."""
@@ -133,10 +133,10 @@ class _Batch:
         """Return the number of finished tasks, and the sum of the shares of running ones."""
         return len(self._done), sum(self._shares.values())
 
-    def _heard(self, at: int, share: float) -> None:
-        """Note the share of a task that its worker reports."""
+    def _heard(self, number: int, share: float) -> None:
+        """Record the finished share of a task."""
         with self._changed:
-            self._shares[at] = share
+            self._shares[number] = share
             self._changed.notify_all()
 
     def stop(self, why: str) -> None:
@@ -146,12 +146,12 @@ class _Batch:
             self._changed.notify_all()
 
     def receipts(self) -> list[Answer]:
-        return [self._done[at] for at in range(len(self._tasks))]
+        return [self._done[number] for number in range(len(self._tasks))]
 
     def _take(self) -> tuple[int, int] | None:
-        """Return a task that no worker has, and the number of the attempt; `None` at the end.
+        """Return the numbers of a task that no worker has and of the attempt, `None` at the end.
 
-        Waits as long as a running task may still be lost and have to be done again.
+        If all remaining tasks are running, wait: one may be lost and have to be done again.
         """
         with self._changed:
             self._changed.wait_for(
@@ -163,27 +163,27 @@ class _Batch:
                 return None
             return self._waiting.popleft()
 
-    def _answered(self, at: int, answer: Answer) -> None:
-        """Note a worker's answer: a receipt, or an error, which ends the batch."""
+    def _answered(self, number: int, answer: Answer) -> None:
+        """Record a worker's answer, which is a receipt or an error. An error ends the batch."""
         with self._changed:
-            self._shares.pop(at, None)
+            self._shares.pop(number, None)
             if "error" in answer:
                 self._error = self._error or answer["error"]
             else:
-                self._done[at] = answer["receipt"]
+                self._done[number] = answer["receipt"]
             self._changed.notify_all()
 
-    def _lost(self, at: int, attempt: int, code: int | None) -> None:
-        """Note that a task was lost with its worker, and let it be tried again."""
+    def _lost(self, number: int, attempt: int, code: int | None) -> None:
+        """Record that a task was lost with its worker, and let it be tried again."""
         with self._changed:
-            self._shares.pop(at, None)
+            self._shares.pop(number, None)
             if attempt >= ATTEMPTS:
                 self._error = (
                     f"a unit of work was lost {ATTEMPTS} times with its worker process (exit code"
                     f" {code})"
                 )
             else:
-                self._waiting.appendleft((at, attempt + 1))
+                self._waiting.appendleft((number, attempt + 1))
             self._changed.notify_all()
 
 
@@ -194,18 +194,19 @@ class _Worker:
         self._process = _start()
 
     def ask(self, request: Answer, heard: Callable[[float], None]) -> Answer:
-        """Have a task done and return the answer. `heard` is called with the shares on the way.
+        """Send a task to the worker and return the answer. `heard` is called with finished shares.
 
         Raises `OSError`, `ValueError` or `EOFError` if the process is gone.
         """
-        pipes = self._process.stdin, self._process.stdout
-        if pipes[0] is None or pipes[1] is None:
+        requests = self._process.stdin
+        answers = self._process.stdout
+        if requests is None or answers is None:
             raise EOFError
-        pipes[0].write(json.dumps(request) + "\n")
-        pipes[0].flush()
+        requests.write(json.dumps(request) + "\n")
+        requests.flush()
         while True:
-            line = pipes[1].readline()
-            # A line that is cut off means that the process died while writing it.
+            line = answers.readline()
+            # The process died while writing this line.
             if not line.endswith("\n"):
                 raise EOFError
             answer: Answer = json.loads(line)

@@ -1,7 +1,7 @@
-"""A user's rules on their way to a worker.
+"""References to a user's rules, by which tasks name them.
 
-Rules are Python code in a file. A unit's task names the file by its path and digest, and the worker
-reads it, so that it refuses a file that was changed in the meantime.
+Rules are Python code in a file. A task names the file by its path and digest. The worker reads it,
+and refuses a file that was changed in the meantime.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 @dataclass(frozen=True, slots=True)
 class RulesFile:
-    """The name of rules in a task."""
+    """A reference to rules, for tasks."""
 
     path: str = ""
     """The file's path, empty for the shipped rules."""
@@ -23,7 +23,7 @@ class RulesFile:
 
     @staticmethod
     def of(rules: Rules) -> "RulesFile":
-        """Return the name of some rules."""
+        """Return the reference to some rules."""
         return RulesFile(rules.path, rules.digest.hex())
 
     def read(self) -> Rules:
@@ -34,4 +34,4 @@ class RulesFile:
 
 
 SHIPPED_RULES: Final = RulesFile()
-"""The name of the rules of this program."""
+"""The reference to the rules of this program."""

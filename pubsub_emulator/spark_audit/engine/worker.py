@@ -19,14 +19,14 @@ from importlib import import_module
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.engine.memory import give_back, spare
-from pubsub_emulator.spark_audit.engine.pace import heard_by
+from pubsub_emulator.spark_audit.engine.pace import listening
 
 
 def main() -> None:
     """Answer tasks until the input ends."""
     spare()
-    # An interrupt from the terminal reaches all processes. The one that started the workers decides
-    # when they end.
+    # An interrupt from the terminal reaches all processes, but only the one that started the
+    # workers decides when they end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Answers go to a copy of standard output, and descriptor 1 becomes standard error, so that
     # prints of a unit cannot get between the answers.
@@ -37,8 +37,8 @@ def main() -> None:
         try:
             answers.write(json.dumps(answer) + "\n")
             answers.flush()
-        # The process that started this one is gone. Without this, a unit that reports its progress
-        # would treat it as an error of its own and note it in its result.
+        # The process that started this one is gone. If the exception were raised, a unit that
+        # reports its progress would record it as a fault in its result.
         except BrokenPipeError:
             os._exit(1)
 
@@ -46,7 +46,7 @@ def main() -> None:
         request = json.loads(line)
         module, _, name = request["unit"].partition(":")
         try:
-            with heard_by(lambda share: say({"share": share})):
+            with listening(lambda share: say({"share": share})):
                 receipt = getattr(import_module(module), name)(request["task"], request["out"])
         except OSError as error:
             say({"error": f"{error.filename or request['out']}: {error.strerror or error}"})

@@ -1,4 +1,4 @@
-"""A block as a source has it: the JSON of `chain_getBlock`, checked by hash and extrinsics root."""
+"""Blocks in the JSON of `chain_getBlock`, checked by hash and extrinsics root."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from pubsub_emulator.spark_audit.real_proofs.values import RawHeader, Values
 from pubsub_emulator.trie import ordered_root, state_root
 
 VALUES: Final = Values(WrongBlock)
-"""Reads values of JSON, and raises `WrongBlock` for wrong ones."""
+"""Reads JSON values. Raises `WrongBlock` for wrong ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,8 @@ def read_block(place: str, data: object, wanted: Hash | None) -> RawBlock:
     if not isinstance(listed, list):
         raise WrongBlock(f"{place}: the block has no extrinsics")
     extrinsics = tuple(
-        VALUES.hex(f"{place}: extrinsics[{at}]", each) for at, each in enumerate(listed)
+        VALUES.hex(f"{place}: extrinsics[{index}]", extrinsic)
+        for index, extrinsic in enumerate(listed)
     )
     if header.extrinsics_root not in _roots(extrinsics):
         raise WrongBlock(f"{place}: the extrinsics do not have the root that the header states")
@@ -48,9 +49,9 @@ def read_block(place: str, data: object, wanted: Hash | None) -> RawBlock:
 
 
 def _roots(extrinsics: Sequence[bytes]) -> tuple[Hash, ...]:
-    """Return the extrinsics root in trie layout 0, and in layout 1.
+    """Return the two possible extrinsics roots: in trie layout 0 and in layout 1.
 
     A runtime uses layout 1 if its state version for extrinsics is 1.
     """
-    entries = [(encode_compact(at), each) for at, each in enumerate(extrinsics)]
+    entries = [(encode_compact(index), extrinsic) for index, extrinsic in enumerate(extrinsics)]
     return ordered_root(extrinsics), state_root(entries, version=1)

@@ -31,9 +31,9 @@ from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
 _CHUNK: Final = re.compile(r"(\d+)/(\d+)-(\d+)-([0-9a-zA-Z]+)/blocks\.jsonl\.gz")
 _RUNTIME: Final = re.compile(r"metadata/(\d+)-([0-9a-f]+)--(.+)@(\d+)--(.+)@(\d+)\.gz")
 _MOST_LINE: Final = 64 * 1_048_576
-"""Bytes that the line of a block may have."""
+"""The maximum length of a block's line, in bytes."""
 _MOST_METADATA: Final = 16 * 1_048_576
-"""Bytes that unpacked metadata may have."""
+"""The maximum size of unpacked metadata, in bytes."""
 
 
 class _Chunk(NamedTuple):
@@ -47,7 +47,7 @@ class _Chunk(NamedTuple):
 class ChunkSource:
     """A parachain's blocks from chunks at an address.
 
-    If the ranges asked for are ascending, each chunk is read once.
+    If ranges are requested in ascending order, each chunk is read once.
     """
 
     def __init__(
@@ -62,19 +62,16 @@ class ChunkSource:
         self._lines: Iterator[tuple[int, str, dict[str, object]]] = iter(())
         """Height, place and content of the lines that were not read yet."""
         self._held: tuple[int, str, dict[str, object]] | None = None
-        """The line that was read last, and belongs to no range so far."""
+        """The line that was read last, which may belong to the next range."""
         self._before: tuple[int, str] = (-1, "")
-        """Height and runtime of the line before it."""
+        """Height and runtime of the line before `_held`."""
 
     async def newest(self) -> int:
         """Return the number of the last block in the last chunk."""
         return self._chunks[-1].last
 
     async def name(self) -> str | None:
-        """Return the name of the runtime that was read last.
-
-        Chunks do not have the chain's own name.
-        """
+        """Return the name of the last runtime, because chunks do not have the chain's name."""
         return self._before[1].partition("/")[0] or None
 
     async def blocks(
@@ -88,16 +85,18 @@ class ChunkSource:
         while self._held is not None and self._held[0] <= last:
             height, place, line = self._held
             name = _runtime_name(place, line)
-            # The block was made with the runtime that the line before names, if that line is there.
-            before, self._before = self._before, (height, name)
+            # The block was made with the runtime that the previous line names, if that line is in
+            # the chunks.
+            previous = self._before
+            self._before = (height, name)
             if height >= first:
                 if height != first + len(proofs):
                     raise WrongBlock(
                         f"{place}: block {height} follows where block {first + len(proofs)} was"
                         " expected"
                     )
-                made_with = before[1] if before[0] == height - 1 else name
-                proofs.append(self._proof(height, place, line, made_with))
+                made_with = previous[1] if previous[0] == height - 1 else name
+                proofs.append(self._proof(height, place, line, name=made_with))
                 advance(len(proofs))
             self._held = next(self._lines, None)
         if len(proofs) != last - first + 1:
@@ -109,17 +108,17 @@ class ChunkSource:
         chunks: list[_Chunk] = []
         runtimes: dict[str, str] = {}
         for path in self._store.walk():
-            if (found := _CHUNK.fullmatch(path)) is not None:
-                chunks.append(_Chunk(int(found[2]), int(found[3]), path))
-            elif (found := _RUNTIME.fullmatch(path)) is not None:
-                runtimes.setdefault(f"{found[3]}/{int(found[4])}", path)
+            if (match := _CHUNK.fullmatch(path)) is not None:
+                chunks.append(_Chunk(int(match[2]), int(match[3]), path))
+            elif (match := _RUNTIME.fullmatch(path)) is not None:
+                runtimes.setdefault(f"{match[3]}/{int(match[4])}", path)
         chunks.sort(key=lambda chunk: chunk.first)
         if not chunks:
-            like = "0000001000/0000001000-0000001999-ab12c"
-            raise FetchError(f"{self._store}: no chunks found, which are folders like {like}")
-        for before, chunk in itertools.pairwise(chunks):
-            if chunk.first <= before.last:
-                raise FetchError(f"{self._store}: {before.path} and {chunk.path} overlap")
+            example = "0000001000/0000001000-0000001999-ab12c"
+            raise FetchError(f"{self._store}: no chunks found, which are folders like {example}")
+        for previous, chunk in itertools.pairwise(chunks):
+            if chunk.first <= previous.last:
+                raise FetchError(f"{self._store}: {previous.path} and {chunk.path} overlap")
         return chunks, runtimes
 
     def _read(self, first: int) -> Iterator[tuple[int, str, dict[str, object]]]:
@@ -130,10 +129,10 @@ class ChunkSource:
             place = f"{self._store}/{chunk.path}"
             try:
                 with self._store.open(chunk.path) as file, gzip.GzipFile(fileobj=file) as lines:
-                    at = 0
+                    line_number = 0
                     while line := lines.readline(_MOST_LINE):
-                        at += 1
-                        yield self._line(chunk, f"{place}:{at}", line)
+                        line_number += 1
+                        yield self._line(chunk, f"{place}:{line_number}", line)
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
                 raise FetchError(f"{place}: {error}") from None
 

@@ -1,9 +1,9 @@
 """The nodes of one chain: the choice of the node to ask, its load, and the handling of failures.
 
-A request goes to the node with the fewest requests under way. A node that does not answer, or that
-says it is asked too often, rests: at first for a short time, then for twice as long with each
-failure, or as long as it asks for. A node that refuses a request or gives a wrong block is asked
-again a few times, since there may be many machines behind one address.
+A request goes to the node with the fewest pending requests. If a node does not answer or complains
+about too many requests, it gets a rest. The first rest is short and each further failure doubles
+it, unless the node itself states how long to wait. A node that refuses a request or gives a wrong
+block is asked again a few times, because there may be several machines behind one address.
 """
 
 import asyncio
@@ -22,13 +22,14 @@ T = TypeVar("T")
 REFUSALS: Final = 3
 """How often a node is asked the same question if it refuses or answers wrongly."""
 LOSSES: Final = 8
-"""How often a question is asked, for each node, before the nodes count as lost."""
+"""How many unanswered requests there may be for a question, for each node, before the nodes count
+as lost."""
 _MOST_REST: Final = 60.0
-"""Seconds that a node rests at most."""
+"""The longest rest of a node, in seconds."""
 _LONG_REST: Final = 2.0
-"""Seconds from which a rest of all nodes is reported to the user."""
+"""A rest of all nodes is reported to the user if it is at least this long, in seconds."""
 _BUSY: Final = frozenset({-32005, -32029, 429})
-"""Codes of errors by which a node says that it is asked too often."""
+"""Error codes that mean too many requests."""
 _BUSY_WORDS: Final = ("rate limit", "too many", "limit exceeded", "slow down")
 """Words of error messages that mean the same."""
 
@@ -38,9 +39,9 @@ class RequestRate:
     """Limits of the requests to nodes."""
 
     connections: int = 8
-    """Requests that may be under way at each node at the same time."""
+    """The maximum number of simultaneous requests to each node."""
     rate: float | None = None
-    """Requests per second to each node, `None` for as many as it answers."""
+    """Requests per second to each node, `None` for no limit."""
     timeout: float = 60.0
     """Seconds to wait for an answer."""
     rest: float = 0.5
@@ -54,22 +55,22 @@ class _Endpoint:
     rpc: Rpc
     limits: RequestRate
     room: asyncio.Semaphore
-    """Limits the requests that are under way."""
+    """Limits the simultaneous requests."""
     busy: int = 0
-    """Requests that are under way or wait for room."""
+    """Requests that are running or waiting for `room`."""
     until: float = 0.0
     """The time of the event loop at which its rest ends."""
     rests: int = 0
-    """Rests since its last answer. Each one doubles the next rest."""
+    """The number of rests since its last answer. Each one doubles the next rest."""
     said: str = ""
-    """Why it rests."""
+    """The error because of which it rests."""
     next_at: float = 0.0
     """The earliest time for the next request, if there is a rate."""
 
     async def call(self, method: str, params: Sequence[object]) -> object:
-        """Ask the node as soon as its limits allow it.
+        """Send a request as soon as the limits allow it, and return the answer.
 
-        A good answer ends its series of rests.
+        An answer resets the length of the next rest.
         """
         async with self.room:
             self.busy += 1
@@ -87,8 +88,7 @@ class _Endpoint:
             return
         now = asyncio.get_running_loop().time()
         start = max(self.next_at, now)
-        # The time is reserved before waiting, so that requests that wait at the same time get
-        # different ones.
+        # The time is reserved before waiting, so that waiting requests get different times.
         self.next_at = start + 1 / self.limits.rate
         await asyncio.sleep(start - now)
 
@@ -101,7 +101,7 @@ class _Endpoint:
 
 @dataclass(slots=True)
 class _Question:
-    """The state of one question, which may be asked several times."""
+    """The state of one question, for which several requests may be necessary."""
 
     refusals: dict[str, int] = field(default_factory=dict)
     """By URL, how often a node refused or answered wrongly."""
@@ -155,7 +155,7 @@ class Endpoints:
 
     @property
     def width(self) -> int:
-        """The number of requests that can be under way at the same time."""
+        """The maximum number of simultaneous requests to all nodes together."""
         return self.limits.connections * len(self._nodes)
 
     async def ask(
@@ -179,47 +179,49 @@ class Endpoints:
                 self.requests += 1
                 return check(url, await node.call(method, params))
             except NodeUnavailable as error:
-                self._lost(question, node, str(error), error.after)
+                self._lost(question, node, str(error), after=error.after)
             except NodeRefused as error:
                 if error.code in _BUSY or any(word in str(error).lower() for word in _BUSY_WORDS):
-                    self._lost(question, node, f"{url}: {error}", None)
+                    self._lost(question, node, f"{url}: {error}", after=None)
                 else:
                     self._refused(question, url, f"{url}: {error}")
             except (BadAnswer, WrongBlock) as error:
                 self._refused(question, url, str(error))
 
-    def _lost(self, question: _Question, node: _Endpoint, said: str, after: float | None) -> None:
-        """Note that a node did not answer, and let it rest."""
+    def _lost(
+        self, question: _Question, node: _Endpoint, problem: str, after: float | None
+    ) -> None:
+        """Let a node rest that did not answer. Raises `SourceLost` after too many losses."""
         node.give_rest(after)
-        node.said = said
+        node.said = problem
         question.losses += 1
-        question.said[node.rpc.url] = said
+        question.said[node.rpc.url] = problem
         if question.losses >= LOSSES * len(self._nodes):
             raise SourceLost(
                 f"{'; '.join(question.said.values())}; the same command goes on when a node answers"
             )
 
-    def _refused(self, question: _Question, url: str, said: str) -> None:
-        """Note that a node refused a question or answered it wrongly."""
+    def _refused(self, question: _Question, url: str, problem: str) -> None:
+        """Record that a node refused a question or answered it wrongly."""
         question.refusals[url] = question.refusals.get(url, 0) + 1
-        question.said[url] = said
+        question.said[url] = problem
 
     async def _choose(self, question: _Question, only: str | None, method: str) -> _Endpoint:
         """Return the node to ask next. Waits if all nodes rest."""
-        asked = (node for node in self._nodes if only in {None, node.rpc.url})
-        fit = [node for node in asked if question.refusals.get(node.rpc.url, 0) < REFUSALS]
-        if not fit:
+        allowed = (node for node in self._nodes if only in {None, node.rpc.url})
+        candidates = [node for node in allowed if question.refusals.get(node.rpc.url, 0) < REFUSALS]
+        if not candidates:
             raise WrongBlock("; ".join(question.said.values()) or f"no node answers {method}")
         loop = asyncio.get_running_loop()
         while True:
             now = loop.time()
-            awake = [node for node in fit if node.until <= now]
+            awake = [node for node in candidates if node.until <= now]
             if awake:
                 # A node that has refused this question comes after those that have not.
                 return min(
                     awake, key=lambda node: (question.refusals.get(node.rpc.url, 0), node.busy)
                 )
-            wait = min(node.until for node in fit) - now
+            wait = min(node.until for node in candidates) - now
             if wait >= _LONG_REST:
-                self._resting("; ".join(node.said for node in fit))
+                self._resting("; ".join(node.said for node in candidates))
             await asyncio.sleep(max(wait, 0.001))

@@ -8,7 +8,7 @@ class FetchError(PubsubError):
 
 
 class SourceLost(FetchError):
-    """No node answers any more. When one does, the same command continues."""
+    """No node answers any more. The same command continues once a node answers."""
 
     is_infrastructure = True
 

@@ -5,9 +5,9 @@
     extrinsics…  block_number, section, method,
                  params (JSON: validationData, relayChainState.trieNodes, …)
 
-Files are Parquet, CSV or JSON lines. Their own name, or the name of a folder, begins with the
-table's. Only the proofs in them can be verified. Hashes and times are claims of the export; its
-relay roots are compared with the inherents.
+Files are Parquet, CSV or JSON lines. The name of a file or of its folder must begin with the
+table's name. Only proofs can be verified. Hashes and times are claims of the export. Its relay
+roots are compared with the inherents.
 """
 
 import csv
@@ -82,14 +82,14 @@ class ExportSource:
         paths = [path for path in self._store.walk() if path.endswith(_ENDINGS)]
         self._files: list[_File] = []
         for table in _COLUMNS:
-            mine = [
+            table_paths = [
                 path for path in paths if any(part.startswith(table) for part in path.split("/"))
             ]
-            if not mine:
+            if not table_paths:
                 raise FetchError(
                     f"{self._store}: there is no file or folder whose name begins with {table}"
                 )
-            self._files += [_File(table, path) for path in mine]
+            self._files += [_File(table, path) for path in table_paths]
 
     async def newest(self) -> int:
         """Return the number of the highest block in the export."""
@@ -135,10 +135,10 @@ class ExportSource:
                         yield number, place, row
 
     def _span(self, file: _File) -> tuple[int, int]:
-        """Return the lowest and highest block number in a file. It is read for that once."""
+        """Return the lowest and highest block number in a file, which is read at the first call."""
         if file.span is None:
             numbers = [number for number, _, _ in self._read(file, (_NUMBER[file.table],))]
-            # An empty file gets a span that overlaps no range.
+            # The span of an empty file does not overlap any range.
             file.span = (min(numbers), max(numbers)) if numbers else (U32_MAX, 0)
         return file.span
 
@@ -149,10 +149,10 @@ class ExportSource:
         wanted = columns or _COLUMNS[file.table]
         name = _NUMBER[file.table]
         with self._store.open(file.path) as content:
-            for at, row in enumerate(
-                _rows_of(f"{self._store}/{file.path}", content, file.path, wanted), 1
+            for row_number, row in enumerate(
+                _rows_of(f"{self._store}/{file.path}", content, file.path, columns=wanted), 1
             ):
-                place = f"{self._store}/{file.path}: row {at}"
+                place = f"{self._store}/{file.path}: row {row_number}"
                 for column in wanted:
                     if column not in row:
                         raise FetchError(f"{place} has no {column}")
@@ -168,8 +168,8 @@ class ExportSource:
         root = VALUES.hash(
             f"{where}: relayParentStorageRoot", _inside(validation, "relayParentStorageRoot")
         )
-        stated = head["relay_block_number"], head["relay_state_root"]
-        if all(each is not None and each != "" for each in stated):
+        stated = (head["relay_block_number"], head["relay_state_root"])
+        if all(value is not None and value != "" for value in stated):
             stated_parent = VALUES.number(f"{place}: relay_block_number", stated[0])
             if (stated_parent, VALUES.hex(f"{place}: relay_state_root", stated[1])) != (
                 relay_parent,
@@ -195,7 +195,7 @@ class ExportSource:
             relay_root=root,
             max_pov=None if max_pov is None else VALUES.number(f"{where}: maxPovSize", max_pov),
             proof=tuple(
-                VALUES.hex(f"{where}: trieNodes[{at}]", node) for at, node in enumerate(nodes)
+                VALUES.hex(f"{where}: trieNodes[{index}]", node) for index, node in enumerate(nodes)
             ),
             downward=VALUES.downward(
                 f"{where}: downwardMessages", _inside(data, "downwardMessages")
@@ -242,7 +242,7 @@ def _lines(place: str, read: Callable[[int], AnyStr]) -> Iterator[AnyStr]:
 
 
 def _params(place: str, params: object) -> object:
-    """Return the parameters of a call, which some exports have as a text of JSON."""
+    """Return the parameters of a call. If they are a text, as in some exports, parse it as JSON."""
     if not isinstance(params, str):
         return params
     try:
@@ -252,23 +252,27 @@ def _params(place: str, params: object) -> object:
 
 
 def _inside(data: object, name: str, depth: int = 8) -> object:
-    """Return the value of the first field of this name, at any depth; `None` if there is none.
+    """Return the value of the first field of this name, `None` if there is no such field.
+
+    Nested objects are searched as well, down to `depth` levels.
 
     Names are compared without case and underscores, since exports differ in them.
     """
     if isinstance(data, list):
-        data = {str(at): each for at, each in enumerate(data)}
+        data = {str(index): value for index, value in enumerate(data)}
     if not isinstance(data, dict) or depth == 0:
         return None
     for key, value in data.items():
         if plain_name(key) == name.lower():
             return value
-    found = (_inside(value, name, depth - 1) for value in data.values() if isinstance(value, dict))
-    return next((each for each in found if each is not None), None)
+    inner_values = (
+        _inside(value, name, depth - 1) for value in data.values() if isinstance(value, dict)
+    )
+    return next((value for value in inner_values if value is not None), None)
 
 
 def _time(place: str, value: object) -> datetime | None:
-    """Return a block's time, which is taken as UTC unless it states another zone."""
+    """Return a block's time, `None` if there is none. Times without a zone are in UTC."""
     if value is None or value == "":
         return None
     if isinstance(value, str):

@@ -1,8 +1,8 @@
 """The fetching of ranges of real blocks, which become segments of a history.
 
-Blocks that are in the history already are not fetched again. A range is cut at multiples of the
-unit's size, whatever its own ends. Each unit is committed as soon as it is complete, so the same
-command continues after an interruption.
+Blocks that are in the history already are not fetched again. A range is divided into units at block
+numbers that are multiples of the unit's size. Each unit is committed as soon as it is complete, so
+the same command continues after an interruption.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,11 +24,11 @@ from pubsub_emulator.spark_audit.real_proofs.imported import (
 )
 
 MOST_IN_UNIT: Final = 10_000
-"""Blocks that a unit may have."""
+"""The maximum number of blocks in a unit."""
 _OTHER_PLACE: Final = "ask nodes of the fork that the history has, or write to another place"
 
 Advance = Callable[[int, int], None]
-"""Called with the number of blocks that are done, and of all that are missing."""
+"""Called with the number of blocks that are done, and of all blocks to fetch."""
 
 
 class Source(Protocol):
@@ -38,7 +38,7 @@ class Source(Protocol):
     chain: ParaId
 
     async def newest(self) -> int:
-        """Return the number of the last block that cannot be taken back any more.
+        """Return the number of the last finalized block.
 
         Raises `FetchError`.
         """
@@ -74,7 +74,7 @@ class Fetched:
     fetched: int
     """Blocks that this run added to the history."""
     there: int
-    """Blocks of the range that were in the history before."""
+    """Blocks of the range that the history already had."""
     nodes: int
     """Proof nodes that were written."""
     proof_bytes: int
@@ -103,23 +103,26 @@ async def fetch(
     rows = present.imported(["number", "block", "parent"], source.network, source.chain)
     known: Known = {row["number"]: (row["block"], row["parent"]) for row in rows}
     last = newest
-    missing = list(_units(known, wanted.first, last, wanted.unit))
+    missing = list(_units(known, wanted.first, last, size=wanted.unit))
     if wanted.last is not None and missing:
-        # A block that may still be taken back must not become part of a history.
+        # A block that is not finalized must not become part of a history.
         final = await source.newest()
         if final < last:
             raise FetchError(f"block {last} is not final yet; the newest final block is {final}")
     total = sum(end - begin + 1 for begin, end in missing)
-    done = nodes = proof_bytes = differing = 0
+    done = 0
+    nodes = 0
+    proof_bytes = 0
+    differing = 0
 
-    def tell(count: int) -> None:
+    def report(count: int) -> None:
         advance(done + count, total)
 
     for begin, end in missing:
-        proofs = await source.blocks(begin, end, tell)
+        proofs = await source.blocks(begin, end, report)
         _check_joins(source, proofs, known)
         nodes += write_segment(out, present, proofs)
-        # Sources know the name only after blocks were read.
+        # Some sources know the name only after the first blocks were read.
         if not done and (name := await source.name()) is not None:
             write_names(out, source.network, {int(source.chain): name})
         known.update({proof.number: (proof.block, proof.parent) for proof in proofs})
@@ -132,7 +135,13 @@ async def fetch(
         done += len(proofs)
         advance(done, total)
     return Fetched(
-        wanted.first, last, done, last - wanted.first + 1 - total, nodes, proof_bytes, differing
+        first=wanted.first,
+        last=last,
+        fetched=done,
+        there=last - wanted.first + 1 - total,
+        nodes=nodes,
+        proof_bytes=proof_bytes,
+        differing=differing,
     )
 
 
@@ -141,10 +150,15 @@ Known = dict[int, tuple[Hash | None, Hash | None]]
 
 
 def _units(known: Known, first: int, last: int, size: int) -> Iterator[tuple[int, int]]:
-    """Yield the stretches of a range that are missing, cut at multiples of `size`."""
+    """Yield first and last block of each unit of missing blocks.
+
+    Units end at known blocks and at multiples of `size`.
+    """
     missing = (number for number in range(first, last + 1) if number not in known)
-    # Consecutive numbers have the same distance from their index among all missing ones.
-    for _, group in groupby(enumerate(missing), lambda each: (each[1] - each[0], each[1] // size)):
+    # In a run of consecutive numbers, the number minus its index is constant.
+    for _, group in groupby(
+        enumerate(missing), lambda entry: (entry[1] - entry[0], entry[1] // size)
+    ):
         numbers = [number for _, number in group]
         yield numbers[0], numbers[-1]
 
@@ -156,13 +170,15 @@ def _check_joins(source: Source, proofs: list[RelayProof], known: Known) -> None
     """
     hashes = {proof.number: proof.block for proof in proofs}
     named = {proof.number: proof.parent for proof in proofs}
-    after = max(named) + 1
+    following = max(named) + 1
     joins = [(number, f"block {number}", parent) for number, parent in named.items()]
-    joins.append((after, f"block {after} of the history", known.get(after, (None, None))[1]))
+    joins.append(
+        (following, f"block {following} of the history", known.get(following, (None, None))[1])
+    )
     for number, child, parent in joins:
-        before = hashes.get(number - 1) or known.get(number - 1, (None, None))[0]
-        if before is not None and parent is not None and before != parent:
+        previous = hashes.get(number - 1) or known.get(number - 1, (None, None))[0]
+        if previous is not None and parent is not None and previous != parent:
             raise WrongBlock(
                 f"{source.network} {source.chain}: {child} names 0x{parent.hex()} as its parent,"
-                f" and block {number - 1} is 0x{before.hex()}: two forks; {_OTHER_PLACE}"
+                f" and block {number - 1} is 0x{previous.hex()}: two forks; {_OTHER_PLACE}"
             )

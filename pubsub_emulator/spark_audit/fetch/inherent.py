@@ -1,7 +1,7 @@
 """The inherents `set_validation_data` and `Timestamp.set` of a block, decoded by its metadata.
 
-The structure of the call differs between runtimes. Its parts are found by their names, however deep
-they are nested:
+The structure of the call differs between runtimes. Its parts are found by their names, at any
+depth:
 
     data: {validation_data: {parent_head, relay_parent_number, …}, relay_chain_state,
            downward_messages, horizontal_messages
@@ -41,7 +41,8 @@ _LAST_TIME: Final = 253_402_300_799_000
 """Milliseconds from 1970 to the end of the year 9999."""
 
 Parts = dict[str, tuple[object, bytes]]
-"""Values with their SCALE bytes, by the names of the fields that lead to them, joined by dots."""
+"""Values with their SCALE bytes, by path: the names of the fields that lead to the value, joined by
+dots."""
 
 
 def relay_proof(  # noqa: PLR0917  # the parts of a block's identity
@@ -60,7 +61,9 @@ def relay_proof(  # noqa: PLR0917  # the parts of a block's identity
     """
     try:
         calls = dict(_calls(metadata, block.extrinsics))
-        return _proof(place, calls, block, network, chain, runtime, source)
+        return _proof(
+            place, calls, block, network=network, chain=chain, runtime=runtime, source=source
+        )
     except (ScaleError, ClientError) as error:
         raise WrongBlock(f"{place}: {error}") from None
 
@@ -72,27 +75,27 @@ class _Call:
     parts: Parts
 
     def get(self, name: str) -> object:
-        """Return the value of a part. Raises `ScaleError` if there is none."""
-        found = self.find(name)
-        if found is None:
+        """Return the value of the part of this name. Raises `ScaleError` if it does not exist."""
+        part = self.find(name)
+        if part is None:
             raise ScaleError(f"set_validation_data has no field {name}")
-        return found[0]
+        return part[0]
 
     def find(self, name: str) -> tuple[object, bytes] | None:
-        """Return value and bytes of the first part of this name, `None` if there is none."""
-        return next((each for path, each in self.parts.items() if _last(path) == name), None)
+        """Return value and bytes of the first part of this name, `None` if it does not exist."""
+        return next((part for path, part in self.parts.items() if _last(path) == name), None)
 
     def under(self, name: str) -> Parts:
         """Return the parts inside of the part `name`, by their own names."""
-        return {_last(path): each for path, each in self.parts.items() if name in path.split(".")}
+        return {_last(path): part for path, part in self.parts.items() if name in path.split(".")}
 
 
 def _calls(metadata: Metadata, extrinsics: Sequence[bytes]) -> Iterator[tuple[str, _Call]]:
     """Yield the two inherents, if they are in the block, with their names."""
     wanted = {
-        found[0]: (f"{pallet}.{call}", found[1])
+        located[0]: (f"{pallet}.{call}", located[1])
         for pallet, call in (("ParachainSystem", "set_validation_data"), ("Timestamp", "set"))
-        if (found := _call(metadata, pallet, call)) is not None
+        if (located := _call(metadata, pallet, call)) is not None
     }
     if not any(name.startswith("ParachainSystem") for name, _ in wanted.values()):
         raise ScaleError(
@@ -102,13 +105,13 @@ def _calls(metadata: Metadata, extrinsics: Sequence[bytes]) -> Iterator[tuple[st
         outer = Reader(extrinsic)
         body = outer.bytes_()
         outer.end()
-        # Extrinsics with signatures are not decoded.
+        # Signed extrinsics and other calls are skipped.
         if len(body) < 3 or body[0] not in _BARE or body[1:3] not in wanted:
             continue
         name, fields = wanted[body[1:3]]
         walk = Walk(metadata, body[3:])
         parts: Parts = {}
-        _take(walk, fields, "", parts)
+        _take(walk, fields, "", parts=parts)
         walk.reader.end()
         yield name, _Call(parts)
 
@@ -118,13 +121,17 @@ def _call(metadata: Metadata, pallet: str, call: str) -> tuple[bytes, tuple[Fiel
 
     Returns `None` if the runtime has no such call.
     """
-    found = metadata.pallets.get(pallet)
-    kind = None if found is None or found.calls is None else metadata.types.get(found.calls)
-    if found is None or not isinstance(kind, Enum):
+    pallet_metadata = metadata.pallets.get(pallet)
+    kind = (
+        None
+        if pallet_metadata is None or pallet_metadata.calls is None
+        else metadata.types.get(pallet_metadata.calls)
+    )
+    if pallet_metadata is None or not isinstance(kind, Enum):
         return None
     for index, variant in kind.variants.items():
         if variant.name == call:
-            return bytes((found.index, index)), variant.fields
+            return bytes((pallet_metadata.index, index)), variant.fields
     return None
 
 
@@ -134,28 +141,28 @@ def _take(walk: Walk, fields: Sequence[Field], path: str, parts: Parts, depth: i
     if depth > MAX_DEPTH:
         raise ScaleError(f"a type is nested deeper than {MAX_DEPTH}")
     reader = walk.reader
-    for at, field in enumerate(fields):
-        name = f"{path}{field.name or at}"
+    for index, field in enumerate(fields):
+        name = f"{path}{field.name or index}"
         kind = walk.metadata.types.get(field.type)
         start = reader.pos
         if (
             isinstance(kind, Composite)
             and kind.fields
-            and all(each.name is not None for each in kind.fields)
+            and all(inner.name is not None for inner in kind.fields)
         ):
-            _take(walk, kind.fields, f"{name}.", parts, depth + 1)
-            # The bytes of messages as a whole are needed for `messages_used`.
+            _take(walk, kind.fields, f"{name}.", parts=parts, depth=depth + 1)
+            # `messages_used` needs the bytes of all messages together.
             if _last(name) in _MESSAGES:
-                parts[name] = None, reader.data[start : reader.pos]
+                parts[name] = (None, reader.data[start : reader.pos])
             continue
         if _last(name) == "relay_parent_descendants" and isinstance(kind, SequenceType):
             value: object
             # Each header is stored with its own bytes, so that it can be hashed.
             encoded: list[bytes] = []
             for _ in range(reader.length()):
-                begins = reader.pos
+                header_start = reader.pos
                 read(walk, kind.item)
-                encoded.append(reader.data[begins : reader.pos])
+                encoded.append(reader.data[header_start : reader.pos])
             value = encoded
         else:
             value = read(walk, field.type)
@@ -210,7 +217,7 @@ def _proof(  # noqa: PLR0917  # as `relay_proof`
         descendants=tuple(_blobs(descendants[0])) if descendants is not None else (),
         collator_peer_id=None if peer is None or not isinstance(peer[0], bytes) else peer[0],
         messages_used=sum(
-            len(found[1]) for name in _MESSAGES if (found := call.find(name)) is not None
+            len(part[1]) for name in _MESSAGES if (part := call.find(name)) is not None
         ),
     )
 
@@ -218,25 +225,25 @@ def _proof(  # noqa: PLR0917  # as `relay_proof`
 def _downward(call: _Call) -> tuple[InboundDownwardMessage, ...]:
     """Return the downward messages that the call has in full.
 
-    For some messages, newer runtimes have only the hash.
+    In newer runtimes, the call has only the hashes of some messages.
     """
-    inside = call.under("downward_messages")
+    parts = call.under("downward_messages")
     listed = (
-        inside["full_messages"][0] if "full_messages" in inside else call.get("downward_messages")
+        parts["full_messages"][0] if "full_messages" in parts else call.get("downward_messages")
     )
     return tuple(
-        InboundDownwardMessage(RelayBlockNumber(at), msg)
-        for at, msg in map(_message, _list(listed))
+        InboundDownwardMessage(RelayBlockNumber(sent_at), msg)
+        for sent_at, msg in map(_message, _list(listed))
     )
 
 
 def _horizontal(call: _Call) -> tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]:
     """Return the horizontal messages that the call has in full, by sender in ascending order."""
-    inside = call.under("horizontal_messages")
-    out: dict[int, list[InboundHrmpMessage]] = {}
-    if "full_messages" in inside:
+    parts = call.under("horizontal_messages")
+    by_sender: dict[int, list[InboundHrmpMessage]] = {}
+    if "full_messages" in parts:
         pairs = [
-            (sender, [message]) for sender, message in map(_pair, _list(inside["full_messages"][0]))
+            (sender, [message]) for sender, message in map(_pair, _list(parts["full_messages"][0]))
         ]
     else:
         pairs = [
@@ -244,11 +251,12 @@ def _horizontal(call: _Call) -> tuple[tuple[ParaId, tuple[InboundHrmpMessage, ..
             for sender, messages in map(_pair, _list(call.get("horizontal_messages")))
         ]
     for sender, messages in pairs:
-        mine = out.setdefault(_u32(sender), [])
-        mine += [
-            InboundHrmpMessage(RelayBlockNumber(at), data) for at, data in map(_message, messages)
+        queue = by_sender.setdefault(_u32(sender), [])
+        queue += [
+            InboundHrmpMessage(RelayBlockNumber(sent_at), data)
+            for sent_at, data in map(_message, messages)
         ]
-    return tuple((ParaId(sender), tuple(out[sender])) for sender in sorted(out))
+    return tuple((ParaId(sender), tuple(by_sender[sender])) for sender in sorted(by_sender))
 
 
 def _message(value: object) -> tuple[int, bytes]:
@@ -259,7 +267,7 @@ def _message(value: object) -> tuple[int, bytes]:
     return _u32(sent_at), data
 
 
-# The metadata comes from a node and decides which types these values have. So they are checked.
+# The types of these values depend on metadata, which comes from a node. So they must be checked.
 
 
 def _u32(value: object) -> int:
@@ -292,7 +300,7 @@ def _last(path: str) -> str:
 
 
 def _are_bytes(value: object) -> TypeGuard[list[bytes]]:
-    return isinstance(value, list) and all(isinstance(each, bytes) for each in value)
+    return isinstance(value, list) and all(isinstance(item, bytes) for item in value)
 
 
 def _time(call: _Call | None) -> datetime | None:
@@ -300,7 +308,7 @@ def _time(call: _Call | None) -> datetime | None:
 
     Returns `None` if there is no such call, or if the time is beyond the year 9999.
     """
-    found = None if call is None else next(iter(call.parts.values()), None)
-    if found is None or not isinstance(found[0], int) or not 0 <= found[0] <= _LAST_TIME:
+    part = None if call is None else next(iter(call.parts.values()), None)
+    if part is None or not isinstance(part[0], int) or not 0 <= part[0] <= _LAST_TIME:
         return None
-    return EPOCH + timedelta(milliseconds=found[0])
+    return EPOCH + timedelta(milliseconds=part[0])

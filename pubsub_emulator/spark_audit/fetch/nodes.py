@@ -1,8 +1,8 @@
-"""The source of blocks at nodes, over JSON-RPC.
+"""The source of blocks that asks nodes over JSON-RPC.
 
 The hash of the last block of a range must be the same at every node. Every other block must be the
-parent that the block after it names. So a node that is on a fork or invents blocks can delay a
-range, but never change it.
+parent that the next block names. So a node that is on a fork or invents blocks can delay a range,
+but cannot change it.
 """
 
 import asyncio
@@ -23,7 +23,8 @@ from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
 T = TypeVar("T")
 
 _RUNTIMES: Final = 8
-"""Runtimes whose metadata stays in memory. A range rarely has more than two."""
+"""The maximum number of runtimes whose metadata stays in memory. A range rarely has more than two.
+"""
 
 
 class NodeSource:
@@ -42,14 +43,14 @@ class NodeSource:
         self._metadata: dict[str, Metadata] = {}
 
     async def newest(self) -> int:
-        """Return the number of the last final block. Raises `SourceLost`, `WrongBlock`."""
+        """Return the number of the last finalized block. Raises `SourceLost`, `WrongBlock`."""
         head = await ask_hash(self.nodes, "the final head", "chain_getFinalizedHead")
         return (await ask_header(self.nodes, head, "the final head")).number
 
     async def name(self) -> str | None:
         """Return the chain's name, `None` if the nodes do not state it.
 
-        Errors are ignored, since a name is not worth a failure.
+        Errors are ignored, because the name is not essential.
         """
 
         def check(url: str, answer: object) -> str:
@@ -67,15 +68,15 @@ class NodeSource:
     ) -> list[RelayProof]:
         """Return the inherents of blocks `first` to `last`. Raises `SourceLost`, `WrongBlock`.
 
-        All blocks are first asked for by number, many at a time. Then they are checked from the
-        last one to the first, and a block that is not the parent of the next one is asked for again
-        by its hash.
+        All blocks are first requested by number, several at a time. Then they are checked from the
+        last one to the first. If a block is not the parent of the next one, the right block is
+        requested by its hash.
         """
         anchor = await self._anchor(last)
         blocks = {last: await self._block(last, anchor)}
         done = 0
 
-        async def one(number: int) -> None:
+        async def fetch_one(number: int) -> None:
             nonlocal done
             block = await self._numbered(number)
             if block is not None:
@@ -83,12 +84,12 @@ class NodeSource:
             done += 1
             advance(done)
 
-        await each(one, range(first, last), self.nodes.width)
+        await each(fetch_one, range(first, last), self.nodes.width)
         for number in range(last - 1, first - 1, -1):
             wanted = blocks[number + 1].header.parent
-            found = blocks.get(number)
-            # The node that was asked is on a fork, or lies.
-            if found is None or found.header.hash != wanted:
+            known_block = blocks.get(number)
+            # The node that was asked is on a fork, or it lies.
+            if known_block is None or known_block.header.hash != wanted:
                 blocks[number] = await self._block(number, wanted)
         ordered = [blocks[number] for number in range(first, last + 1)]
         source = json.dumps({"rpc": "chain_getBlock"})
@@ -111,34 +112,35 @@ class NodeSource:
             ask_hash(self.nodes, f"block {number}", "chain_getBlockHash", number, only=url)
             for url in urls
         )
-        said: dict[Hash, list[str]] = {}
+        urls_by_hash: dict[Hash, list[str]] = {}
         problems: list[str] = []
         for url, answer in zip(
             urls, await asyncio.gather(*asked, return_exceptions=True), strict=True
         ):
             if not isinstance(answer, BaseException):
-                said.setdefault(answer, []).append(url)
+                urls_by_hash.setdefault(answer, []).append(url)
             elif len(urls) == 1 and not isinstance(answer, WrongBlock):
                 raise answer
             else:
                 problems.append(str(answer))
-        if len(said) > 1:
-            words = "; ".join(
-                f"0x{found.hex()} at {', '.join(urls)}" for found, urls in said.items()
+        if len(urls_by_hash) > 1:
+            answers = "; ".join(
+                f"0x{block_hash.hex()} at {', '.join(urls)}"
+                for block_hash, urls in urls_by_hash.items()
             )
-            raise WrongBlock(f"the nodes disagree about block {number}: {words}")
-        if not said:
+            raise WrongBlock(f"the nodes disagree about block {number}: {answers}")
+        if not urls_by_hash:
             raise WrongBlock("; ".join(problems))
-        return next(iter(said))
+        return next(iter(urls_by_hash))
 
     async def _numbered(self, number: int) -> RawBlock | None:
-        """Return a block by its number, from whichever fork the node is on.
+        """Return a block by its number, on the fork that the node follows.
 
-        Returns `None` if that fails: then it is asked for by hash.
+        Returns `None` if the node's answer is wrong. Then the caller requests it by hash.
         """
         try:
-            found = await ask_hash(self.nodes, f"block {number}", "chain_getBlockHash", number)
-            return await self._block(number, found)
+            block_hash = await ask_hash(self.nodes, f"block {number}", "chain_getBlockHash", number)
+            return await self._block(number, block_hash)
         except WrongBlock:
             return None
 
@@ -148,8 +150,8 @@ class NodeSource:
         def check(url: str, answer: object) -> RawBlock:
             place = f"{url}: block {number}"
             if answer is None:
-                why = "is unknown to the node: it pruned the block or is on another fork"
-                raise WrongBlock(f"{place}, 0x{wanted.hex()}, {why}")
+                reason = "is unknown to the node: it pruned the block or is on another fork"
+                raise WrongBlock(f"{place}, 0x{wanted.hex()}, {reason}")
             block = read_block(place, answer, wanted)
             if block.header.number != number:
                 raise WrongBlock(f"{place} has the number {block.header.number}")
@@ -160,18 +162,18 @@ class NodeSource:
     # Runtimes
 
     async def _runtimes(self, blocks: list[RawBlock]) -> list[str]:
-        """Return the runtime of each block.
+        """Return the name and version of each block's runtime.
 
-        Blocks between two blocks of the same runtime are taken to have it, too. So a range without
-        an upgrade costs two questions, and an upgrade is found by bisection.
+        Blocks between two blocks with the same runtime are assumed to have it as well. So a range
+        without an upgrade costs two requests. An upgrade is found by bisection.
         """
         names: dict[int, str] = {}
 
         async def fill(low: int, high: int) -> None:
             """Find the runtimes of the blocks from `low` to `high`."""
-            for at in (low, high):
-                if at not in names:
-                    names[at] = await self._runtime(blocks[at])
+            for index in (low, high):
+                if index not in names:
+                    names[index] = await self._runtime(blocks[index])
             if names[low] == names[high]:
                 names.update(dict.fromkeys(range(low, high), names[low]))
             elif high - low > 1:
@@ -180,20 +182,20 @@ class NodeSource:
                 await fill(middle, high)
 
         await fill(0, len(blocks) - 1)
-        return [names[at] for at in range(len(blocks))]
+        return [names[index] for index in range(len(blocks))]
 
     async def _runtime(self, block: RawBlock) -> str:
-        """Return name and version of a block's runtime, and make sure that its metadata is known.
+        """Return name and version of a block's runtime, and load its metadata if necessary.
 
-        It is the runtime in the state of the block's parent.
+        A block is executed by the runtime in the state of its parent.
         """
         number = block.header.number
         parent = f"0x{block.header.parent.hex()}"
 
         def version(url: str, answer: object) -> str:
             try:
-                found = cast("dict[str, str]", answer)
-                return f"{found['specName']}/{int(found['specVersion'])}"
+                parsed = cast("dict[str, str]", answer)
+                return f"{parsed['specName']}/{int(parsed['specVersion'])}"
             except (KeyError, TypeError, ValueError):
                 raise WrongBlock(f"{url}: block {number}: no runtime version") from None
 
@@ -203,26 +205,26 @@ class NodeSource:
             except BadAnswer as error:
                 raise WrongBlock(f"{url}: block {number}, runtime {name}: {error}") from None
 
-        name = await self._of_state(number, version, "state_getRuntimeVersion", parent)
+        name = await self._of_state(number, version, "state_getRuntimeVersion", parent=parent)
         if name not in self._metadata:
-            found = await self._of_state(number, metadata, "state_getMetadata", parent)
+            parsed = await self._of_state(number, metadata, "state_getMetadata", parent=parent)
             while len(self._metadata) >= _RUNTIMES:
-                # The metadata that was added first.
+                # Remove the metadata that was added first.
                 del self._metadata[next(iter(self._metadata))]
-            self._metadata[name] = found
+            self._metadata[name] = parsed
         return name
 
     async def _of_state(
         self, number: int, check: Callable[[str, object], T], method: str, parent: str
     ) -> T:
-        """Ask about a block's state.
+        """Ask the nodes about a block's state, and return the answer as `check` returns it.
 
-        If it fails, the message suggests an archive node, since other nodes forget old states.
+        If that fails, the message suggests an archive node, because other nodes forget old states.
         """
         try:
             return await self.nodes.ask(check, method, parent)
         except WrongBlock as error:
-            said = "no node tells the runtime of block"
+            problem = "no node tells the runtime of block"
             raise WrongBlock(
-                f"{said} {number}; one that keeps old states (an archive node) does: {error}"
+                f"{problem} {number}; one that keeps old states (an archive node) does: {error}"
             ) from None

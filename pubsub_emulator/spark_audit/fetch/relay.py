@@ -1,6 +1,6 @@
 """The relay chain's headers, which confirm the roots that inherents state.
 
-Questions that several modules ask nodes are here as well.
+Requests to nodes that several modules need are in this module as well.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ U = TypeVar("U")
 class RelayHeaders:
     """Headers of relay parents from nodes of the relay chain.
 
-    Without nodes, the root that an inherent states cannot be confirmed.
+    Without nodes, proofs stay without these headers.
     """
 
     def __init__(self, nodes: Endpoints | None) -> None:
@@ -39,29 +39,29 @@ class RelayHeaders:
         wanted = dict.fromkeys(int(proof.relay_parent) for proof in proofs)
         known = {number: self._known[number] for number in wanted if number in self._known}
 
-        async def one(number: int) -> None:
-            what = f"relay block {number}"
-            block = await ask_hash(nodes, what, "chain_getBlockHash", number)
-            header = await ask_header(nodes, block, what)
+        async def fetch_one(number: int) -> None:
+            noun = f"relay block {number}"
+            block = await ask_hash(nodes, noun, "chain_getBlockHash", number)
+            header = await ask_header(nodes, block, noun)
             if header.number != number:
-                raise WrongBlock(f"{what} has the number {header.number}")
+                raise WrongBlock(f"{noun} has the number {header.number}")
             known[number] = RelayHeader(header.hash, header.state_root)
 
-        await each(one, [number for number in wanted if number not in known], nodes.width)
+        await each(fetch_one, [number for number in wanted if number not in known], nodes.width)
         # Only the headers of this range stay in memory: consecutive ranges can share a relay
         # parent.
         self._known = known
         return [replace(proof, relay_header=known[int(proof.relay_parent)]) for proof in proofs]
 
 
-async def ask_header(nodes: Endpoints, wanted: Hash, what: str) -> RawHeader:
+async def ask_header(nodes: Endpoints, wanted: Hash, noun: str) -> RawHeader:
     """Return the header with a hash. Raises `SourceLost`, `WrongBlock`."""
 
     def check(url: str, answer: object) -> RawHeader:
-        header = VALUES.header(f"{url}: {what}", answer)
+        header = VALUES.header(f"{url}: {noun}", answer)
         if header.hash != wanted:
             raise WrongBlock(
-                f"{url}: {what} has the hash 0x{header.hash.hex()}, not 0x{wanted.hex()}"
+                f"{url}: {noun} has the hash 0x{header.hash.hex()}, not 0x{wanted.hex()}"
             )
         return header
 
@@ -69,29 +69,32 @@ async def ask_header(nodes: Endpoints, wanted: Hash, what: str) -> RawHeader:
 
 
 async def each(work: Callable[[U], Awaitable[None]], items: Iterable[U], width: int) -> None:
-    """Do `work` for each item, `width` at a time. The first failure ends all and is raised."""
-    left = iter(items)
+    """Do `work` for each item, at most `width` at a time.
 
-    async def go() -> None:
-        for item in left:
+    The first failure cancels the remaining work and is raised.
+    """
+    remaining = iter(items)
+
+    async def run_items() -> None:
+        for item in remaining:
             await work(item)
 
     try:
         async with asyncio.TaskGroup() as group:
             for _ in range(width):
-                group.create_task(go())
+                group.create_task(run_items())
     except BaseExceptionGroup as failed:
         raise failed.exceptions[0] from None
 
 
 async def ask_hash(
-    nodes: Endpoints, what: str, method: str, *params: object, only: str | None = None
+    nodes: Endpoints, noun: str, method: str, *params: object, only: str | None = None
 ) -> Hash:
     """Ask a question whose answer is a hash. Raises `SourceLost`, `WrongBlock`."""
 
     def check(url: str, answer: object) -> Hash:
         if answer is None:
-            raise WrongBlock(f"{url}: {what} is not there")
-        return VALUES.hash(f"{url}: the hash of {what}", answer)
+            raise WrongBlock(f"{url}: {noun} is not there")
+        return VALUES.hash(f"{url}: the hash of {noun}", answer)
 
     return await nodes.ask(check, method, *params, only=only)

@@ -11,7 +11,7 @@ from typing import Final
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
-from pubsub_emulator.spark_audit.engine.pace import told
+from pubsub_emulator.spark_audit.engine.pace import report_progress
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import (
     COMMITS,
@@ -106,7 +106,7 @@ class Shared:
     def count(self) -> None:
         """Count one more judged block of the task and report the progress."""
         self.judged += 1
-        told(self.judged, self.task.candidates)
+        report_progress(self.judged, self.task.candidates)
 
     def nodes(self) -> Mapping[int, bytes]:
         """Return the segment's proof nodes by number, each checked against its hash.

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.spark_audit.engine.engine import Answer, UnitTask
-from pubsub_emulator.spark_audit.engine.pace import told
+from pubsub_emulator.spark_audit.engine.pace import report_progress
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_row
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
@@ -205,7 +205,7 @@ def fold_chains(text: str, out: str) -> Answer:
     settled: list[Row] = []
     faults: list[Row] = []
     for index, segment in enumerate(fold.segments):
-        told(index, len(fold.segments))
+        report_progress(index, len(fold.segments))
         for chain, blocks, publishers in _by_chain(store, segment, fold.chains):
             state = chains.setdefault(
                 chain, _ChainState(patterns.HabitMemory(fold.limits), Sizes())

@@ -1,1 +1,1 @@
-"""Relay proofs of real parachains, which are opened and attributed byte by byte."""
+"""Relay proofs of real parachains: import, opening, and attribution of their bytes to keys."""

@@ -1,13 +1,13 @@
-"""The attribution of a proof's bytes: which key, or which several keys, need each node.
+"""The attribution of a proof's bytes to the keys that need them.
 
 key         nodes that only this key needs, with its detached value
-child trie  the same for the root of a child trie; the keys in that trie count by themselves
-neighbour   an entry in a node that is needed anyway; it takes no bytes of its own
+child trie  the same for the root of a child trie; the keys in that trie have their own parts
+neighbour   an entry in a node that another key needs; it has no bytes of its own
 shared      nodes that several keys need, by the number of keys
-absence     nodes that lead to no entry: they prove that a key is absent, or that nothing below
-            them changed
-unplaced    nodes to which no node of the proof leads, although nodes that the chain stores
-            itself may lead to them
+absence     nodes without entries below them: they prove that a key is absent, or that the trie
+            below them did not change
+unplaced    nodes to which the proof's other nodes do not lead, although nodes that the chain
+            stores itself may lead to them
 unread      nodes that no key needs, and repetitions
 """
 
@@ -34,8 +34,8 @@ TOP: Final = b""
 """The key that represents the top trie among storage keys of child tries."""
 
 _LEAST_HASHED: Final = 32
-"""Bytes of the smallest node that other nodes refer to by its hash. Smaller ones are inside of
-their parents."""
+"""The size of the smallest node that is referred to by its hash, in bytes. Smaller nodes are
+encoded inside of their parents."""
 
 Place = tuple[bytes, bytes]
 """The storage key of a child trie, or `TOP`, and a key in that trie."""
@@ -61,8 +61,8 @@ class ProofShare:
     value: bytes | None = None
     """The value of the key, if it has one."""
     path_bytes: int | None = None
-    """Bytes of all nodes on the way from the state root to the key, including shared ones. A proof
-    of this key alone has these bytes."""
+    """Bytes of all nodes on the way from the state root to the key, including shared ones. That is
+    the size of a proof of this key alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +89,14 @@ class _Path(NamedTuple):
     nodes: tuple[Hash, ...]
     """The nodes on the way that are in the proof, and the detached value."""
     requested: bool
-    """Whether the key was probably asked for, rather than lying in a node that is needed anyway."""
+    """Whether the key was probably requested. If not, it is in a node that another key needs."""
     state: str
     value: bytes | None
 
 
 @dataclass(slots=True)
 class _Ledger:
-    """The keys that need each node, as far as they are known."""
+    """The keys that need each node of a proof."""
 
     nodes: Mapping[Hash, bytes]
     users: dict[Hash, list[Place]] = field(default_factory=dict)
@@ -107,10 +107,10 @@ class _Ledger:
     def add(
         self, root: Hash, place: Place, entries: Mapping[bytes, bytes | None], *, usual: bool
     ) -> None:
-        """Follow the way to a key and note the nodes that it needs.
+        """Follow the way to a key and record the nodes that it needs.
 
-        A key that is not `usual` counts as asked for only if it needs a node that no key before it
-        needs.
+        A key that is not `usual` counts as requested only if it needs a node that the keys before
+        it do not need. A key that the proof does not cover is left out.
         """
         key = place[1]
         path, proven = path_nodes(root, self.nodes, key)
@@ -124,7 +124,7 @@ class _Ledger:
             state = "absent"
         else:
             state = "not proven"
-        self.found[place] = _Path(tuple(path), counts, state, value)
+        self.found[place] = _Path(tuple(path), counts, state, value=value)
         for node_hash in path if counts else ():
             self.users.setdefault(node_hash, []).append(place)
 
@@ -139,35 +139,39 @@ def attribute(
     cached: bool = False,
     needed: Iterable[bytes] = (),
 ) -> Attribution:
-    """Attribute the bytes of a proof without knowing which keys were asked for.
+    """Attribute the bytes of a proof without knowing which keys were requested.
 
-    The keys `usual`, and those for which `is_usual` holds, count as asked for. With `absences`,
-    nodes that lead to no entry count as proving that a key is absent; otherwise they are unread.
-    With `cached`, the chain may have stored nodes of child tries: nodes to which no node leads are
-    unplaced if they may be below a proven root of a child trie. Keys that are `needed` have a part
-    even if they are not proven. Raises `ProofError`.
+    The keys `usual`, and those for which `is_usual` holds, count as requested. With `absences`,
+    nodes without entries below them count as proving that a key is absent, otherwise as unread.
+    With `cached`, the chain may have stored nodes of child tries. So nodes to which other nodes do
+    not lead are unplaced, not unread, if the proof has the root of a child trie. The keys `needed`
+    have a part even if they are not proven. Raises `ProofError`.
     """
-    listed = list(proof)
-    ledger = _Ledger({blake2_256(node): node for node in listed})
+    node_list = list(proof)
+    ledger = _Ledger({blake2_256(node): node for node in node_list})
     tries = _tries(root, ledger.nodes)
     top = tries[TOP][1].entries
-    first = {*usual, *(key for key in top if is_usual(key) or is_child_root(key))}
-    # Usual keys come first. Any other key was asked for only if it needs a node that they do not
-    # need.
-    for key in sorted(first):
+    usual_keys = {*usual, *(key for key in top if is_usual(key) or is_child_root(key))}
+    # Usual keys come first. Any other key counts as requested only if it needs a node that the
+    # usual keys do not need.
+    for key in sorted(usual_keys):
         ledger.add(root, (TOP, key), top, usual=True)
     for child, (trie_root, opened) in tries.items():
-        others = sorted(opened.entries.keys() - (first if child == TOP else ()))
-        # The deepest key was asked for. Others on the way to it may be there by chance.
+        other_keys = sorted(opened.entries.keys() - (usual_keys if child == TOP else ()))
+        # The deepest key was requested. Others on the way to it may be in the proof by chance.
         if absences:
-            others.sort(key=lambda key: -len(path_nodes(trie_root, ledger.nodes, key)[0]))
-        for key in others:
+            other_keys.sort(key=lambda key: -len(path_nodes(trie_root, ledger.nodes, key)[0]))
+        for key in other_keys:
             ledger.add(trie_root, (child, key), opened.entries, usual=False)
     for key in needed:
-        ledger.found.setdefault((TOP, key), _Path((), True, "not proven", None))
+        ledger.found.setdefault((TOP, key), _Path((), True, "not proven", value=None))
     reached = chained.from_iterable(opened.reached for _, opened in tries.values())
-    below = cached and any(is_child_root(key) and value is not None for key, value in top.items())
-    return _attribution(listed, ledger, frozenset(reached if absences else ()), cached=below)
+    may_be_cached = cached and any(
+        is_child_root(key) and value is not None for key, value in top.items()
+    )
+    return _attribution(
+        node_list, ledger, frozenset(reached if absences else ()), cached=may_be_cached
+    )
 
 
 def attribute_reads(
@@ -177,24 +181,24 @@ def attribute_reads(
 
     Raises `ProofError` if the proof does not cover one of them.
     """
-    listed = list(proof)
-    ledger = _Ledger({blake2_256(node): node for node in listed})
+    node_list = list(proof)
+    ledger = _Ledger({blake2_256(node): node for node in node_list})
     for child, keys in requested.items():
         trie_root: Hash | None = root
         if child != TOP:
             top_key = child_root_key(child)
-            value = _read(root, ledger.nodes, TOP, top_key)
+            value = _read(root, ledger.nodes, TOP, key=top_key)
             ledger.add(root, (TOP, top_key), {top_key: value}, usual=True)
             trie_root = None if value is None else Hash(value)
         for key in sorted(set(keys)):
             if trie_root is None:
-                # Without the child trie, all its keys are absent, which the way to its root
-                # proves. `_key_part` adds that way.
-                ledger.found[child, key] = _Path((), True, "absent", None)
+                # The child trie does not exist, so all its keys are absent. The nodes on the way
+                # to its root prove that. `_key_part` adds them.
+                ledger.found[child, key] = _Path((), True, "absent", value=None)
             else:
-                value = _read(trie_root, ledger.nodes, child, key)
+                value = _read(trie_root, ledger.nodes, child, key=key)
                 ledger.add(trie_root, (child, key), {key: value}, usual=True)
-    return _attribution(listed, ledger, frozenset())
+    return _attribution(node_list, ledger, frozenset())
 
 
 def child_trie_name(child: bytes) -> str:
@@ -235,50 +239,60 @@ def _read(root: Hash, nodes: Mapping[Hash, bytes], trie: bytes, key: bytes) -> b
 
 
 def _attribution(
-    listed: list[bytes], ledger: _Ledger, reached: frozenset[Hash], *, cached: bool = False
+    node_list: list[bytes], ledger: _Ledger, reached: frozenset[Hash], *, cached: bool = False
 ) -> Attribution:
     """Divide the nodes of a proof among the parts.
 
-    `reached` are nodes that a root leads to; those that no key needs prove absences.
+    `reached` has the nodes to which a root leads. Those that no key needs prove absences.
     """
     users = ledger.users
     costs = {node_hash: node_cost(len(node)) for node_hash, node in ledger.nodes.items()}
-    parts = [_key_part(place, ledger.found, users, costs) for place in ledger.found]
+    parts = [_key_part(place, ledger.found, users, costs=costs) for place in ledger.found]
     shared: dict[int, list[Hash]] = {}
     for node_hash, places in users.items():
         if len(places) > 1:
             shared.setdefault(len(places), []).append(node_hash)
     parts += [
-        _nodes_part("shared", f"path nodes of {n} keys", group, costs)
-        for n, group in shared.items()
+        _nodes_part("shared", f"path nodes of {key_count} keys", group, costs=costs)
+        for key_count, group in shared.items()
     ]
-    left = [node_hash for node_hash in ledger.nodes if node_hash not in users]
-    absence = [node_hash for node_hash in left if node_hash in reached]
+    unneeded = [node_hash for node_hash in ledger.nodes if node_hash not in users]
+    absence = [node_hash for node_hash in unneeded if node_hash in reached]
     if absence:
         parts.append(
             _nodes_part(
-                "absence", "on the way to keys that are absent or unchanged", absence, costs
+                "absence", "on the way to keys that are absent or unchanged", absence, costs=costs
             )
         )
-    rest = [node_hash for node_hash in left if node_hash not in reached]
-    # A node that is too small is never referred to by its hash, so stored nodes cannot lead to it.
-    unplaced = [each for each in rest if cached and len(ledger.nodes[each]) >= _LEAST_HASHED]
+    unreached = [node_hash for node_hash in unneeded if node_hash not in reached]
+    # Stored nodes cannot lead to a very small node, because it is not referred to by its hash.
+    unplaced = [
+        node_hash
+        for node_hash in unreached
+        if cached and len(ledger.nodes[node_hash]) >= _LEAST_HASHED
+    ]
     if unplaced:
         parts.append(
-            _nodes_part("unplaced", "below nodes that the chain may have stored", unplaced, costs)
+            _nodes_part(
+                "unplaced", "below nodes that the chain may have stored", unplaced, costs=costs
+            )
         )
-    unread = [each for each in rest if not cached or len(ledger.nodes[each]) < _LEAST_HASHED]
-    whole = sum(node_cost(len(node)) for node in listed)
-    repeated = whole - sum(costs.values())
+    unread = [
+        node_hash
+        for node_hash in unreached
+        if not cached or len(ledger.nodes[node_hash]) < _LEAST_HASHED
+    ]
+    total = sum(node_cost(len(node)) for node in node_list)
+    repeated = total - sum(costs.values())
     if unread or repeated:
         own = sum(costs[node_hash] for node_hash in unread)
-        parts.append(ProofShare("unread", "", len(unread), own + repeated))
+        parts.append(ProofShare("unread", "", len(unread), weight=own + repeated))
     return Attribution(
         parts=tuple(parts),
         unread=tuple(unread),
-        nodes=len(listed),
-        weight=whole,
-        node_bytes=sum(map(len, listed)),
+        nodes=len(node_list),
+        weight=total,
+        node_bytes=sum(map(len, node_list)),
         unplaced=tuple(unplaced),
     )
 
@@ -292,10 +306,10 @@ def _key_part(
     """Return the part of a key: the nodes that only it needs."""
     trie, key = place
     path = paths[place]
-    way = set(path.nodes)
-    above = None if trie == TOP else paths.get((TOP, child_root_key(trie)))
-    if above is not None:
-        way.update(above.nodes)
+    all_nodes = set(path.nodes)
+    trie_path = None if trie == TOP else paths.get((TOP, child_root_key(trie)))
+    if trie_path is not None:
+        all_nodes.update(trie_path.nodes)
     own = [node_hash for node_hash in path.nodes if users.get(node_hash) == [place]]
     if not path.requested:
         kind = "neighbour"
@@ -304,12 +318,20 @@ def _key_part(
     else:
         kind = "key"
     weight = sum(costs[node_hash] for node_hash in own)
-    whole = sum(costs[node_hash] for node_hash in way)
+    path_bytes = sum(costs[node_hash] for node_hash in all_nodes)
     return ProofShare(
-        kind, place_name(trie, key), len(own), weight, trie, key, path.state, path.value, whole
+        kind,
+        place_name(trie, key),
+        len(own),
+        weight=weight,
+        trie=trie,
+        key=key,
+        state=path.state,
+        value=path.value,
+        path_bytes=path_bytes,
     )
 
 
 def _nodes_part(kind: str, name: str, group: list[Hash], costs: Mapping[Hash, int]) -> ProofShare:
     """Return a part of several nodes."""
-    return ProofShare(kind, name, len(group), sum(costs[node_hash] for node_hash in group))
+    return ProofShare(kind, name, len(group), weight=sum(costs[node_hash] for node_hash in group))

@@ -1,4 +1,4 @@
-"""Imported inherents as rows of a history, in segments, and the search for those it has already."""
+"""Segments of a history with imported inherents, and the list of inherents that it has already."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -23,8 +23,7 @@ from pubsub_emulator.spark_audit.history.rows import NodeTable, empty_row, messa
 from pubsub_emulator.spark_audit.history.storage import Store
 
 UNIT_BLOCKS: Final = 1000
-"""Imported blocks in a segment, and so in a task of an audit: a million blocks are a thousand
-tasks."""
+"""The number of imported blocks in a segment, and so in a task of an audit."""
 _SAME: Final = (
     *(
         "network",
@@ -54,7 +53,7 @@ class RelayHeader:
 
 @dataclass(frozen=True, slots=True)
 class RelayProof:
-    """The inherent of a block, and the block itself, as far as their source has it."""
+    """The inherent of a block, with those fields of the block that its source has."""
 
     network: str
     """The network's name in the history."""
@@ -83,8 +82,8 @@ class RelayProof:
     """SCALE of the headers in `relay_parent_descendants`."""
     collator_peer_id: bytes | None = None
     messages_used: int | None = None
-    """Bytes of all messages in the inherent. `None` if `downward` and `horizontal` have all of
-    them; some inherents have only the hashes of some messages."""
+    """Bytes of all messages in the inherent. It is `None` if `downward` and `horizontal` have all
+    messages. Some inherents only have the hashes of some messages."""
     relay_header: RelayHeader | None = None
     """The relay parent's header, from the relay chain itself."""
     chain_name: str | None = None
@@ -102,7 +101,7 @@ class RelayProof:
 
 @dataclass(slots=True)
 class Present:
-    """The content of a history when an import begins, and everything that the import adds."""
+    """The state of a history during an import: what it had before, and what was added."""
 
     history: History | None
     """The history as it was, `None` if there was none."""
@@ -115,8 +114,8 @@ class Present:
     def of(out: Store) -> "Present":
         """Read the manifests of a history.
 
-        Raises `CommitError` if they are damaged or do not follow one another: nothing must be added
-        to a damaged history.
+        Raises `CommitError` if they are damaged or do not follow one another, because a damaged
+        history must not be extended.
         """
         if not out.exists(COMMITS):
             return Present(None)
@@ -126,9 +125,9 @@ class Present:
         present = Present(history)
         for commit in history.commits:
             present.newest[commit.network] = commit
-            for chain, at in commit.next_positions.items():
+            for chain, position in commit.next_positions.items():
                 place = commit.network, chain
-                present.positions[place] = max(present.positions.get(place, 0), at)
+                present.positions[place] = max(present.positions.get(place, 0), position)
         return present
 
     def places(self) -> set[tuple[Any, ...]]:
@@ -159,8 +158,8 @@ def write_segment(out: Store, present: Present, proofs: list[RelayProof]) -> int
     Raises `CommitError`.
     """
     network = proofs[0].network
-    before = present.newest.get(network)
-    segment = 0 if before is None else before.segment + 1
+    previous = present.newest.get(network)
+    segment = 0 if previous is None else previous.segment + 1
     nodes = NodeTable()
     headers: dict[tuple[int, bytes], Row] = {}
     blocks: dict[int, list[Row]] = {}
@@ -170,28 +169,35 @@ def write_segment(out: Store, present: Present, proofs: list[RelayProof]) -> int
         place = network, int(proof.chain)
         position = present.positions.get(place, 0)
         present.positions[place] = position + 1
-        blocks.setdefault(proof.chain, []).append(_block_row(proof, segment, position, nodes))
+        blocks.setdefault(proof.chain, []).append(_block_row(proof, segment, position, nodes=nodes))
     name = f"{segment:08d}"
     parts = [HistoryPart(schema.RELAY_HEADERS, list(headers.values()), name)]
     parts += [
-        HistoryPart(schema.BLOCKS, rows, name, chain) for chain, rows in sorted(blocks.items())
+        HistoryPart(schema.BLOCKS, rows, name, chain=chain)
+        for chain, rows in sorted(blocks.items())
     ]
     parts.append(HistoryPart(schema.NODES, nodes.rows(network, segment), name))
-    # Reversed, so that the first name of a chain counts.
+    # In reverse order, so that the first name of a chain is used if there are several.
     write_names(
         out,
         network,
-        {int(each.chain): each.chain_name for each in reversed(proofs) if each.chain_name},
+        {int(proof.chain): proof.chain_name for proof in reversed(proofs) if proof.chain_name},
     )
-    after = {chain: at for (where, chain), at in present.positions.items() if where == network}
-    present.newest[network] = write_commit(out, network, segment, parts, after, before)
+    next_positions = {
+        chain: position
+        for (owner, chain), position in present.positions.items()
+        if owner == network
+    }
+    present.newest[network] = write_commit(
+        out, network, segment, parts=parts, next_positions=next_positions, after=previous
+    )
     return len(nodes)
 
 
 def in_units(proofs: Iterable[RelayProof], size: int = UNIT_BLOCKS) -> Iterator[list[RelayProof]]:
     """Yield groups of inherents of one network, of `size` at most."""
-    left = iter(proofs)
-    while group := list(islice(left, size)):
+    remaining = iter(proofs)
+    while group := list(islice(remaining, size)):
         yield group
 
 
@@ -200,20 +206,18 @@ def _relay_row(proof: RelayProof) -> Row:
 
     If its own header is not known, the row has the root that the inherent states, and no hash.
     """
-    known = proof.relay_header
-    block, root = (None, proof.relay_root) if known is None else (known.hash, known.storage_root)
-    number = proof.relay_parent
+    header = proof.relay_header
     return {
         "network": proof.network,
-        "number": number,
-        "hash": block,
-        "storage_root": root,
+        "number": proof.relay_parent,
+        "hash": None if header is None else header.hash,
+        "storage_root": proof.relay_root if header is None else header.storage_root,
         "slot": None,
     }
 
 
 def _block_row(proof: RelayProof, segment: int, position: int, nodes: NodeTable) -> Row:
-    """Return the row of the block. Columns of later versions are added only if one has a value."""
+    """Return the row of the block, with columns of later versions only if one has a value."""
     used = proof.messages_used
     messages = InboundMessages(proof.downward, proof.horizontal)
     later = fields_of(proof, ("block_time", "runtime", "collator_peer_id"))

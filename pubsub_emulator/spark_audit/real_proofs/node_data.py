@@ -1,4 +1,4 @@
-"""The answers of a node of any Substrate chain: headers and read proofs from JSON-RPC.
+"""Headers and read proofs from JSON-RPC answers of nodes of any Substrate chain.
 
 A file contains one answer or several, as a batch or one per line, each with or without its
 envelope:
@@ -8,9 +8,9 @@ envelope:
     state_getReadProof, state_getChildReadProof   {"at", "proof": ["0x…", …]}, or only the list of
                                                   nodes
 
-If the file also contains the request, the keys that were asked for are known from it. A file of
-`pubsub prove --out` has the request in a field of its own. The content
-is not trusted: a header's hash is computed, and must be that of the block that the proof names.
+If the file also contains the request, it tells which keys were requested. A file of `pubsub prove
+--out` has the request in a field of its own. The content is not trusted: a header's hash is
+computed, and must be that of the block that the proof names.
 """
 
 import json
@@ -32,11 +32,11 @@ _CHILD_READ: Final = "state_getChildReadProof"
 
 
 class NodeDataError(PubsubError):
-    """An answer that is malformed or does not fit. The message names file and place."""
+    """An answer that is malformed or does not fit the others. The message names file and place."""
 
 
 _VALUES: Final = Values(NodeDataError)
-"""Reads values of JSON, and raises `NodeDataError` for wrong ones."""
+"""Reads JSON values. Raises `NodeDataError` for wrong ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ class NodeProof:
     place: str
     """Where it was read, for messages."""
     at: Hash | None
-    """The hash of the block that the answer names, `None` if it names none."""
+    """The hash of the block that the answer names, `None` if the answer does not name one."""
     nodes: tuple[bytes, ...]
     requested: dict[bytes, tuple[bytes, ...]] | None = None
-    """The keys that were asked for, by trie, `None` if the request is not known."""
+    """The requested keys by trie, `None` if the request is not known."""
 
 
 @dataclass(slots=True)
@@ -82,15 +82,15 @@ def read_node_data(files: Iterable[Path]) -> NodeData:
             requested.update(_request(place, document))
         for place, document in documents:
             if not _is_request(document):
-                _add(place, document, requested, data)
+                _add(place, document, requested, data=data)
     return data
 
 
 def root_of(proof: NodeProof, headers: Iterable[NodeHeader]) -> Hash:
     """Return the state root of a proof's block.
 
-    It is that of the header with the hash that the proof names or, if it names none, that of the
-    only header. Raises `NodeDataError` if there is no such header.
+    If the proof names a block, the header with that hash has the state root. Otherwise, there must
+    be exactly one header. Raises `NodeDataError` if there is no such header.
     """
     known = list(headers)
     if not known:
@@ -104,12 +104,12 @@ def root_of(proof: NodeProof, headers: Iterable[NodeHeader]) -> Hash:
     for header in known:
         if header.hash == proof.at:
             return header.state_root
-    there = ", ".join(
+    known_headers = ", ".join(
         f"0x{header.hash.hex()} (block {header.number}, {header.place})" for header in known
     )
     raise NodeDataError(
         f"{proof.place}: the proof is of block 0x{proof.at.hex()}, but the header is that of"
-        f" {there}"
+        f" {known_headers}"
     )
 
 
@@ -126,15 +126,15 @@ def _documents(path: Path) -> list[tuple[str, object]]:
         whole = parse_json(text.encode(), str(path), NodeDataError)
     except NodeDataError:
         lines = [
-            (f"{path}:{at}", line)
-            for at, line in enumerate(text.splitlines(), start=1)
+            (f"{path}:{number}", line)
+            for number, line in enumerate(text.splitlines(), start=1)
             if line.strip()
         ]
         if len(lines) < 2:
             raise
         return [(place, parse_json(line.encode(), place, NodeDataError)) for place, line in lines]
-    if isinstance(whole, list) and whole and all(isinstance(each, dict) for each in whole):
-        return [(f"{path}[{at}]", each) for at, each in enumerate(whole)]
+    if isinstance(whole, list) and whole and all(isinstance(document, dict) for document in whole):
+        return [(f"{path}[{number}]", document) for number, document in enumerate(whole)]
     return [(str(path), whole)]
 
 
@@ -157,8 +157,8 @@ def _request(place: str, document: object) -> Iterable[tuple[str, dict[bytes, tu
     ):
         raise NodeDataError(f"{place}: params of {document['method']} do not name keys")
     keys = tuple(
-        _VALUES.hex(f"{place}: params[{int(child)}][{at}]", key)
-        for at, key in enumerate(params[child])
+        _VALUES.hex(f"{place}: params[{int(child)}][{index}]", key)
+        for index, key in enumerate(params[child])
     )
     trie = TOP
     if child:
@@ -187,18 +187,19 @@ def _add(
     data: NodeData,
 ) -> None:
     """Add an answer to the data. `requested` has the keys of requests by their id."""
-    answer, identity = document, None
+    answer = document
+    identity = None
     if isinstance(document, dict) and (
         "jsonrpc" in document or "result" in document or "error" in document
     ):
         if document.get("error") is not None:
             error = document["error"]
-            said = (
+            message = (
                 f"{error.get('code')}: {error.get('message')}"
                 if isinstance(error, dict)
                 else str(error)
             )
-            raise NodeDataError(f"{place}: the node answered with error {said}")
+            raise NodeDataError(f"{place}: the node answered with error {message}")
         if document.get("result") is None:
             raise NodeDataError(
                 f"{place}: the node's answer is empty: it does not know the block or pruned its"
@@ -209,30 +210,33 @@ def _add(
         place = f"{place}: result"
     keys = requested.get(identity) if identity is not None else None
     if isinstance(answer, list):
-        data.proofs.append(NodeProof(place, None, _nodes(place, answer), keys))
+        data.proofs.append(NodeProof(place, None, _nodes(place, answer), requested=keys))
         return
     if not isinstance(answer, dict):
         raise NodeDataError(f"{place}: neither a header nor a read proof")
     if "proof" in answer:
-        at = None if answer.get("at") is None else _VALUES.hash(f"{place}.at", answer["at"])
+        block_hash = None if answer.get("at") is None else _VALUES.hash(f"{place}.at", answer["at"])
         if isinstance(answer.get("request"), str):
             # A file that `pubsub prove --out` wrote.
             keys = _whole_request(f"{place}.request", answer["request"])
-        data.proofs.append(NodeProof(place, at, _nodes(f"{place}.proof", answer["proof"]), keys))
+        data.proofs.append(
+            NodeProof(place, block_hash, _nodes(f"{place}.proof", answer["proof"]), requested=keys)
+        )
         return
     for name in ("block", "header"):
         if isinstance(answer.get(name), dict):
-            answer, place = answer[name], f"{place}.{name}"
+            answer = answer[name]
+            place = f"{place}.{name}"
     if "stateRoot" not in answer:
         raise NodeDataError(
             f"{place}: neither a header (stateRoot) nor a read proof (proof); has"
             f" {', '.join(answer)}"
         )
     header = _VALUES.header(place, answer)
-    data.headers.append(NodeHeader(place, header.number, header.hash, header.state_root))
+    data.headers.append(NodeHeader(place, header.number, header.hash, state_root=header.state_root))
 
 
 def _nodes(place: str, answer: object) -> tuple[bytes, ...]:
     if not isinstance(answer, list) or not answer:
         raise NodeDataError(f"{place}: not a list of trie nodes")
-    return tuple(_VALUES.hex(f"{place}[{at}]", node) for at, node in enumerate(answer))
+    return tuple(_VALUES.hex(f"{place}[{index}]", node) for index, node in enumerate(answer))

@@ -1,7 +1,7 @@
 """The opening of a proof without knowing which keys it was made for.
 
-The result is every entry and every node to which its root leads. A node may be reached from several
-places, and is visited for each of them, at most `_MOST_VISITS` times in all.
+The result is every entry and every node to which the root leads. A node that can be reached in
+several ways is visited several times. The number of all visits is limited by `_MOST_VISITS`.
 """
 
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ from pubsub_emulator.trie.decoded import DecodedNode
 from pubsub_emulator.trie.step import CHILD, DETACHED, INLINE, step
 
 _MOST_VISITS: Final = 1 << 20
-"""Visits of nodes after which a proof is refused. Few nodes that refer to one another repeatedly
-could stand for any number of entries."""
+"""The maximum number of visits. A few nodes that refer to one another repeatedly could otherwise
+stand for any number of entries."""
 
 
 class ProofError(PubsubError):
@@ -38,11 +38,11 @@ def open_proof(root: Hash, nodes: Mapping[Hash, bytes]) -> Opened:
 
     Raises `ProofError` if the root's node is missing or a node is malformed.
     """
-    out = Opened()
+    opened = Opened()
     if root not in nodes:
         raise ProofError(f"the node of the storage root {root.hex()} is not in the proof")
     stack: list[tuple[bytes, str]] = [(nodes[root], "")]
-    out.reached.add(root)
+    opened.reached.add(root)
     visits = 0
     while stack:
         visits += 1
@@ -56,18 +56,18 @@ def open_proof(root: Hash, nodes: Mapping[Hash, bytes]) -> Opened:
         if detached is not None:
             value = nodes.get(detached)
             if value is not None:
-                out.reached.add(detached)
+                opened.reached.add(detached)
         if node.value is not None:
             if len(path) & 1:
                 raise ProofError(f"a key of half a byte: {path}")
-            out.entries[bytes.fromhex(path)] = value
+            opened.entries[bytes.fromhex(path)] = value
         for nibble, reference in node.references:
             child: bytes | None = reference
             if len(reference) == 32 and (child := nodes.get(Hash(reference))) is not None:
-                out.reached.add(Hash(reference))
+                opened.reached.add(Hash(reference))
             if child is not None:
                 stack.append((child, f"{path}{nibble:x}"))
-    return out
+    return opened
 
 
 def path_nodes(
@@ -78,27 +78,29 @@ def path_nodes(
     The nodes include the detached value. The key is covered if no node on the way is missing,
     whether it has a value or not. Raises `ProofError` if a node is malformed.
     """
-    out: dict[Hash, None] = {}
-    wanted, depth = root, 0
+    path: dict[Hash, None] = {}
+    current = root
+    depth = 0
     while True:
-        node = nodes.get(wanted)
+        node = nodes.get(current)
         if node is None:
-            return out, False
-        out[wanted] = None
-        kind, payload = INLINE, node
+            return path, False
+        path[current] = None
+        kind = INLINE
+        payload = node
         while kind == INLINE:
             try:
                 kind, payload, depth = step(payload, key, depth)
             except BadNode as error:
-                raise ProofError(f"node {wanted.hex()}: {error.reason}") from None
+                raise ProofError(f"node {current.hex()}: {error.reason}") from None
         if kind == DETACHED:
             value_hash = Hash(payload)
             if value_hash in nodes:
-                out[value_hash] = None
-            return out, value_hash in nodes
+                path[value_hash] = None
+            return path, value_hash in nodes
         if kind != CHILD:
-            return out, True
-        wanted = Hash(payload)
+            return path, True
+        current = Hash(payload)
 
 
 def decode_node(raw: bytes) -> DecodedNode:

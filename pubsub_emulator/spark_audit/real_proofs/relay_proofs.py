@@ -49,14 +49,14 @@ _UNREADABLE_READ: Final = "IncompleteDatabase"
 
 
 class ImportRefused(PubsubError):
-    """A file that is malformed or contradicts itself.
+    """A file that is malformed or contradicts itself, so that no file was imported.
 
-    The message names file and field. In that case, no file was imported.
+    The message names file and field.
     """
 
 
 _VALUES: Final = Values(ImportRefused)
-"""Reads values of JSON, and raises `ImportRefused` for wrong ones."""
+"""Reads JSON values. Raises `ImportRefused` for wrong ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Imported:
     proofs: int
     """Inherents that were added."""
     already_there: int
-    """Files whose inherents were in the history, or in another file, already."""
+    """Files whose inherents were in the history, or in an earlier file."""
     nodes: int
     """Proof nodes that were written."""
     networks: tuple[str, ...]
@@ -76,9 +76,9 @@ class Imported:
 def import_relay_proofs(files: Iterable[Path], address: Address | Store) -> Imported:
     """Add the inherents in files to the history at `address`, which is made if it does not exist.
 
-    For a directory, its `*.json` are taken. An inherent that is in the history already (same
-    network, chain, number and relay root) is left out. All files are checked before anything is
-    written. Raises `ImportRefused`, `CommitError`.
+    A directory stands for its files `*.json`. An inherent that is in the history already (same
+    network, chain, number and relay root) is left out. All files are checked before the first one
+    is imported. Raises `ImportRefused`, `CommitError`.
     """
     paths: list[Path] = []
     for path in files:
@@ -90,19 +90,19 @@ def import_relay_proofs(files: Iterable[Path], address: Address | Store) -> Impo
         raise ImportRefused("there are no files to import")
     out = open_store(address)
     present = Present.of(out)
-    known = present.places()
-    fresh: dict[tuple[str, int, int, bytes], Path] = {}
+    present_places = present.places()
+    new: dict[tuple[str, int, int, bytes], Path] = {}
     for path in paths:
         place = read_relay_proof(path).place
-        if place not in known:
-            fresh.setdefault(place, path)
-    networks = tuple(dict.fromkeys(place[0] for place in sorted(fresh)))
+        if place not in present_places:
+            new.setdefault(place, path)
+    networks = tuple(dict.fromkeys(place[0] for place in sorted(new)))
     count = 0
     for network in networks:
-        # Files are read again instead of keeping the content of all in memory.
-        proofs = (read_relay_proof(fresh[place]) for place in sorted(fresh) if place[0] == network)
+        # Files are read a second time, so that their contents need not be in memory together.
+        proofs = (read_relay_proof(new[place]) for place in sorted(new) if place[0] == network)
         count += sum(write_segment(out, present, group) for group in in_units(proofs))
-    return Imported(len(fresh), len(paths) - len(fresh), count, networks)
+    return Imported(len(new), len(paths) - len(new), count, networks=networks)
 
 
 def read_relay_proof(path: Path) -> RelayProof:
@@ -128,7 +128,7 @@ def read_relay_proof(path: Path) -> RelayProof:
     if isinstance(relay, str):
         network = relay
     else:
-        network = "".join(c if c.isalnum() else "-" for c in chain_name).strip("-")
+        network = "".join(letter if letter.isalnum() else "-" for letter in chain_name).strip("-")
     check_name(network)
     nodes = enumerate(read(_VALUES.list, "trieNodes"))
     proof = RelayProof(
@@ -141,7 +141,7 @@ def read_relay_proof(path: Path) -> RelayProof:
         relay_parent=RelayBlockNumber(read(_VALUES.number, "relayParentNumber")),
         relay_root=read(_VALUES.hash, "relayParentStorageRoot"),
         max_pov=read_if_there(_VALUES.number, "maxPovSize"),
-        proof=tuple(_VALUES.hex(f"{path}: trieNodes[{at}]", node) for at, node in nodes),
+        proof=tuple(_VALUES.hex(f"{path}: trieNodes[{index}]", node) for index, node in nodes),
         downward=read(_VALUES.downward, "downwardMessages"),
         horizontal=read(_VALUES.horizontal, "horizontalMessages"),
         source=json.dumps(fields.get("source", {}), sort_keys=True),
@@ -160,9 +160,9 @@ def _compare_reads(path: Path, proof: RelayProof, reads: Mapping[str, object]) -
         entries = open_proof(proof.relay_root, nodes).entries
     except ProofError as error:
         raise ImportRefused(f"{path}: trieNodes {error}") from None
-    for name, given in sorted(reads.items()):
+    for name, stated in sorted(reads.items()):
         place = f"{path}: reads_sp_trie.{name}"
-        read = _VALUES.mapping(place, given)
+        read = _VALUES.mapping(place, stated)
         key = _VALUES.hex(f"{place}.key", read.get("key"))
         _path, proven = path_nodes(proof.relay_root, nodes, key)
         if not _agrees(place, read, entries.get(key), proven=proven):
@@ -172,10 +172,10 @@ def _compare_reads(path: Path, proof: RelayProof, reads: Mapping[str, object]) -
 def attribute_inherent(root: Hash, proof: Iterable[bytes], para: ParaId) -> Attribution:
     """Attribute the bytes of a relay proof, as far as possible without the parachain's state.
 
-    Keys that a collator commonly proves count as asked for. It is not known which other keys it
-    asked for, or which nodes the chain has stored. Nodes that can be explained by either are not
-    unread. Keys that every parachain reads have a part even if they are not proven. Raises
-    `ProofError`.
+    Keys that collators commonly prove count as requested. It is not known which other keys the
+    collator requested, or which nodes the chain has stored. So nodes that may be explained by
+    these do not count as unread. Keys that every parachain reads have a part even if they are not
+    proven. Raises `ProofError`.
     """
     usual = expected_keys(para)
     return attribute(
@@ -189,23 +189,23 @@ def attribute_inherent(root: Hash, proof: Iterable[bytes], para: ParaId) -> Attr
     )
 
 
-def proof_parts(found: Attribution) -> list[Row]:
+def proof_parts(attribution: Attribution) -> list[Row]:
     """Return the rows of `proof_parts`. Every node counts in exactly one of them."""
-    same = "kind", "name", "key", "state", "nodes", "path_bytes"
-    sizes = (None if part.value is None else len(part.value) for part in found.parts)
+    same_columns = ("kind", "name", "key", "state", "nodes", "path_bytes")
+    sizes = (None if part.value is None else len(part.value) for part in attribution.parts)
     return [
-        {**fields_of(part, same), "bytes": part.weight, "value_bytes": size}
-        for part, size in zip(found.parts, sizes, strict=True)
+        {**fields_of(part, same_columns), "bytes": part.weight, "value_bytes": size}
+        for part, size in zip(attribution.parts, sizes, strict=True)
     ]
 
 
-def _agrees(place: str, read: Mapping[str, object], found: bytes | None, *, proven: bool) -> bool:
+def _agrees(place: str, read: Mapping[str, object], value: bytes | None, *, proven: bool) -> bool:
     """Return whether sp-trie read the same for a key as this program.
 
-    That is a value, an absence, or an error because the proof does not cover the key.
+    `read` is its result: a value, an absence, or an error because the proof does not cover the key.
     """
     if "error" in read:
         return not proven and read["error"] == _UNREADABLE_READ
     if read.get("value") is not None:
-        return found == _VALUES.hex(f"{place}.value", read["value"])
-    return proven and found is None
+        return value == _VALUES.hex(f"{place}.value", read["value"])
+    return proven and value is None

@@ -1,4 +1,4 @@
-"""Readers of values in the JSON of nodes and exports: hex, numbers, headers, messages.
+"""Readers of hex strings, numbers, headers and messages in the JSON of nodes and exports.
 
 Each value is checked, and errors name its place.
 """
@@ -22,7 +22,7 @@ Horizontal = tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class RawHeader:
-    """A header."""
+    """A header of a relay chain or parachain."""
 
     number: int
     hash: Hash
@@ -42,7 +42,7 @@ class Values:
     """
 
     fail: Callable[[str], PubsubError]
-    """Makes an error of a message."""
+    """Returns the error to raise for a message."""
 
     def hex(self, place: str, value: object) -> bytes:
         """Return the bytes of a 0x string."""
@@ -63,21 +63,22 @@ class Values:
     def number(self, place: str, value: object) -> int:
         """Return a number of 32 bits.
 
-        It can be a JSON number, a text of digits with commas, or a text of hex digits behind 0x.
+        It can be a JSON number, a text of decimal digits with commas, or a text of 0x and hex
+        digits.
         """
-        found = value
+        number = value
         if isinstance(value, str) and value.isascii():
             text = value.replace(",", "")
             try:
                 if text.startswith("0x"):
-                    found = int(text, 16)
+                    number = int(text, 16)
                 elif text.isdecimal():
-                    found = int(text)
+                    number = int(text)
             except ValueError:
-                found = None
-        if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= U32_MAX:
+                number = None
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= U32_MAX:
             raise self._not(place, value, "a number of 32 bits")
-        return found
+        return number
 
     def list(self, place: str, value: object) -> list[object]:
         """Return a list."""
@@ -92,7 +93,7 @@ class Values:
         return value
 
     def header(self, place: str, value: object) -> RawHeader:
-        """Return a header in the form in which nodes give it."""
+        """Return a header from an answer of a node."""
         data = self.mapping(f"{place}: the header", value)
         digest = data.get("digest")
         logs = digest.get("logs") if isinstance(digest, dict) else None
@@ -106,37 +107,44 @@ class Values:
             for name in ("parentHash", "stateRoot", "extrinsicsRoot")
         )
         items = b"".join(
-            self.hex(f"{place}: digest.logs[{at}]", log) for at, log in enumerate(logs)
+            self.hex(f"{place}: digest.logs[{index}]", log) for index, log in enumerate(logs)
         )
         encoded = parent + encode_compact(number) + root + body + encode_compact(len(logs)) + items
-        return RawHeader(number, blake2_256(encoded), parent, root, body, encoded)
+        return RawHeader(
+            number,
+            blake2_256(encoded),
+            parent,
+            state_root=root,
+            extrinsics_root=body,
+            encoded=encoded,
+        )
 
     def downward(self, place: str, value: object) -> tuple[InboundDownwardMessage, ...]:
         """Return the downward messages of an inherent, empty if there is no value."""
         messages = enumerate(self.list(place, [] if value is None else value))
         return tuple(
-            InboundDownwardMessage(*self._message(f"{place}[{at}]", each, "msg"))
-            for at, each in messages
+            InboundDownwardMessage(*self._message(f"{place}[{index}]", message, "msg"))
+            for index, message in messages
         )
 
     def horizontal(self, place: str, value: object) -> Horizontal:
         """Return the horizontal messages of an inherent, empty if there is no value."""
-        out: dict[int, tuple[InboundHrmpMessage, ...]] = {}
+        by_sender: dict[int, tuple[InboundHrmpMessage, ...]] = {}
         for sender, sent in self.mapping(place, {} if value is None else value).items():
             number = self.number(f"{place}: sender", sender)
-            at = f"{place}.{sender}"
+            sender_place = f"{place}.{sender}"
             messages = (
-                self._message(f"{at}[{n}]", each, "data")
-                for n, each in enumerate(self.list(at, sent))
+                self._message(f"{sender_place}[{index}]", message, "data")
+                for index, message in enumerate(self.list(sender_place, sent))
             )
-            out[number] = tuple(InboundHrmpMessage(*message) for message in messages)
-        return tuple((ParaId(sender), out[sender]) for sender in sorted(out))
+            by_sender[number] = tuple(InboundHrmpMessage(*message) for message in messages)
+        return tuple((ParaId(sender), by_sender[sender]) for sender in sorted(by_sender))
 
     def _message(self, place: str, value: object, body: str) -> tuple[RelayBlockNumber, bytes]:
         """Return the block number and the body of a message, whose field has the name `body`."""
-        named = {plain_name(name): each for name, each in self.mapping(place, value).items()}
-        at = self.number(f"{place}.sentAt", named.get("sentat"))
-        return RelayBlockNumber(at), self.hex(f"{place}.{body}", named.get(body))
+        named = {plain_name(name): field for name, field in self.mapping(place, value).items()}
+        sent_at = self.number(f"{place}.sentAt", named.get("sentat"))
+        return RelayBlockNumber(sent_at), self.hex(f"{place}.{body}", named.get(body))
 
     def _not(self, place: str, value: object, wanted: str) -> PubsubError:
         """Return the error for a value that is not of the wanted kind."""

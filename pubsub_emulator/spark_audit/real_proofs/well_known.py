@@ -7,9 +7,8 @@ from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.relay_keys import BABE_ITEMS
 
 NEEDED_KEYS: Final = (storage_keys.ACTIVE_CONFIG,)
-"""Keys that the runtime of every parachain reads from the relay proof, and without whose value it
-refuses a block.
-"""
+"""Keys that the runtime of every parachain reads from the relay proof. It refuses a block if the
+proof does not give their values."""
 
 
 def expected_keys(para: ParaId) -> tuple[bytes, ...]:

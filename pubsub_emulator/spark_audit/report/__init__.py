@@ -1,6 +1,6 @@
 """The report of an audit: one page that can be opened offline, and its charts as pictures.
 
-It is made from the audit's tables alone.
+It is made only from the audit's tables.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Common parts of the charts: size, colours, axes, legends, names of rows.
+"""Common parts of the charts, such as size, colours, axes, legends and names of rows.
 
 Widths and heights are in pixels.
 """
@@ -29,7 +29,7 @@ _LEGEND: Final = 13
 MARGIN: Final = 8
 """The space around a chart."""
 _LEAST_NAME: Final = 4
-"""Letters below which a name that is cut is useless."""
+"""The least number of letters of a name that is worth showing."""
 SIZE_LABEL: Final = (
     "abs(datum.value) >= 1073741824 ? format(datum.value / 1073741824, '.3~g') + ' GiB'"
     " : abs(datum.value) >= 1048576 ? format(datum.value / 1048576, '.3~g') + ' MiB'"
@@ -113,26 +113,26 @@ def powers_of_two(low: int, high: int) -> list[int]:
     return [power for power in powers if (power.bit_length() - 1) % step == 0]
 
 
-def steps(least: int, most: int, count: int) -> list[int]:
+def steps(low: int, high: int, count: int) -> list[int]:
     """Return about `count` multiples of a power of two between two numbers."""
     step = 1
-    while (most - least) // step > count:
+    while (high - low) // step > count:
         step *= 2
-    return list(range(-(-least // step) * step, most + 1, step))
+    return list(range(-(-low // step) * step, high + 1, step))
 
 
-def row_name(network: str, rest: str, most: int) -> str:
-    """Return a name of about `most` letters. If it is too long, the network's part is cut."""
-    room = max(most - len(rest) - 1, 1)
+def row_name(network: str, rest: str, limit: int) -> str:
+    """Return a name of about `limit` letters. If it is too long, the network's part is cut."""
+    room = max(limit - len(rest) - 1, 1)
     return f"{network if len(network) <= room else network[: room - 1] + '…'} {rest}"
 
 
-def with_name(text: str, name: str | None, most: int) -> str:
-    """Return a text with a name behind it, which is cut so that there are at most `most` letters.
+def with_name(text: str, name: str | None, limit: int) -> str:
+    """Return a text with a name behind it, which is cut so that there are at most `limit` letters.
 
     The name is left out if too little of it would remain.
     """
-    room = most - len(text) - 1
+    room = limit - len(text) - 1
     if name is None or room < min(len(name), _LEAST_NAME):
         return text
     return f"{text} {name if len(name) <= room else name[: room - 1] + '…'}"
@@ -144,8 +144,8 @@ def distinct(names: Sequence[str]) -> list[str]:
     A chart draws rows of the same name as one row.
     """
     seen: Counter[str] = Counter()
-    found: list[str] = []
+    result: list[str] = []
     for name in names:
         seen[name] += 1
-        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return found
+        result.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return result

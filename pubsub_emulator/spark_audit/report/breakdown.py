@@ -1,4 +1,4 @@
-"""The bytes of a chain's proofs as a tree: publisher, then top path, child nodes and values.
+"""The bytes of a chain's proofs as a tree of publishers and kinds of bytes.
 
 For imported relay proofs, publishers are not known. Their tree has keys, child tries, and nodes
 that several keys need.
@@ -15,7 +15,7 @@ from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report.columns import Chain, Names, called, columns, grouped, valid
 
 MOST_PARTS: Final = 40
-"""Publishers or keys that have a part of their own. Smaller ones are added up."""
+"""The maximum number of parts of a tree. The smallest ones are added up."""
 
 KINDS: Final = {
     "top_path_bytes": "top path",
@@ -53,14 +53,14 @@ class ByteShare:
     parts: tuple["ByteShare", ...] = ()
     """The smaller parts that it consists of."""
     facts: tuple[tuple[str, int], ...] = ()
-    """Further figures about it: a text and a number each."""
+    """Further figures about it, as pairs of a text and a number."""
 
     @staticmethod
     def of_small(name: str, small: Sequence["ByteShare"]) -> "ByteShare":
         """Return one part with the bytes of several small ones, by kind."""
         kinds: dict[str, int] = {}
-        for each in chained.from_iterable(part.parts for part in small):
-            kinds[each.name] = kinds.get(each.name, 0) + each.bytes
+        for part in chained.from_iterable(part.parts for part in small):
+            kinds[part.name] = kinds.get(part.name, 0) + part.bytes
         folded = tuple(ByteShare(kind, weight) for kind, weight in kinds.items())
         return ByteShare(name, sum(part.bytes for part in small), folded)
 
@@ -79,9 +79,9 @@ def where_bytes_go(results: Results, chain: Chain, names: Names) -> ByteShare:
     parts = [*_publishers(results, chain, names), *_imported(results, chain)]
     if static:
         parts.append(ByteShare("static keys", static))
-    rest = total - sum(part.bytes for part in parts)
-    if rest:
-        parts.append(ByteShare("not told apart", rest))
+    unattributed = total - sum(part.bytes for part in parts)
+    if unattributed:
+        parts.append(ByteShare("not told apart", unattributed))
     return ByteShare(called(chain, names), total, _largest(parts, "others"))
 
 
@@ -110,7 +110,10 @@ def _publisher(row: Row, name: str | None) -> ByteShare:
     title = f"publisher {row['publisher']}" + (f" {name}" if name else "")
     parts = tuple(ByteShare(kind, weight) for kind, weight in sizes.items())
     return ByteShare(
-        title, sum(sizes.values()), parts, tuple(fact for fact in facts if fact[1] is not None)
+        title,
+        sum(sizes.values()),
+        parts,
+        facts=tuple(fact for fact in facts if fact[1] is not None),
     )
 
 
@@ -120,23 +123,24 @@ def _imported(results: Results, chain: Chain) -> list[ByteShare]:
     by_name = grouped(
         rows(), ["kind", "name"], [("bytes", "sum"), ("nodes", "sum"), ("bytes", "count")]
     )
-    found: dict[str, list[ByteShare]] = {}
+    by_kind: dict[str, list[ByteShare]] = {}
     for row in by_name:
         facts = (("proofs that have it", row["bytes_count"]), ("nodes", row["nodes_sum"]))
-        found.setdefault(row["kind"], []).append(
-            ByteShare(row["name"] or "nodes", row["bytes_sum"], (), facts)
+        by_kind.setdefault(row["kind"], []).append(
+            ByteShare(row["name"] or "nodes", row["bytes_sum"], (), facts=facts)
         )
     sums = (
         (kind, sum(part.bytes for part in parts), _largest(parts, "others"))
-        for kind, parts in found.items()
+        for kind, parts in by_kind.items()
     )
     return [ByteShare(_KEYS.get(kind, kind), weight, parts) for kind, weight, parts in sums]
 
 
-def _largest(parts: list[ByteShare], rest: str) -> tuple[ByteShare, ...]:
+def _largest(parts: list[ByteShare], noun: str) -> tuple[ByteShare, ...]:
     """Return the parts, largest first. Those beyond `MOST_PARTS` become one part."""
     ranked = sorted(parts, key=lambda part: (-part.bytes, part.name))
     if len(ranked) <= MOST_PARTS:
         return tuple(ranked)
-    kept, small = ranked[: MOST_PARTS - 1], ranked[MOST_PARTS - 1 :]
-    return (*kept, ByteShare.of_small(f"{len(small)} {rest}", small))
+    large = ranked[: MOST_PARTS - 1]
+    small = ranked[MOST_PARTS - 1 :]
+    return (*large, ByteShare.of_small(f"{len(small)} {noun}", small))

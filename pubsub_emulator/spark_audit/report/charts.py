@@ -1,4 +1,4 @@
-"""The charts: functions that turn figures into Vega-Lite specifications.
+"""Functions that turn figures into charts, as Vega-Lite specifications.
 
 `width` is the width of the whole picture in pixels.
 """
@@ -21,14 +21,14 @@ from pubsub_emulator.spark_audit.report.savings import Savings
 from pubsub_emulator.spark_audit.report.series import MOST_BINS, Bin, Series
 
 _AT_ONCE: Final = 12
-"""Publishers, chains or collators that a chart names."""
+"""The maximum number of publishers, chains or collators that a chart names."""
 _FEW: Final = 12
-"""Points of a line up to which each one is marked."""
+"""The maximum number of points of a line that are marked."""
 
 
 def bytes_over_time(series: Series, width: int) -> axes.Spec:
     """Draw the bytes of a chain's proofs and the budget, on a logarithmic axis."""
-    rows = [_time_row(each) for each in series.bins if each.blocks]
+    rows = [_time_row(time_bin) for time_bin in series.bins if time_bin.blocks]
     sizes: list[Any] = []
     for row in rows:
         sizes += [row[name] for name in ("mean", "largest", "budget") if row[name]]
@@ -52,7 +52,9 @@ def bytes_over_time(series: Series, width: int) -> axes.Spec:
         ]
     shown = [name for name in names if any(line["series"] == name for line in lines)]
     colors = {"budget": "muted", "largest proof": "one", "mean proof": "two"}
-    color = axes.colored("series:N", shown, [colors[name] for name in shown], width, lines=True)
+    color = axes.colored(
+        "series:N", shown, [colors[name] for name in shown], width=width, lines=True
+    )
     dash = alt.StrokeDash(
         "series:N", scale=alt.Scale(domain=names, range=[[5, 4], [1, 0], [1, 0]]), legend=None
     )
@@ -65,9 +67,9 @@ def bytes_over_time(series: Series, width: int) -> axes.Spec:
     )
     layers = [drawn]
     faulty = [
-        (each.middle, f"{_stretch(each)}: {each.faulty:,} invalid")
-        for each in series.bins
-        if each.faulty
+        (time_bin.middle, f"{_stretch(time_bin)}: {time_bin.faulty:,} invalid")
+        for time_bin in series.bins
+        if time_bin.faulty
     ]
     bad = [{"middle": middle, "told": f"relay blocks {told}"} for middle, told in faulty]
     if bad:
@@ -78,7 +80,7 @@ def bytes_over_time(series: Series, width: int) -> axes.Spec:
         layers.append(
             ticks.encode(x=x, y=alt.value(axes.height_of(width) - 6), description="told:N")
         )
-    # Invisible bars carry the texts that a browser shows at the pointer.
+    # A browser shows the descriptions of these invisible bars at the pointer.
     hover = alt.Chart(alt.NamedData("rows")).mark_bar(opacity=0, size=max(width // MOST_BINS, 3))
     layers.append(
         hover.encode(x=x, y=alt.value(0), y2=alt.value(axes.height_of(width)), description="told:N")
@@ -91,12 +93,12 @@ def bytes_over_time(series: Series, width: int) -> axes.Spec:
 def where_bytes_go(tree: ByteShare, width: int) -> axes.Spec:
     """Draw the tree of bytes as an icicle: chain, publishers, and kinds of their bytes."""
     inner = width - 2 * axes.MARGIN
-    rows: list[Row] = [_slab(tree, tree, level=0, at=0, pixels=inner, color="soft")]
-    at = 0
+    rows: list[Row] = [_slab(tree, tree, level=0, offset=0, pixels=inner, color="soft")]
+    offset = 0
     colors = dict(zip(KINDS.values(), SERIES, strict=False))
     for part in _named(tree.parts):
-        rows.append(_slab(part, tree, level=1, at=at, pixels=inner, color="line"))
-        inside = at
+        rows.append(_slab(part, tree, level=1, offset=offset, pixels=inner, color="line"))
+        inner_offset = offset
         for small in part.parts:
             if small.bytes:
                 rows.append(
@@ -104,21 +106,21 @@ def where_bytes_go(tree: ByteShare, width: int) -> axes.Spec:
                         small,
                         tree,
                         level=2,
-                        at=inside,
+                        offset=inner_offset,
                         pixels=inner,
                         color=colors.get(small.name, "five"),
                     )
                 )
-            inside += small.bytes
-        at += part.bytes
+            inner_offset += small.bytes
+        offset += part.bytes
     axis = alt.Axis(
         values=axes.steps(0, tree.bytes, 6 if width > axes.NARROW else 3),
         labelExpr=axes.SIZE_LABEL,
         grid=False,
     )
-    whole = alt.Scale(domain=[0, max(tree.bytes, 1)], nice=False)
+    x_scale = alt.Scale(domain=[0, max(tree.bytes, 1)], nice=False)
     base = alt.Chart(alt.NamedData("rows")).encode(
-        x=alt.X("from:Q", title="bytes of all proofs", scale=whole, axis=axis),
+        x=alt.X("from:Q", title="bytes of all proofs", scale=x_scale, axis=axis),
         y=alt.Y("top:Q", axis=None, scale=alt.Scale(domain=[0, 3], reverse=True, nice=False)),
     )
     kinds = list(colors)
@@ -127,7 +129,7 @@ def where_bytes_go(tree: ByteShare, width: int) -> axes.Spec:
     )
     plain = slabs.transform_filter("!datum.kind").encode(color=alt.Color("color:N", scale=None))
     kind = slabs.transform_filter("datum.kind").encode(
-        color=axes.colored("kind:N", kinds, list(colors.values()), width)
+        color=axes.colored("kind:N", kinds, list(colors.values()), width=width)
     )
     labels = (
         base.mark_text(fontSize=11, baseline="middle")
@@ -144,21 +146,32 @@ def savings(rows: Sequence[Savings], width: int, chain_names: Names) -> axes.Spe
     """Draw the full proofs of chains, divided into proven bytes and savings by cause."""
     causes = ("in the proof", "unchanged root", "cache", "pruned")
     values: list[Row] = []
-    most = 44 if width > axes.NARROW else 18
-    names = axes.distinct([_chain_name(row.chain, chain_names, most) for row in rows[:_AT_ONCE]])
+    name_length = 44 if width > axes.NARROW else 18
+    names = axes.distinct(
+        [_chain_name(row.chain, chain_names, name_length) for row in rows[:_AT_ONCE]]
+    )
     for short, row in zip(names, rows, strict=False):
         name = called(row.chain, chain_names)
         figures = (row.proven, row.unchanged, row.cached, row.pruned)
-        for at, (cause, figure) in enumerate(zip(causes, figures, strict=True)):
-            told = f"{name}, {cause}: {size(figure)}, {percent(figure, row.full)}"
+        for order, (cause, figure) in enumerate(zip(causes, figures, strict=True)):
+            description = f"{name}, {cause}: {size(figure)}, {percent(figure, row.full)}"
             values.append(
-                {"chain": short, "cause": cause, "order": at, "bytes": max(figure, 0), "told": told}
+                {
+                    "chain": short,
+                    "cause": cause,
+                    "order": order,
+                    "bytes": max(figure, 0),
+                    "told": description,
+                }
             )
     axis = alt.Axis(format="%", tickCount=5, grid=False)
     x = alt.X("bytes:Q", stack="normalize", title="share of the full proof", axis=axis)
-    color = axes.colored("cause:N", causes, ("two", "one", "three", "seven"), width)
+    color = axes.colored("cause:N", causes, ("two", "one", "three", "seven"), width=width)
     return axes.finished(
-        _stacked("chain", names, x, color), width, 30 * max(len(rows[:_AT_ONCE]), 1), rows=values
+        _stacked("chain", names, x, color=color),
+        width,
+        30 * max(len(rows[:_AT_ONCE]), 1),
+        rows=values,
     )
 
 
@@ -166,52 +179,54 @@ def cache_over_time(series: Series, width: int) -> axes.Spec:
     """Draw the bytes that a chain's cache saved, those that it cost, and the difference."""
     names = ("spared the proof", "added to own state", "net effect")
     bars: list[Row] = []
-    for each in series.bins:
-        if each.cached is None or each.cache_state is None:
+    for time_bin in series.bins:
+        if time_bin.cached is None or time_bin.cache_state is None:
             continue
         text = (
-            f"relay blocks {_stretch(each)}: spared {size(each.cached)}, cost"
-            f" {size(each.cache_state)}, "
+            f"relay blocks {_stretch(time_bin)}: spared {size(time_bin.cached)}, cost"
+            f" {size(time_bin.cache_state)}, "
         )
-        text += f"net {size(each.cache_net or 0)}"
+        text += f"net {size(time_bin.cache_net or 0)}"
         place = {
-            "from": each.first - 0.5,
-            "to": each.last + 0.5,
-            "middle": each.middle,
+            "from": time_bin.first - 0.5,
+            "to": time_bin.last + 0.5,
+            "middle": time_bin.middle,
             "told": text,
         }
-        bars.append({**place, "series": names[0], "bytes": each.cached})
-        bars.append({**place, "series": names[1], "bytes": -each.cache_state})
-        bars.append({**place, "series": names[2], "bytes": each.cache_net})
-    least = min((row["bytes"] for row in bars), default=0)
-    most = max((row["bytes"] for row in bars), default=0)
-    whole = axes.tight(series.bins)
-    axis = alt.Axis(values=axes.steps(min(least, 0), max(most, 0), 6), labelExpr=axes.SIZE_LABEL)
+        bars.append({**place, "series": names[0], "bytes": time_bin.cached})
+        bars.append({**place, "series": names[1], "bytes": -time_bin.cache_state})
+        bars.append({**place, "series": names[2], "bytes": time_bin.cache_net})
+    lowest = min((row["bytes"] for row in bars), default=0)
+    highest = max((row["bytes"] for row in bars), default=0)
+    x_scale = axes.tight(series.bins)
+    axis = alt.Axis(
+        values=axes.steps(min(lowest, 0), max(highest, 0), 6), labelExpr=axes.SIZE_LABEL
+    )
     y = alt.Y("bytes:Q", title="bytes", stack=None, axis=axis)
-    color = axes.colored("series:N", names, ("three", "four", "ink"), width)
-    x = alt.X("from:Q", title="relay block", axis=axes.blocks_axis(width), scale=whole)
+    color = axes.colored("series:N", names, ("three", "four", "ink"), width=width)
+    x = alt.X("from:Q", title="relay block", axis=axes.blocks_axis(width), scale=x_scale)
     drawn = alt.Chart(alt.NamedData("bars")).mark_rect()
     drawn = drawn.encode(x=x, x2="to:Q", y=y, y2=alt.datum(0), color=color, description="told:N")
     line = alt.Chart(alt.NamedData("net")).mark_line(strokeWidth=1.8)
-    line = line.encode(x=alt.X("middle:Q", scale=whole), y=y, color=color)
+    line = line.encode(x=alt.X("middle:Q", scale=x_scale), y=y, color=color)
     split = {"bars": [row for row in bars if row["series"] != names[2]]}
     split["net"] = [row for row in bars if row["series"] == names[2]]
     return axes.finished(alt.layer(drawn, line), width, 180, **split)
 
 
-def delays(found: Delays, width: int) -> axes.Spec:
+def delays(figures: Delays, width: int) -> axes.Spec:
     """Draw deliveries by the number of relay blocks since the publish."""
     rows: list[Row] = []
-    for each in found.bars:
-        told = f"{_stretch(each)} relay blocks: {each.deliveries:,} deliveries"
-        place = {"from": each.first - 0.5, "to": each.last + 0.5}
-        rows.append({**place, "deliveries": each.deliveries, "told": told})
-    last = found.bars[-1].last
+    for bar in figures.bars:
+        description = f"{_stretch(bar)} relay blocks: {bar.deliveries:,} deliveries"
+        place = {"from": bar.first - 0.5, "to": bar.last + 0.5}
+        rows.append({**place, "deliveries": bar.deliveries, "told": description})
+    last = figures.bars[-1].last
     axis = alt.Axis(
         tickMinStep=1, grid=False, tickCount=10 if width > axes.NARROW else 5, format=",d"
     )
-    whole = alt.Scale(domain=[-0.5, max(last, 9) + 0.5], nice=False)
-    x = alt.X("from:Q", title="relay blocks", axis=axis, scale=whole)
+    x_scale = alt.Scale(domain=[-0.5, max(last, 9) + 0.5], nice=False)
+    x = alt.X("from:Q", title="relay blocks", axis=axis, scale=x_scale)
     y = alt.Y(
         "deliveries:Q", title="deliveries", axis=alt.Axis(format=",d", tickMinStep=1, tickCount=4)
     )
@@ -222,45 +237,59 @@ def delays(found: Delays, width: int) -> axes.Spec:
     return axes.finished(chart, width, 160, rows=rows)
 
 
-def collators(found: Sequence[Collator], width: int, chain_names: Names) -> axes.Spec:
-    """Draw findings by collator and code. Codes for which there is no colour are added up."""
-    shown = found[:_AT_ONCE]
+def collators(ranking: Sequence[Collator], width: int, chain_names: Names) -> axes.Spec:
+    """Draw findings by collator and code. If there are too few colours, rare codes are added up."""
+    shown = ranking[:_AT_ONCE]
     counts: Counter[str] = Counter()
-    for each in shown:
-        counts.update(each.findings)
+    for collator in shown:
+        counts.update(collator.findings)
     ranked = [code for code, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
-    own = len(SERIES) + 1 if len(ranked) <= len(SERIES) + 1 else len(SERIES)
-    named = ranked[:own]
-    codes = [*named, "others"] if len(ranked) > own else named
+    # The colour `bad` can show one more code, unless the other codes need a colour for `others`.
+    own_colors = len(SERIES) + 1 if len(ranked) <= len(SERIES) + 1 else len(SERIES)
+    named = ranked[:own_colors]
+    has_others = len(ranked) > own_colors
+    codes = [*named, "others"] if has_others else named
     rows: list[Row] = []
-    one_network = len({each.chain[0] for each in shown}) == 1
-    most = 44 if width > axes.NARROW else 20
+    one_network = len({collator.chain[0] for collator in shown}) == 1
+    name_length = 44 if width > axes.NARROW else 20
     names = axes.distinct(
-        [_collator_name(each, chain_names, most, one_network=one_network) for each in shown]
+        [
+            _collator_name(collator, chain_names, name_length, one_network=one_network)
+            for collator in shown
+        ]
     )
-    for name, each in zip(names, shown, strict=True):
-        for at, code in enumerate(codes):
+    for name, collator in zip(names, shown, strict=True):
+        for order, code in enumerate(codes):
             count = (
-                each.findings[code]
+                collator.findings[code]
                 if code in counts
-                else sum(each.findings[other] for other in ranked[own:])
+                else sum(collator.findings[other] for other in ranked[own_colors:])
             )
             if count:
-                text = f"{called(each.chain, chain_names)}, {each.key.hex()}, {code}: {count:,}"
+                chain = called(collator.chain, chain_names)
+                text = f"{chain}, {collator.key.hex()}, {code}: {count:,}"
                 rows.append(
-                    {"collator": name, "code": code, "order": at, "findings": count, "told": text}
+                    {
+                        "collator": name,
+                        "code": code,
+                        "order": order,
+                        "findings": count,
+                        "told": text,
+                    }
                 )
-    colors = [*SERIES, "bad"][: len(named)] + ["soft"] * (len(ranked) > own)
+    colors = [*SERIES, "bad"][: len(named)]
+    if has_others:
+        colors.append("soft")
     x = alt.X(
         "findings:Q", title="findings", axis=alt.Axis(tickMinStep=1, format=",d", tickCount=6)
     )
-    chart = _stacked("collator", names, x, axes.colored("code:N", codes, colors, width))
+    chart = _stacked("collator", names, x, color=axes.colored("code:N", codes, colors, width=width))
     return axes.finished(chart, width, 28 * max(len(shown), 1), rows=rows)
 
 
-def _stacked(what: str, names: Sequence[str], x: alt.X, color: alt.Color) -> alt.Chart:
+def _stacked(noun: str, names: Sequence[str], x: alt.X, color: alt.Color) -> alt.Chart:
     """Return a chart with a bar for each name, which consists of parts one after another."""
-    y = alt.Y(f"{what}:N", sort=names, title=what, axis=alt.Axis(labelLimit=320, titlePadding=16))
+    y = alt.Y(f"{noun}:N", sort=names, title=noun, axis=alt.Axis(labelLimit=320, titlePadding=16))
     bars = alt.Chart(alt.NamedData("rows")).mark_bar(stroke=DAY["paper"], strokeWidth=1)
     drawn: alt.Chart = bars.encode(
         x=x, y=y, color=color, order=alt.Order("order:Q"), description="told:N"
@@ -268,26 +297,30 @@ def _stacked(what: str, names: Sequence[str], x: alt.X, color: alt.Color) -> alt
     return drawn
 
 
-def _time_row(each: Bin) -> Row:
+def _time_row(time_bin: Bin) -> Row:
     """Return the row of a bin in the chart over time."""
     text = (
-        f"relay blocks {_stretch(each)}: mean {size(each.mean or 0)}, largest"
-        f" {size(each.largest or 0)}"
+        f"relay blocks {_stretch(time_bin)}: mean {size(time_bin.mean or 0)}, largest"
+        f" {size(time_bin.largest or 0)}"
     )
-    if each.budget is not None:
-        text += f", budget {size(each.budget)}"
+    if time_bin.budget is not None:
+        text += f", budget {size(time_bin.budget)}"
     return {
-        "middle": each.middle,
-        "mean": each.mean,
-        "largest": each.largest,
-        "budget": each.budget,
+        "middle": time_bin.middle,
+        "mean": time_bin.mean,
+        "largest": time_bin.largest,
+        "budget": time_bin.budget,
         "told": text,
     }
 
 
-def _stretch(each: Bin | Bar) -> str:
+def _stretch(interval: Bin | Bar) -> str:
     """Return a range of numbers in words."""
-    return f"{each.first:,}" if each.first == each.last else f"{each.first:,} to {each.last:,}"
+    return (
+        f"{interval.first:,}"
+        if interval.first == interval.last
+        else f"{interval.first:,} to {interval.last:,}"
+    )
 
 
 def _named(parts: Sequence[ByteShare]) -> list[ByteShare]:
@@ -297,7 +330,9 @@ def _named(parts: Sequence[ByteShare]) -> list[ByteShare]:
     return [*parts[: _AT_ONCE - 1], ByteShare.of_small("smaller ones", parts[_AT_ONCE - 1 :])]
 
 
-def _slab(part: ByteShare, tree: ByteShare, *, level: int, at: int, pixels: int, color: str) -> Row:
+def _slab(
+    part: ByteShare, tree: ByteShare, *, level: int, offset: int, pixels: int, color: str
+) -> Row:
     """Return the rectangle of a part in the icicle, with the longest label that fits."""
     room = int(part.bytes / max(tree.bytes, 1) * pixels / axes.LETTER)
     name = part.name
@@ -308,8 +343,8 @@ def _slab(part: ByteShare, tree: ByteShare, *, level: int, at: int, pixels: int,
         short,
         *(short.split(" ")[:1] if short != name else ()),
     )
-    label = next((each for each in texts if len(each) + 1 <= room), "")
-    place = {"from": at, "to": at + part.bytes, "middle": at + part.bytes / 2}
+    label = next((text for text in texts if len(text) + 1 <= room), "")
+    place = {"from": offset, "to": offset + part.bytes, "middle": offset + part.bytes / 2}
     height = {"top": level, "bottom": level + 1, "center": level + 0.5}
     return {
         **place,
@@ -322,18 +357,18 @@ def _slab(part: ByteShare, tree: ByteShare, *, level: int, at: int, pixels: int,
     }
 
 
-def _chain_name(chain: Chain, names: Names, most: int, *, one_network: bool = False) -> str:
-    """Return a chain's name of about `most` letters.
+def _chain_name(chain: Chain, names: Names, limit: int, *, one_network: bool = False) -> str:
+    """Return a chain's name of about `limit` letters.
 
     It consists of the network (unless there is only one), the ParaId, and the name.
     """
     number = str(chain[1])
     return axes.with_name(
-        number if one_network else axes.row_name(chain[0], number, most), names.get(chain), most
+        number if one_network else axes.row_name(chain[0], number, limit), names.get(chain), limit
     )
 
 
-def _collator_name(each: Collator, names: Names, most: int, *, one_network: bool) -> str:
+def _collator_name(collator: Collator, names: Names, limit: int, *, one_network: bool) -> str:
     """Return the name of a collator: the chain, and the first digits of the key."""
-    key = f" · {each.key.hex()[:8]}"
-    return _chain_name(each.chain, names, most - len(key), one_network=one_network) + key
+    key = f" · {collator.key.hex()[:8]}"
+    return _chain_name(collator.chain, names, limit - len(key), one_network=one_network) + key

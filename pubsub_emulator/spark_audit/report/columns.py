@@ -41,17 +41,17 @@ def columns(results: Results, table: Table, chain: Chain, names: Sequence[str]) 
 
     def parts() -> Iterator[pa.Table]:
         for group in results.groups(table, wanted):
-            mine = group.filter(
+            of_chain = group.filter(
                 pc.and_(pc.equal(group["network"], network), pc.equal(group["chain"], para))
             )
             for name in names:
-                # A later version of the table added the column.
-                if name not in mine.column_names:
-                    mine = mine.append_column(
-                        name, pa.nulls(mine.num_rows, table.wider.schema.field(name).type)
+                # The file is older than this column of the table.
+                if name not in of_chain.column_names:
+                    of_chain = of_chain.append_column(
+                        name, pa.nulls(of_chain.num_rows, table.wider.schema.field(name).type)
                     )
-            if mine.num_rows:
-                yield mine.select(list(names))
+            if of_chain.num_rows:
+                yield of_chain.select(list(names))
 
     return parts
 
@@ -64,15 +64,19 @@ def grouped(
     `sums` are pairs of a column and `sum`, `max`, `min` or `count`. A result has a name like
     `proof_bytes_sum`. Integers stay exact, and nulls are not counted.
     """
-    small = [part.group_by(list(keys)).aggregate(list(sums)) for part in parts]
-    if not small:
+    partial_sums = [part.group_by(list(keys)).aggregate(list(sums)) for part in parts]
+    if not partial_sums:
         return []
-    # The parts are added up one by one, and then their results once more. So only small tables are
-    # in memory together. The counts of parts are added.
-    again = [(f"{name}_{how}", "sum" if how == "count" else how) for name, how in sums]
-    merged = pa.concat_tables(small).group_by(list(keys)).aggregate(again)
+    # Each part is aggregated, and then the results are aggregated. So only small tables are in
+    # memory together. In the second step, counts are added.
+    merge_steps = [
+        (f"{name}_{function}", "sum" if function == "count" else function)
+        for name, function in sums
+    ]
+    merged = pa.concat_tables(partial_sums).group_by(list(keys)).aggregate(merge_steps)
     renamed = {
-        f"{name}_{how}_{'sum' if how == 'count' else how}": f"{name}_{how}" for name, how in sums
+        f"{name}_{function}_{'sum' if function == 'count' else function}": f"{name}_{function}"
+        for name, function in sums
     }
     rows: list[Row] = merged.rename_columns(
         [renamed.get(name, name) for name in merged.column_names]
@@ -83,7 +87,7 @@ def grouped(
 def valid(part: pa.Table) -> pa.Table:
     """Return the valid included blocks and imported proofs in a part of `block_measures`.
 
-    The summaries count the same.
+    The table `summaries` is about the same blocks.
     """
     return part.filter(
         pc.and_(pc.not_equal(part["status"], "rejected"), pc.is_null(part["verdict"]))

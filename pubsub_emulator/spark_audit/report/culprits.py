@@ -1,4 +1,4 @@
-"""Findings by collator and code, the worst ones in words, and units that could not be read."""
+"""Findings by collator and code, the worst ones in full, and units that could not be read."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from pubsub_emulator.spark_audit.report.columns import PLACE, Chain, grouped
 MOST_COLLATORS: Final = 200
 """Collators that a page shows."""
 MOST_FINDINGS: Final = 200
-"""Findings that a page shows in words."""
+"""Findings that a page shows in full."""
 MOST_UNREAD: Final = 200
 """Unread units that a page shows."""
 
@@ -91,17 +91,17 @@ def culprits(results: Results) -> Culprits:
                 blamed.setdefault(place, Collator(*place)).findings[row["code"]] += 1
     _count_candidates(results, blamed)
     ranked = sorted(
-        blamed.values(), key=lambda each: (-each.findings.total(), each.chain, each.key)
+        blamed.values(), key=lambda entry: (-entry.findings.total(), entry.chain, entry.key)
     )
-    shown = tuple(ranked[:MOST_COLLATORS])
+    shown_collators = tuple(ranked[:MOST_COLLATORS])
     left_out = max(len(ranked) - MOST_COLLATORS, 0)
-    counts = sorted(codes.items(), key=lambda each: (_badness(each[0][0]), -each[1], each[0]))
+    counts = sorted(codes.items(), key=lambda entry: (_badness(entry[0][0]), -entry[1], entry[0]))
     return Culprits(
-        shown,
+        shown_collators,
         left_out,
-        tuple((*of, count) for of, count in counts),
-        tuple(worst),
-        total - len(worst),
+        tuple((*code, count) for code, count in counts),
+        findings=tuple(worst),
+        findings_left_out=total - len(worst),
     )
 
 
@@ -119,13 +119,14 @@ def _count_candidates(results: Results, blamed: dict[tuple[Chain, bytes], Collat
     """Count the candidates of these collators."""
     parts = results.groups(schema.BLOCK_MEASURES, [*PLACE, "collator", "position", "verdict"])
     for row in grouped(parts, (*PLACE, "collator"), [("position", "count"), ("verdict", "count")]):
-        known = blamed.get(((row["network"], row["chain"]), row["collator"]))
-        if known is not None:
-            known.candidates, known.faulty = row["position_count"], row["verdict_count"]
+        collator = blamed.get(((row["network"], row["chain"]), row["collator"]))
+        if collator is not None:
+            collator.candidates = row["position_count"]
+            collator.faulty = row["verdict_count"]
 
 
 def _badness(severity: str) -> int:
-    """Return the place of a severity in the order."""
+    """Return a number by which severities are sorted, the worst one first."""
     return _BADNESS.get(severity, 1)
 
 

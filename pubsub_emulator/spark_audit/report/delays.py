@@ -38,26 +38,28 @@ class Delays:
 
 def delays(results: Results, chain: Chain) -> Delays | None:
     """Return the delays of a chain, `None` if nothing was delivered. Raises `ResultError`."""
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for part in columns(results, schema.PUBLISHER_MEASURES, chain, ("delays",))():
-        for each in pc.list_flatten(part["delays"]).value_counts().to_pylist():
-            found[each["values"]] += each["counts"]
-    if not found:
+        for entry in pc.list_flatten(part["delays"]).value_counts().to_pylist():
+            counts[entry["values"]] += entry["counts"]
+    if not counts:
         return None
-    width = bin_width(max(found) + 1, MOST_BARS)
+    width = bin_width(max(counts) + 1, MOST_BARS)
     bars: Counter[int] = Counter()
-    for delay, count in found.items():
+    for delay, count in counts.items():
         bars[delay // width] += count
-    percentiles = tuple((percent, _percentile(found, percent)) for percent in PERCENTILES)
-    drawn = tuple(Bar(at * width, at * width + width - 1, bars[at]) for at in sorted(bars))
-    return Delays(found.total(), percentiles, max(found), drawn)
+    percentiles = tuple((percent, _percentile(counts, percent)) for percent in PERCENTILES)
+    drawn = tuple(
+        Bar(index * width, index * width + width - 1, bars[index]) for index in sorted(bars)
+    )
+    return Delays(counts.total(), percentiles, max(counts), bars=drawn)
 
 
-def _percentile(found: Counter[int], percent: int) -> int:
+def _percentile(counts: Counter[int], percent: int) -> int:
     """Return the smallest delay that `percent` % of the deliveries do not exceed."""
-    left = nearest_rank(found.total(), percent)
-    for delay, count in sorted(found.items()):
-        left -= count
-        if left <= 0:
+    remaining = nearest_rank(counts.total(), percent)
+    for delay, count in sorted(counts.items()):
+        remaining -= count
+        if remaining <= 0:
             return delay
-    return max(found)
+    return max(counts)

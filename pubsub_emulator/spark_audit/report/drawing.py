@@ -57,7 +57,7 @@ class Picture:
                 if attribute in {"fill", "stroke"} and value in _VARIABLES:
                     element.set(attribute, _VARIABLES[value])
                 elif attribute in {"d", "transform"}:
-                    element.set(attribute, _LONG.sub(lambda found: f"{float(found[0]):.2f}", value))
+                    element.set(attribute, _LONG.sub(lambda match: f"{float(match[0]):.2f}", value))
             element.attrib.pop("font-family", None)
         root.attrib.pop("version", None)
         root.set("role", "img")

@@ -1,7 +1,7 @@
-"""The page: figures and charts of an audit in one HTML file that needs no other file.
+"""The page with the figures and charts of an audit, in one HTML file without other files.
 
-Everything from a history is a stranger's text. The template escapes it, and the page's policy
-forbids all scripts but its own.
+Texts from a history may come from a stranger. The template escapes them, and the page's policy
+only allows its own script.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -38,10 +38,10 @@ from pubsub_emulator.spark_audit.report.savings import Savings, savings
 from pubsub_emulator.spark_audit.report.series import Series, bytes_over_time
 
 MOST_DRAWN: Final = 12
-"""Chains with charts of their own. The table on the page has more."""
+"""The maximum number of chains with charts of their own. The table on the page has more chains."""
 
 MOST_ROWS: Final = 200
-"""Rows of the page's table of chains. The audit's own table has all."""
+"""The maximum number of rows in the page's table of chains. The audit's own table has all."""
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 _STYLES: Final = ("report/report.css", "report/charts.css", "report/tables.css")
@@ -52,7 +52,7 @@ _MOST_EVIDENCE: Final = 1_048_576
 """Bytes of a finding's evidence up to which it is added to the report. The evidence of a block with
 a stuffed proof takes megabytes; `pubsub evidence` writes it."""
 _DRAWN_FIRST: Final = (schema.PUBLISHER_MEASURES, schema.PROOF_PARTS)
-"""Tables that attribute bytes. A chain with rows in them has more to show."""
+"""Tables that attribute bytes. Chains with rows in them are drawn before others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,29 +119,34 @@ def write_report(
     for row in shown:
         progress(len(drawn), 2 * len(shown))
         drawn.append(
-            _chain_part(results, row, f"chain-{len(drawn) + 1}", names, saved.get(_place(row)))
+            _chain_part(
+                results, row, f"chain-{len(drawn) + 1}", names=names, saved=saved.get(_place(row))
+            )
         )
-    caught = culprits(results)
-    left_out = sorted(saved.values(), key=lambda each: (-each.full, each.chain))
+    all_culprits = culprits(results)
+    ranked_savings = sorted(saved.values(), key=lambda entry: (-entry.full, entry.chain))
     overall: dict[str, Chart] = {}
-    if left_out:
+    if ranked_savings:
         overall["savings"] = _chart(
-            "savings", "Savings by cause", partial(charts.savings, chain_names=names), left_out
+            "savings",
+            "Savings by cause",
+            partial(charts.savings, chain_names=names),
+            figures=ranked_savings,
         )
-    if caught.collators:
+    if all_culprits.collators:
         specify = partial(charts.collators, chain_names=names)
         overall["collators"] = _chart(
-            "collators", "Findings by collator", specify, caught.collators
+            "collators", "Findings by collator", specify, figures=all_culprits.collators
         )
     context = {
-        "evidence": _write_evidence(results, caught, folder / EVIDENCE),
+        "evidence": _write_evidence(results, all_culprits, folder / EVIDENCE),
         "report": results.report,
         "chains": chains,
         "drawn": drawn,
         "names": names,
         "ids": {_place(part.row): part.id for part in drawn},
-        "savings": left_out,
-        "culprits": caught,
+        "savings": ranked_savings,
+        "culprits": all_culprits,
         "unread": unread(results),
         "charts": overall,
         "most_rows": MOST_ROWS,
@@ -149,20 +154,20 @@ def write_report(
     page = folder / PAGE
     pictures = folder / CHARTS
     pictures.mkdir()
-    for at, group in enumerate((overall, *(part.charts for part in drawn))):
-        progress(max(len(drawn) + at - 1, 0), 2 * len(drawn))
+    for index, group in enumerate((overall, *(part.charts for part in drawn))):
+        progress(max(len(drawn) + index - 1, 0), 2 * len(drawn))
         for chart in group.values():
             chart.write(pictures)
     page.write_text(_rendered(context), encoding="utf-8")
     return [page, pictures]
 
 
-def _write_evidence(results: Results, caught: Culprits, folder: Path) -> frozenset[bytes]:
-    """Write the findings that the page shows in words as files for `pubsub evidence`.
+def _write_evidence(results: Results, all_culprits: Culprits, folder: Path) -> frozenset[bytes]:
+    """Write the findings that the page shows in full as files for `pubsub evidence`.
 
     Returns the ids of those that were written.
     """
-    wanted = {row["id"] for row in caught.findings}
+    wanted = {row["id"] for row in all_culprits.findings}
     written: set[bytes] = set()
     if not wanted:
         return frozenset()
@@ -186,8 +191,8 @@ def _place(row: Row) -> Chain:
 def _ranked(results: Results) -> list[Row]:
     """Return the chains in the order in which the page shows them.
 
-    Chains that are not verified come first, then those with attributed bytes, then others; each
-    group by the bytes of its proofs.
+    Chains that are not verified come first, then those with attributed bytes, then all others. In
+    each of these groups, the order is by the bytes of the proofs.
     """
     rows: set[Chain] = set()
     for part in chained.from_iterable(results.groups(table, PLACE) for table in _DRAWN_FIRST):
@@ -211,37 +216,50 @@ def _chain_part(
     chain = _place(row)
     series = bytes_over_time(results, chain)
     tree = where_bytes_go(results, chain, names)
-    found = delays(results, chain)
+    chain_delays = delays(results, chain)
     title = called(chain, names)
     drawn: dict[str, Chart] = {}
     # A logarithmic axis cannot show zero.
-    if any(each.mean or each.largest or each.budget for each in series.bins):
+    if any(time_bin.mean or time_bin.largest or time_bin.budget for time_bin in series.bins):
         drawn["time"] = _chart(
-            f"{name}-time", f"Proof bytes over time, {title}", charts.bytes_over_time, series
+            f"{name}-time",
+            f"Proof bytes over time, {title}",
+            charts.bytes_over_time,
+            figures=series,
         )
     if len(tree.parts) > 1:
         drawn["tree"] = _chart(
-            f"{name}-bytes", f"Where the bytes go, {title}", charts.where_bytes_go, tree
+            f"{name}-bytes", f"Where the bytes go, {title}", charts.where_bytes_go, figures=tree
         )
     if series.has_cache:
         drawn["cache"] = _chart(
-            f"{name}-cache", f"Effect of the cache, {title}", charts.cache_over_time, series
+            f"{name}-cache", f"Effect of the cache, {title}", charts.cache_over_time, figures=series
         )
-    if found is not None:
-        drawn["delays"] = _chart(f"{name}-delays", f"Delivery delay, {title}", charts.delays, found)
-    return ChainPart(row, title, name, series, tree, saved, found, drawn)
+    if chain_delays is not None:
+        drawn["delays"] = _chart(
+            f"{name}-delays", f"Delivery delay, {title}", charts.delays, figures=chain_delays
+        )
+    return ChainPart(
+        row=row,
+        name=title,
+        id=name,
+        series=series,
+        tree=tree,
+        savings=saved,
+        delays=chain_delays,
+        charts=drawn,
+    )
 
 
 def _chart(name: str, label: str, specify: Any, figures: Any) -> Chart:
     """Draw figures for wide and narrow windows."""
-    return Chart(name, draw(specify(figures, WIDE)), draw(specify(figures, NARROW)), label)
+    return Chart(name, draw(specify(figures, WIDE)), draw(specify(figures, NARROW)), label=label)
 
 
 def _rendered(context: dict[str, object]) -> str:
     """Return the page.
 
-    Characters in texts that cannot be seen are replaced, and long texts are cut, before they are
-    escaped for HTML.
+    Before texts are escaped for HTML, unprintable characters are replaced and long texts are cut.
     """
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),

@@ -1,4 +1,4 @@
-"""Savings: the bytes that a chain's proofs leave out of the full proofs of all subscribed items."""
+"""Savings, which are the bytes that proofs have less than full proofs of all subscribed items."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,7 +14,7 @@ _FIGURES: Final = (*_PROOF, "cached_bytes", "cache_state_bytes", "cache_net")
 
 @dataclass(frozen=True, slots=True)
 class Savings:
-    """The bytes of valid blocks for which a collator witnessed the full proof.
+    """The savings in valid blocks for which the collator stated the size of the full proof.
 
     `proven`, `unchanged`, `cached` and `pruned` add up to `full`.
     """
@@ -28,9 +28,9 @@ class Savings:
     unchanged: int
     """Bytes of publishers whose root did not change."""
     cached: int
-    """Bytes of nodes that the walk found in the cache."""
+    """Bytes of nodes that were in the cache."""
     pruned: int
-    """Bytes of all other nodes, which the walk did not need or reach."""
+    """Bytes of all other nodes that are not in the proofs. They were not needed or not reached."""
     cache_state: int
     """Bytes that reading the cache adds to the chain's own storage proof."""
     cache_net: int
@@ -38,7 +38,7 @@ class Savings:
 
 
 def savings(results: Results) -> dict[Chain, Savings]:
-    """Return the savings of each chain for which there are witnessed full proofs.
+    """Return the savings of each chain with blocks for which sizes of full proofs were stated.
 
     The table is read once for all chains. Raises `ResultError`.
     """
@@ -57,6 +57,14 @@ def _savings(row: Row) -> Savings:
     proven, _, unchanged, left_out, cached, state, net = (
         row[f"{name}_sum"] or 0 for name in _FIGURES
     )
-    chain, blocks = (row["network"], row["chain"]), row["proof_bytes_count"]
-    pruned = left_out - unchanged - cached
-    return Savings(chain, blocks, proven + left_out, proven, unchanged, cached, pruned, state, net)
+    return Savings(
+        chain=(row["network"], row["chain"]),
+        blocks=row["proof_bytes_count"],
+        full=proven + left_out,
+        proven=proven,
+        unchanged=unchanged,
+        cached=cached,
+        pruned=left_out - unchanged - cached,
+        cache_state=state,
+        cache_net=net,
+    )

@@ -13,7 +13,7 @@ from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report.columns import Chain, Columns, columns, grouped, valid
 
 MOST_BINS: Final = 64
-"""Bins of a series, at most."""
+"""The maximum number of bins in a series."""
 
 _SUMMED: Final = (
     "proof_bytes",
@@ -62,7 +62,7 @@ class Bin:
 
     @property
     def middle(self) -> float:
-        """The place on the axis."""
+        """The position on the axis."""
         return (self.first + self.last) / 2
 
 
@@ -77,7 +77,7 @@ class Series:
     @property
     def has_cache(self) -> bool:
         """Whether the cache saved or cost any bytes."""
-        return any(each.cached or each.cache_state for each in self.bins)
+        return any(time_bin.cached or time_bin.cache_state for time_bin in self.bins)
 
 
 def bytes_over_time(results: Results, chain: Chain) -> Series:
@@ -86,8 +86,8 @@ def bytes_over_time(results: Results, chain: Chain) -> Series:
     ends = [pc.min_max(_judged_at(part)).as_py() for part in parts()]
     if not ends:
         return Series(1, ())
-    first = min(each["min"] for each in ends)
-    last = max(each["max"] for each in ends)
+    first = min(part_ends["min"] for part_ends in ends)
+    last = max(part_ends["max"] for part_ends in ends)
     width = bin_width(last - first + 1, MOST_BINS)
     ends = [("proof_bytes", "count"), ("proof_bytes", "max"), ("used", "max"), ("budget", "min")]
     sums = [*((name, "sum") for name in _SUMMED), *ends]
@@ -99,16 +99,19 @@ def bytes_over_time(results: Results, chain: Chain) -> Series:
     places = sorted(good.keys() | bad.keys())
     return Series(
         width,
-        tuple(_bin(first + at * width, width, good.get(at, {}), bad.get(at, {})) for at in places),
+        tuple(
+            _bin(first + number * width, width, good.get(number, {}), bad=bad.get(number, {}))
+            for number in places
+        ),
     )
 
 
-def bin_width(span: int, most: int) -> int:
-    """Return the smallest of 1, 2, 5, 10, 20, 50, … that cuts `span` into at most `most` parts."""
+def bin_width(span: int, limit: int) -> int:
+    """Return the smallest of 1, 2, 5, 10, 20, 50, … that cuts `span` into at most `limit` parts."""
     scale = 1
     while True:
         for step in (1, 2, 5):
-            if -(-span // (step * scale)) <= most:
+            if -(-span // (step * scale)) <= limit:
                 return step * scale
         scale *= 10
 
@@ -116,7 +119,7 @@ def bin_width(span: int, most: int) -> int:
 def _judged_at(part: pa.Table) -> object:
     """Return the relay blocks in which candidates were judged.
 
-    For an imported block, it is the relay parent, since nothing else is known.
+    For imported blocks, these are the relay parents, because only they are known.
     """
     return pc.add(part["relay_parent"], pc.fill_null(part["relay_lag"], 0))
 

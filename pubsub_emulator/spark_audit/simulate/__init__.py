@@ -1,1 +1,1 @@
-"""Simulations: many generated networks with cheats, and the truth about the cheats, for audits."""
+"""Simulations of many networks with planted cheats, to test audits against the truth."""

@@ -1,6 +1,6 @@
-"""A generated network: twelve parachains that publish to and read from one another.
+"""A generated network of twelve parachains that publish to and read from one another.
 
-Usual proofs are larger than 10 KiB. Some chains differ, so that every cheat finds an opportunity:
+Most proofs are larger than 10 KiB. Some chains differ, so that every kind of cheat is possible:
 
     nodes, none   other cache policies than `slots`: cached nodes, and no cache
     tight         a budget that runs out, so that there is a cursor and a stop
@@ -8,8 +8,8 @@ Usual proofs are larger than 10 KiB. Some chains differ, so that every cheat fin
     called        horizontal messages of two senders
     asking        relay keys besides the subscriptions, some of them absent
 
-All events before a relay block depend only on the seed, the network's number and the block's number
-(PS-90). So a network can be made anywhere, and again.
+The inputs of a relay block depend only on the seed, the network's number and the block's number
+(PS-90). So any machine can make the same network again.
 """
 
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ from pubsub_emulator.runtime.rules import SHIPPED, Rules
 CHAINS: Final = 12
 """Parachains of a network."""
 PUBLISHERS: Final = 8
-"""Chains that publish, the first ones."""
+"""The number of chains that publish. They are the first ones."""
 LEAST_READ: Final = 5
 """The least number of publishers that a chain reads."""
 KEYS: Final = 6
@@ -44,16 +44,16 @@ KEYS: Final = 6
 COLLATORS: Final = 4
 """Collators of a chain."""
 CHEATS: Final = 2
-"""Collators of a chain that cheat now and then."""
+"""Collators of a chain that cheat occasionally."""
 SEGMENT: Final = 200
-"""Relay blocks of a segment. So a unit of an audit has about 200 blocks of each chain."""
+"""Relay blocks in a segment. So a unit of an audit has about 200 blocks of each chain."""
 
 _FIRST: Final = 1000
 """ParaId of the first chain."""
 _TIGHT_ROOM: Final = 16_000
 """Bytes that the chain with the tight budget can use before the stop rule ends its walk."""
 _SHARE: Final = 2_000
-"""About how many bytes of messages fit into a block of the chain with downward messages."""
+"""The approximate bytes of messages that fit into a block of the chain with downward messages."""
 _NODES, _NONE, _TIGHT, _ORDERED, _CALLED, _ASKING = range(6)
 _FAVOURITES: Final = {
     _NODES: ("add-cached-node", "as-if-cached", "as-if-not-cached"),
@@ -69,11 +69,11 @@ _FAVOURITES: Final = {
     _CALLED: ("alter-message", "drop-message", "hold-back-horizontal", "wrong-mark"),
     _ASKING: ("omit-requested-key", "omit-requested-absence", "omit-requested-trie"),
 }
-"""Cheats that only these chains make possible, or make most effective. They are tried more often
+"""Cheats that are only possible, or most effective, on these chains. They are tried more often
 there."""
 
 _FAVOURED: Final = 6
-"""How often a favourite is added to the list of all cheats from which one is drawn."""
+"""How often a favourite is added to the list from which cheats are drawn."""
 _NAMES: Final = {
     _NODES: "caches nodes",
     _NONE: "caches nothing",
@@ -92,7 +92,7 @@ class Population:
     number: int
     """The number of the network in the simulation."""
     cheat_rate: int
-    """Cheats in a million turns of all collators together."""
+    """Cheats in a million turns of all collators."""
 
     @property
     def name(self) -> str:
@@ -101,7 +101,7 @@ class Population:
 
     def names(self) -> dict[ParaId, str]:
         """Return names for the chains that differ from the others."""
-        return {ParaId(_FIRST + at): name for at, name in _NAMES.items()}
+        return {ParaId(_FIRST + index): name for index, name in _NAMES.items()}
 
     def stream(self, purpose: str) -> Draws:
         """Return the network's random draws for one purpose."""
@@ -109,14 +109,14 @@ class Population:
 
     def network(self, *, unjudged: bool = False, rules: Rules = SHIPPED) -> Network:
         """Return the network at genesis."""
-        paras = [ParaId(_FIRST + at) for at in range(CHAINS)]
+        paras = [ParaId(_FIRST + index) for index in range(CHAINS)]
         channels = tuple((paras[sender], paras[_CALLED]) for sender in (0, 1))
         chains = tuple(
             ParachainConfig(
-                replace(self._spec(at, para, paras[:PUBLISHERS]), rules=rules.digest),
-                self._collators(at),
+                replace(self._spec(index, para, paras[:PUBLISHERS]), rules=rules.digest),
+                self._collators(index),
             )
-            for at, para in enumerate(paras)
+            for index, para in enumerate(paras)
         )
         seed = self.stream("network").take(32)
         config = NetworkConfig(
@@ -130,10 +130,10 @@ class Population:
         return Network(config)
 
     def feed(self, network: Network) -> None:
-        """Do everything that happens in the network before its next relay block."""
+        """Send the messages and make the writes that precede the network's next relay block."""
         block = RelayBlockNumber(network.number + 1)
-        for at in range(PUBLISHERS):
-            self._publish(network, ParaId(_FIRST + at), block)
+        for index in range(PUBLISHERS):
+            self._publish(network, ParaId(_FIRST + index), block)
         stream = self.stream(f"messages/{block}")
         if stream.one_in(2):
             for _ in range(2):
@@ -145,31 +145,31 @@ class Population:
             for sender in (0, 1):
                 network.send(_FIRST + sender, _FIRST + _CALLED, stream.take(stream.between(1, 60)))
 
-    def _spec(self, at: int, para: ParaId, publishers: list[ParaId]) -> RuntimeSpec:
-        """Return the runtime of chain number `at`."""
+    def _spec(self, index: int, para: ParaId, publishers: list[ParaId]) -> RuntimeSpec:
+        """Return the runtime of chain number `index`."""
         stream = self.stream(f"chain/{para}")
         others = [other for other in publishers if other != para]
         read = (
             others
-            if at == _TIGHT
+            if index == _TIGHT
             else stream.sample(others, stream.between(LEAST_READ, len(others)))
         )
         items = merge_subscriptions([(other, self._read_keys(stream, other)) for other in read])
-        if at == _TIGHT:
+        if index == _TIGHT:
             # The budget's reserve must cover the largest value, so a large value length leaves
             # little room.
-            least = MIN_BUDGET - _TIGHT_ROOM
+            value_length = MIN_BUDGET - _TIGHT_ROOM
             spec = RuntimeSpec(
                 para, items, max_pov_size=1_300_000, reserve_minimum=True, max_trie_depth=5
             )
-            return replace(spec, max_stored_keys=8, max_value_length=least)
-        if at == _ORDERED:
+            return replace(spec, max_stored_keys=8, max_value_length=value_length)
+        if index == _ORDERED:
             size = (MIN_BUDGET + 2 * _SHARE) * 100 // 85
             return RuntimeSpec(para, items, max_pov_size=size, reserve_minimum=True)
-        if at == _ASKING:
+        if index == _ASKING:
             return RuntimeSpec(para, items, extra_keys=self._asked(publishers))
         policies = {_NODES: CachePolicy.NODES, _NONE: CachePolicy.NONE}
-        return RuntimeSpec(para, items, cache=policies.get(at, CachePolicy.SLOTS))
+        return RuntimeSpec(para, items, cache=policies.get(index, CachePolicy.SLOTS))
 
     @staticmethod
     def _asked(publishers: list[ParaId]) -> tuple[RelayStorageKey, ...]:
@@ -185,25 +185,27 @@ class Population:
     def _read_keys(self, stream: Draws, publisher: ParaId) -> list[PubsubKey]:
         """Return the keys of a publisher that a chain reads.
 
-        These are most of its keys, and now and then one that it never writes, whose absence must be
+        These are most of its keys, and sometimes a key that it never writes, whose absence must be
         proven.
         """
         keys = [published_key(publisher, index) for index in range(KEYS)]
         keys = stream.sample(keys, stream.between(KEYS - 1, KEYS))
         return [*keys, published_key(publisher, KEYS)] if stream.one_in(4) else keys
 
-    def _collators(self, at: int) -> tuple[CollatorConfig, ...]:
+    def _collators(self, index: int) -> tuple[CollatorConfig, ...]:
         """Return honest and cheating collators in turn.
 
-        Those that cheat know every cheat of the project. Their rate is higher than `cheat_rate`,
-        since the honest ones have turns as well.
+        A cheating collator draws from all built-in cheats. Its rate is higher than `cheat_rate`,
+        because honest collators have turns as well.
         """
         rate = self.cheat_rate * COLLATORS // CHEATS
-        bad = CollatorConfig(BUILT_IN + _FAVOURED * _FAVOURITES.get(at, ()), rate)
-        return tuple(bad if at % (COLLATORS // CHEATS) else HONEST for at in range(COLLATORS))
+        cheater = CollatorConfig(BUILT_IN + _FAVOURED * _FAVOURITES.get(index, ()), rate)
+        return tuple(
+            cheater if index % (COLLATORS // CHEATS) else HONEST for index in range(COLLATORS)
+        )
 
     def _publish(self, network: Network, para: ParaId, block: RelayBlockNumber) -> None:
-        """Let a publisher write: all keys at first, later usually a few."""
+        """Let a publisher write all keys before block 1, and later usually a few."""
         stream = self.stream(f"publisher/{para}/{block}")
         if block == 1:
             indexes = list(range(KEYS))

@@ -1,4 +1,4 @@
-"""The run of a simulation: it makes the networks that do not exist yet, on any engine."""
+"""The run of a simulation, which makes the networks that do not exist yet, on any engine."""
 
 import json
 from collections import Counter
@@ -29,8 +29,8 @@ PLAN: Final = "plan.json"
 _FORMAT: Final = 1
 
 OnProgress = Callable[[float, int], None]
-"""Called with the number of networks that are done, including shares of unfinished ones, and of
-all."""
+"""Called with the number of finished networks, including shares of unfinished ones, and the number
+of all networks."""
 
 
 class SimulationRefused(PubsubError):
@@ -44,7 +44,8 @@ class Simulation:
     networks: int
     """Number of networks. A network depends only on the seed and its number."""
     blocks: int
-    """Parachain candidates in a network. It ends with the relay block that judges the last one."""
+    """Parachain candidates in a network, which ends with the relay block that judges the last one.
+    """
     seed: str
     cheat_rate: int = 40_000
     """Cheats in a million turns."""
@@ -56,13 +57,23 @@ class Simulation:
 
     def plan(self) -> Answer:
         """Return the settings that must be equal when a simulation is continued."""
-        mine = {"seed": self.seed, "blocks": self.blocks, "cheat_rate": self.cheat_rate}
-        return {"format": _FORMAT, "version": VERSION, **mine, "segment": SEGMENT}
+        settings = {"seed": self.seed, "blocks": self.blocks, "cheat_rate": self.cheat_rate}
+        return {"format": _FORMAT, "version": VERSION, **settings, "segment": SEGMENT}
 
     def tasks(self) -> list[NetworkTask]:
         """Return a task for each network."""
-        settings = self.blocks, self.cheat_rate, self.unjudged, RulesFile.of(self.rules)
-        return [NetworkTask(self.seed, number, *settings) for number in range(self.networks)]
+        rules = RulesFile.of(self.rules)
+        return [
+            NetworkTask(
+                self.seed,
+                number,
+                self.blocks,
+                cheat_rate=self.cheat_rate,
+                unjudged=self.unjudged,
+                rules=rules,
+            )
+            for number in range(self.networks)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +91,19 @@ class Simulated:
 
         It covers everything that the networks decided.
         """
-        return blake2_256(b"".join(bytes.fromhex(each["digest"]) for each in self.receipts)).hex()
+        return blake2_256(
+            b"".join(bytes.fromhex(receipt["digest"]) for receipt in self.receipts)
+        ).hex()
 
     @property
     def candidates(self) -> int:
         """Parachain blocks that were judged."""
-        return sum(each["candidates"] for each in self.receipts)
+        return sum(receipt["candidates"] for receipt in self.receipts)
 
     @property
     def cheats(self) -> Counter[str]:
         """Planted cheats by strategy."""
-        return sum((Counter(each["cheats"]) for each in self.receipts), Counter())
+        return sum((Counter(receipt["cheats"]) for receipt in self.receipts), Counter())
 
 
 def simulate(
@@ -101,8 +114,9 @@ def simulate(
 ) -> Simulated:
     """Make the networks that are not complete at `address` yet.
 
-    `engine` is called if there are any, and is closed afterwards. Only one simulation may write to
-    a folder at a time. Raises `SimulationRefused`, and everything that the engine raises.
+    `engine` starts an engine, and is called only if there are such networks. The engine is closed
+    afterwards. Only one simulation may write to a folder at a time. Raises `SimulationRefused`, and
+    everything that the engine raises.
     """
     for name in ("networks", "blocks"):
         if getattr(simulation, name) < 1:
@@ -115,23 +129,23 @@ def simulate(
     _prepare(simulation, out)
     tasks = simulation.tasks()
     known = [_receipt(out, task) for task in tasks]
-    fresh = [task for task, receipt in zip(tasks, known, strict=True) if receipt is None]
-    there = len(tasks) - len(fresh)
+    missing = [task for task, receipt in zip(tasks, known, strict=True) if receipt is None]
+    existing = len(tasks) - len(missing)
     report = progress or (lambda _done, _total: None)
-    report(there, len(tasks))
+    report(existing, len(tasks))
     made: list[Answer] = []
-    if fresh:
+    if missing:
         runner = engine()
         try:
-            units = [task.to_json() for task in fresh]
+            units = [task.to_json() for task in missing]
             made = runner.map(
-                simulate_unit, units, out.uri, lambda done: report(there + done, len(tasks))
+                simulate_unit, units, out.uri, lambda done: report(existing + done, len(tasks))
             )
         finally:
             runner.close()
-    new = iter(made)
-    receipts = tuple(next(new) if receipt is None else receipt for receipt in known)
-    return Simulated(receipts, len(fresh))
+    made_receipts = iter(made)
+    receipts = tuple(next(made_receipts) if receipt is None else receipt for receipt in known)
+    return Simulated(receipts, len(missing))
 
 
 def _prepare(simulation: Simulation, out: Store) -> None:
@@ -143,20 +157,20 @@ def _prepare(simulation: Simulation, out: Store) -> None:
     plan = simulation.plan()
     if out.stamp(path) is not None:
         try:
-            found = json.loads(out.read(path))
+            stored = json.loads(out.read(path))
         except (ValueError, RecursionError):
             raise SimulationRefused(
                 f"{out}/{path}: not JSON; remove {out} and begin again"
             ) from None
-        other = [
-            name for name in plan if not isinstance(found, dict) or found.get(name) != plan[name]
+        differing = [
+            name for name in plan if not isinstance(stored, dict) or stored.get(name) != plan[name]
         ]
-        if other:
-            said = (
-                f"holds a simulation with another {', '.join(other)}; name another folder or"
+        if differing:
+            problem = (
+                f"holds a simulation with another {', '.join(differing)}; name another folder or"
                 " remove it"
             )
-            raise SimulationRefused(f"{out} {said}")
+            raise SimulationRefused(f"{out} {problem}")
         return
     if out.exists(COMMITS):
         raise SimulationRefused(

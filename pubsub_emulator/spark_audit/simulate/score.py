@@ -1,4 +1,4 @@
-"""The comparison of an audit with the truth: which planted cheats it found."""
+"""The comparison of an audit with the truth, which shows how many planted cheats it found."""
 
 import json
 from collections import Counter
@@ -44,14 +44,14 @@ class Score:
     caught: Counter[str] = field(default_factory=Counter)
     """Planted cheats for which there is the right finding, by strategy."""
     gone: Counter[str] = field(default_factory=Counter)
-    """Planted cheats by strategy that the simulation counted and that `truth` does not list any
-    more. The segments with them were lost, and so were their findings."""
+    """Planted cheats by strategy that the simulation counted but that `truth` does not list any
+    more. Their segments were lost, so there cannot be findings about them."""
     uncommitted: int = 0
     """Data files of the history that no manifest named when it was audited."""
     missed: list[Charge] = field(default_factory=list)
     """Planted cheats without the right finding."""
     wrong: list[Charge] = field(default_factory=list)
-    """Findings that match no planted cheat."""
+    """Findings that do not match a planted cheat."""
     faults: list[Fault] = field(default_factory=list)
     """Parts of the truth that could not be read."""
 
@@ -63,8 +63,8 @@ class Score:
     @property
     def precision(self) -> float:
         """The share of findings that are right; 1 if there are none."""
-        found = self.caught.total() + len(self.wrong)
-        return self.caught.total() / found if found else 1.0
+        total = self.caught.total() + len(self.wrong)
+        return self.caught.total() / total if total else 1.0
 
 
 def score(history: Address, audit: Address) -> Score:
@@ -72,30 +72,30 @@ def score(history: Address, audit: Address) -> Score:
 
     Raises `NoTruth`, `CommitError`, `ResultError`.
     """
-    out = Score()
+    result = Score()
     due: dict[Charge, str] = {}
     opened = History.open(history)
-    out.faults += opened.faults
+    result.faults += opened.faults
     if not opened.files(schema.TRUTH) and not opened.root.exists(RECEIPTS):
         raise NoTruth(
             f"{opened.root} has no table truth: it was not simulated, and nothing can be scored"
         )
-    for row in _truth(opened, out.faults):
+    for row in _truth(opened, result.faults):
         due[_charge(row, row["verdict"])] = row["strategy"]
-        out.planted[row["strategy"]] += 1
-    out.gone = _counted(opened.root) - out.planted
-    out.planted += out.gone
+        result.planted[row["strategy"]] += 1
+    result.gone = _counted(opened.root) - result.planted
+    result.planted += result.gone
     results = Results.open(audit)
-    out.uncommitted = results.report.get("uncommitted_files") or 0
+    result.uncommitted = results.report.get("uncommitted_files") or 0
     for row in _findings(results):
         charge = _charge(row, row["code"])
         strategy = due.pop(charge, None)
         if strategy is None:
-            out.wrong.append(charge)
+            result.wrong.append(charge)
         else:
-            out.caught[strategy] += 1
-    out.missed = list(due)
-    return out
+            result.caught[strategy] += 1
+    result.missed = list(due)
+    return result
 
 
 def _charge(row: Row, code: str) -> Charge:

@@ -17,7 +17,7 @@ from pubsub_emulator.emulator.network.records import BlockRecord, Observer, Rela
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.spark_audit.engine.engine import Answer, UnitTask
-from pubsub_emulator.spark_audit.engine.pace import told
+from pubsub_emulator.spark_audit.engine.pace import report_progress
 from pubsub_emulator.spark_audit.engine.rules import SHIPPED_RULES, RulesFile
 from pubsub_emulator.spark_audit.history.manifest import canonical_json
 from pubsub_emulator.spark_audit.history.row import fields_of
@@ -61,7 +61,7 @@ class NetworkTask(UnitTask):
 
 @dataclass(slots=True)
 class Tally(Observer):
-    """An observer that counts."""
+    """An observer that counts blocks and cheats and collects the sizes of proofs."""
 
     candidates: int = 0
     rejected: int = 0
@@ -74,7 +74,7 @@ class Tally(Observer):
     """For each valid block, the cost of the nodes in its proof that static keys do not need."""
 
     def relay_block(self, record: RelayRecord) -> None:
-        """Note the number of a relay block, which is also how many there were after genesis."""
+        """Store the number of a relay block, which is the number of relay blocks after genesis."""
         self.relay_blocks = record.number
 
     def candidate(self, record: BlockRecord) -> None:
@@ -95,7 +95,7 @@ def simulate_unit(text: str, history: str) -> Answer:
     Raises `CommitError`, `RulesError`, `OSError`.
     """
     task = NetworkTask.from_json(text)
-    began = time.process_time()
+    started = time.process_time()
     population = task.population
     store = open_store(history)
     tally = Tally()
@@ -110,7 +110,7 @@ def simulate_unit(text: str, history: str) -> Answer:
         while tally.candidates < task.blocks:
             population.feed(network)
             network.step()
-            told(tally.candidates, task.blocks)
+            report_progress(tally.candidates, task.blocks)
         network.finish()
     receipt = {
         **fields_of(task, ("seed", "number", "blocks", "cheat_rate", "unjudged")),
@@ -121,7 +121,7 @@ def simulate_unit(text: str, history: str) -> Answer:
         "median_proof": _median(tally.proofs),
         "median_pubsub_proof": _median(tally.pubsub),
         "digest": digest.value.hex(),
-        "cpu_seconds": round(time.process_time() - began, 3),
+        "cpu_seconds": round(time.process_time() - started, 3),
     }
     store.put(receipt_path(task), canonical_json(receipt))
     return receipt
@@ -129,9 +129,10 @@ def simulate_unit(text: str, history: str) -> Answer:
 
 @contextmanager
 def _rare_collection() -> Iterator[None]:
-    """Make Python look for reference cycles less often.
+    """Make garbage collections rarer inside the `with` block.
 
-    States share millions of trie nodes, none of which is in a cycle.
+    States share millions of trie nodes. They are not in reference cycles, but a collection visits
+    all of them.
     """
     before = gc.get_threshold()
     gc.set_threshold(_ALLOCATIONS, *before[1:])

@@ -1,7 +1,7 @@
-"""The start of a Spark context, in one way for all purposes.
+"""The start of a Spark context, for audits and for users' sessions.
 
-It writes nothing to the terminal, runs on this machine unless there is a master, and its workers
-use this interpreter and this program.
+The context does not write to the terminal and runs on this machine unless there is a master. Its
+workers use this interpreter and this program.
 """
 
 import atexit
@@ -27,15 +27,15 @@ from pubsub_emulator.spark_audit.spark.ship import build_archive, source_root
 LOCAL: Final = "local[*]"
 """The master if neither the caller nor the configuration names one."""
 LIGHT_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Options of every JVM of an audit. Units run in Python, so the JVM does little. Optimizing code
-for hours to come would double its cost."""
+"""Options of every JVM of an audit. Units run in Python, so the JVM has little work. Optimizing
+its code for a long run would double its cost."""
 
 ATTEMPTS: Final = 4
-"""Attempts at a task, in local mode as on a cluster."""
+"""The number of attempts to run a task, in local mode as on a cluster."""
 
 _LOCAL_MASTER: Final = re.compile(r"local(?:\[(\*|\d+)\])?")
 _LAST_WORDS: Final = 2000
-"""Bytes from the end of the JVM's output that an error message may have."""
+"""The maximum number of bytes from the end of the JVM's output in an error message."""
 _CAUSE: Final = re.compile(r"(: )?(Caused by: )?[\w.$]*(Exception|Error): \S")
 """A line of a Java or Python traceback that names an error."""
 _PY4J: Final = ("java_gateway", "clientserver")
@@ -60,9 +60,10 @@ def start_context(
 ) -> SparkContext:
     """Start a Spark context, which the caller must stop (AU-8).
 
-    With `light`, JVMs are started for units in Python, else with Spark's defaults, for queries in
-    SQL. Under `spark-submit`, the JVM runs already and the user's settings hold. Otherwise a JVM is
-    started with a Java of this machine. Raises `SparkUnavailable`, `JavaNotFound`.
+    With `light`, JVMs are started with `LIGHT_JVM`, which suits units in Python. Otherwise, they
+    have Spark's defaults, which suit queries in SQL. Under `spark-submit`, the JVM is running
+    already, with the user's settings. Otherwise a JVM is started with a Java of this machine.
+    Raises `SparkUnavailable`, `JavaNotFound`.
     """
     hush_py4j()
     if master is not None:
@@ -81,7 +82,7 @@ def start_context(
         url = _with_retries(master or conf.get("spark.master", LOCAL) or LOCAL)
         local = url.startswith("local")
         if local:
-            # The JVM and the workers inherit the environment: it is set before the gateway opens.
+            # The JVM and the workers inherit the environment, so set it before the JVM starts.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             _share_sources()
         if not submitted:
@@ -110,16 +111,16 @@ def forget_context() -> None:
 
 
 def hush_py4j() -> None:
-    """Hide py4j's tracebacks.
+    """Hide py4j's log messages, some of which go to the root logger.
 
-    Its errors are raised as well, and it writes some of them to the root logger.
+    They are not needed, because py4j also raises its errors.
     """
     logging.getLogger("py4j").setLevel(logging.ERROR)
     logging.getLogger().addFilter(_is_not_py4js)
 
 
 def _is_not_py4js(record: logging.LogRecord) -> bool:
-    """Filter records of py4j out of a log."""
+    """Return whether a log record is not from py4j. It is used as a filter of the root logger."""
     return record.module not in _PY4J
 
 
@@ -154,29 +155,29 @@ def _with_retries(url: str) -> str:
     In local mode, Spark tries each task only once unless the master states a number, so that a
     single killed worker would end the job.
     """
-    found = _LOCAL_MASTER.fullmatch(url)
-    return url if found is None else f"local[{found.group(1) or '1'},{ATTEMPTS}]"
+    match = _LOCAL_MASTER.fullmatch(url)
+    return url if match is None else f"local[{match.group(1) or '1'},{ATTEMPTS}]"
 
 
 def settings(master: str, *, light: bool) -> dict[str, str]:
     """Return default settings for a master, which a user's configuration overrides."""
     local = master.startswith("local")
-    found = {
+    defaults = {
         "spark.ui.enabled": str(not local).lower(),
         "spark.ui.showConsoleProgress": "false",
         "spark.python.worker.reuse": "true",
         "spark.log.level": "ERROR",
     }
     if local:
-        found["spark.driver.host"] = "127.0.0.1"
-        found["spark.driver.bindAddress"] = "127.0.0.1"
+        defaults["spark.driver.host"] = "127.0.0.1"
+        defaults["spark.driver.bindAddress"] = "127.0.0.1"
     elif light:
-        found["spark.executor.extraJavaOptions"] = LIGHT_JVM
-    return found | _YARN_LIMITS if master == "yarn" else found
+        defaults["spark.executor.extraJavaOptions"] = LIGHT_JVM
+    return defaults | _YARN_LIMITS if master == "yarn" else defaults
 
 
 def _share_sources() -> None:
-    """Let local workers import this program from the driver's place, installed or not."""
+    """Let local workers import this program from the same folder as the driver."""
     root = str(source_root())
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if root not in paths:
@@ -184,10 +185,10 @@ def _share_sources() -> None:
 
 
 def _open_gateway(*, light: bool) -> None:
-    """Start the JVM with its standard error in a file.
+    """Start the JVM with its standard error redirected to a file.
 
-    Before there is a context, its log level cannot be set, so a redirected stream is the only way
-    to silence it.
+    Without a context, the JVM's log level cannot be set, so redirecting is the only way to silence
+    it.
     """
     if SparkContext._gateway is not None:  # noqa: SLF001  # a JVM of this process is reused, as pyspark does
         # A context that is not stopped yet is shared, so its JVM stays as well.
@@ -203,7 +204,7 @@ def _open_gateway(*, light: bool) -> None:
 
 
 def _close_gateway() -> None:
-    """End the JVM that was started for an audit. It ends when its standard input does."""
+    """End the JVM that was started for an audit, by closing its standard input."""
     gateway: Any = SparkContext._gateway  # noqa: SLF001  # no other way to reach it
     gateway.shutdown()
     gateway.proc.stdin.close()

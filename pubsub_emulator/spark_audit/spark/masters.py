@@ -1,6 +1,6 @@
-"""A quick check whether a Spark master answers: a connection is attempted.
+"""A quick check whether a Spark master answers, by opening a connection to it.
 
-Spark itself would try for a minute or without end, and then write a page of Java.
+Spark itself would try for a minute or longer, and then print a page of Java errors.
 """
 
 import os
@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 from pubsub_emulator.spark_audit.engine.engine import EngineLost
 
 CONNECT_SECONDS: Final = 12
-"""Seconds for all addresses of a master together."""
+"""Seconds to wait for all addresses of a master together."""
 _YARN_FOLDERS: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 """Variables of the environment that name folders with YARN's configuration."""
 _HTTPS: Final = 443
 
 
 class SparkUnavailable(EngineLost):
-    """A Spark context could not be started, or was lost. The message says why."""
+    """A Spark context could not be started, or was lost."""
 
 
 def check_master(master: str) -> None:
@@ -36,21 +36,21 @@ def check_master(master: str) -> None:
         )
 
 
-def _reach(what: str, master: str, places: list[str]) -> None:
-    """Raise `SparkUnavailable` unless a server takes connections at one of the places."""
+def _reach(noun: str, master: str, addresses: list[str]) -> None:
+    """Raise `SparkUnavailable` unless a server accepts connections at one of the addresses."""
     problems = []
-    seconds = CONNECT_SECONDS / len(places)
-    for place in places:
-        host, _, port = place.rpartition(":")
+    seconds = CONNECT_SECONDS / len(addresses)
+    for address in addresses:
+        host, _, port = address.rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=seconds).close()
         except TimeoutError:
-            problems.append(f"{place}: no answer in {seconds:g} seconds")
+            problems.append(f"{address}: no answer in {seconds:g} seconds")
         except (OSError, ValueError, OverflowError) as error:
-            problems.append(f"{place}: {getattr(error, 'strerror', None) or error}")
+            problems.append(f"{address}: {getattr(error, 'strerror', None) or error}")
         else:
             return
-    raise SparkUnavailable(f"no {what} answers at {master}: {'; '.join(problems)}")
+    raise SparkUnavailable(f"no {noun} answers at {master}: {'; '.join(problems)}")
 
 
 def _api(master: str) -> str:

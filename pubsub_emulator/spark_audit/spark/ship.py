@@ -6,10 +6,10 @@
                   `--archives …#pubsub` with PYTHONPATH `pubsub`; the workers need only a Python of
                   the same version and platform
 
-Of the project, both contain sources only, so they work whether or not its packages are compiled on
-this machine. Both contain the installed extensions with their entry points: workers decode events
-of their pallets, too. What only commands of extensions import (gRPC, drivers of databases) is left
-out.
+Both contain only the sources of the project, so they work whether or not its packages are compiled
+on this machine. Both contain the installed extensions with their entry points, because workers also
+decode events of their pallets. Packages that only commands of extensions import (gRPC, database
+drivers) are left out.
 """
 
 import gzip
@@ -39,7 +39,7 @@ REQUIRED: Final = (
 cluster."""
 
 MOUNT: Final = "pubsub"
-"""The name under which an environment is unpacked, and so its PYTHONPATH on the workers."""
+"""The name of the folder into which an environment is unpacked, and its PYTHONPATH on workers."""
 
 LAUNCHER: Final = """# What spark-submit runs: the command line of pubsub-emulator.
 from pubsub_emulator.cli.main import main
@@ -115,25 +115,25 @@ def required_distributions() -> list[str]:
 
     Raises `ShipError` if one of `REQUIRED` is not installed.
     """
-    found: dict[str, Distribution] = {}
+    distributions: dict[str, Distribution] = {}
     wanted = list(REQUIRED)
     while wanted:
         name = wanted.pop()
         try:
-            found[name] = distribution(name)
+            distributions[name] = distribution(name)
         except PackageNotFoundError:
             if name in REQUIRED:
                 error = NotInstalled(f"{name} is not installed here and cannot be shipped")
                 error.name = name
                 raise error from None
-            # A requirement that is not installed is one of other platforms.
+            # A requirement that is not installed is only needed on other platforms.
             continue
-        for requirement in found[name].requires or ():
+        for requirement in distributions[name].requires or ():
             required = _NAME.match(requirement)
             if required is not None and "extra ==" not in requirement:
                 other = required.group().lower()
-                wanted += [] if other in found else [other]
-    return sorted(found)
+                wanted += [] if other in distributions else [other]
+    return sorted(distributions)
 
 
 def _sources() -> Iterator[tuple[str, Path]]:
@@ -149,7 +149,7 @@ def _sources() -> Iterator[tuple[str, Path]]:
 def _sources_of(package: Path) -> Iterator[tuple[str, Path]]:
     """Yield the files of a package by their names in an archive.
 
-    Compiled and hidden files are left out: editors and tools put them there.
+    Compiled and hidden files are left out, because tools and editors made them.
     """
     root = package.parent
     for folder, below, names in os.walk(package):

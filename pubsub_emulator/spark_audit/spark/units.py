@@ -23,8 +23,8 @@ def run_units(unit: Unit, out: str, tasks: Iterable[tuple[int, str]]) -> Iterato
 
 @cache
 def _settle() -> None:
-    """Exempt everything that a worker has imported from garbage collection, once.
+    """Exempt everything that a worker has imported from garbage collection, at the first call.
 
-    pyspark starts a full collection after each partition, which would go through all of it.
+    pyspark starts a full collection after each partition, which would visit all these objects.
     """
     gc.freeze()

@@ -24,9 +24,9 @@ from pubsub_emulator.spark_audit.judge.results import REPORT, RESULT_TABLES, Res
 from pubsub_emulator.spark_audit.tables.pack import empty_part
 
 MOST_BYTES: Final = 1_073_741_824
-"""Bytes of memory that DuckDB may use."""
+"""The maximum memory of DuckDB, in bytes."""
 MOST_ANSWER: Final = 256 * 1_048_576
-"""Bytes that an answer may have, approximately."""
+"""The approximate maximum size of an answer, in bytes."""
 
 
 class AskError(PubsubError):
@@ -44,10 +44,10 @@ class Answer:
 
 @contextmanager
 def local_tables(place: Address | Store) -> Iterator[dict[str, list[str]]]:
-    """Give the local paths of the files of every table of an audit or a history.
+    """Yield the local paths of the files of every table of an audit or a history.
 
-    Use it as a context manager: remote files are downloaded to a temporary folder that exists until
-    its end. A table without files gets one without rows, so that it can be queried. Each file is
+    Remote files are downloaded to a temporary folder that is removed at the end of the `with`
+    block. A table without files gets a file without rows, so that it can be queried. Each file is
     compared with its digest first. Raises `AskError`, `ResultError`, `CommitError`, `OSError`.
     """
     store = open_store(place)
@@ -58,16 +58,18 @@ def local_tables(place: Address | Store) -> Iterator[dict[str, list[str]]]:
         tables = Results.open(store).tables()
         schemas = RESULT_TABLES
     with tempfile.TemporaryDirectory(prefix="pubsub-sql-") as folder:
-        here: dict[str, list[str]] = {}
+        local_paths: dict[str, list[str]] = {}
         for name, files in tables.items():
             if files and isinstance(store, LocalStore):
-                here[name] = [f"{store.uri}/{path}" for path in files]
+                local_paths[name] = [f"{store.uri}/{path}" for path in files]
                 continue
             parts = (store.read(path) for path in files) if files else (empty_part(schemas[name]),)
-            here[name] = [f"{folder}/{name}-{at}.parquet" for at in range(len(files) or 1)]
-            for path, data in zip(here[name], parts, strict=True):
+            local_paths[name] = [
+                f"{folder}/{name}-{index}.parquet" for index in range(len(files) or 1)
+            ]
+            for path, data in zip(local_paths[name], parts, strict=True):
                 Path(path).write_bytes(data)
-        yield here
+        yield local_paths
 
 
 def _history_tables(store: Store) -> dict[str, list[str]]:
@@ -84,7 +86,7 @@ def _history_tables(store: Store) -> dict[str, list[str]]:
     for fault in faults:
         raise AskError(f"{store}/{fault.path}: {fault.error}")
     return {
-        name: list(dict.fromkeys(each.path for each in entries if each.table == name))
+        name: list(dict.fromkeys(entry.path for entry in entries if entry.table == name))
         for name in HISTORY_TABLES
     }
 
@@ -108,32 +110,32 @@ def ask(place: Address | Store, sql: str, *, unsafe: bool = False) -> Answer:
             _shut(connection, list(chained.from_iterable(tables.values())))
         is_history = "blocks" in tables
         # Segments that were written in different versions of a table have different columns.
-        later = ", union_by_name = true" if is_history else ""
+        union_option = ", union_by_name = true" if is_history else ""
         for name, files in tables.items():
             source = (
                 f"read_parquet([{', '.join(map(_quoted, files))}], hive_partitioning ="
-                f" false{later})"
+                f" false{union_option})"
             )
             connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {source}")  # noqa: S608  # names of our own
         try:
             count = len(connection.extract_statements(sql))
             if count != 1:
-                said = "the SQL is empty" if count == 0 else f"the SQL has {count} statements"
-                raise AskError(f"{said}; one statement is answered")
-            found = connection.execute(sql)
-            names = tuple(column[0] for column in found.description or ())
-            return Answer(names, _rows(found))
+                problem = "the SQL is empty" if count == 0 else f"the SQL has {count} statements"
+                raise AskError(f"{problem}; one statement is answered")
+            result = connection.execute(sql)
+            names = tuple(column[0] for column in result.description or ())
+            return Answer(names, _rows(result))
         except duckdb.Error as error:
-            said = " ".join(str(error).split())
-            more = f"; `pubsub audit` makes {', '.join(RESULT_TABLES)}" if is_history else ""
-            raise AskError(f"{said}; the tables are {', '.join(tables)}{more}") from None
+            problem = " ".join(str(error).split())
+            hint = f"; `pubsub audit` makes {', '.join(RESULT_TABLES)}" if is_history else ""
+            raise AskError(f"{problem}; the tables are {', '.join(tables)}{hint}") from None
 
 
 def _shut(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> None:
-    """Let statements read only these files, and keep them from changing that.
+    """Restrict DuckDB to reading these files. Statements cannot undo that.
 
-    DuckDB compares a path as it is written in a statement as well as the file that it finds, so
-    that both spellings of a path must be allowed.
+    DuckDB checks a path as it is written in a statement as well as the path of the file that it
+    finds. So both spellings of a path must be allowed.
     """
     plain = ("'" + path.replace("'", "''") + "'" for path in paths)
     allowed = ", ".join(dict.fromkeys((*plain, *map(_quoted, paths))))
@@ -142,13 +144,13 @@ def _shut(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> None:
     connection.execute("SET lock_configuration = true")
 
 
-def _rows(found: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
+def _rows(result: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
     """Return all rows of an answer. Raises `AskError` if it is too large."""
     rows: list[tuple[object, ...]] = []
-    left = MOST_ANSWER
-    while row := found.fetchone():
-        left -= sum(map(_weight, row))
-        if left < 0:
+    remaining = MOST_ANSWER
+    while row := result.fetchone():
+        remaining -= sum(map(_weight, row))
+        if remaining < 0:
             raise AskError(
                 f"the answer has more than {MOST_ANSWER:,} bytes; a LIMIT makes it shorter"
             )
@@ -160,12 +162,12 @@ def _weight(cell: object) -> int:
     """Return about how many bytes a value takes in Python."""
     if isinstance(cell, str | bytes):
         return 64 + len(cell)
-    inside: Sequence[object] = ()
+    parts: Sequence[object] = ()
     if isinstance(cell, dict):
-        inside = (*cell, *cell.values())
+        parts = (*cell, *cell.values())
     elif isinstance(cell, list | tuple):
-        inside = cell
-    return 64 + sum(map(_weight, inside))
+        parts = cell
+    return 64 + sum(map(_weight, parts))
 
 
 def _quoted(path: str) -> str:

@@ -30,14 +30,14 @@ from pubsub_emulator.spark_audit.history.unpack import TooLarge, read_group
 
 LOG: Final = "_delta_log"
 CHECKPOINT_EVERY: Final = 20
-"""Versions between two checkpoints, and so the most that a reader must list and read."""
+"""The number of versions between two checkpoints. A reader reads at most this many."""
 
 _MOST_BYTES: Final = 64 * 1_048_576
-"""Bytes that a version or a checkpoint may have."""
+"""The maximum size of a version's file or of a checkpoint."""
 _VERSION: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT_FILE: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _NAMES: Final = uuid.UUID("6f1a4b7e-51d6-5b0c-9c5e-0f6a3f0d7a10")
-"""The namespace of the tables' ids, which the protocol wants to be UUIDs."""
+"""The namespace of the tables' ids. The protocol requires UUIDs."""
 _PROTOCOL: Final = {"minReaderVersion": 1, "minWriterVersion": 2}
 _TEXT = pa.string()
 _INT = pa.int32()
@@ -89,15 +89,19 @@ class DataFile:
     time: int
     """When it was written, in milliseconds since 1970."""
     bounds: Mapping[str, Sequence[object]] = field(default_factory=dict)
-    """By column: minimum, maximum, and number of nulls. Readers skip files by them."""
+    """By column: minimum, maximum and number of nulls. Readers use them to skip files."""
 
     def add(self) -> dict[str, object]:
         """Return the action that adds the file to the table."""
-        least, most = (
-            {name: each[at] for name, each in self.bounds.items() if each[at] is not None}
-            for at in (0, 1)
-        )
-        empty = {name: each[2] for name, each in self.bounds.items()}
+        minima: dict[str, object] = {}
+        maxima: dict[str, object] = {}
+        null_counts: dict[str, object] = {}
+        for name, (minimum, maximum, nulls) in self.bounds.items():
+            if minimum is not None:
+                minima[name] = minimum
+            if maximum is not None:
+                maxima[name] = maximum
+            null_counts[name] = nulls
         return {
             "path": self.name,
             "partitionValues": {},
@@ -105,7 +109,12 @@ class DataFile:
             "modificationTime": self.time,
             "dataChange": True,
             "stats": json.dumps(
-                {"numRecords": self.rows, "minValues": least, "maxValues": most, "nullCount": empty}
+                {
+                    "numRecords": self.rows,
+                    "minValues": minima,
+                    "maxValues": maxima,
+                    "nullCount": null_counts,
+                }
             ),
         }
 
@@ -129,11 +138,12 @@ class Log:
         """
         if (added := action.get("add")) is not None:
             name = unquote(added["path"])
-            self.files[name] = DataFile(name, added["size"], 0, added["modificationTime"])
+            self.files[name] = DataFile(name, added["size"], 0, time=added["modificationTime"])
         if (removed := action.get("remove")) is not None:
             self.files.pop(unquote(removed["path"]), None)
         if (protocol := action.get("protocol")) is not None:
-            reader, writer = protocol["minReaderVersion"], protocol["minWriterVersion"]
+            reader = protocol["minReaderVersion"]
+            writer = protocol["minWriterVersion"]
             if (reader, writer) > (_PROTOCOL["minReaderVersion"], _PROTOCOL["minWriterVersion"]):
                 raise DeltaError(
                     f"it needs version {reader} of the protocol to be read and {writer} to be"
@@ -141,7 +151,7 @@ class Log:
                 )
         if (described := action.get("metaData")) is not None:
             self.columns = [
-                each["name"] for each in json.loads(described["schemaString"])["fields"]
+                field["name"] for field in json.loads(described["schemaString"])["fields"]
             ]
             if described["partitionColumns"]:
                 raise DeltaError("it has partitions")
@@ -151,28 +161,28 @@ def read_log(store: Store, folder: str) -> Log:
     """Read a table's log, including versions that other engines wrote.
 
     It starts from the last checkpoint and applies the later versions. Raises `DeltaError` if the
-    log is damaged or cannot be continued by this program, and `OSError`.
+    log is damaged or this program cannot continue it, and `OSError`.
     """
     names = store.names(f"{folder}/{LOG}")
-    versions = sorted(int(found[1]) for name in names if (found := _VERSION.fullmatch(name)))
+    versions = sorted(int(match[1]) for name in names if (match := _VERSION.fullmatch(name)))
     checkpoints = sorted(
-        int(found[1]) for name in names if (found := _CHECKPOINT_FILE.fullmatch(name))
+        int(match[1]) for name in names if (match := _CHECKPOINT_FILE.fullmatch(name))
     )
-    out = Log()
-    at = "it"
+    log = Log()
+    file = "it"
     try:
         if checkpoints:
-            at = f"{checkpoints[-1]:020d}.checkpoint.parquet"
-            for action in _checkpointed(store.read(f"{folder}/{LOG}/{at}", _MOST_BYTES)):
-                out.apply(action)
-            out.version = checkpoints[-1]
-        for version in (each for each in versions if each > out.version):
-            at = f"{version:020d}.json"
-            if version != out.version + 1:
-                raise DeltaError(f"version {out.version + 1} is missing")  # noqa: TRY301  # as what `apply` raises
-            for line in store.read(f"{folder}/{LOG}/{at}", _MOST_BYTES).splitlines():
-                out.apply(json.loads(line) if line.strip() else {})
-            out.version = version
+            file = f"{checkpoints[-1]:020d}.checkpoint.parquet"
+            for action in _checkpointed(store.read(f"{folder}/{LOG}/{file}", _MOST_BYTES)):
+                log.apply(action)
+            log.version = checkpoints[-1]
+        for version in (number for number in versions if number > log.version):
+            file = f"{version:020d}.json"
+            if version != log.version + 1:
+                raise DeltaError(f"version {log.version + 1} is missing")  # noqa: TRY301  # as what `apply` raises
+            for line in store.read(f"{folder}/{LOG}/{file}", _MOST_BYTES).splitlines():
+                log.apply(json.loads(line) if line.strip() else {})
+            log.version = version
     except DeltaError as error:
         raise DeltaError(f"{store}/{folder}: the log cannot be continued: {error}") from None
     except (
@@ -184,8 +194,8 @@ def read_log(store: Store, folder: str) -> Log:
         AttributeError,
         RecursionError,
     ):
-        raise DeltaError(f"{store}/{folder}/{LOG}: {at} is no version of a Delta log") from None
-    return out
+        raise DeltaError(f"{store}/{folder}/{LOG}: {file} is no version of a Delta log") from None
+    return log
 
 
 def _checkpointed(data: bytes) -> Iterator[dict[str, object]]:
@@ -193,8 +203,8 @@ def _checkpointed(data: bytes) -> Iterator[dict[str, object]]:
     source = io.BytesIO(data)
     parquet = pq.ParquetFile(source, pre_buffer=False)
     known = [name for name in ("protocol", "metaData", "add") if name in parquet.schema_arrow.names]
-    for at in range(parquet.num_row_groups):
-        yield from read_group(parquet, source, at, known).to_pylist()
+    for index in range(parquet.num_row_groups):
+        yield from read_group(parquet, source, index, columns=known).to_pylist()
 
 
 def log_table(  # noqa: PLR0917  # the content of a version
@@ -212,13 +222,13 @@ def log_table(  # noqa: PLR0917  # the content of a version
 ) -> None:
     """Write version `version` of a table, in which the files `now` replace the files `before`.
 
-    `time` is the present time in milliseconds. `reshaped` says that the columns changed. Every
-    `CHECKPOINT_EVERY` versions it also writes a checkpoint and removes old versions, except for
-    those written after `since` (in milliseconds). Raises `DeltaError` if another writer has written
-    this version, and `OSError`.
+    `time` is the present time in milliseconds since 1970. `reshaped` says that the columns changed.
+    Every `CHECKPOINT_EVERY` versions, also write a checkpoint and remove old versions, except for
+    those written after `since` (a time like `time`). Raises `DeltaError` if another writer has
+    written this version, and `OSError`.
     """
-    gone = {each.name: each for each in before}
-    fresh = [each for each in now if gone.pop(each.name, None) is None]
+    removed = {file.name: file for file in before}
+    added = [file for file in now if removed.pop(file.name, None) is None]
     metadata = _metadata(folder, doc, schema)
     removal = {"deletionTimestamp": time, "dataChange": True}
     writer = {"timestamp": time, "operation": "WRITE", "engineInfo": "pubsub-emulator"}
@@ -228,22 +238,22 @@ def log_table(  # noqa: PLR0917  # the content of a version
     if version == 0 or reshaped:
         actions.append({"metaData": metadata})
     actions += [
-        {"remove": {"path": each.name, **removal, "size": each.size}} for each in gone.values()
+        {"remove": {"path": file.name, **removal, "size": file.size}} for file in removed.values()
     ]
-    actions += [{"add": each.add()} for each in fresh]
+    actions += [{"add": file.add()} for file in added]
     lines = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
-    # A version must not be overwritten: another engine may have committed to it in the meantime.
+    # A version must not be overwritten: another engine may have written it in the meantime.
     if not store.put_new(f"{folder}/{LOG}/{version:020d}.json", lines.encode()):
         raise DeltaError(
             f"{store}/{folder}: version {version} is there already: somebody else writes to it"
         )
     if version and version % CHECKPOINT_EVERY == 0:
-        _checkpoint(store, folder, version, metadata, now)
+        _checkpoint(store, folder, version, metadata=metadata, now=now)
         for path, stamp in store.walk(f"{folder}/{LOG}").items():
-            found = _VERSION.fullmatch(path.rpartition("/")[2])
+            match = _VERSION.fullmatch(path.rpartition("/")[2])
             if (
-                found
-                and int(found[1]) < version - CHECKPOINT_EVERY
+                match
+                and int(match[1]) < version - CHECKPOINT_EVERY
                 and stamp.time < since * 1_000_000
             ):
                 store.remove(path)
@@ -252,9 +262,9 @@ def log_table(  # noqa: PLR0917  # the content of a version
 def _checkpoint(
     store: Store, folder: str, version: int, metadata: dict[str, object], now: Sequence[DataFile]
 ) -> None:
-    """Write all files of the table into a checkpoint. Older versions need not be read any more."""
+    """Write a checkpoint with all files of the table, so that older versions need not be read."""
     rows: list[dict[str, object]] = [{"protocol": _PROTOCOL}, {"metaData": metadata}]
-    rows += [{"add": each.add()} for each in now]
+    rows += [{"add": file.add()} for file in now]
     buffer = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows, schema=_CHECKPOINT), buffer)
     store.put(
@@ -291,21 +301,21 @@ def _metadata(folder: str, doc: str, schema: pa.Schema) -> dict[str, object]:
 
 
 def _comment(field: pa.Field) -> dict[str, str]:
-    found = (field.metadata or {}).get(b"doc")
-    return {} if found is None else {"comment": found.decode()}
+    doc = (field.metadata or {}).get(b"doc")
+    return {} if doc is None else {"comment": doc.decode()}
 
 
 def _type(kind: pa.DataType) -> object:
-    """Return Delta's name of an Arrow type. Raises `DeltaError` if there is none."""
+    """Return Delta's name of an Arrow type. Raises `DeltaError` if Delta has no such type."""
     if pa.types.is_list(kind):
         return {"type": "array", "elementType": _type(kind.value_type), "containsNull": True}
     if pa.types.is_timestamp(kind):
         return "timestamp"
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return "binary"
-    found = {"string": "string", "bool": "boolean", "int64": "long", "date32[day]": "date"}.get(
+    name = {"string": "string", "bool": "boolean", "int64": "long", "date32[day]": "date"}.get(
         str(kind)
     )
-    if found is None:
+    if name is None:
         raise DeltaError(f"there is no Delta type for {kind}")
-    return found
+    return name

@@ -1,6 +1,6 @@
-"""Packing: units that write the rows of many results into the parts of a table.
+"""Packing, which writes the rows of many results into the parts of a table.
 
-Any engine can run them, so that rows need not pass through the driver.
+It is done by units on any engine, so that rows need not pass through the driver.
 """
 
 import json
@@ -29,15 +29,15 @@ from pubsub_emulator.spark_audit.judge.results import (
 from pubsub_emulator.spark_audit.tables.delta import DataFile
 
 SOURCES: Final = "ledger/parts"
-"""The folder with the notes about full parts."""
+"""The folder with the notes, which list the sources of full parts."""
 LARGE: Final = 4 * 1_048_576
-"""Bytes of a part from which it is full."""
+"""The size in bytes from which on a part is full."""
 UNPACKED: Final = 256 * 1_048_576
-"""Bytes of uncompressed rows at which a part is full, whatever its size."""
+"""The size in bytes from which on a part is full before compression."""
 GROUP: Final = 4 * 1_048_576
-"""Bytes of uncompressed rows in a row group."""
+"""The size of a row group before compression, in bytes."""
 UNIT: Final = 256
-"""Results whose rows one unit packs."""
+"""The number of results whose rows one unit packs."""
 BOUNDED: Final = ("network", "chain", "number", "day")
 """Columns for which the log states the minimum and maximum in each file."""
 
@@ -71,7 +71,7 @@ class TablePart:
     """When it was written, in nanoseconds, by the clock of its storage. If it is unchanged, nobody
     has written to the file since."""
     full: bool
-    """Whether no further rows are to be added to it."""
+    """Whether it is large enough, so that rows are not added to it any more."""
     replaced: bool
     """Whether its rows are replaced in each run."""
     sources: Sources | None
@@ -88,7 +88,7 @@ class TablePart:
 
     def file(self) -> DataFile:
         """Return the part as the log describes it."""
-        return DataFile(self.name, self.size, self.rows, self.time, self.bounds)
+        return DataFile(self.name, self.size, self.rows, time=self.time, bounds=self.bounds)
 
     @property
     def note(self) -> str:
@@ -118,7 +118,9 @@ class Packing(UnitTask):
 def pack(text: str, out: str) -> Answer:
     """Write parts of a table and return them. This is a unit. Raises `ResultError`, `OSError`."""
     task = Packing.from_json(text)
-    parts = write_parts(open_store(out), task.table, task.rows, task.now, replaced=task.replaced)
+    parts = write_parts(
+        open_store(out), task.table, task.rows, now=task.now, replaced=task.replaced
+    )
     return {"parts": [part.to_json() for part in parts]}
 
 
@@ -138,14 +140,14 @@ def write_parts(
     shape = published_schema(RESULT_TABLES[name])
     draft = _Draft(shape)
     written = False
-    for source, held in _read(store, RESULT_TABLES[name], rows):
-        draft.add(source, in_schema(held, shape))
+    for source, source_rows in _read(store, RESULT_TABLES[name], rows):
+        draft.add(source, in_schema(source_rows, shape))
         if draft.is_full():
-            yield _write_part(store, name, draft, now, replaced=replaced)
+            yield _write_part(store, name, draft, now=now, replaced=replaced)
             draft = _Draft(shape)
             written = True
     if draft.sources or not written:
-        yield _write_part(store, name, draft, now, replaced=replaced)
+        yield _write_part(store, name, draft, now=now, replaced=replaced)
 
 
 def _read(store: Store, table: Table, rows: Iterable[Packed]) -> Iterator[tuple[Source, pa.Table]]:
@@ -154,25 +156,26 @@ def _read(store: Store, table: Table, rows: Iterable[Packed]) -> Iterator[tuple[
     If consecutive results have their rows in the same file, that file is read once.
     """
     path = ""
-    whole = pa.table({})
-    for source, held in rows:
-        if not isinstance(held, Rows):
-            yield source, held
-        elif held.count is None:
-            yield source, read_some(store, held, table)
+    file_rows = pa.table({})
+    for source, source_rows in rows:
+        if not isinstance(source_rows, Rows):
+            yield source, source_rows
+        elif source_rows.count is None:
+            yield source, read_some(store, source_rows, table)
         else:
-            if held.path != path:
-                path = held.path
-                whole = read_some(store, Rows(held.path), table)
-            yield source, whole.slice(held.start, held.count)
+            if source_rows.path != path:
+                path = source_rows.path
+                file_rows = read_some(store, Rows(source_rows.path), table)
+            yield source, file_rows.slice(source_rows.start, source_rows.count)
 
 
 def _write_part(store: Store, name: str, draft: "_Draft", now: int, *, replaced: bool) -> TablePart:
     """Write a part.
 
-    If it is full and stays, its sources go to a note, which keeps the ledger small.
+    If it is full and its rows stay from run to run, its sources are written to a note. That keeps
+    the ledger small.
     """
-    # Closing writes the remaining rows, after which the part may have become full by its size.
+    # Closing writes the remaining rows, which may make the file large enough.
     full = draft.is_full()
     data = draft.close()
     full = full or len(data) >= LARGE
@@ -182,7 +185,15 @@ def _write_part(store: Store, name: str, draft: "_Draft", now: int, *, replaced:
     changed = 0 if stamp is None else stamp.time
     rows = sum(count for _, count in draft.sources)
     part = TablePart(
-        file, len(data), rows, now, changed, full, replaced, draft.sources, draft.bounds
+        name=file,
+        size=len(data),
+        rows=rows,
+        time=now,
+        changed=changed,
+        full=full,
+        replaced=replaced,
+        sources=draft.sources,
+        bounds=draft.bounds,
     )
     if part.full and not replaced:
         store.put(part.note, sealed(draft.sources))
@@ -228,21 +239,21 @@ class _Draft:
             for name in (name for name in BOUNDED if name in rows.column_names):
                 self.bounds[name] = _wider(self.bounds.get(name), rows.column(name))
         self._written += self._weight
-        self._held, self._weight = [], 0
+        self._held = []
+        self._weight = 0
 
 
-def _wider(known: list[Any] | None, column: pa.ChunkedArray) -> list[Any]:
-    """Widen the bounds of a column by further values: minimum, maximum, number of nulls.
+def _wider(bounds: list[Any] | None, column: pa.ChunkedArray) -> list[Any]:
+    """Widen the bounds of a column (minimum, maximum, number of nulls) by further values.
 
     Dates become text, as the log has them.
     """
     ends = pc.min_max(column).as_py()
-    found = [end.isoformat() if isinstance(end, date) else end for end in ends.values()]
-    before = known or [None, None, 0]
-    least, most = (
-        [end for end in pair if end is not None] for pair in zip(found, before[:2], strict=True)
-    )
-    return [min(least, default=None), max(most, default=None), column.null_count + before[2]]
+    minimum, maximum = (end.isoformat() if isinstance(end, date) else end for end in ends.values())
+    known_minimum, known_maximum, known_nulls = bounds or [None, None, 0]
+    minima = [end for end in (minimum, known_minimum) if end is not None]
+    maxima = [end for end in (maximum, known_maximum) if end is not None]
+    return [min(minima, default=None), max(maxima, default=None), column.null_count + known_nulls]
 
 
 def empty_part(table: Table) -> bytes:

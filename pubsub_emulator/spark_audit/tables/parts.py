@@ -1,12 +1,12 @@
 """The tables of an audit's output, each with its files and its Delta log (AU-14, AU-15).
 
     <out>/tables/<table>/part-<digest>.parquet   rows of many results
-    <out>/tables/<table>/_delta_log/             which files are the table, version by version
+    <out>/tables/<table>/_delta_log/             the files of each version of the table
     <out>/ledger/parts/<digest>.json             the results whose rows a full part has
 
-A part is full at 4 MiB, and is then not touched as long as its results do not change. Of other
-parts there are at most `MOST_SMALL`; then they are merged. So adding a result costs the same,
-however many there are. Rows that each run replaces are in parts of their own.
+A part is full at 4 MiB. It then stays as it is, as long as its results do not change. If there are
+`MOST_SMALL` parts that are not full, they are merged. So the cost of adding a result does not grow
+with the table. Rows that each run replaces are in parts of their own.
 
 A file that is no longer a part stays for a while, since readers may still read an older version of
 the table. A table's folder has only its files and its log, so that every engine can read it.
@@ -36,10 +36,9 @@ from pubsub_emulator.spark_audit.tables import pack
 from pubsub_emulator.spark_audit.tables.delta import LOG, DataFile, log_table, read_log
 
 MOST_SMALL: Final = 8
-"""Parts that are not full, from which the next rows are merged with them."""
+"""The number of parts that are not full at which they are merged with the next rows."""
 RETAIN: Final = 24 * 3_600_000
-"""Milliseconds for which files stay after they stopped being parts, unless the caller decides
-otherwise."""
+"""The default time for which files stay after they stopped being parts, in milliseconds."""
 
 
 @dataclass(slots=True)
@@ -55,7 +54,8 @@ class _State:
     columns: list[str] = field(default_factory=list)
     """The columns that the log names."""
     removed: dict[str, int] = field(default_factory=dict)
-    """Files that stopped being parts, with the time in milliseconds."""
+    """Files that stopped being parts, with the time at which they did, in milliseconds since 1970.
+    """
 
     def to_json(self) -> dict[str, object]:
         """Return the state in a form for the ledger."""
@@ -69,7 +69,7 @@ class _State:
 class Tables:
     """The tables of one audit.
 
-    `add` and `drop` only note changes, `flush` writes them to parts, `log` publishes the parts in
+    `add` and `drop` only record changes. `flush` writes them to parts, `log` publishes the parts in
     the Delta logs, and `sweep` removes old files.
     """
 
@@ -84,29 +84,29 @@ class Tables:
     _dropped: tuple[set[pack.Source], set[pack.Source]] = field(
         default_factory=lambda: (set(), set())
     )
-    """Results whose rows are to be removed: those that stay from run to run, and those that each
-    run replaces. The index is the truth value of `replaced`."""
+    """Results whose rows are to be removed. The first set has results whose rows stay from run to
+    run, the second one those whose rows each run replaces, so that `replaced` is the index."""
 
     @staticmethod
-    def open(store: Store, kept: Any, retain: int = RETAIN) -> "Tables":
+    def open(store: Store, stored: Any, retain: int = RETAIN) -> "Tables":
         """Return the tables in the state that `to_json` gave, or new ones if it is `None`.
 
         Raises `ResultError` if this program's tables have other columns.
         """
-        out = Tables(store, retain)
-        if kept is None:
-            return out
+        tables = Tables(store, retain)
+        if stored is None:
+            return tables
         try:
-            if kept["shape"] != _shape():
+            if stored["shape"] != _shape():
                 raise ResultError(f"{store}/{TABLES}: tables of another version")
-            for name in out.states:
-                body = kept["tables"][name]
-                out.states[name] = _State(
+            for name in tables.states:
+                body = stored["tables"][name]
+                tables.states[name] = _State(
                     **{**body, "parts": [pack.TablePart(**part) for part in body["parts"]]}
                 )
         except (TypeError, KeyError, AttributeError):
             raise ResultError(f"{store}/{TABLES}: tables of another version") from None
-        return out
+        return tables
 
     def to_json(self) -> dict[str, object]:
         """Return the state with which the next run opens the tables."""
@@ -117,76 +117,76 @@ class Tables:
 
     def lost(self) -> set[pack.Source]:
         """Remove damaged or missing parts, and return the results that had rows in them."""
-        out: set[pack.Source] = set()
+        lost: set[pack.Source] = set()
         for name, state in self.states.items():
             for part in [part for part in state.parts if not self._is_whole(name, part)]:
                 state.parts.remove(part)
-                out.update(source for source, _ in self._sources(part))
-        return out
+                lost.update(source for source, _ in self._sources(part))
+        return lost
 
     def sources(self, *, replaced: bool) -> set[pack.Source]:
         """Return the results that have rows in the tables.
 
         With `replaced`, these are the ones whose rows each run replaces, otherwise those that stay.
         """
-        out: set[pack.Source] = set()
+        sources: set[pack.Source] = set()
         for part in chained.from_iterable(state.parts for state in self.states.values()):
             if part.replaced == replaced:
-                out.update(source for source, _ in self._sources(part))
-        return out
+                sources.update(source for source, _ in self._sources(part))
+        return sources
 
     def find(self, table: str, wanted: Iterable[pack.Source]) -> dict[pack.Source, Rows]:
         """Return where the rows of these results are in a table."""
         names = set(wanted)
-        out: dict[pack.Source, Rows] = {}
+        places: dict[pack.Source, Rows] = {}
         for part in self.states[table].parts:
-            out.update(
+            places.update(
                 (source, rows) for source, rows in self._rows(table, part) if source in names
             )
-        return out
+        return places
 
     def add(
         self, table: str, source: pack.Source, rows: Rows | pa.Table, *, replaced: bool = False
     ) -> None:
-        """Note rows of a result for a table. The table must not have rows of that result yet."""
+        """Record rows of a result to be added to a table, which must not have rows of it yet."""
         self._fresh.append((table, source, rows, replaced))
 
     def drop(self, sources: Iterable[pack.Source], *, replaced: bool = False) -> None:
-        """Note that the rows of these results are to be removed, before others are added."""
+        """Record that the rows of these results are to be removed, before others are added."""
         self._dropped[replaced].update(sources)
 
     def flush(self, run: pack.Runner = pack.pack_here) -> None:
-        """Write parts with the noted changes.
+        """Write parts with the recorded changes.
 
-        `run` has units packed, on an engine or here. Rows that are in memory are written here.
-        Raises `ResultError`, `OSError`, and everything that `run` raises.
+        `run` runs units of `pack`, on an engine or in this process. Rows that are in memory are
+        written in this process. Raises `ResultError`, `OSError`, and everything that `run` raises.
         """
         now = time.time_ns() // 1_000_000
-        made: list[tuple[_State, list[pack.TablePart]]] = []
+        results: list[tuple[_State, list[pack.TablePart]]] = []
         tasks: list[pack.Packing] = []
         owners: list[list[pack.TablePart]] = []
         for name, state in self.states.items():
             for replaced in (False, True):
-                fresh = [
-                    each[1:3] for each in self._fresh if (each[0], each[3]) == (name, replaced)
+                new_rows = [
+                    added[1:3] for added in self._fresh if (added[0], added[3]) == (name, replaced)
                 ]
-                rows = self._renew(name, state, fresh, replaced=replaced)
+                rows = self._renew(name, state, new_rows, replaced=replaced)
                 parts: list[pack.TablePart] = []
-                made.append((state, parts))
-                if any(isinstance(held, pa.Table) for _, held in rows):
-                    parts += pack.write_parts(self.store, name, rows, now, replaced=replaced)
+                results.append((state, parts))
+                if any(isinstance(source_rows, pa.Table) for _, source_rows in rows):
+                    parts += pack.write_parts(self.store, name, rows, now=now, replaced=replaced)
                     continue
-                for at in range(0, len(rows), pack.UNIT):
+                for start in range(0, len(rows), pack.UNIT):
                     tasks.append(
-                        pack.Packing(name, now, replaced, tuple(rows[at : at + pack.UNIT]))
+                        pack.Packing(name, now, replaced, tuple(rows[start : start + pack.UNIT]))
                     )
                     owners.append(parts)
-        # The units' parts go into the lists that `made` refers to.
+        # The units' parts go into the lists that `results` refers to.
         for parts, answer in zip(
             owners, run([task.to_json() for task in tasks], self.store), strict=True
         ):
             parts += [pack.TablePart(**part) for part in answer["parts"]]
-        for state, parts in made:
+        for state, parts in results:
             state.parts += parts
         for name, state in self.states.items():
             filled = [part for part in state.parts if part.rows]
@@ -194,7 +194,7 @@ class Tables:
             state.parts = (
                 filled
                 or state.parts[:1]
-                or list(pack.write_parts(self.store, name, (), now, replaced=False))
+                or list(pack.write_parts(self.store, name, (), now=now, replaced=False))
             )
         self._fresh.clear()
         for dropped in self._dropped:
@@ -207,9 +207,10 @@ class Tables:
         """
         now = time.time_ns() // 1_000_000
         for name, state in self.states.items():
-            table, folder = RESULT_TABLES[name], f"{TABLES}/{name}"
-            here = [part.file() for part in state.parts]
-            logged = [DataFile(*each) for each in state.logged]
+            table = RESULT_TABLES[name]
+            folder = f"{TABLES}/{name}"
+            files = [part.file() for part in state.parts]
+            logged = [DataFile(*file) for file in state.logged]
             # Another engine wrote to the log, or the last run was killed before it wrote the
             # ledger.
             if not _is_logged(self.store, folder, state.version):
@@ -219,13 +220,23 @@ class Tables:
                 logged = list(log.files.values())
             shape = pack.published_schema(table)
             reshaped = state.columns != shape.names
-            gone = {each.name for each in logged} - {each.name for each in here}
-            if state.version < 0 or reshaped or gone or len(logged) != len(here):
+            gone = {file.name for file in logged} - {file.name for file in files}
+            if state.version < 0 or reshaped or gone or len(logged) != len(files):
                 state.version += 1
-                given = (self.store, folder, table.doc, shape, state.version, logged, here, now)
-                log_table(*given, reshaped=reshaped, since=now - self.retain)
-            state.removed |= {each: now for each in gone if each not in state.removed}
-            state.logged = [[each.name, each.size, each.rows, each.time] for each in here]
+                log_table(
+                    self.store,
+                    folder,
+                    table.doc,
+                    schema=shape,
+                    version=state.version,
+                    before=logged,
+                    now=files,
+                    time=now,
+                    reshaped=reshaped,
+                    since=now - self.retain,
+                )
+            state.removed |= {file: now for file in gone if file not in state.removed}
+            state.logged = [[file.name, file.size, file.rows, file.time] for file in files]
             state.columns = shape.names
 
     def sweep(self) -> None:
@@ -236,21 +247,23 @@ class Tables:
             parts = {part.name for part in state.parts}
             notes.update(part.note for part in state.parts if part.sources is None)
             state.removed = {
-                each: at for each, at in state.removed.items() if at > since and each not in parts
+                file: removed_at
+                for file, removed_at in state.removed.items()
+                if removed_at > since and file not in parts
             }
-            for found in self.store.names(f"{TABLES}/{name}"):
-                if found not in parts and found not in state.removed:
-                    self._remove(f"{TABLES}/{name}/{found}")
-            for found in self.store.names(f"{TABLES}/{name}/{LOG}"):
+            for file_name in self.store.names(f"{TABLES}/{name}"):
+                if file_name not in parts and file_name not in state.removed:
+                    self._remove(f"{TABLES}/{name}/{file_name}")
+            for file_name in self.store.names(f"{TABLES}/{name}/{LOG}"):
                 # The temporary file of a run that was killed.
-                if found.startswith("."):
-                    self._remove(f"{TABLES}/{name}/{LOG}/{found}")
+                if file_name.startswith("."):
+                    self._remove(f"{TABLES}/{name}/{LOG}/{file_name}")
         # The folders of tables that this version does not have.
         for name in FORMER:
             self.store.clear(f"{TABLES}/{name}")
-        for found in self.store.names(pack.SOURCES):
-            if f"{pack.SOURCES}/{found}" not in notes:
-                self._remove(f"{pack.SOURCES}/{found}")
+        for file_name in self.store.names(pack.SOURCES):
+            if f"{pack.SOURCES}/{file_name}" not in notes:
+                self._remove(f"{pack.SOURCES}/{file_name}")
 
     def files(self) -> dict[str, list[str]]:
         """Return the paths of each table's files."""
@@ -262,31 +275,33 @@ class Tables:
     # Parts
 
     def _renew(
-        self, name: str, state: _State, fresh: Sequence[pack.Packed], *, replaced: bool
+        self, name: str, state: _State, new_rows: Sequence[pack.Packed], *, replaced: bool
     ) -> list[pack.Packed]:
         """Remove the parts that must be rewritten, and return all rows for new parts.
 
-        These are parts with dropped rows and, if there are many, small parts. The result has their
-        remaining rows and the fresh ones.
+        Parts with dropped rows must be rewritten, and small parts if there are `MOST_SMALL`. The
+        result has their remaining rows and the new ones.
         """
         dropped = self._dropped[replaced]
-        mine = [part for part in state.parts if part.replaced == replaced]
-        hit = [
+        parts = [part for part in state.parts if part.replaced == replaced]
+        affected = [
             part
-            for part in mine
+            for part in parts
             if dropped and any(source in dropped for source, _ in self._sources(part))
         ]
-        if not fresh and not hit:
+        if not new_rows and not affected:
             return []
-        small = [part for part in mine if not part.full and part not in hit]
-        again = [*hit, *(small if len(small) >= MOST_SMALL else ())]
+        small_parts = [part for part in parts if not part.full and part not in affected]
+        rewritten = [*affected, *(small_parts if len(small_parts) >= MOST_SMALL else ())]
         rows: list[pack.Packed] = []
-        for part in again:
+        for part in rewritten:
             rows += [
-                (source, held) for source, held in self._rows(name, part) if source not in dropped
+                (source, part_rows)
+                for source, part_rows in self._rows(name, part)
+                if source not in dropped
             ]
-        state.parts = [part for part in state.parts if part not in again]
-        return [*rows, *fresh]
+        state.parts = [part for part in state.parts if part not in rewritten]
+        return [*rows, *new_rows]
 
     def _rows(self, table: str, part: pack.TablePart) -> Iterator[tuple[pack.Source, Rows]]:
         """Yield the results of a part with the place of their rows."""

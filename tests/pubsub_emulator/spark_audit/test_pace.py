@@ -28,7 +28,7 @@ def test_the_shares_of_units_are_added_to_those_that_are_done(
     engine: Callable[[], Mapper], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(pool_units.__file__).parents[2]))
-    monkeypatch.setattr(pace, "TELL_EVERY", 0.0)
+    monkeypatch.setattr(pace, "REPORT_EVERY", 0.0)
     seen: list[float] = []
     mapper = engine()
     try:
@@ -64,7 +64,7 @@ def test_a_task_that_ends_after_its_last_report_ends_the_wait(
 def test_an_audit_and_a_simulation_tell_of_blocks_within_a_segment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pace, "TELL_EVERY", 0.0)
+    monkeypatch.setattr(pace, "REPORT_EVERY", 0.0)
     made: list[tuple[float, int]] = []
     simulate(
         Simulation(1, 30, "7"),
@@ -83,11 +83,11 @@ def test_an_audit_and_a_simulation_tell_of_blocks_within_a_segment(
 
 
 def test_nothing_is_told_where_nobody_listens() -> None:
-    pace.told(1, 2)
+    pace.report_progress(1, 2)
     heard: list[float] = []
-    with pace.heard_by(heard.append):
-        pace.told(1, 0)
-        pace.told(1, 2)
+    with pace.listening(heard.append):
+        pace.report_progress(1, 0)
+        pace.report_progress(1, 2)
     assert heard == [], "half a second has not passed"
 
 

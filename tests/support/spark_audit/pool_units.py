@@ -28,16 +28,16 @@ def die(_text: str, _out: str) -> dict[str, Any]:
 
 def count_to_four(text: str, _out: str) -> dict[str, Any]:
     """Say how far it is, four times."""
-    pace.TELL_EVERY = float(text)  # in a worker, where nothing of the test's process is known
+    pace.REPORT_EVERY = float(text)  # in a worker, where nothing of the test's process is known
     for at in range(1, 5):
-        pace.told(at, 4)
+        pace.report_progress(at, 4)
     return {"task": text}
 
 
 def end_when_heard(text: str, _out: str) -> dict[str, Any]:
     """Say that all is done, and end once whoever listens has made a file."""
-    pace.TELL_EVERY = 0.0
-    pace.told(1, 1)
+    pace.REPORT_EVERY = 0.0
+    pace.report_progress(1, 1)
     deadline = time.monotonic() + 60
     while not Path(text).exists() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -46,10 +46,10 @@ def end_when_heard(text: str, _out: str) -> dict[str, Any]:
 
 def note_every_error(text: str, _out: str) -> dict[str, Any]:
     """Say how far it is until that fails, and keep the error in a file, as judging keeps errors."""
-    pace.TELL_EVERY = 0.0
+    pace.REPORT_EVERY = 0.0
     try:
         while True:
-            pace.told(1, 2)
+            pace.report_progress(1, 2)
     except Exception as error:  # noqa: BLE001  # as judging does
         Path(text).write_text(repr(error), encoding="utf-8")
     return {"task": text}

@@ -44,9 +44,9 @@ class AuditSource(OfHistory):
     VIEW explode(findings) AS f`. If `columns` names only some of the first four, the manifests are
     read and no block is judged.
 
-    Filters on network, chain and segment save the judgement of the rest. A stream judges every
-    segment once. Findings about patterns are not among the results, since they need all segments of
-    a chain; `pubsub audit` makes them.
+    With filters on network, chain and segment, other segments are not judged. A stream judges every
+    segment once. There are no findings about patterns, because they need all segments of a chain;
+    `pubsub audit` makes them.
 
     A partition is a segment of some chains, or the faults of manifests.
     """
@@ -70,7 +70,9 @@ class AuditSource(OfHistory):
             return
         place = {"network": part.network, "segment": part.segment}
         if self.table == SEGMENTS and set(self.columns.names) <= set(_KNOWN.names):
-            counts = {each.chain: sum(entry.rows for entry in each.blocks) for each in part.chains}
+            counts = {
+                files.chain: sum(entry.rows for entry in files.blocks) for files in part.chains
+            }
             rows = [
                 {**place, "chain": chain, "candidates": count} for chain, count in counts.items()
             ]
@@ -78,13 +80,14 @@ class AuditSource(OfHistory):
             return
         shared = Shared.of(part)
         for files in part.chains:
-            found = check_chain(part, files, shared)
+            result = check_chain(part, files, shared)
             if self.table == SEGMENTS:
                 yield _nested(
-                    {name: getattr(found.receipt, name) for name in _SCALARS.names}, found.tables()
+                    {name: getattr(result.receipt, name) for name in _SCALARS.names},
+                    result.tables(),
                 )
             else:
-                yield FOUND[self.table].arrow(found.tables()[FOUND[self.table]])
+                yield FOUND[self.table].arrow(result.tables()[FOUND[self.table]])
         yield from self._read_errors(shared.faults)
 
     def cut(
@@ -95,10 +98,10 @@ class AuditSource(OfHistory):
         for task in make_tasks(self.root, commits):
             place = {name: (getattr(task, name),) * 2 for name in ("network", "segment")}
             chains = [
-                each
-                for each in task.chains
-                if self.fits({"chain": each.chain})
-                and may_match(self.filters, {**place, "chain": (each.chain,) * 2})
+                files
+                for files in task.chains
+                if self.fits({"chain": files.chain})
+                and may_match(self.filters, {**place, "chain": (files.chain,) * 2})
             ]
             first = max(start.get(task.network, 0), self.begin)
             if chains and task.segment >= first:

@@ -18,7 +18,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.history.columns import in_schema, plain_schema
 
 _OF_CATALOG: Final = "provider"
-"""A property that Spark passes beside the options when it makes a table of its catalog."""
+"""A property that Spark adds to the options when it makes a table of its catalog."""
 
 Offset = dict[str, Any]
 """The place of a stream in its data, as JSON in the stream's checkpoint."""
@@ -31,9 +31,8 @@ class SourceError(PubsubError):
 class Source(api.DataSource, api.DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A data source of Spark, which is also the reader of its stream.
 
-    The case of the names of options, tables and columns does not matter.
-
-    Making one raises `SourceError` if an option is not known or has a wrong value.
+    The names of options, tables and columns are not case-sensitive. The constructor raises
+    `SourceError` if an option is not known or has a wrong value.
     """
 
     format: ClassVar[str]
@@ -47,14 +46,14 @@ class Source(api.DataSource, api.DataSourceStreamReader, SupportsTriggerAvailabl
     target: Offset | None = None
     """The offset at which a stream with the trigger `availableNow` ends."""
     filters: Sequence[api.Filter] = ()
-    """Filters that Spark applies to the rows. Partitions without any row that passes can be left
-    out."""
+    """Filters that Spark applies to the rows. Partitions in which no row can pass may be left out.
+    """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         options = {name.lower(): value for name, value in options.items()}
         super().__init__(options)
         if _OF_CATALOG in options:
-            # Spark 4.3 makes such a table, and then reads it without its options.
+            # Spark 4.3 would create such a table, and then read it without its options.
             raise SourceError(
                 f"{self.format} cannot be a table of Spark's catalog, since Spark forgets its"
                 f" options; CREATE TEMPORARY VIEW … USING {self.format} works"
@@ -73,30 +72,30 @@ class Source(api.DataSource, api.DataSourceStreamReader, SupportsTriggerAvailabl
 
     def text(self, name: str, default: str | None = None) -> str:
         """Return an option. Raises `SourceError` if it is missing and has no default."""
-        found = self.options.get(name.lower(), default)
-        if not found:
+        value = self.options.get(name.lower(), default)
+        if not value:
             raise SourceError(f"{self.format} needs the option {name!r}")
-        return found
+        return value
 
     def choice(self, name: str, values: Iterable[str], default: str) -> str:
         """Return an option that must be one of some values."""
-        found = self.text(name, default)
+        value = self.text(name, default)
         known = {value.lower(): value for value in values}
-        if found.lower() not in known:
+        if value.lower() not in known:
             raise SourceError(
-                f"{self.format}: option {name} is {found!r}; it can be {', '.join(known.values())}"
+                f"{self.format}: option {name} is {value!r}; it can be {', '.join(known.values())}"
             )
-        return known[found.lower()]
+        return known[value.lower()]
 
     def number(self, name: str, default: int) -> int:
         """Return an option that must be a whole number from 0 on."""
         return self.whole(name, self.text(name, str(default)))
 
-    def whole(self, name: str, found: str) -> int:
+    def whole(self, name: str, value: str) -> int:
         """Return a part of an option as a whole number."""
-        if not (found.isascii() and found.isdecimal()):
-            raise SourceError(f"{self.format}: option {name} is {found!r}, not a whole number")
-        return int(found)
+        if not (value.isascii() and value.isdecimal()):
+            raise SourceError(f"{self.format}: option {name} is {value!r}, not a whole number")
+        return int(value)
 
     def listed(self, name: str) -> list[str]:
         """Return the parts of an option that is a list, an empty list if the option is missing."""
@@ -107,10 +106,10 @@ class Source(api.DataSource, api.DataSourceStreamReader, SupportsTriggerAvailabl
         """Return an option that must be a whole number from 1 on, `None` if it is missing."""
         if name.lower() not in self.options:
             return None
-        found = self.number(name, 0)
-        if found == 0:
+        value = self.number(name, 0)
+        if value == 0:
             raise SourceError(f"{self.format}: option {name} must be 1 or more")
-        return found
+        return value
 
     def chosen(self, schema: pa.Schema) -> pa.Schema:
         """Return a schema in Spark's types, with the columns that the option `columns` names.
@@ -119,7 +118,7 @@ class Source(api.DataSource, api.DataSourceStreamReader, SupportsTriggerAvailabl
         """
         named = {self._column(schema, name).name for name in self.listed("columns")}
         return pa.schema(
-            [each for each in plain_schema(schema) if each.name in (named or schema.names)]
+            [field for field in plain_schema(schema) if field.name in (named or schema.names)]
         )
 
     def _column(self, schema: pa.Schema, name: str) -> pa.Field:
@@ -145,7 +144,7 @@ class Source(api.DataSource, api.DataSourceStreamReader, SupportsTriggerAvailabl
                 )
             fields.append(column.with_name(field.name))
         self.shown = pa.schema(fields)
-        self.columns = pa.schema([self._column(self.columns, each.name) for each in fields])
+        self.columns = pa.schema([self._column(self.columns, field.name) for field in fields])
 
     @abstractmethod
     def all(self) -> list[api.InputPartition]:
@@ -159,8 +158,8 @@ class Source(api.DataSource, api.DataSourceStreamReader, SupportsTriggerAvailabl
         """Yield the rows of a partition in Spark's form."""
         shown = self.columns if self.shown is None else self.shown
         for table in () if partition.value is None else self.rows(partition.value):
-            found = in_schema(table, self.columns)
-            yield from pa.Table.from_arrays(found.columns, schema=shown).to_batches()
+            rows = in_schema(table, self.columns)
+            yield from pa.Table.from_arrays(rows.columns, schema=shown).to_batches()
 
     @classmethod
     def name(cls) -> str:
@@ -207,7 +206,7 @@ class Source(api.DataSource, api.DataSourceStreamReader, SupportsTriggerAvailabl
         return self.newest()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # Spark's name
-        """Note the data that are there now. A stream with this trigger ends after them."""
+        """Store the present end of the data, at which a stream with this trigger ends."""
         self.target = self.newest()
 
 
@@ -219,8 +218,8 @@ class _Reader(api.DataSourceReader):
 
     def pushFilters(self, filters: list[api.Filter]) -> Iterable[api.Filter]:  # noqa: N802  # Spark's name
         self.source.filters = filters
-        # Returning all filters makes Spark apply them to the rows as well: leaving out partitions
-        # is not exact.
+        # Returning all filters makes Spark apply them to the rows as well. That is necessary
+        # because only whole partitions are left out here.
         return filters
 
     def partitions(self) -> Sequence[api.InputPartition]:
@@ -231,11 +230,11 @@ class _Reader(api.DataSourceReader):
 
 
 def _nullable(kind: DataType) -> DataType:
-    """Return a type in which everything may be null, so that only the types are compared."""
+    """Return a type with all inner fields nullable, so that types can be compared without that."""
     if isinstance(kind, ArrayType):
         return ArrayType(_nullable(kind.elementType))
     if isinstance(kind, StructType):
-        return StructType([StructField(each.name, _nullable(each.dataType)) for each in kind])
+        return StructType([StructField(field.name, _nullable(field.dataType)) for field in kind])
     return kind
 
 
@@ -244,7 +243,7 @@ def partitions_of(values: Sequence[object]) -> list[api.InputPartition]:
 
     Spark needs at least one partition, even if there is nothing to read.
     """
-    return [api.InputPartition(each) for each in values or (None,)]
+    return [api.InputPartition(value) for value in values or (None,)]
 
 
 def may_match(filters: Iterable[api.Filter], bounds: Mapping[str, tuple[Any, Any]]) -> bool:
@@ -252,26 +251,26 @@ def may_match(filters: Iterable[api.Filter], bounds: Mapping[str, tuple[Any, Any
 
     Filters on columns without bounds are ignored.
     """
-    for each in filters:
-        path: tuple[str, ...] = getattr(each, "attribute", ())
-        least, most = bounds.get(path[0], (None, None)) if len(path) == 1 else (None, None)
-        if least is not None and not _passes(each, least, most):
+    for condition in filters:
+        path: tuple[str, ...] = getattr(condition, "attribute", ())
+        low, high = bounds.get(path[0], (None, None)) if len(path) == 1 else (None, None)
+        if low is not None and not _passes(condition, low, high):
             return False
     return True
 
 
-def _passes(one: api.Filter, least: Any, most: Any) -> bool:
-    """Return whether a value between `least` and `most` may pass a filter.
+def _passes(condition: api.Filter, low: Any, high: Any) -> bool:
+    """Return whether a value between `low` and `high` may pass a filter.
 
-    If the filter is of an unknown kind or compares with null, the answer is yes.
+    Returns true for a filter of an unknown kind and for a comparison with null.
     """
-    match one:
+    match condition:
         case api.EqualTo(_, value) | api.EqualNullSafe(_, value):
-            return value is None or bool(least <= value <= most)
+            return value is None or bool(low <= value <= high)
         case api.In(_, values):
-            return any(value is not None and least <= value <= most for value in values)
+            return any(value is not None and low <= value <= high for value in values)
         case api.GreaterThan(_, value) | api.GreaterThanOrEqual(_, value):
-            return value is None or bool(most >= value)
+            return value is None or bool(high >= value)
         case api.LessThan(_, value) | api.LessThanOrEqual(_, value):
-            return value is None or bool(least <= value)
+            return value is None or bool(low <= value)
     return True

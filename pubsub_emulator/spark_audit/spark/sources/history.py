@@ -1,4 +1,4 @@
-"""The format `pubsub_history`: the tables of a history, each row group checked by its manifest."""
+"""The format `pubsub_history`: tables of a history, with each row group checked by its manifest."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -46,7 +46,7 @@ _FAIL: Final = "failfast"
 _DROP: Final = "dropmalformed"
 """What to do with data that cannot be read: the modes of Spark's own file sources."""
 PARTITION_BYTES: Final = 16 * 1_048_576
-"""Bytes of files that are read together as one partition."""
+"""The approximate size of the files that are read together as one partition, in bytes."""
 
 
 class OfHistory(Source):
@@ -60,9 +60,9 @@ class OfHistory(Source):
     - `maxSegmentsPerTrigger` and `maxBlocksPerTrigger`: how much a batch of a stream reads. A batch
       has at least one segment.
 
-    The offset of a stream has, by network, the segment that is to follow (`next`) and the manifest
-    of the segment before it (`after`). If that manifest is not in the history any more, the history
-    was replaced, and the stream ends with an error.
+    The offset of a stream has, by network, the next segment (`next`) and the manifest of the
+    segment before it (`after`). If that manifest is not in the history any more, the history was
+    replaced, and the stream ends with an error.
 
     Raises `StorageError` for a wrong address. Opening a history raises `CommitError` if there is
     none, and `OSError`.
@@ -73,13 +73,13 @@ class OfHistory(Source):
         *("maxSegmentsPerTrigger", "maxBlocksPerTrigger"),
     )
     before: ClassVar[int] = 0
-    """How many segments before a batch its rows need."""
+    """How many segments before a batch must be read as well."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
         self.root = open_store(self.text("path")).uri
         self.networks = frozenset(self.listed("network"))
-        self.chains = frozenset(self.whole("chain", each) for each in self.listed("chain"))
+        self.chains = frozenset(self.whole("chain", chain) for chain in self.listed("chain"))
         self.begin = self.number("from", 0)
         self.most_segments = self.limit("maxSegmentsPerTrigger")
         self.most_blocks = self.limit("maxBlocksPerTrigger")
@@ -90,7 +90,7 @@ class OfHistory(Source):
         return self.cut(self._wanted(history.commits), history.faults, {})
 
     def newest(self) -> Offset:
-        """Return, by network, the segment that is to follow and the last manifest."""
+        """Return, by network, the number after the last segment, and the last manifest."""
         return {
             network: {"next": max(manifests) + 1, "after": manifests[max(manifests)]}
             for network, manifests in self._manifests().items()
@@ -109,16 +109,16 @@ class OfHistory(Source):
                 if max(self._next(start, network), self.begin) <= segment < self._next(end, network)
             ]
         waiting.sort()
-        found = {network: place for network, place in start.items() if network in end}
+        offset = {network: place for network, place in start.items() if network in end}
         blocks = 0
-        for at, (segment, network, name) in enumerate(waiting):
-            if self.most_segments is not None and at >= self.most_segments:
+        for count, (segment, network, name) in enumerate(waiting):
+            if self.most_segments is not None and count >= self.most_segments:
                 break
             blocks += 0 if self.most_blocks is None else _blocks(store, name)
-            if at and self.most_blocks is not None and blocks > self.most_blocks:
+            if count and self.most_blocks is not None and blocks > self.most_blocks:
                 break
-            found[network] = {"next": segment + 1, "after": name}
-        return found
+            offset[network] = {"next": segment + 1, "after": name}
+        return offset
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  # Spark's name
         """Return a limit if the options set one. Spark passes it on to `latestOffset`."""
@@ -140,7 +140,7 @@ class OfHistory(Source):
         return self.cut(self._wanted(commits), faults, nexts)
 
     def fits(self, place: Mapping[str, Any]) -> bool:
-        """Return whether the options want rows of a place, which may lack network or chain."""
+        """Return whether the options select rows of a place, which may lack network or chain."""
         network = place.get("network")
         chain = place.get("chain")
         return (network is None or not self.networks or network in self.networks) and (
@@ -154,19 +154,23 @@ class OfHistory(Source):
         """
         first = self.begin - self.before
         return [
-            each
-            for each in commits
-            if self.fits({"network": each.network}) and each.segment >= first
+            commit
+            for commit in commits
+            if self.fits({"network": commit.network}) and commit.segment >= first
         ]
 
     def _manifests(self) -> dict[str, dict[int, str]]:
         """Return, by network, the names of manifests by segment."""
-        found = gapless_manifests(open_store(self.root))
-        return {name: each for name, each in found.items() if self.fits({"network": name})}
+        by_network = gapless_manifests(open_store(self.root))
+        return {
+            name: manifests
+            for name, manifests in by_network.items()
+            if self.fits({"network": name})
+        }
 
     @staticmethod
     def _next(offset: Offset, network: str) -> int:
-        """Return the segment that is to follow. Checkpoints of earlier versions have the number."""
+        """Return the next segment of a network. In earlier versions, the offset was this number."""
         place = offset.get(network, 0)
         return int(place["next"] if isinstance(place, dict) else place)
 
@@ -177,8 +181,8 @@ class OfHistory(Source):
             if not isinstance(place, dict):
                 continue
             if names is None:
-                found = gapless_manifests(open_store(self.root))
-                names = {each: set(manifests.values()) for each, manifests in found.items()}
+                by_network = gapless_manifests(open_store(self.root))
+                names = {name: set(manifests.values()) for name, manifests in by_network.items()}
             if place["after"] not in names.get(network, ()):
                 raise SourceError(
                     f"{self.root}: the stream has read segment {place['next'] - 1} of network"
@@ -225,19 +229,19 @@ class HistorySource(OfHistory):
         faults = list(part[1])
         filters = () if self.table == schema.READ_ERRORS.name else self.filters
         for entry in entries:
-            for unit in read_file(
+            for group in read_file(
                 self.root, entry, partial(may_match, filters) if filters else None
             ):
-                if isinstance(unit, Fault):
-                    faults.append(unit)
+                if isinstance(group, Fault):
+                    faults.append(group)
                 elif self.table != schema.READ_ERRORS.name:
-                    yield self._of_chains(unit)
+                    yield self._of_chains(group)
         if self.table == schema.READ_ERRORS.name:
             yield schema.READ_ERRORS.arrow([fault.row() for fault in faults])
         elif faults and self.fails:
-            said = f"{self.root}/{faults[0].path}: {faults[0].error}"
+            problem = f"{self.root}/{faults[0].path}: {faults[0].error}"
             raise SourceError(
-                f"{said} (with mode={_DROP} it is left out, and a row of the table read_errors)"
+                f"{problem} (with mode={_DROP} it is left out, and a row of the table read_errors)"
             )
 
     def _of_chains(self, rows: pa.Table) -> pa.Table:

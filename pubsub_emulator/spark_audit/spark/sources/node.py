@@ -75,8 +75,8 @@ class NodeSource(Source):
       an error;
     - `maxBlocksPerTrigger`: how many blocks a batch of a stream reads.
 
-    The offset of a stream has the number of the block that is to follow (`next`) and the hash of
-    the block before it (`after`).
+    The offset of a stream has the number of the next block (`next`) and the hash of the block
+    before it (`after`).
 
     `candidates` has the parachain blocks that a relay chain of `pubsub serve` judged, with the
     verdict if one was refused. Filters on `number` leave blocks out. A failing node raises
@@ -95,7 +95,9 @@ class NodeSource(Source):
         self.table = self.choice("table", SCHEMAS, HEADERS)
         self.columns = self.chosen(SCHEMAS[self.table])
         listed = self.text("publishers").split(",") if self.table == ENTRIES else []
-        self.publishers = [ParaId(self.whole("publishers", each.strip())) for each in listed]
+        self.publishers = [
+            ParaId(self.whole("publishers", publisher.strip())) for publisher in listed
+        ]
         self.first = self.number("first", 1)
         self.last = self.number("last", I64_MAX)
         self.blocks = max(self.number("blocks", 100), 1)
@@ -128,16 +130,17 @@ class NodeSource(Source):
         """
         last = end["next"] - 1
         ends = [
-            min(at + self.blocks - 1, last)
-            for at in range(start.get("next", self.first), last + 1, self.blocks)
+            min(number + self.blocks - 1, last)
+            for number in range(start.get("next", self.first), last + 1, self.blocks)
         ]
         hashes = asyncio.run(self._hashes(start, end, ends))
         first = start.get("next", self.first)
-        before = start.get("after", "")
+        previous = start.get("after", "")
         parts: list[Part] = []
-        for at, after in zip(ends, hashes, strict=True):
-            parts.append((first, at, before, after))
-            first, before = at + 1, after
+        for range_end, end_hash in zip(ends, hashes, strict=True):
+            parts.append((first, range_end, previous, end_hash))
+            first = range_end + 1
+            previous = end_hash
         return partitions_of(
             [part for part in parts if may_match(self.filters, {"number": part[:2]})]
         )
@@ -172,10 +175,10 @@ class NodeSource(Source):
 
     async def _hash(self, node: SubstrateNode, number: int) -> bytes:
         """Return the hash of a block. Raises `SourceError` if there is none."""
-        found = await node.block_hash(number)
-        if found is None:
+        block_hash = await node.block_hash(number)
+        if block_hash is None:
             raise SourceError(f"{self.url}: block {number} is not there any more")
-        return found
+        return block_hash
 
     async def _hashes(self, start: Offset, end: Offset, numbers: Sequence[int]) -> list[str]:
         """Return the hashes of blocks, after checking that both offsets are of the node's chain.
@@ -189,39 +192,43 @@ class NodeSource(Source):
                 if not known:
                     continue
                 number = offset["next"] - 1
-                found = await node.block_hash(number)
-                if found is None or hexed(found) != known:
-                    now = "is not there any more" if found is None else f"is {hexed(found)} now"
+                block_hash = await node.block_hash(number)
+                if block_hash is None or hexed(block_hash) != known:
+                    state = (
+                        "is not there any more"
+                        if block_hash is None
+                        else f"is {hexed(block_hash)} now"
+                    )
                     raise SourceError(
-                        f"{self.url}: the stream has read block {number} as {known}, which {now}:"
+                        f"{self.url}: the stream has read block {number} as {known}, which {state}:"
                         " the chain went back; begin a new stream, with another checkpoint"
                     )
             return [hexed(await self._hash(node, number)) for number in numbers]
 
     async def _blocks(self, first: int, last: int, begins: str, ends: str) -> list[Found]:
-        """Return the rows of blocks of all tables but `proofs`.
+        """Return the rows of blocks, for all tables except `proofs`.
 
-        Each header must name the one before as its parent, the first one the block `begins` if that
-        is known, and the last block must be `ends`. Otherwise the chain took blocks back in the
-        meantime.
+        Each header must name the previous block as its parent. For the first header, that is the
+        block `begins`, if it is known. The last block must be `ends`. Otherwise the chain took
+        blocks back in the meantime, and `SourceError` is raised.
         """
         rows: list[Found] = []
-        before: bytes | None = unhex(begins) if begins else None
+        previous: bytes | None = unhex(begins) if begins else None
         async with connect(self.url) as rpc:
             node = SubstrateNode(rpc)
             for number in range(first, last + 1):
-                found = await self._hash(node, number)
-                header = await node.header(found)
+                block_hash = await self._hash(node, number)
+                header = await node.header(block_hash)
                 if (
                     header.number != number
-                    or before not in {None, header.parent}
-                    or (number == last and hexed(found) != ends)
+                    or previous not in {None, header.parent}
+                    or (number == last and hexed(block_hash) != ends)
                 ):
                     raise SourceError(
                         f"{self.url}: block {number} does not follow the last one; the chain went"
                         " back"
                     )
-                before = found
+                previous = block_hash
                 rows += await self._of_block(node, header)
         return rows
 
@@ -234,30 +241,30 @@ class NodeSource(Source):
             return [
                 (
                     *block,
-                    at,
+                    index,
                     event.pallet,
                     event.name,
                     json.dumps(event.fields, default=hexed),
                     event.phase,
                 )
-                for at, event in enumerate(await node.events(header.hash, header.parent))
+                for index, event in enumerate(await node.events(header.hash, header.parent))
             ]
         if self.table == CANDIDATES:
-            found = await node.rpc.call("pubsub_block", hexed(header.hash))
-            if found is None:
+            answer = await node.rpc.call("pubsub_block", hexed(header.hash))
+            if answer is None:
                 raise SourceError(
                     f"{self.url}: what was judged in block {header.number} is not kept any more"
                 )
             return [
                 (
                     header.number,
-                    a["para"],
-                    a["number"],
-                    unhex(a["hash"]),
-                    a["verdict"],
-                    a["evidence"],
+                    candidate["para"],
+                    candidate["number"],
+                    unhex(candidate["hash"]),
+                    candidate["verdict"],
+                    candidate["evidence"],
                 )
-                for a in found["blocks"]
+                for candidate in answer["blocks"]
             ]
         entries: list[Found] = []
         for para in self.publishers:
@@ -273,17 +280,17 @@ class NodeSource(Source):
             proofs = await ProofSource("node", ParaId(0), nodes).blocks(
                 first, last, lambda _done: None
             )
-        found = {each.number: each.block for each in proofs}.get(last)
-        if found is not None and hexed(found) != ends:
+        last_hash = {proof.number: proof.block for proof in proofs}.get(last)
+        if last_hash is not None and hexed(last_hash) != ends:
             raise SourceError(f"{self.url}: block {last} is another one now; the chain went back")
         return [
             (
-                each.number,
-                each.block,
-                each.relay_parent,
-                each.relay_root,
-                list(each.proof),
-                sum(map(len, each.proof)),
+                proof.number,
+                proof.block,
+                proof.relay_parent,
+                proof.relay_root,
+                list(proof.proof),
+                sum(map(len, proof.proof)),
             )
-            for each in proofs
+            for proof in proofs
         ]
