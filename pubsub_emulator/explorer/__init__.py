@@ -7,7 +7,7 @@ ledgers, tries, events and state differences.
 
 def load_ipython_extension(shell: object) -> None:
     """Load the extension, as `%load_ext pubsub_emulator.explorer` does."""
-    from pubsub_emulator.explorer.notebook import register  # noqa: PLC0415  # whoever writes a page needs no cards
+    from pubsub_emulator.explorer.notebook import register  # noqa: PLC0415  # pages do not need cards
 
     register(shell)
 

@@ -47,7 +47,7 @@ def draw_block(
         return Fate.UNUSED if plan.missing is None else Fate.WAITING
 
     sources = Sources(proof, own, used, loose=plan.missing is not None)
-    return draw(root, _top(record.chain, plan, names, _Reach(plan, start)), sources)
+    return draw(root, _top(record.chain, plan, names, reach=_Reach(plan, start)), sources)
 
 
 def static_nodes(plan: Plan) -> frozenset[Hash]:
@@ -80,7 +80,7 @@ def _top(para: ParaId, plan: Plan, names: Names, reach: "_Reach") -> TreeQuery:
         met = [owners[key] for key in keys[low:high] if key in owners]
         return Fate.PRUNED if any(publisher.disabled for publisher in met) else Fate.WAITING
 
-    return TreeQuery(keys, labels, below, fate)
+    return TreeQuery(keys, labels, below, fate=fate)
 
 
 def _child(publisher: PublisherPlan, names: Names, reach: "_Reach") -> Below:
@@ -145,9 +145,9 @@ def _place(publisher: PublisherPlan, item: Item) -> int:
 
 
 def _cut_at(plan: Plan) -> Item | None:
-    """Return the item at which a walk missed a node.
+    """Return the item at which a walk ended because a node was missing.
 
-    Returns `None` if it missed none, or missed one before the first item.
+    Returns `None` if no node was missing, or if it was missing before the first item.
     """
     if plan.missing is None:
         return None

@@ -70,8 +70,8 @@ def picture_of_trie(trie: Trie) -> Picture:
     keys = [key for key, _ in zip(trie.keys(), range(MOST_KEYS), strict=False)]
     nodes: dict[Hash, bytes] = {}
     trie.prove(keys, nodes)
-    more = f", the first {MOST_KEYS} drawn" if len(trie) > MOST_KEYS else ""
-    return Picture(draw_trie(trie.root(), nodes.values()), f"trie of {len(trie):,} keys{more}")
+    suffix = f", the first {MOST_KEYS} drawn" if len(trie) > MOST_KEYS else ""
+    return Picture(draw_trie(trie.root(), nodes.values()), f"trie of {len(trie):,} keys{suffix}")
 
 
 def picture_of_block(record: BlockRecord) -> Picture:
@@ -139,20 +139,20 @@ def _step_card(step: Step) -> str:
     for record in step.records:
         number = record.candidate.header.number
         proof = len(record.candidate.inherent.proof)
-        used, mine = (
+        used, deliveries = (
             (record.outcome.ledger.used, record.outcome.deliveries)
             if record.outcome
             else (None, ())
         )
-        rows.append((str(record.chain), number, _verdict(record), proof, used, len(mine)))
-        delivered += mine
+        rows.append((str(record.chain), number, _verdict(record), proof, used, len(deliveries)))
+        delivered += deliveries
     return card(
         tag("p", tag("b", f"Relay block {step.number:,}"), f" · {short(step.block.header.hash())}"),
         table(("chain", "block", "verdict", "proof nodes", "bytes used", "deliveries"), rows),
         fold(f"Deliveries: {len(delivered):,}", _deliveries(delivered)) if delivered else None,
         fold(
             f"Events: {len(step.events):,}",
-            _lines(event_words(each, _NAMES) for each in step.events),
+            _lines(event_words(event, _NAMES) for event in step.events),
         ),
     )
 
@@ -187,12 +187,12 @@ def _steps_card(steps: Iterable[Step]) -> str:
     rows = []
     for step in steps:
         refused = ", ".join(
-            each.refusal.verdict.value for each in step.refused if each.refusal is not None
+            record.refusal.verdict.value for record in step.refused if record.refusal is not None
         )
         delivered = sum(
-            len(each.outcome.deliveries) for each in step.records if each.outcome is not None
+            len(record.outcome.deliveries) for record in step.records if record.outcome is not None
         )
-        idle = ", ".join(f"{para}: {why}" for para, why in step.idle.items())
+        idle = ", ".join(f"{para}: {reason}" for para, reason in step.idle.items())
         valid = len(step.records) - len(step.refused)
         rows.append((step.number, valid, refused, delivered, len(step.events), idle))
     head = ("relay block", "valid blocks", "refused", "deliveries", "events", "could not build")
@@ -212,22 +212,23 @@ def _header_card(header: Header) -> str:
 
 def _relay_block_card(block: Block) -> str:
     header = block.header
-    said = f" · {short(header.hash())}, {len(block.extrinsics)} extrinsics"
-    events = _lines(event_words(each.event, _NAMES) for each in block.events)
-    return card(tag("p", tag("b", f"Block {header.number:,}"), said), events)
+    summary = f" · {short(header.hash())}, {len(block.extrinsics)} extrinsics"
+    events = _lines(event_words(record.event, _NAMES) for record in block.events)
+    return card(tag("p", tag("b", f"Block {header.number:,}"), summary), events)
 
 
 def _candidate_card(candidate: Candidate) -> str:
-    header, inherent = candidate.header, candidate.inherent
+    header = candidate.header
+    inherent = candidate.inherent
     messages = len(inherent.messages.downward) + sum(
-        len(each) for _, each in inherent.messages.horizontal
+        len(queue) for _, queue in inherent.messages.horizontal
     )
-    said = (
+    summary = (
         f"hash {short(candidate.hash())}, on relay block {inherent.relay_parent_number:,};"
         f" {len(inherent.proof)} proof nodes of {sum(map(len, inherent.proof)):,} bytes, {messages}"
         f" messages, {len(candidate.extrinsics)} extrinsics"
     )
-    return card(tag("p", tag("b", f"Candidate {header.number:,}"), f" · {said}"))
+    return card(tag("p", tag("b", f"Candidate {header.number:,}"), f" · {summary}"))
 
 
 def _outcome_card(outcome: BlockOutcome) -> str:
@@ -237,7 +238,7 @@ def _outcome_card(outcome: BlockOutcome) -> str:
         fold(f"Deliveries: {len(outcome.deliveries):,}", _deliveries(outcome.deliveries)),
         fold(
             f"Events: {len(outcome.events):,}",
-            _lines(event_words(each.event, _NAMES) for each in outcome.events),
+            _lines(event_words(record.event, _NAMES) for record in outcome.events),
         ),
     )
 
@@ -245,7 +246,7 @@ def _outcome_card(outcome: BlockOutcome) -> str:
 def sequence_card(sequence: Sequence[object]) -> str | None:
     """Return the card of a list or tuple, or `None` if its elements have no cards."""
     things: Any = sequence
-    kinds = {type(each) for each in things}
+    kinds = {type(thing) for thing in things}
     if not things or not all(map(_maker, kinds)):
         return None
     if kinds == {Step}:
@@ -253,11 +254,11 @@ def sequence_card(sequence: Sequence[object]) -> str | None:
     if kinds == {Delivery}:
         return card(_deliveries(things))
     if all(issubclass(kind, Event | EventRecord) for kind in kinds):
-        events = (each.event if isinstance(each, EventRecord) else each for each in things)
-        return card(_lines(event_words(each, _NAMES) for each in events))
-    cards = [make(each) for each in things[:MOST_CARDS] if (make := _maker(type(each)))]
-    more = len(things) - MOST_CARDS
-    return "".join(cards) + (card(tag("p", f"and {more:,} more")) if more > 0 else "")
+        events = (thing.event if isinstance(thing, EventRecord) else thing for thing in things)
+        return card(_lines(event_words(thing, _NAMES) for thing in events))
+    cards = [make(thing) for thing in things[:MOST_CARDS] if (make := _maker(type(thing)))]
+    hidden = len(things) - MOST_CARDS
+    return "".join(cards) + (card(tag("p", f"and {hidden:,} more")) if hidden > 0 else "")
 
 
 def _maker(kind: type) -> Callable[[Any], str] | None:
@@ -281,17 +282,17 @@ def _difference_card(difference: StateDifference | NodeDifference) -> str:
 
 
 def _verdict(record: BlockRecord) -> Html:
-    said, kind = (
+    label, kind = (
         ("valid", "good") if record.refusal is None else (record.refusal.verdict.value, "bad")
     )
-    return tag("span", said, class_=kind)
+    return tag("span", label, class_=kind)
 
 
 def _evidence(refusal: InvalidBlock) -> Html:
-    found = ((each.verdict, tag("code", each.detail)) for each in refusal.evidence)
+    offences = ((offence.verdict, tag("code", offence.detail)) for offence in refusal.evidence)
     entries = (
-        tag("li", tag("b", why.value), f" {VERDICTS[why]}", tag("br"), detail)
-        for why, detail in found
+        tag("li", tag("b", verdict.value), f" {VERDICTS[verdict]}", tag("br"), detail)
+        for verdict, detail in offences
     )
     return tag("ul", *entries)
 
@@ -301,11 +302,11 @@ def _ledger(ledger: BlockLedger, full: Mapping[object, int]) -> Html:
     shares = (
         ("static keys", ledger.static_bytes, "s"),
         ("requested keys", ledger.requested_bytes, "q"),
-        ("top paths", sum(each.top_path_bytes for each in ledger.publishers), "p"),
-        ("child nodes", sum(each.child_node_bytes for each in ledger.publishers), "c"),
-        ("values", sum(each.value_bytes for each in ledger.publishers), "v"),
-        ("delivered rows", sum(each.row_charges for each in ledger.publishers), "r"),
-        ("cache reads", sum(each.cache_charges for each in ledger.publishers), "k"),
+        ("top paths", sum(publisher.top_path_bytes for publisher in ledger.publishers), "p"),
+        ("child nodes", sum(publisher.child_node_bytes for publisher in ledger.publishers), "c"),
+        ("values", sum(publisher.value_bytes for publisher in ledger.publishers), "v"),
+        ("delivered rows", sum(publisher.row_charges for publisher in ledger.publishers), "r"),
+        ("cache reads", sum(publisher.cache_charges for publisher in ledger.publishers), "k"),
         ("maps", ledger.map_charges, "m"),
     )
     parts = (tag("i", class_=name, style=f"flex-grow:{size}") for _, size, name in shares if size)
@@ -315,7 +316,8 @@ def _ledger(ledger: BlockLedger, full: Mapping[object, int]) -> Html:
         if size
     )
     rows = (
-        (str(each.para), *ledger_cells(each), full.get(each.para)) for each in ledger.publishers
+        (str(publisher.para), *ledger_cells(publisher), full.get(publisher.para))
+        for publisher in ledger.publishers
     )
     head = (
         "publisher",
@@ -347,20 +349,32 @@ def _ledger(ledger: BlockLedger, full: Mapping[object, int]) -> Html:
 
 def _deliveries(deliveries: Iterable[Delivery]) -> Html:
     """Return a table of deliveries, up to `MOST_ROWS`."""
-    found = list(deliveries)
+    all_deliveries = list(deliveries)
     shown = []
-    for each in found[:MOST_ROWS]:
-        what = f"{each.kind}{', handler failed' if each.failed else ''}"
-        value = "" if each.value is None else preview(each.value)
-        shown.append((str(each.publisher), short(each.key), what, value, ttl_words(each.ttl_state)))
-    more = tag("p", f"{len(found) - MOST_ROWS:,} more") if len(found) > MOST_ROWS else None
-    return join((table(("publisher", "key", "", "value", "lifetime"), shown), more))
+    for delivery in all_deliveries[:MOST_ROWS]:
+        kind = f"{delivery.kind}{', handler failed' if delivery.failed else ''}"
+        value = "" if delivery.value is None else preview(delivery.value)
+        shown.append(
+            (
+                str(delivery.publisher),
+                short(delivery.key),
+                kind,
+                value,
+                ttl_words(delivery.ttl_state),
+            )
+        )
+    remainder = (
+        tag("p", f"{len(all_deliveries) - MOST_ROWS:,} more")
+        if len(all_deliveries) > MOST_ROWS
+        else None
+    )
+    return join((table(("publisher", "key", "", "value", "lifetime"), shown), remainder))
 
 
 def _lines(texts: Iterable[str]) -> Html:
-    found = list(texts)
-    more = [f"… {len(found) - MOST_ROWS:,} more"] if len(found) > MOST_ROWS else []
-    return tag("pre", "\n".join([*found[:MOST_ROWS], *more]))
+    all_lines = list(texts)
+    remainder = [f"… {len(all_lines) - MOST_ROWS:,} more"] if len(all_lines) > MOST_ROWS else []
+    return tag("pre", "\n".join([*all_lines[:MOST_ROWS], *remainder]))
 
 
 CARDS: Final[Mapping[type, Callable[[Any], str]]] = {

@@ -1,4 +1,4 @@
-"""Describes a block's changes of its parachain's state, with bookkeeping last."""
+"""Describes how a block changes its parachain's state. Bookkeeping items come last."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -48,31 +48,36 @@ def state_changes(before: State, after: State, names: Names) -> list[Change]:
     shown: Counter[str] = Counter()
     for key, old, new in before.top.differences(after.top):
         if key.startswith(items.CACHED_TRIE_NODES.prefix):
-            rest = key[len(items.CACHED_TRIE_NODES.prefix) + 16 :]
+            suffix = key[len(items.CACHED_TRIE_NODES.prefix) + 16 :]
             where = (
-                f"{int.from_bytes(rest[:4], 'little')}, generation"
-                f" {int.from_bytes(rest[4:8], 'little')}"
+                f"{int.from_bytes(suffix[:4], 'little')}, generation"
+                f" {int.from_bytes(suffix[4:8], 'little')}"
             )
             if new is None:
-                what = "removed"
+                action = "removed"
             elif old is None:
-                what = "added"
+                action = "added"
             else:
-                what = "replaced"
-            cached[where, f"nodes {what}:"] += 1
+                action = "replaced"
+            cached[where, f"nodes {action}:"] += 1
             continue
-        for change in _changes(key, old, new, names):
+        for change in _changes(key, old, new, names=names):
             shown[change.item] += 1
             if change.bookkeeping or shown[change.item] <= MOST_ROWS:
                 rows.append(change)
     rows += [
-        Change(item, "further rows", "", f"{count - MOST_ROWS:,} more")
+        Change(item, "further rows", "", after=f"{count - MOST_ROWS:,} more")
         for item, count in shown.items()
         if count > MOST_ROWS and not item.startswith(_BOOKKEEPING)
     ]
     rows += [
-        Change(f"{items.PALLET}.CachedTrieNodes", where, "", f"{what} {cached[where, what]:,}")
-        for where, what in sorted(cached)
+        Change(
+            f"{items.PALLET}.CachedTrieNodes",
+            where,
+            "",
+            after=f"{action} {cached[where, action]:,}",
+        )
+        for where, action in sorted(cached)
     ]
     return sorted(rows, key=lambda change: (change.bookkeeping, change.item))
 
@@ -85,37 +90,43 @@ def _changes(key: bytes, old: bytes | None, new: bytes | None, names: Names) -> 
             case "ProcessedRoots" | "SubscriptionHash":
                 yield from _map_changes(item, old, new)
             case "LastDeliveredPacked":
-                yield Change(item, where, "", _packed(old or b"", new or b""))
-            case own:
+                yield Change(item, where, "", after=_packed(old or b"", new or b""))
+            case name:
                 before, after = (
-                    "" if value is None else _told(own, value, names) for value in (old, new)
+                    "" if value is None else _value_words(name, value, names)
+                    for value in (old, new)
                 )
-                yield Change(item, where, before, after)
+                yield Change(item, where, before, after=after)
     except ScaleError:
         before, after = ("" if value is None else _plain(value) for value in (old, new))
-        yield Change(item, where, before, after)
+        yield Change(item, where, before, after=after)
 
 
 def _map_changes(item: str, old: bytes | None, new: bytes | None) -> Iterator[Change]:
     """Yield the changed entries of a map that is stored as one value."""
     codec = items.PROCESSED_ROOTS.codec
-    mine: Mapping[ParaId, Hash] = {} if old is None else codec.decode(old)
-    theirs: Mapping[ParaId, Hash] = {} if new is None else codec.decode(new)
-    for para in sorted({*mine, *theirs}):
-        if mine.get(para) != theirs.get(para):
-            before, after = (short(held[para]) if para in held else "" for held in (mine, theirs))
-            yield Change(item, str(para), before, after)
+    old_map: Mapping[ParaId, Hash] = {} if old is None else codec.decode(old)
+    new_map: Mapping[ParaId, Hash] = {} if new is None else codec.decode(new)
+    for para in sorted({*old_map, *new_map}):
+        if old_map.get(para) != new_map.get(para):
+            before, after = (
+                short(stored[para]) if para in stored else "" for stored in (old_map, new_map)
+            )
+            yield Change(item, str(para), before, after=after)
 
 
 def _packed(old: bytes, new: bytes) -> str:
-    """Return how many cells of a packed row were written. A cell has 40 bytes."""
-    cells = [(old[at : at + 40], new[at : at + 40]) for at in range(0, max(len(old), len(new)), 40)]
+    """Return in words how many cells of a packed row were written. A cell has 40 bytes."""
+    cells = [
+        (old[start : start + 40], new[start : start + 40])
+        for start in range(0, max(len(old), len(new)), 40)
+    ]
     changed = sum(before != after for before, after in cells)
-    held = sum(any(after) for _, after in cells)
-    return f"{changed} of {min(len(cells), PACK)} written, {held} hold something"
+    filled = sum(any(after) for _, after in cells)
+    return f"{changed} of {min(len(cells), PACK)} written, {filled} hold something"
 
 
-def _told(item: str, value: bytes, names: Names) -> str:
+def _value_words(item: str, value: bytes, names: Names) -> str:
     """Return a value in words. Raises `ScaleError`.
 
     `item` is the name of the item, without the pallet if it is the subscriber's.
@@ -131,7 +142,7 @@ def _told(item: str, value: bytes, names: Names) -> str:
             info = items.cache_info.decode(value)
             return f"generation {info.generation}: {info.nodes:,} nodes, {info.bytes:,} B"
         case "CacheSlots":
-            slots = [value[at : at + 32] for at in range(0, len(value), 32)]
+            slots = [value[start : start + 32] for start in range(0, len(value), 32)]
             return f"{sum(any(slot) for slot in slots)} of {len(slots)} slots vouch"
         case "DisabledPublishers":
             return items.disable_reason.decode(value).value

@@ -24,15 +24,15 @@ Row = list[str | int]
 def requested_rows(requested: RequestedValues) -> list[Row]:
     """Return the requested keys that were read: name, and value or `absent`."""
     return [
-        [relay_key_name(asked), "absent" if value is None else preview(value, _PREVIEWED)]
-        for asked, value in islice(requested.items(), MOST_ROWS)
+        [relay_key_name(key), "absent" if value is None else preview(value, _PREVIEWED)]
+        for key, value in islice(requested.items(), MOST_ROWS)
     ]
 
 
 def message_rows(messages: InboundMessages, names: Names) -> list[Row]:
-    """Return the messages: sender, relay block that sent it, how it is there, size, beginning.
+    """Return rows of messages: sender, relay block, `in full` or `as a hash`, size, beginning.
 
-    A message that is only there as a hash (UP-8) has no size, which is -1.
+    If the inherent only has the hash of a message (UP-8), the size is -1.
     """
     return list(islice(_messages(messages, names), MOST_ROWS))
 
@@ -45,9 +45,15 @@ def _messages(messages: InboundMessages, names: Names) -> Iterator[Row]:
     for sender, sent in messages.horizontal:
         for horizontal in sent:
             yield _full(names.chain(sender), horizontal.sent_at, horizontal.data)
-    for sender, held in messages.hashed_horizontal:
-        for each in held:
-            yield [names.chain(sender), each.sent_at, "as a hash", -1, f"0x{each.msg_hash.hex()}"]
+    for sender, queue in messages.hashed_horizontal:
+        for message in queue:
+            yield [
+                names.chain(sender),
+                message.sent_at,
+                "as a hash",
+                -1,
+                f"0x{message.msg_hash.hex()}",
+            ]
 
 
 def _full(sender: str, sent_at: int, data: bytes) -> Row:

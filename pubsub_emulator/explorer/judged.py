@@ -19,7 +19,7 @@ from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 
-def judge_again(  # noqa: PLR0917  # what a block is judged by
+def judge_again(  # noqa: PLR0917  # the inputs of a judgement
     chain: int,
     parent: Header,
     state: State,
@@ -34,18 +34,26 @@ def judge_again(  # noqa: PLR0917  # what a block is judged by
 ) -> BlockRecord:
     """Execute a block on `state` by `rules` and return its record.
 
-    The other arguments behind `relay` are only copied into the record.
+    The arguments after `relay`, except `rules`, are only copied into the record.
     """
     outcome, refusal = judge_block(ChainHead(parent, state, rules), candidate, relay)
-    at = RelayBlockNumber(relay.number if included_at is None else included_at)
-    slot, root = relay.slot_now, relay.storage_root
+    included_block = RelayBlockNumber(relay.number if included_at is None else included_at)
     return BlockRecord(
-        ParaId(chain), segment, candidate, at, slot, root, unpruned, outcome, refusal, strategy
+        ParaId(chain),
+        segment,
+        candidate,
+        included_at=included_block,
+        slot_now=relay.slot_now,
+        relay_storage_root=relay.storage_root,
+        unpruned=unpruned,
+        outcome=outcome,
+        refusal=refusal,
+        strategy=strategy,
     )
 
 
 def block_card(record: BlockRecord, state: State, rules: Rules = SHIPPED) -> str:
-    """Return a block's card with its proof as a verifier walks it by `rules`.
+    """Return a block's card. The drawing shows how a verifier walks the proof by `rules`.
 
     If `state` does not allow a walk, the nodes of the proof are drawn without it.
     """
@@ -53,16 +61,16 @@ def block_card(record: BlockRecord, state: State, rules: Rules = SHIPPED) -> str
         walked = walk_again(record, state, rules)
     except PubsubError:
         walked = None
-    drawn = draw_block(record, walked and walked.plan, Names(), walked and walked.start)
+    drawn = draw_block(record, walked and walked.plan, Names(), start=walked and walked.start)
     return record_card(
         record, Picture(drawn, f"proof of {len(record.candidate.inherent.proof)} nodes")
     )
 
 
-def cards_page(title: str, said: str, cards: Iterable[tuple[str, str]]) -> str:
-    """Return a self-contained page of cards with headings. `said` is the text above them."""
+def cards_page(title: str, introduction: str, cards: Iterable[tuple[str, str]]) -> str:
+    """Return a self-contained page with an introduction and cards, given with their headings."""
     parts: list[Html] = []
     for heading, card in cards:
         opened = card.replace("<details>", "<details open>", 1)
         parts += (tag("h2", heading), Html(opened))
-    return document(title, styles("block/cards.css"), tag("p", said), join(parts))
+    return document(title, styles("block/cards.css"), tag("p", introduction), join(parts))

@@ -1,4 +1,4 @@
-"""The pages of a running node: the live page, that of its stored blocks, and that of a dry run."""
+"""The pages of a running node, which show the live chain, stored blocks or a dry run."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,36 +28,36 @@ DRAWN: Final = 200
 """The maximum number of relay blocks on a page. They are the newest ones."""
 
 
-def difference_page(title: str, shown: Mapping[str, object]) -> str:
+def difference_page(title: str, answer: Mapping[str, object]) -> str:
     """Return the page of a dry run as a tree of additions, changes and removals.
 
-    `shown` is the answer of `dev_dryRun`. Its `delta` is in jsondiffpatch's format.
+    `answer` is the answer of `dev_dryRun`. Its `delta` is in jsondiffpatch's format.
     """
-    found = shown["delta"]
-    shown_changes = tag("p", "Nothing would change.") if found is None else _node(found)
+    delta = answer["delta"]
+    shown_changes = tag("p", "Nothing would change.") if delta is None else _node(delta)
     return document(title, styles("block/difference.css"), shown_changes)
 
 
-def _named(found: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+def _named(delta: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Yield the fields of a delta with their names, or the items of an array with their places.
 
     The place of a removed item is marked in jsondiffpatch's format.
     """
-    items = found.get("_t") == "a"
-    for name, each in found.items():
+    items = delta.get("_t") == "a"
+    for name, change in delta.items():
         if not (items and name == "_t"):
-            yield (f"[{name.removeprefix('_')}]" if items else name), each
+            yield (f"[{name.removeprefix('_')}]" if items else name), change
 
 
-def _node(each: Any) -> Html:
+def _node(delta: Any) -> Html:
     """Return a delta as HTML."""
-    if isinstance(each, Mapping):
-        return tag("ul", *(tag("li", name, ": ", _node(inner)) for name, inner in _named(each)))
-    if len(each) == 1:
-        return tag("ins", _code(each[0]))
-    if len(each) == 3:
-        return tag("del", _code(each[0]))
-    return join((tag("del", _code(each[0])), " → ", tag("ins", _code(each[1]))))
+    if isinstance(delta, Mapping):
+        return tag("ul", *(tag("li", name, ": ", _node(inner)) for name, inner in _named(delta)))
+    if len(delta) == 1:
+        return tag("ins", _code(delta[0]))
+    if len(delta) == 3:
+        return tag("del", _code(delta[0]))
+    return join((tag("del", _code(delta[0])), " → ", tag("ins", _code(delta[1]))))
 
 
 def _code(value: object) -> Html:
@@ -82,20 +82,21 @@ class LivePage:
     def explain(
         self, node: Node, before: Moment, moment: Moment, record: BlockRecord
     ) -> dict[str, object]:
-        """Return a candidate with everything that the page of a run shows of it.
+        """Return a candidate with all details that the page of a run shows.
 
-        `before` is the moment before that of the candidate.
+        `before` is the moment before the one with the candidate.
         """
         recorder = self._recorder(node, before, record.chain)
-        for each in moment.records:
+        for earlier in moment.records:
             # Candidates before it on the same chain change the state that it was built on.
-            if each.chain == record.chain:
-                recorder.candidate(each)
-                if each is record:
+            if earlier.chain == record.chain:
+                recorder.candidate(earlier)
+                if earlier is record:
                     break
         index = page_index(recorder, "", "")
         nodes = [
-            [name.hex(), length, kept.hex()] for name, (_, length, kept) in recorder.nodes.items()
+            [name.hex(), length, stored.hex()]
+            for name, (_, length, stored) in recorder.nodes.items()
         ]
         return {"index": index, "detail": json.loads(recorder.details[-1]), "nodes": nodes}
 
@@ -106,13 +107,13 @@ class LivePage:
 
         The first moment is the state before the others and is not drawn.
         """
-        kept = moments[-DRAWN - 1 :]
-        recorder = self._recorder(node, kept[0])
-        for moment in kept[1:]:
+        drawn = moments[-DRAWN - 1 :]
+        recorder = self._recorder(node, drawn[0])
+        for moment in drawn[1:]:
             header = moment.relay.header
             slot = max((record.slot_now for record in moment.records), default=Slot(0))
             recorder.relay_block(
-                RelayRecord(moment.number, moment.relay.hash, header.state_root, slot)
+                RelayRecord(moment.number, moment.relay.hash, header.state_root, slot=slot)
             )
             for record in moment.records:
                 recorder.candidate(record)
@@ -126,9 +127,9 @@ class LivePage:
         for chain, block in start.heads.items():
             if chain is RELAY or only not in {None, chain}:
                 continue
-            keys = tuple(each.key for each in network.parachain(chain).collators)
+            keys = tuple(collator.key for collator in network.parachain(chain).collators)
             recorder.authorities(AuthorityRecord(chain, ParaBlockNumber(block.number + 1), keys))
-            recorder.checkpoint(CheckpointRecord(chain, 0, block.header, block.state))
+            recorder.checkpoint(CheckpointRecord(chain, 0, block.header, state=block.state))
             if network.parachain(chain).known_subscriptions:
                 recorder.chains[chain].subscribes = True
         return recorder

@@ -100,17 +100,17 @@ def _parts(recorder: Recorder, title: str, description: str) -> Iterator[tuple[s
         yield from _split(f"d{chain}-", details, DETAILS)
     yield from _split("r", recorder.relay_details, RELAY_DETAILS)
     nodes = (
-        as_json([name.hex(), length, kept.hex()])
-        for name, (_, length, kept) in recorder.nodes.items()
+        as_json([name.hex(), length, stored.hex()])
+        for name, (_, length, stored) in recorder.nodes.items()
     )
     yield from _split("n", nodes, NODES)
 
 
-def _split(name: str, rows: Iterable[bytes], most: int) -> Iterator[tuple[str, bytes]]:
-    """Yield rows as JSON lists of at most `most` rows."""
-    every = list(rows)
-    for number, start in enumerate(range(0, len(every), most)):
-        yield f"{name}{number}", b"[" + b",".join(every[start : start + most]) + b"]"
+def _split(name: str, rows: Iterable[bytes], limit: int) -> Iterator[tuple[str, bytes]]:
+    """Yield rows as JSON lists of at most `limit` rows."""
+    row_list = list(rows)
+    for number, start in enumerate(range(0, len(row_list), limit)):
+        yield f"{name}{number}", b"[" + b",".join(row_list[start : start + limit]) + b"]"
 
 
 def page_index(recorder: Recorder, title: str, description: str) -> dict[str, object]:
@@ -130,7 +130,8 @@ def page_index(recorder: Recorder, title: str, description: str) -> dict[str, ob
                 "first": chain.first.hex() if chain.first else "",
             }
             for chain in sorted(
-                recorder.chains.values(), key=lambda each: (not each.subscribes, each.para)
+                recorder.chains.values(),
+                key=lambda chain_record: (not chain_record.subscribes, chain_record.para),
             )
         ],
         "keys": [[para, key.hex(), names.keys.get(key, "")] for para, key in recorder.keys],

@@ -86,7 +86,7 @@ def _number(table: dict[K, int], thing: K) -> int:
 
 
 class Recorder(records.Observer):
-    """The observer. `relay`, if given, adds details of each relay block.
+    """The observer. If `relay` is given, relay blocks get events and messages.
 
     Proofs are walked by the rules of `relay`, or by `rules` if it is not given.
     """
@@ -103,7 +103,7 @@ class Recorder(records.Observer):
         self.chains: dict[ParaId, RecordedChain] = {}
         self.relay_blocks: list[Json] = []
         self.built = 0
-        """How many of the relay blocks were built during the run: all but the first."""
+        """The number of relay blocks that were built during the run."""
         self.relay_details: list[bytes] = []
         """The details of relay blocks as JSON."""
         self.index: list[list[Any]] = []
@@ -117,7 +117,8 @@ class Recorder(records.Observer):
         self.nodes: dict[Hash, tuple[int, int, bytes]] = {}
         """Number, length and stored bytes of nodes by hash.
 
-        Of a value, only the first bytes are stored, and of a reference without its node, none.
+        Only the first bytes of values are stored. If only a reference to a node is known, the bytes
+        are empty.
         """
 
     # An observer
@@ -151,13 +152,15 @@ class Recorder(records.Observer):
         chain.cache = runtime_spec(Storage(record.state)).cache.value
 
     def candidate(self, record: BlockRecord) -> None:
-        """Add a candidate with everything that the page shows of it."""
+        """Add a candidate with all details that the page shows."""
         chain = self._chain(record.chain)
         walked = walk_again(record, chain.state, self.rules)
-        outcome, refusal = record.outcome, record.refusal
+        outcome = record.outcome
+        refusal = record.refusal
         deliveries = () if outcome is None else outcome.deliveries
-        keys = [_number(self.keys, (each.publisher, each.key)) for each in deliveries]
-        header, inherent = record.candidate.header, record.candidate.inherent
+        keys = [_number(self.keys, (delivery.publisher, delivery.key)) for delivery in deliveries]
+        header = record.candidate.header
+        inherent = record.candidate.inherent
         place = (
             record.chain,
             header.number,
@@ -168,10 +171,10 @@ class Recorder(records.Observer):
         verdict = None if refusal is None else refusal.verdict.value
         strategy = None if record.strategy is None else _number(self.strategies, record.strategy)
         block = verdict, record.candidate.hash().hex(), strategy, len(inherent.proof)
-        used = (0, 0) if walked is None else (walked.ledger.used, walked.ledger.budget)
+        used_and_budget = (0, 0) if walked is None else (walked.ledger.used, walked.ledger.budget)
         stopped = int(walked is not None and walked.plan.cursor is not None)
-        self.index.append([*place, *block, *used, stopped, keys])
-        self.details.append(as_json(self._detail(record, chain, walked, keys)))
+        self.index.append([*place, *block, *used_and_budget, stopped, keys])
+        self.details.append(as_json(self._detail(record, chain, walked, keys=keys)))
         if outcome is not None:
             chain.state = outcome.state
             chain.head = record.candidate.hash()
@@ -182,12 +185,14 @@ class Recorder(records.Observer):
         self, record: BlockRecord, chain: RecordedChain, walked: Walked | None, keys: list[int]
     ) -> Json:
         """Return the details of a candidate."""
-        header, inherent = record.candidate.header, record.candidate.inherent
-        outcome, refusal = record.outcome, record.refusal
+        header = record.candidate.header
+        inherent = record.candidate.inherent
+        outcome = record.outcome
+        refusal = record.refusal
         drawing = arrange(
-            draw_block(record, walked and walked.plan, self.names, walked and walked.start)
+            draw_block(record, walked and walked.plan, self.names, start=walked and walked.start)
         )
-        out: Json = {
+        detail: Json = {
             "parent": None if header.parent_hash == chain.head else header.parent_hash.hex(),
             "root": header.state_root.hex(),
             "relayRoot": inherent.relay_parent_storage_root.hex(),
@@ -197,33 +202,33 @@ class Recorder(records.Observer):
             "requested": [] if walked is None else requested_rows(walked.plan.requested),
             "ledger": None if walked is None else ledger_json(walked, record.unpruned),
             "drawing": packed(drawing),
-            "nodes": [self._node(each.place) for each in drawing.placed],
+            "nodes": [self._node(entry.place) for entry in drawing.placed],
         }
         if refusal is not None:
-            out["evidence"] = [
+            detail["evidence"] = [
                 [
-                    each.verdict.value,
-                    words.with_names(each.detail, self.names),
-                    list(map(_subject, each.subject)),
+                    entry.verdict.value,
+                    words.with_names(entry.detail, self.names),
+                    list(map(_subject, entry.subject)),
                 ]
-                for each in refusal.evidence
+                for entry in refusal.evidence
             ]
         if outcome is not None:
             shown = []
-            for key, each in zip(keys, outcome.deliveries, strict=True):
+            for key, entry in zip(keys, outcome.deliveries, strict=True):
                 value = (
                     (None, "")
-                    if each.value is None
-                    else (len(each.value), words.preview(each.value, 16))
+                    if entry.value is None
+                    else (len(entry.value), words.preview(entry.value, 16))
                 )
-                shown.append([key, *value, ttl_words(each.ttl_state), int(each.failed)])
-            out["deliveries"] = shown
-            out["changes"] = [
-                [each.item, each.where, each.before, each.after, int(each.bookkeeping)]
-                for each in state_changes(chain.state, outcome.state, self.names)
+                shown.append([key, *value, ttl_words(entry.ttl_state), int(entry.failed)])
+            detail["deliveries"] = shown
+            detail["changes"] = [
+                [entry.item, entry.where, entry.before, entry.after, int(entry.bookkeeping)]
+                for entry in state_changes(chain.state, outcome.state, self.names)
             ]
-            out["events"] = [event_words(each.event, self.names) for each in outcome.events]
-        return out
+            detail["events"] = [event_words(entry.event, self.names) for entry in outcome.events]
+        return detail
 
     def _chain(self, para: ParaId) -> RecordedChain:
         return self.chains.setdefault(para, RecordedChain(para))
@@ -249,24 +254,24 @@ class Recorder(records.Observer):
 
     def _relay_events(self, number: RelayBlockNumber) -> tuple[list[int], list[str], list[str]]:
         """Return the numbers of published keys, and the events and messages in words."""
-        kept = None if self.relay is None else self.relay.block(number)
-        if kept is None:
+        block = None if self.relay is None else self.relay.block(number)
+        if block is None:
             return [], [], []
-        data = Storage(kept.state).get(system.EVENTS)
-        found: list[Event] = (
-            [] if data is None else [each.event for each in relay_runtime().decode_records(data)]
+        data = Storage(block.state).get(system.EVENTS)
+        events: list[Event] = (
+            [] if data is None else [item.event for item in relay_runtime().decode_records(data)]
         )
-        published = [each for each in found if isinstance(each, DataPublished)]
-        keys = [_number(self.keys, (each.publisher, PubsubKey(each.key))) for each in published]
-        messages = [words.execution_words(each, self.names) for each in kept.executions]
-        return keys, [event_words(each, self.names) for each in found], messages
+        published = [item for item in events if isinstance(item, DataPublished)]
+        keys = [_number(self.keys, (item.publisher, PubsubKey(item.key))) for item in published]
+        messages = [words.execution_words(item, self.names) for item in block.executions]
+        return keys, [event_words(item, self.names) for item in events], messages
 
 
 def as_json(thing: object) -> bytes:
     """Return compact JSON.
 
-    Details are stored in this form: hundreds of thousands of small objects would slow down every
-    step of the run.
+    Details are stored in this form, because hundreds of thousands of small objects would slow down
+    every step of the run.
     """
     return json.dumps(thing, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -320,8 +325,13 @@ def ledger_json(walked: Walked, unpruned: Iterable[tuple[ParaId, int]]) -> Json:
         "weight": [ledger.weight.ref_time, ledger.weight.proof_size],
         "full": ledger.static_bytes + ledger.requested_bytes + sum(full.values()),
         "publishers": [
-            [each.para, *words.ledger_cells(each), each.cached_bytes, full.get(each.para, 0)]
-            for each in ledger.publishers
+            [
+                publisher.para,
+                *words.ledger_cells(publisher),
+                publisher.cached_bytes,
+                full.get(publisher.para, 0),
+            ]
+            for publisher in ledger.publishers
         ],
     }
 

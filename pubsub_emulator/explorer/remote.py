@@ -34,27 +34,28 @@ from pubsub_emulator.runtime.relay.paras import HEADS
 from pubsub_emulator.runtime.rules import Rules
 
 AT_ONCE: Final = 12
-"""Requests under way."""
+"""The maximum number of simultaneous requests."""
 PAGE: Final = 512
+"""The number of keys that are requested at a time."""
 MOST_STATE: Final = 256 * 1_048_576
-"""Bytes of a parachain's state."""
+"""The maximum size of a parachain's state, in bytes."""
 T = TypeVar("T")
 
 Advance = Callable[[int, int | None], object]
+"""Called with the number of relay blocks that are done, and of all."""
 
 
 class Disagrees(PubsubError):
-    """A node whose answers do not fit each other, or what executing its blocks gives."""
+    """A node whose answers contradict each other or the result of executing its blocks."""
 
 
 def page_of_node(url: str, blocks: int, advance: Advance, rules: Rules) -> tuple[str, int]:
-    """The page of a node's newest `blocks` relay blocks, and how many they are.
+    """Return the page of a node's newest `blocks` relay blocks, and their number.
 
-    They are executed by `rules` if their chains name them.
-
-    Raises `ClientError`, and `Disagrees` for a node that says what its bytes do not.
+    The number is smaller if the node has fewer blocks. They are executed by `rules` if their chains
+    name them. Raises `ClientError`, and `Disagrees` if the node's answers contradict each other.
     """
-    return asyncio.run(_page(url.rstrip("/"), blocks, advance, rules))
+    return asyncio.run(_page(url.rstrip("/"), blocks, advance, rules=rules))
 
 
 async def _page(url: str, blocks: int, advance: Advance, rules: Rules) -> tuple[str, int]:
@@ -70,74 +71,86 @@ async def _page(url: str, blocks: int, advance: Advance, rules: Rules) -> tuple[
             raise Disagrees(f"{url}: no parachain has a block at relay block {first}")
         parent = start
         for number in range(first + 1, best.number + 1):
-            parent = await _relay_block(reader, recorder, chains, parent, number)
+            parent = await _relay_block(reader, recorder, chains, parent=parent, number=number)
             advance(number - first, best.number - first)
-        said = f"Relay blocks {first + 1} to {best.number} of {url}, executed again."
-        return page_html(recorder, name, said), best.number - first
+        description = f"Relay blocks {first + 1} to {best.number} of {url}, executed again."
+        return page_html(recorder, name, description), best.number - first
 
 
 class _Chain:
-    """A parachain as far as its blocks were executed."""
+    """A parachain with header and state of the last block that was executed."""
 
     def __init__(self, para: ParaId, header: Header, state: State) -> None:
-        self.para, self.header, self.state = para, header, state
+        self.para = para
+        self.header = header
+        self.state = state
 
 
 async def _relay_block(
     reader: "_Node", recorder: Recorder, chains: list[_Chain], parent: Header, number: int
 ) -> Header:
+    """Read a relay block, execute its candidates and record all of them. Return its header."""
     header = await reader.at(number)
     if header.parent_hash != parent.hash():
-        said = f"relay block {number} does not follow block {number - 1}: the node reverted blocks"
-        raise Disagrees(f"{reader.url}: {said}")
+        problem = (
+            f"relay block {number} does not follow block {number - 1}: the node reverted blocks"
+        )
+        raise Disagrees(f"{reader.url}: {problem}")
     listed = await _together(reader.candidates(chain.para, number) for chain in chains)
     pairs = zip(chains, listed, strict=True)
     records = []
     for chain, candidates in pairs:
         records += [
-            await _judged(chain, candidate, number, recorder.rules) for candidate in candidates
+            await _judged(chain, candidate, number, rules=recorder.rules)
+            for candidate in candidates
         ]
     newest = max((record.slot_now for record in records), default=Slot(0))
     recorder.relay_block(
-        RelayRecord(RelayBlockNumber(number), header.hash(), header.state_root, newest)
+        RelayRecord(RelayBlockNumber(number), header.hash(), header.state_root, slot=newest)
     )
     for record in records:
         recorder.candidate(record)
     return header
 
 
-async def _judged(chain: _Chain, found: "_Candidate", number: int, rules: Rules) -> BlockRecord:
-    """A candidate executed again. Raises `Disagrees` where the node says otherwise."""
-    candidate = Candidate.decode(found.bytes)
-    root = None if found.relay_root is None else Hash(found.relay_root)
-    context = RelayContext(candidate.inherent.relay_parent_number, root, Slot(found.slot_now))
+async def _judged(chain: _Chain, reported: "_Candidate", number: int, rules: Rules) -> BlockRecord:
+    """Execute a candidate again and return its record.
+
+    A valid block moves the chain on. Raises `Disagrees` if the node states another verdict.
+    """
+    candidate = Candidate.decode(reported.bytes)
+    root = None if reported.relay_root is None else Hash(reported.relay_root)
+    context = RelayContext(candidate.inherent.relay_parent_number, root, Slot(reported.slot_now))
     record = judge_again(
         chain.para,
         chain.header,
         chain.state,
-        candidate,
-        context,
-        number,
-        strategy=found.strategy,
+        candidate=candidate,
+        relay=context,
+        included_at=number,
+        strategy=reported.strategy,
         rules=rules,
     )
     verdict = None if record.refusal is None else record.refusal.verdict.value
-    if verdict != found.verdict:
-        said = f"the node says {found.verdict or 'valid'}, executing it gives {verdict or 'valid'}"
-        raise Disagrees(f"parachain {chain.para}, block {candidate.header.number}: {said}")
-    if record.outcome is not None and found.status == "included":
-        chain.header, chain.state = candidate.header, record.outcome.state
+    if verdict != reported.verdict:
+        problem = (
+            f"the node says {reported.verdict or 'valid'}, executing it gives {verdict or 'valid'}"
+        )
+        raise Disagrees(f"parachain {chain.para}, block {candidate.header.number}: {problem}")
+    if record.outcome is not None and reported.status == "included":
+        chain.header = candidate.header
+        chain.state = record.outcome.state
     return record
 
 
 class _Named(answers.Answer):
-    """A candidate by its hash."""
+    """An entry of a list of candidates."""
 
     hash: answers.Bytes
 
 
 class _Candidate(answers.Answer):
-    """A candidate, and what became of it."""
+    """A candidate with the context in which it was judged, and the outcome."""
 
     bytes: answers.Bytes
     relay_root: answers.Hash | None
@@ -162,17 +175,18 @@ class _Node:
     async def ask(
         self, kind: TypeAdapter[T], method: str, *params: object, rpc: Rpc | None = None
     ) -> T:
-        """An answer of a type."""
+        """Ask the node and return the answer as a value of a type. Raises `ClientError`."""
         return answers.read(
             kind, await (rpc or self._relay).call(method, *params), f"{self.url}: {method}"
         )
 
     async def header(self, name: bytes | None) -> Header:
-        found = await self.ask(
+        """Return the relay header with a hash, `None` for the newest one, after checking it."""
+        answer = await self.ask(
             answers.HEAD, "chain_getHeader", *([] if name is None else [hexed(name)])
         )
         try:
-            header = found.header()
+            header = answer.header()
         except ScaleError as error:
             raise BadAnswer(f"{self.url}: chain_getHeader: no header: {error}") from None
         if name is not None and header.hash() != name:
@@ -182,7 +196,7 @@ class _Node:
         return header
 
     async def at(self, number: int) -> Header:
-        """The relay block of a height."""
+        """Return the header of the relay block with this number."""
         name = await self.ask(answers.MAYBE_HASH, "chain_getBlockHash", number)
         if name is None:
             raise Disagrees(
@@ -190,17 +204,20 @@ class _Node:
             )
         return await self.header(name)
 
-    async def paras(self, at: Header) -> list[ParaId]:
-        """Every parachain that has a block as of a relay block."""
+    async def paras(self, block: Header) -> list[ParaId]:
+        """Return all parachains that have a block at a relay block, in ascending order."""
         keys = await self.ask(
-            answers.KEYS, "state_getKeysPaged", hexed(HEADS.prefix), 1000, None, hexed(at.hash())
+            answers.KEYS, "state_getKeysPaged", hexed(HEADS.prefix), 1000, None, hexed(block.hash())
         )
         return sorted({ParaId(int.from_bytes(key[-4:], "little")) for key in keys})
 
-    async def start(self, para: ParaId, at: Header, recorder: Recorder) -> _Chain:
-        """A parachain as the relay block knows it, its state read and compared with its root."""
+    async def start(self, para: ParaId, block: Header, recorder: Recorder) -> _Chain:
+        """Return a parachain at a relay block, and record its collators and its state.
+
+        The state is read completely and compared with the root in the header.
+        """
         raw = await self.ask(
-            answers.BYTES, "state_getStorage", hexed(HEADS.key_for(para)), hexed(at.hash())
+            answers.BYTES, "state_getStorage", hexed(HEADS.key_for(para)), hexed(block.hash())
         )
         try:
             header = Header.decode(HEADS.codec.read(Reader(raw)))
@@ -211,30 +228,30 @@ class _Node:
         async with connect(f"{self.url}/{para}") as rpc:
             state = await self._state(rpc, hexed(header.hash()))
         if state.root() != header.state_root:
-            said = f"the state of block {header.number} does not have the root in its header"
-            raise Disagrees(f"{self.url}/{para}: {said}")
+            problem = f"the state of block {header.number} does not have the root in its header"
+            raise Disagrees(f"{self.url}/{para}: {problem}")
         keys = tuple(AUTHORITIES.get(Storage(state)))
         recorder.authorities(AuthorityRecord(para, ParaBlockNumber(header.number), keys))
-        recorder.checkpoint(CheckpointRecord(para, 0, header, state))
+        recorder.checkpoint(CheckpointRecord(para, 0, header, state=state))
         if runtime_spec(Storage(state)).subscriptions:
             recorder.chains[para].subscribes = True
         return _Chain(para, header, state)
 
     async def candidates(self, para: ParaId, number: int) -> list[_Candidate]:
-        """The candidates judged for a relay block, in order, with their bytes."""
+        """Return the candidates of a parachain that a relay block judged, in order."""
         try:
             listed = await self.ask(_LISTED, "pubsub_candidates", para, number)
             return [
-                await self.ask(_CANDIDATE, "pubsub_candidate", hexed(each.hash))
-                for each in listed or ()
+                await self.ask(_CANDIDATE, "pubsub_candidate", hexed(named.hash))
+                for named in listed or ()
             ]
         except NodeRefused as error:
             raise BadAnswer(f"{self.url}: this node does not report candidates: {error}") from error
 
     async def _state(self, rpc: Rpc, name: str) -> State:
-        """A whole state, key by key upwards.
+        """Return a whole state, read by pages of keys.
 
-        Raises `BadAnswer` for one that is not, or of too many bytes.
+        Raises `BadAnswer` if the keys do not ascend or the state is too large.
         """
         rows: dict[bytes, bytes | None] = {}
         after: bytes | None = None
@@ -242,8 +259,8 @@ class _Node:
         keys_of = partial(self.ask, answers.KEYS, "state_getKeysPaged", "0x", PAGE, rpc=rpc)
         while keys := await keys_of(after and hexed(after), name):
             if any(
-                one >= other
-                for one, other in pairwise([*([] if after is None else [after]), *keys])
+                lower >= higher
+                for lower, higher in pairwise([*([] if after is None else [after]), *keys])
             ):
                 raise BadAnswer(f"{self.url}: state_getKeysPaged: the keys do not ascend")
             (page,) = await self.ask(
@@ -260,11 +277,11 @@ class _Node:
 
 
 async def _together(work: Iterable[Awaitable[T]]) -> list[T]:
-    """The results in order; at most `AT_ONCE` are awaited at a time."""
+    """Return the results in order. At most `AT_ONCE` are awaited at the same time."""
     room = asyncio.Semaphore(AT_ONCE)
 
-    async def one(each: Awaitable[T]) -> T:
+    async def limited(awaitable: Awaitable[T]) -> T:
         async with room:
-            return await each
+            return await awaitable
 
-    return await asyncio.gather(*(one(each) for each in work))
+    return await asyncio.gather(*(limited(awaitable) for awaitable in work))

@@ -71,20 +71,25 @@ def layout(trees: Iterable[Drawn]) -> list[Placed]:
     row. If a place has a label, a trie below it begins in a new row, so that the label stays
     readable.
     """
-    out: list[Placed] = []
+    all_placed: list[Placed] = []
     rows = 0
     for tree in trees:
         stack: list[tuple[Drawn, int, Placed | None, bool]] = [(tree, 0, None, False)]
         while stack:
             place, column, parent, same_row = stack.pop()
             rows += not same_row
-            here = Placed(place, column, rows - 1, parent)
-            out.append(here)
+            placed = Placed(place, column, rows - 1, parent=parent)
+            all_placed.append(placed)
             stack.extend(
-                (child, column + 1, here, at == 0 and not (place.label and child.shape in _OPEN))
-                for at, child in reversed(list(enumerate(place.children)))
+                (
+                    child,
+                    column + 1,
+                    placed,
+                    index == 0 and not (place.label and child.shape in _OPEN),
+                )
+                for index, child in reversed(list(enumerate(place.children)))
             )
-    return out
+    return all_placed
 
 
 _OPEN: Final = (Shape.BRANCH, Shape.LEAF, Shape.MALFORMED, Shape.AGAIN)
@@ -93,7 +98,7 @@ _OPEN: Final = (Shape.BRANCH, Shape.LEAF, Shape.MALFORMED, Shape.AGAIN)
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Everything drawn, in order, and the texts of rows."""
+    """All placed nodes in order, and the texts of the rows."""
 
     placed: tuple[Placed, ...]
     texts: tuple[tuple[str, str], ...]
@@ -104,10 +109,10 @@ def arrange(trees: Iterable[Drawn]) -> Drawing:
     """Lay out tries, one below the other."""
     placed = layout(trees)
     rows: list[list[Drawn]] = []
-    for each in placed:
-        if each.row == len(rows):
+    for placed_node in placed:
+        if placed_node.row == len(rows):
             rows.append([])
-        rows[each.row].append(each.place)
+        rows[placed_node.row].append(placed_node.place)
     labels = (" · ".join(place.label for place in places if place.label) for places in rows)
     notes = (" · ".join(place.note for place in places if place.note) for places in rows)
     return Drawing(tuple(placed), tuple(zip(labels, notes, strict=True)))
@@ -118,17 +123,17 @@ def render(drawing: Drawing) -> str:
     edges: list[str] = []
     nodes: list[str] = []
     ends = [0] * len(drawing.texts)
-    for at, each in enumerate(drawing.placed):
-        place = each.place
-        x = _x(each)
-        y = _y(each.row)
-        ends[each.row] = max(ends[each.row], x + 14)
-        if each.parent is not None:
-            edges.append(_edge(each.parent, each))
-        if nibble := nibble_of(each):
+    for index, placed in enumerate(drawing.placed):
+        place = placed.place
+        x = _x(placed)
+        y = _y(placed.row)
+        ends[placed.row] = max(ends[placed.row], x + 14)
+        if placed.parent is not None:
+            edges.append(_edge(placed.parent, placed))
+        if nibble := nibble_of(placed):
             nodes.append(f'<text class="n" x="{x - 17}" y="{y - 3}">{nibble}</text>')
         nodes.append(
-            f'<g class="{place.fate.value}" data-n="{at}" transform="translate({x} {y})">'
+            f'<g class="{place.fate.value}" data-n="{index}" transform="translate({x} {y})">'
             f"<title>{escape(safe(describe(place)))}</title>{_glyph(place)}</g>"
         )
     width = 0.0
@@ -152,38 +157,44 @@ def render(drawing: Drawing) -> str:
     )
 
 
-def nibble_of(each: Placed) -> str:
+def nibble_of(placed: Placed) -> str:
     """Return the nibble that leads from a branch to this place, as a hexadecimal digit.
 
     It is empty if no nibble leads to the place.
     """
     if (
-        each.parent is None
-        or each.parent.place.shape is not Shape.BRANCH
-        or each.place.shape is Shape.ABSENT
+        placed.parent is None
+        or placed.parent.place.shape is not Shape.BRANCH
+        or placed.place.shape is Shape.ABSENT
     ):
         return ""
-    grown = len(each.place.path) > len(each.parent.place.path) + len(each.parent.place.partial)
-    return each.place.path[-1] if grown else ""
+    grown = len(placed.place.path) > len(placed.parent.place.path) + len(
+        placed.parent.place.partial
+    )
+    return placed.place.path[-1] if grown else ""
 
 
 def packed(drawing: Drawing) -> dict[str, object]:
     """Return the drawing in the compact form of a page, whose scripts draw it.
 
     There is a letter for each place and a text for each row. `fresh` says which places begin a row.
-    A column is encoded as its distance from the character 0. `cells` are those of branches.
+    A column is encoded as the character that many positions after 0. `cells` has the cells of all
+    branches.
     """
     placed = drawing.placed
-    rows = [-1, *(each.row for each in placed)]
+    rows = [-1, *(place.row for place in placed)]
     return {
-        "shapes": "".join(each.place.shape.value for each in placed),
-        "fates": "".join(each.place.fate.value for each in placed),
-        "columns": "".join(chr(ord("0") + each.column) for each in placed),
+        "shapes": "".join(place.place.shape.value for place in placed),
+        "fates": "".join(place.place.fate.value for place in placed),
+        "columns": "".join(chr(ord("0") + place.column) for place in placed),
         "fresh": "".join(
-            "1" if each.row > before else "0" for before, each in zip(rows, placed, strict=False)
+            "1" if place.row > previous_row else "0"
+            for previous_row, place in zip(rows, placed, strict=False)
         ),
-        "nibbles": "".join(nibble_of(each) or "-" for each in placed),
-        "cells": "".join(each.place.cells for each in placed if each.place.shape is Shape.BRANCH),
+        "nibbles": "".join(nibble_of(place) or "-" for place in placed),
+        "cells": "".join(
+            place.place.cells for place in placed if place.place.shape is Shape.BRANCH
+        ),
         "texts": [[label, note] if note else label for label, note in drawing.texts],
     }
 
@@ -202,8 +213,8 @@ def glyphs() -> dict[str, object]:
     }
 
 
-def _x(each: Placed) -> int:
-    return each.column * COLUMN + _MARGIN
+def _x(placed: Placed) -> int:
+    return placed.column * COLUMN + _MARGIN
 
 
 def _y(row: int) -> int:
@@ -244,7 +255,7 @@ def _branch(cells: str) -> str:
     """Return the glyph of a branch, with one path for the cells of each colour."""
     paths = []
     for letter in dict.fromkeys(cells):
-        data = "".join(_CELLS[at] for at, cell in enumerate(cells) if cell == letter)
+        data = "".join(_CELLS[index] for index, cell in enumerate(cells) if cell == letter)
         paths.append(f'<path class="{"z" if letter == "." else letter}" d="{data}"/>')
     return "".join(paths)
 

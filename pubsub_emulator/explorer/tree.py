@@ -1,16 +1,16 @@
-"""The drawing of a trie: the available nodes, and the fate of every reference to one that is not.
+"""The drawing of a trie, with available nodes and with references to nodes that are not available.
 
-A proof is a trie with most of it cut away. Each reference in it has one fate. References become
-places of the drawing unless the keys below were not requested:
+A proof is a trie from which most nodes were removed. Each reference in it has one fate. References
+become places of the drawing, but most `PRUNED` ones do not:
 
     STATIC      in the proof, for the keys that every parachain proves anyway        PS-44
-    PROVEN      in the proof, on a path that was asked for
-    UNUSED      in the proof, but not taken by the walk                              PS-52
-    REMEMBERED  on a path that was asked for, and the parachain's own state vouches for it: unread,
-                or read there
-    WAITING     after the place where the walk ended, in the proof or not
-    MISSING     needed, but not there
-    PRUNED      a hash, and the keys below were not requested
+    PROVEN      in the proof, on the path of a requested key
+    UNUSED      in the proof, but not needed by the walk                             PS-52
+    REMEMBERED  on the path of a requested key, but not in the proof: it did not change, or it is
+                in the cache of the parachain's own state
+    WAITING     behind the point at which the walk ended, in the proof or not
+    MISSING     needed, but not in the proof
+    PRUNED      not in the proof, and the keys below were not requested
 
 Every node of a proof is drawn exactly once. A further reference to it is `Shape.AGAIN`.
 """
@@ -43,7 +43,7 @@ class Fate(Enum):
 
 
 _OFF_PATH: Final = (Fate.UNUSED, Fate.WAITING)
-"""The possible fates of nodes of the proof that are on no requested path."""
+"""The possible fates of nodes of the proof that are not on a requested path."""
 
 
 class Shape(Enum):
@@ -113,7 +113,11 @@ def open_node(node: bytes) -> Opened | None:
     except BadNode:
         return None
     return Opened(
-        parts.kind, parts.partial, parts.value, parts.is_detached, tuple(parts.references)
+        parts.kind,
+        parts.partial,
+        parts.value,
+        detached=parts.is_detached,
+        children=tuple(parts.references),
     )
 
 
@@ -128,7 +132,7 @@ class Below(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TreeQuery:
-    """The keys asked for in one trie, and their properties."""
+    """The requested keys of one trie, and their properties."""
 
     keys: tuple[str, ...]
     """The keys as hexadecimal digits, in ascending order."""
@@ -139,7 +143,7 @@ class TreeQuery:
     fate: Callable[[bytes, int, int], Fate] = lambda _hash, _low, _high: Fate.MISSING
     """Returns the fate of a reference without its node, on the way to the keys `[low, high)`."""
     everything: bool = False
-    """Whether all available nodes are asked for."""
+    """Whether all available nodes are drawn."""
 
     def label(self, key: str) -> str:
         """Return the name of a key."""
@@ -186,7 +190,7 @@ class _Builder:
         self.todo: list[_Todo] = []
 
     def run(self) -> None:
-        """Open all places that wait, in preorder."""
+        """Open all places in `todo` and below them, in preorder."""
         while self.todo:
             self.todo.extend(reversed(self.open(self.todo.pop())))
 
@@ -195,30 +199,32 @@ class _Builder:
     ) -> Drawn | None:
         """Return the place of a referenced node.
 
-        `reference` is a hash, or an inline node. `[low, high)` are the keys asked for below it.
-        Returns `None` if there are no such keys and the node is not in the proof.
+        `reference` is a hash, or an inline node. `[low, high)` is the range of requested keys below
+        it. Returns `None` if the range is empty and the node is not in the proof.
         """
         wanted = low < high or query.everything
         # A shorter reference is an inline node.
         if len(reference) != _HASH:
-            return Drawn(Shape.LEAF, Fate.PROVEN, None, reference, path) if wanted else None
+            return (
+                Drawn(Shape.LEAF, Fate.PROVEN, None, data=reference, path=path) if wanted else None
+            )
         name = Hash(reference)
         fate = self.sources.used(name)
         node = self.sources.proof.get(name)
         if node is not None and (wanted or fate in _OFF_PATH or self.sources.loose):
-            return Drawn(self.first(name), fate, name, node, path)
+            return Drawn(self.first(name), fate, name, data=node, path=path)
         if not wanted:
             return None
         node = self.sources.own.get(name)
         if node is not None:
-            return Drawn(self.first(name), Fate.REMEMBERED, name, node, path)
+            return Drawn(self.first(name), Fate.REMEMBERED, name, data=node, path=path)
         fate = query.fate(reference, low, high)
         if fate is Fate.PRUNED:
             return None
-        return Drawn(Shape.STUB, fate, name, None, path, label=_count(query, low, high))
+        return Drawn(Shape.STUB, fate, name, data=None, path=path, label=_count(query, low, high))
 
     def first(self, name: Hash) -> Shape:
-        """Return `LEAF` for a node that is not drawn yet, and otherwise `AGAIN`.
+        """Mark a node as drawn. Return `LEAF` if it was not drawn before, otherwise `AGAIN`.
 
         `open` replaces `LEAF` by the actual shape.
         """
@@ -233,16 +239,16 @@ class _Builder:
         Requested keys that are not in the trie become a child of shape `ABSENT`.
         """
         place, query, low, high = todo
-        again = place.shape is Shape.AGAIN
-        if place.data is None or (again and low == high):
-            # A node that is drawn elsewhere is only followed for requested keys. The nodes of a
-            # hostile proof can refer to each other such that there are endlessly many paths.
+        drawn_before = place.shape is Shape.AGAIN
+        if place.data is None or (drawn_before and low == high):
+            # A node that is drawn elsewhere is only opened for requested keys. The nodes of a
+            # hostile proof can refer to each other in such a way that the number of paths is huge.
             return []
         node = open_node(place.data)
         if node is None:
-            place.shape = Shape.AGAIN if again else Shape.MALFORMED
+            place.shape = Shape.AGAIN if drawn_before else Shape.MALFORMED
             return []
-        if not again:
+        if not drawn_before:
             place.shape = _shape_of(node)
         place.partial = node.partial
         end = place.path + node.partial
@@ -250,69 +256,79 @@ class _Builder:
         # therefore `[inside, after)`.
         inside = bisect_left(query.keys, end, low, high)
         after = bisect_left(query.keys, end + "g", inside, high)
-        gone = [query.label(key) for key in (*query.keys[low:inside], *query.keys[after:high])]
-        out: list[_Todo] = []
-        here = inside < after and query.keys[inside] == end
-        if here and node.value is None:
-            gone.append(query.label(end))
+        absent_labels = [
+            query.label(key) for key in (*query.keys[low:inside], *query.keys[after:high])
+        ]
+        todo_next: list[_Todo] = []
+        ends_here = inside < after and query.keys[inside] == end
+        if ends_here and node.value is None:
+            absent_labels.append(query.label(end))
         if node.value is not None:
-            out += self.value(place, node, end, query, inside if here else None)
-        start = inside + here
+            todo_next += self.value(
+                place, node, end, query=query, index=inside if ends_here else None
+            )
+        start = inside + ends_here
         cells = ["."] * 16
         for nibble, reference in node.children:
             stop = bisect_left(query.keys, f"{end}{nibble:x}g", start, after)
             begin = bisect_left(query.keys, f"{end}{nibble:x}", start, stop)
-            gone += [query.label(key) for key in query.keys[start:begin]]
-            child = self.reference(reference, f"{end}{nibble:x}", query, begin, stop)
+            absent_labels += [query.label(key) for key in query.keys[start:begin]]
+            child = self.reference(reference, f"{end}{nibble:x}", query, low=begin, high=stop)
             start = stop
             cells[nibble] = Fate.PRUNED.value if child is None else child.fate.value
             if child is not None:
                 if child.hash is None:
                     child.fate = place.fate
                 place.children.append(child)
-                out.append(_Todo(child, query, begin, stop))
-        gone += [query.label(key) for key in query.keys[start:after]]
+                todo_next.append(_Todo(child, query, begin, high=stop))
+        absent_labels += [query.label(key) for key in query.keys[start:after]]
         if node.children:
             place.cells = "".join(cells)
-        if gone:
-            if not here:
+        if absent_labels:
+            if not ends_here:
                 place.label = place.note = ""
-            label = f"no {gone[0]}" if len(gone) == 1 else f"{len(gone)} keys absent"
-            note = "" if len(gone) == 1 else _first_labels(gone)
+            label = (
+                f"no {absent_labels[0]}"
+                if len(absent_labels) == 1
+                else f"{len(absent_labels)} keys absent"
+            )
+            note = "" if len(absent_labels) == 1 else _first_labels(absent_labels)
             place.children.append(Drawn(Shape.ABSENT, place.fate, path=end, label=label, note=note))
-        return out
+        return todo_next
 
     def value(
-        self, place: Drawn, node: Opened, end: str, query: TreeQuery, at: int | None
+        self, place: Drawn, node: Opened, end: str, query: TreeQuery, index: int | None
     ) -> list[_Todo]:
         """Draw the value of the key that ends in this node.
 
-        `at` is the key's index among those asked for, or `None`.
+        `index` is the key's index among the requested keys, `None` if it was not requested.
         """
         value = node.value or b""
-        wanted = at is not None or query.everything
+        wanted = index is not None or query.everything
         place.label = query.label(end) if wanted else _short(end)
-        below = query.below.get(end) if at is not None else None
+        below = query.below.get(end) if index is not None else None
         if below is not None and len(value) == _HASH and not node.detached:
             return self.child_trie(place, value, below)
         if not node.detached:
             place.note = f"{len(value)} B"
             return []
         name = Hash(value)
-        found = self.sources.proof.get(name)
+        data = self.sources.proof.get(name)
         fate = self.sources.used(name)
-        if found is not None and (wanted or fate in _OFF_PATH or self.sources.loose):
+        if data is not None and (wanted or fate in _OFF_PATH or self.sources.loose):
             shape = Shape.AGAIN if self.first(name) is Shape.AGAIN else Shape.VALUE
-            place.children.append(Drawn(shape, fate, name, found, end, note=f"{len(found)} B"))
+            place.children.append(
+                Drawn(shape, fate, name, data=data, path=end, note=f"{len(data)} B")
+            )
             return []
         if not wanted:
             fate = Fate.PRUNED
-        elif at is None:
+        elif index is None:
             fate = Fate.MISSING
         else:
-            fate = query.fate(value, at, at + 1)
+            fate = query.fate(value, index, index + 1)
         note = "value as delivered" if fate is Fate.REMEMBERED else "value"
-        place.children.append(Drawn(Shape.STUB, fate, name, None, end, note=note))
+        place.children.append(Drawn(Shape.STUB, fate, name, data=None, path=end, note=note))
         return []
 
     def child_trie(self, place: Drawn, root: bytes, below: Below) -> list[_Todo]:
@@ -330,35 +346,35 @@ class _Builder:
                 Drawn(Shape.STUB, below.unread, Hash(root), label=_count(query, 0, len(query.keys)))
             )
             return []
-        child = self.reference(root, "", query, 0, len(query.keys))
+        child = self.reference(root, "", query, low=0, high=len(query.keys))
         if child is None:
             return []
         place.children.append(child)
-        return [_Todo(child, query, 0, len(query.keys))]
+        return [_Todo(child, query, 0, high=len(query.keys))]
 
 
 def draw(root: Hash, query: TreeQuery, sources: Sources) -> list[Drawn]:
     """Return the trie under `root`, followed by all unreferenced nodes of the proof."""
     builder = _Builder(sources)
-    out: list[Drawn] = []
-    top = builder.reference(root, "", query, 0, max(len(query.keys), 1))
+    trees: list[Drawn] = []
+    top = builder.reference(root, "", query, low=0, high=max(len(query.keys), 1))
     if top is not None:
-        out.append(top)
-        builder.todo.append(_Todo(top, query, 0, len(query.keys)))
+        trees.append(top)
+        builder.todo.append(_Todo(top, query, 0, high=len(query.keys)))
         builder.run()
-    out += [
+    trees += [
         _stray(name, node, sources.used(name))
         for name, node in sources.proof.items()
         if name not in builder.drawn
     ]
-    return out
+    return trees
 
 
 def _stray(name: Hash, node: bytes, fate: Fate) -> Drawn:
     """Return the place of an unreferenced node. The nodes below it are not drawn."""
     fate = fate if fate is Fate.WAITING else Fate.UNUSED
     label = "not reached" if fate is Fate.WAITING else "nothing leads here"
-    stray = Drawn(Shape.VALUE, fate, name, node, label=label, note=f"{len(node)} B")
+    stray = Drawn(Shape.VALUE, fate, name, data=node, label=label, note=f"{len(node)} B")
     opened = open_node(node)
     if opened is not None:
         stray.shape = Shape.BRANCH if opened.children else Shape.LEAF
@@ -373,11 +389,13 @@ def _stray(name: Hash, node: bytes, fate: Fate) -> Drawn:
 def draw_trie(
     root: Hash, nodes: Iterable[bytes], labels: Mapping[bytes, str] | None = None
 ) -> list[Drawn]:
-    """Draw a trie with the available `nodes`, all of which are asked for. `labels` are by key."""
-    found = {blake2_256(node): node for node in nodes}
-    named = {key.hex(): label for key, label in (labels or {}).items()}
+    """Draw a trie with all available `nodes`. `labels` has names of keys."""
+    by_hash = {blake2_256(node): node for node in nodes}
+    label_by_digits = {key.hex(): label for key, label in (labels or {}).items()}
     return draw(
-        root, TreeQuery((), named, fate=lambda *_: Fate.PRUNED, everything=True), Sources(found)
+        root,
+        TreeQuery((), label_by_digits, fate=lambda *_: Fate.PRUNED, everything=True),
+        Sources(by_hash),
     )
 
 
@@ -399,14 +417,14 @@ def draw_read(root: Hash, nodes: Iterable[bytes], keys: Iterable[bytes]) -> list
 
     Missing nodes and unused nodes are shown as such.
     """
-    found = {blake2_256(node): node for node in nodes}
+    by_hash = {blake2_256(node): node for node in nodes}
     query = TreeQuery(tuple(sorted({key.hex() for key in keys})))
-    read = draw(root, query, Sources(found))[:1]
+    first_drawing = draw(root, query, Sources(by_hash))[:1]
     # A first drawing finds out which nodes the keys need. All others are unused in the second one.
     touched: set[Hash | None] = set()
-    for tree in read:
+    for tree in first_drawing:
         touched.update(place.hash for place in tree.preorder())
-    used = Sources(found, used=lambda name: Fate.PROVEN if name in touched else Fate.UNUSED)
+    used = Sources(by_hash, used=lambda name: Fate.PROVEN if name in touched else Fate.UNUSED)
     return draw(root, query, used)
 
 

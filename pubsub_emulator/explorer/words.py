@@ -73,7 +73,7 @@ def scenario_names(scenario: Scenario) -> Names:
     for group in scenario.publishers:
         for para in group.paras:
             keys |= {published_key(para, index): f"{para}/{index}" for index in range(group.keys)}
-    return Names({each.para: each.name for each in scenario.subscribers}, keys)
+    return Names({subscriber.para: subscriber.name for subscriber in scenario.subscribers}, keys)
 
 
 def short(data: bytes) -> str:
@@ -81,21 +81,21 @@ def short(data: bytes) -> str:
     return f"0x{data.hex()}" if len(data) <= 8 else f"0x{data[:4].hex()}…{data[-2:].hex()}"
 
 
-def preview(value: bytes, most: int = 24) -> str:
+def preview(value: bytes, limit: int = 24) -> str:
     """Return the beginning of a value, as text if it is printable ASCII and otherwise as digits."""
     if value and value.isascii() and (text := value.decode("ascii")).isprintable():
-        return f'"{text[: 2 * most]}"' + ("…" if len(text) > 2 * most else "")
-    return f"0x{value[:most].hex()}" + ("…" if len(value) > most else "")
+        return f'"{text[: 2 * limit]}"' + ("…" if len(text) > 2 * limit else "")
+    return f"0x{value[:limit].hex()}" + ("…" if len(value) > limit else "")
 
 
 def with_names(text: str, names: Names) -> str:
     """Replace `key` and hexadecimal digits in a text by the key's name, if it has one."""
 
-    def named(found: re.Match[str]) -> str:
-        key = bytes.fromhex(found[1])
+    def named(match: re.Match[str]) -> str:
+        key = bytes.fromhex(match[1])
         if name := names.keys.get(PubsubKey(key)):
             return f"key {name}"
-        return found[0] if key_name(key) == UNKNOWN_KEY else key_name(key)
+        return match[0] if key_name(key) == UNKNOWN_KEY else key_name(key)
 
     return re.sub(r"\bkey ((?:[0-9a-f]{2})+)\b", named, text)
 
@@ -149,25 +149,26 @@ def event_words(event: Event, names: Names) -> str:
 
 
 def _fields(value: Any, names: Names) -> Iterator[str]:
-    for each in fields(value):
-        yield f"{each.name.rstrip('_')} {_argument(each.name, getattr(value, each.name), names)}"
+    """Yield name and value of each field of an event."""
+    for name in (event_field.name for event_field in fields(value)):
+        yield f"{name.rstrip('_')} {_argument(name, getattr(value, name), names)}"
 
 
 def execution_words(message: MessageExecution, names: Names) -> str:
     """Return the outcome of an upward message: `from 1000: done, 1,250,108,000 ps and 9,716 B`."""
     outcome = message.execution.outcome
     failures = "; ".join(
-        f"instruction {each.index}: {each.cause or each.error}"
-        for each in message.execution.failures
+        f"instruction {failure.index}: {failure.cause or failure.error}"
+        for failure in message.execution.failures
     )
     if isinstance(outcome, Complete | Incomplete):
-        said = (
+        result = (
             f"{'done' if isinstance(outcome, Complete) else 'stopped'},"
             f" {_argument('', outcome.used, names)}"
         )
     else:
-        said = f"not executed, {message.execution.rejected or outcome}"
-    return f"from {names.chain(message.para)}: {said}{f'; {failures}' if failures else ''}"
+        result = f"not executed, {message.execution.rejected or outcome}"
+    return f"from {names.chain(message.para)}: {result}{f'; {failures}' if failures else ''}"
 
 
 def _argument(name: str, value: object, names: Names) -> str:
