@@ -48,7 +48,7 @@ class Gain:
     refused: int = 0
     """Blocks that were invalid."""
     believed: int = 0
-    """Blocks whose proof was the canonical set in the end, so that they are not cheats (PS-52)."""
+    """Blocks that are not cheats, because their proof is the canonical set all the same (PS-52)."""
     wrongly_accepted: int = 0
     """Blocks that were accepted although they should have been invalid."""
     bytes_left_out: int = 0
@@ -98,16 +98,16 @@ def _try_all(now: Situation, gains: dict[str, Gain], draws: Draws) -> None:
         if attempted is None:
             continue
         gain.blocks += 1
-        found = judging.judge(attempted.candidate)
-        if not found:
+        verdicts = judging.judge(attempted.candidate)
+        if not verdicts:
             gain.believed += not attempted.expected
             gain.wrongly_accepted += bool(attempted.expected)
             continue
         gain.refused += 1
-        gain.verdicts[found[0]] += 1
-        mine = _weights(attempted.candidate)
-        gain.bytes_left_out = max(gain.bytes_left_out, (honest - mine).total())
-        gain.bytes_added = max(gain.bytes_added, (mine - honest).total())
+        gain.verdicts[verdicts[0]] += 1
+        attempt_weights = _weights(attempted.candidate)
+        gain.bytes_left_out = max(gain.bytes_left_out, (honest - attempt_weights).total())
+        gain.bytes_added = max(gain.bytes_added, (attempt_weights - honest).total())
         gain.withheld = max(gain.withheld, len(now.walked.changes))
 
 
@@ -163,16 +163,18 @@ def delays(
             if on_step is not None:
                 on_step(f"{cheating} of {COLLATORS} collators cheat, {placement}")
             if placement == "spread":
-                bad = {at * COLLATORS // max(cheating, 1) for at in range(cheating)}
+                cheaters = {index * COLLATORS // max(cheating, 1) for index in range(cheating)}
             else:
-                bad = set(range(cheating))
-            yield _delay(cheating, placement, bad, blocks, rules)
+                cheaters = set(range(cheating))
+            yield _delay(cheating, placement, cheaters, blocks=blocks, rules=rules)
 
 
-def _delay(cheating: int, placement: str, bad: set[int], blocks: int, rules: Rules) -> Delay:
-    """Measure the delays with the cheating collators at the places `bad`."""
-    keys = tuple(sorted(key_from_data(f"{at}".encode()) for at in range(8)))
-    collators = tuple(CollatorConfig((WITHHOLD,) if at in bad else ()) for at in range(COLLATORS))
+def _delay(cheating: int, placement: str, cheaters: set[int], blocks: int, rules: Rules) -> Delay:
+    """Measure the delays. `cheaters` has the positions of the cheating collators."""
+    keys = tuple(sorted(key_from_data(f"{index}".encode()) for index in range(8)))
+    collators = tuple(
+        CollatorConfig((WITHHOLD,) if index in cheaters else ()) for index in range(COLLATORS)
+    )
     subscriber = ParachainConfig(
         RuntimeSpec(SUBSCRIBER, {PUBLISHER: keys}, rules=rules.digest), collators
     )
@@ -180,18 +182,26 @@ def _delay(cheating: int, placement: str, bad: set[int], blocks: int, rules: Rul
     relay = RelayConfig(pubsub=PubsubConfig(rules=rules))
     network = Network(NetworkConfig((subscriber, publisher), relay, seed=b"delays"))
     waiting: dict[PubsubKey, int] = {}
-    found: list[int] = []
+    blocks_waited: list[int] = []
     lost = 0
-    for at in range(blocks + 2 * COLLATORS):
-        if at < blocks:
-            network.publish(PUBLISHER, keys[at % len(keys)], at.to_bytes(40, "little"))
+    for index in range(blocks + 2 * COLLATORS):
+        if index < blocks:
+            network.publish(PUBLISHER, keys[index % len(keys)], index.to_bytes(40, "little"))
         step = network.step()[0]
         lost += len(step.refused)
-        found += [
+        blocks_waited += [
             step.number - waiting.pop(delivery.key) for delivery in step.deliveries(SUBSCRIBER)
         ]
         for event in step.events:
             if isinstance(event, DataPublished):
                 waiting.setdefault(event.key, step.number)
-    middle = median(found) if found else 0
-    return Delay(cheating, placement, len(found), len(waiting), lost, middle, max(found, default=0))
+    middle = median(blocks_waited) if blocks_waited else 0
+    return Delay(
+        cheating,
+        placement,
+        len(blocks_waited),
+        undelivered=len(waiting),
+        lost_slots=lost,
+        median=middle,
+        most=max(blocks_waited, default=0),
+    )

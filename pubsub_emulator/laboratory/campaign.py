@@ -1,8 +1,8 @@
-"""Campaigns: many small worlds with many cheats in each, whose verdicts are checked.
+"""Campaigns, which check the verdicts on many cheats in many small worlds.
 
     world ──situation──► honest block    must be accepted
-                      ──► strategies     must meet the verdicts that comparing sets gives (PS-52)
-                      ──► afterwards     the parent's state must be what it was (PS-53)
+                      ──► strategies     must get the verdicts that comparing sets gives (PS-52)
+                      ──► afterwards     the parent's state must not have changed (PS-53)
           ──advance──► next situation
 
 A world is used for many cases, because building it is expensive. Cases that only change the list of
@@ -75,7 +75,7 @@ class CampaignResult:
     rejected: int = 0
     """Cases with a verdict."""
     accepted_equal: int = 0
-    """Cases without a verdict, rightly: their set of nodes is the canonical one."""
+    """Cases that were rightly accepted, because their set of nodes is the canonical one."""
     stopped: int = 0
     """Situations in which the walk stopped because of the budget."""
     found: Surprises = field(default_factory=Surprises)
@@ -85,7 +85,7 @@ class CampaignResult:
     `NO_EFFECT` for the honest block.
     """
     missed: tuple[str, ...] = ()
-    """Strategies that no case has used."""
+    """Strategies that were not used in any case."""
 
     @property
     def surprises(self) -> list[Case]:
@@ -180,34 +180,46 @@ def campaign(  # noqa: PLR0917  # the order in which the command line has them
 
     The result is the same for the same arguments. The cases in `first`, by default the project's
     corpus, are replayed before. With `out`, the smallest surprise of each group is written into
-    that folder. `minutes` and `stop` end the campaign after the case that is running. With `kept`,
-    a folder, the campaign is guided by the cases in it and adds to them, and it continues where the
-    last one with this seed ended. Blocks are made and judged by `rules`. Raises `UnknownStrategy`,
-    `BadCorpus` or `BadCase`.
+    that folder. `minutes` and `stop` end the campaign after the case that is running. `kept` is a
+    folder with cases that guide the campaign. The campaign adds cases to it, and continues where
+    the last one with this seed ended. Blocks are made and judged by `rules`. Raises
+    `UnknownStrategy`, `BadCorpus` or `BadCase`.
     """
     until = None if minutes is None else monotonic() + 60 * minutes
     start = seed if isinstance(seed, bytes) else str(seed).encode()
-    run = _Campaign(cases, start, strategies, on_progress, out, until, stop, rules=rules)
+    run = _Campaign(
+        cases,
+        start,
+        strategies,
+        on_progress=on_progress,
+        out=out,
+        until=until,
+        stop=stop,
+        rules=rules,
+    )
     run.replay(first)
-    number = idle = 0
+    number = 0
+    idle = 0
     if kept is not None:
         earlier = read_corpus(kept, rules)
         run.replay(earlier)
         run.guide = Guide(kept)
         run.guide.remember(earlier)
-        noted = read_progress(kept, run.seed).get("next_world", 0)
-        if not isinstance(noted, int) or isinstance(noted, bool) or noted < 0:
+        next_world = read_progress(kept, run.seed).get("next_world", 0)
+        if not isinstance(next_world, int) or isinstance(next_world, bool) or next_world < 0:
             raise BadCorpus(f"{kept / PROGRESS}: next_world: not a number from 0 on")
-        number = noted
+        number = next_world
     while not run.over() and idle < IDLE_WORLDS:
-        before = run.result.cases
+        cases_before = run.result.cases
         run.world(number)
-        idle = idle + 1 if run.result.cases == before else 0
+        idle = idle + 1 if run.result.cases == cases_before else 0
         number += 1
         if kept is not None and not run.late():
             write_progress(kept, run.seed, {"next_world": number})
     tried = run.result.tried
-    run.result.missed = tuple(each.name for each in run.strategies if not tried[each.name])
+    run.result.missed = tuple(
+        strategy.name for strategy in run.strategies if not tried[strategy.name]
+    )
     return run.result
 
 
@@ -252,20 +264,21 @@ class _Campaign:
         )
 
     def over(self) -> bool:
-        """Return whether no more cases are wanted."""
+        """Return whether all wanted cases were tried, or the campaign must end."""
         return (self.wanted is not None and self.result.cases >= self.wanted) or self.late()
 
     def replay(self, first: Iterable[Case] | None) -> None:
         """Replay earlier cases and collect those that are still surprising."""
         for case in (case for _, case in corpus()) if first is None else first:
-            again = replay_case(case)
-            if again.surprising:
-                self.result.found.add(replace(case, verdicts=again.shrunk))
+            replayed = replay_case(case)
+            if replayed.surprising:
+                self.result.found.add(replace(case, verdicts=replayed.shrunk))
 
     def world(self, number: int) -> None:
         """Try cheats in one world until the campaign is over."""
         self.tried = Counter()
-        # Three of four worlds judge only proofs, if any of the strategies changes only proofs.
+        # In three of four worlds, only proofs are judged, if there is a strategy that only changes
+        # proofs.
         alone = bool(self.alone) and (number % 4 != 0 or len(self.alone) == len(self.strategies))
         world = World(self.seed_of(f"world/{number}"), proofs_only=alone, rules=self.rules)
         for block in range(BLOCKS_A_WORLD):
@@ -283,22 +296,26 @@ class _Campaign:
     def situation(self, now: Situation, label: str, strategies: list[Strategy]) -> None:
         """Try the honest block and several cheats in one situation."""
         judging = JudgingContext.of(now)
-        before = _digest(now)
+        digest_before = _digest(now)
         self.result.stopped += now.walked.cursor is not None
         honest = self.judge(now, judging, ()) or _same_walk(now)
         self.result.honest += 1
         if honest:
-            self.result.found.add(self.case(now, judging, f"{label}/honest", (), (), (), honest))
+            self.result.found.add(
+                self.case(
+                    now, judging, f"{label}/honest", names=(), steps=(), shrunk=(), found=honest
+                )
+            )
         draws = Draws(self.seed, f"cases/{label}")
         # Mutations do not need a second walk of the proof, so that many can be tried per second.
         cheap = [strategy for strategy in strategies if strategy in MUTATIONS]
-        for at in range(CASES_A_BLOCK if now.budget is None else CASES_ALONE):
+        for number in range(CASES_A_BLOCK if now.budget is None else CASES_ALONE):
             if self.over():
                 break
             count = draws.choice((1, 1, 1, 1, 2, 3))
             picked: tuple[Strategy, ...]
             # Every other case uses the strategy that was tried least in this world.
-            if at % 2:
+            if number % 2:
                 picked = (min(strategies, key=lambda strategy: self.tried[strategy.name]),)
                 self.tried[picked[0].name] += 1
             else:
@@ -307,13 +324,17 @@ class _Campaign:
                     for _ in range(count)
                 )
             names, steps = cheats.propose(now, picked, draws.take(16))
-            if self.guide is not None and not at % 2 and self.guide.wants(draws):
+            if self.guide is not None and not number % 2 and self.guide.wants(draws):
                 names, steps = self.guide.made(draws, (names, steps))
             if steps:
-                self._try(now, judging, f"{label}/{at}", names, steps)
-        if _digest(now) != before:
-            why = ("!the parent's state was written to",)
-            self.result.found.add(self.case(now, judging, f"{label}/state", (), (), (), why))
+                self._try(now, judging, f"{label}/{number}", names=names, steps=steps)
+        if _digest(now) != digest_before:
+            failure = ("!the parent's state was written to",)
+            self.result.found.add(
+                self.case(
+                    now, judging, f"{label}/state", names=(), steps=(), shrunk=(), found=failure
+                )
+            )
 
     def _try(
         self,
@@ -332,12 +353,16 @@ class _Campaign:
         if self.on_progress is not None and self.result.cases % 256 == 0:
             self.on_progress(self.result.cases, self.wanted)
         if self.guide is not None and self.guide.is_new(found, lines, alone=now.budget is not None):
-            self.guide.keep(self.case(now, judging, label, names, steps, steps, found))
+            self.guide.keep(
+                self.case(now, judging, label, names=names, steps=steps, shrunk=steps, found=found)
+            )
         if found != due:
             shrunk = shrink(
                 steps, lambda fewer: self.judge(now, judging, fewer) == found != _due(now, fewer)
             )
-            self.result.found.add(self.case(now, judging, label, names, steps, shrunk, found))
+            self.result.found.add(
+                self.case(now, judging, label, names=names, steps=steps, shrunk=shrunk, found=found)
+            )
 
     def judge(self, now: Situation, judging: JudgingContext, steps: tuple[Step, ...]) -> Found:
         """Return the verifier's verdicts on the honest block or proof after these steps."""
@@ -362,13 +387,13 @@ class _Campaign:
             label,
             names,
             judging,
-            now.seeds,
-            block,
-            now.canonical,
-            steps,
-            shrunk,
-            _due(now, shrunk),
-            found,
+            seeds=now.seeds,
+            block=block,
+            proof=now.canonical,
+            steps=steps,
+            shrunk=shrunk,
+            expected=_due(now, shrunk),
+            verdicts=found,
         )
 
 
@@ -381,16 +406,16 @@ def _same_walk(now: Situation) -> Found:
     calls = now.calls_in(now.messages)
     over_proof = plan(now.view, now.relay.storage_root, source, now.allowed, calls)
     over_state = now.walked
-    one, other = (
-        [each.cursor, each.used, each.changes, list(each.taken)]
-        for each in (over_proof, over_state)
+    of_proof, of_state = (
+        [walk.cursor, walk.used, walk.changes, list(walk.taken)]
+        for walk in (over_proof, over_state)
     )
-    same = over_proof.missing is None and one == other
+    same = over_proof.missing is None and of_proof == of_state
     return () if same else ("!the walk over the proof is another than over the relay state",)
 
 
 def _due(now: Situation, steps: tuple[Step, ...]) -> Found:
-    """Return the verdicts that these steps must meet."""
+    """Return the verdicts that must be found after these steps."""
     if not steps:
         return ()
     if now.budget is not None:
@@ -408,9 +433,10 @@ def _changes_nothing(now: Situation, steps: tuple[Step, ...]) -> bool:
 
 
 def _digest(now: Situation) -> bytes:
-    """Return a hash of all entries of the parent's state and its root.
+    """Return a hash over all entries and the root of the parent's state.
 
-    The root is also computed from scratch, to find out whether a cached node or hash is wrong.
+    It also covers a root that is computed from scratch, so that a wrong cached node or hash changes
+    it.
     """
     hashes: list[bytes] = []
     for key, value in now.parent.state.top_entries():

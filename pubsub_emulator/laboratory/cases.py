@@ -1,4 +1,4 @@
-"""Cases of campaigns as small files, which contain everything needed to judge them again.
+"""Cases of campaigns in small files, which contain all that is needed to judge them again.
 
     format       pubsub-case/1
     label        the origin: seed, world, block, case
@@ -73,12 +73,12 @@ Found = tuple[str, ...]
 
 
 class BadCase(PubsubError):
-    """A file that is not a case. The message says why."""
+    """A file that is not a valid case."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgingContext:
-    """A verifier's knowledge about one parent, sufficient to judge any proof or block on it."""
+    """The data with which a verifier judges proofs or blocks on one parent."""
 
     parent: ChainHead
     """The header and state of the parent."""
@@ -99,13 +99,13 @@ class JudgingContext:
         )
         root = situation.relay.storage_root
         return JudgingContext(
-            situation.parent, tuple(known), situation.slot_now, root, situation.budget
+            situation.parent, tuple(known), situation.slot_now, root=root, budget=situation.budget
         )
 
     def context(self, candidate: Candidate) -> validate.RelayContext:
         """Return the relay chain's facts about the relay parent of a candidate."""
         number = candidate.inherent.relay_parent_number
-        root = next((root for at, root in self.relays if at == number), None)
+        root = next((root for known_number, root in self.relays if known_number == number), None)
         return validate.RelayContext(number, root, self.slot_now)
 
     def judge(self, candidate: Candidate) -> Found:
@@ -117,13 +117,11 @@ class JudgingContext:
             refusal = validate.judge_block(self.parent, candidate, self.context(candidate))[1]
         except validate.BadState as fault:
             raise BadCase(f"state: {fault}") from fault
-        except Exception as failure:  # noqa: BLE001  # that a verifier fails at all is what a campaign looks for
+        except Exception as failure:  # noqa: BLE001  # a campaign looks for any failure of a verifier
             return (f"!{type(failure).__name__}: {failure}",)
-        return (
-            ()
-            if refusal is None
-            else tuple(dict.fromkeys(each.verdict.value for each in refusal.evidence))
-        )
+        if refusal is None:
+            return ()
+        return tuple(dict.fromkeys(offence.verdict.value for offence in refusal.evidence))
 
     def judge_bytes(self, raw: bytes) -> Found | None:
         """Return the verifier's verdicts on a block in bytes, or `None` if they do not decode."""
@@ -181,12 +179,12 @@ class Case:
         return apply_to_proof(self.proof, steps)
 
     def expected_of_proof(self, steps: tuple[Step, ...]) -> Found:
-        """Return the verdicts that the changed list of nodes must meet."""
+        """Return the verdicts that must be found on the changed list of nodes."""
         nodes = self.changed_proof(steps)
         canonical = {blake2_256(node): node for node in self.proof}
         present = {blake2_256(node) for node in nodes}
-        found = [*list_verdicts(nodes), *set_verdicts(canonical, self.judging.root, present)]
-        return tuple(verdict.value for verdict in found)
+        verdicts = [*list_verdicts(nodes), *set_verdicts(canonical, self.judging.root, present)]
+        return tuple(verdict.value for verdict in verdicts)
 
     def to_json(self) -> str:
         """Return the content of the file."""
@@ -255,18 +253,18 @@ class _File(BaseModel):
                 self.parent,
                 self.state,
                 self.relays,
-                self.slot_now,
-                self.root,
-                self.budget,
-                rules,
+                slot_now=self.slot_now,
+                root=self.root,
+                budget=self.budget,
+                rules=rules,
             ),
-            tuple(map(unhex, self.seeds)),
-            None if self.block is None else _block(self.block, proof),
-            proof,
-            shrunk if self.steps is None else _steps("steps", self.steps),
-            shrunk,
-            self.expected,
-            self.verdicts,
+            seeds=tuple(map(unhex, self.seeds)),
+            block=None if self.block is None else _block(self.block, proof),
+            proof=proof,
+            steps=shrunk if self.steps is None else _steps("steps", self.steps),
+            shrunk=shrunk,
+            expected=self.expected,
+            verdicts=self.verdicts,
         )
 
 
@@ -283,17 +281,19 @@ def judging_context(  # noqa: PLR0917  # the fields of a case
 
     Raises `BadCase`.
     """
-    before = State.from_entries(state_entries("state", state.items(), BadCase))
+    state_before = State.from_entries(state_entries("state", state.items(), BadCase))
     try:
-        validate.check_state(Storage(before), rules=rules)
+        validate.check_state(Storage(state_before), rules=rules)
     except (ScaleError, ImpossibleConfig) as fault:
         raise BadCase(f"state: {fault}") from fault
     return JudgingContext(
-        ChainHead(decoded("parent", Header.decode, parent, BadCase), before, rules),
-        tuple((RelayBlockNumber(number), Hash(unhex(each))) for number, each in relays),
+        ChainHead(decoded("parent", Header.decode, parent, BadCase), state_before, rules),
+        tuple(
+            (RelayBlockNumber(number), Hash(unhex(root_digits))) for number, root_digits in relays
+        ),
         Slot(slot_now),
-        Hash(unhex(root)),
-        budget,
+        root=Hash(unhex(root)),
+        budget=budget,
     )
 
 
@@ -336,8 +336,8 @@ def write_case(case: Case, folder: Path) -> Path:
     The name is derived from the content, so that equal cases have the same file.
     """
     text = case.to_json()
-    what = "-".join(case.strategies[:2]) or "honest"
-    path = folder / f"{what}-{blake2_256(text.encode()).hex()[:12]}.json"
+    strategies = "-".join(case.strategies[:2]) or "honest"
+    path = folder / f"{strategies}-{blake2_256(text.encode()).hex()[:12]}.json"
     path.write_text(text, encoding="utf-8")
     return path
 

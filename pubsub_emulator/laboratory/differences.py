@@ -1,4 +1,4 @@
-"""Stored differences of two verifiers (`verifier.keep`), which are judged again by ours."""
+"""Stored differences of two verifiers (see `verifier.keep`), which our verifier judges again."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from pubsub_emulator.primitives.hexadecimal import unhex
 _MARKS: Final = frozenset({"case", "steps", "ours", "theirs"})
 """The fields by which a stored difference is recognized."""
 _BYTES: Final = frozenset({"decodes", "undecodable"})
-"""The results of decoding alone."""
+"""The results if only decoding was compared."""
 _NOBODY: Final = f"0x{bytes(32).hex()}"
 """A root for a context without one. Only proofs without blocks are judged against this root."""
 
@@ -39,7 +39,7 @@ class KeptDifference:
     found: Found | None
     """The verdicts that our verifier finds now, or `None` if the block does not decode."""
     now: str
-    """The same in the form of `ours` and `theirs`."""
+    """`found` in the form of `ours` and `theirs`."""
 
 
 def is_difference(document: object) -> TypeGuard[dict[str, object]]:
@@ -85,31 +85,44 @@ def _read(document: object) -> KeptDifference:
     """Return the difference in a JSON document, judged again. Raises `BadCase`."""
     if not is_difference(document):
         raise BadCase("not a difference of two verifiers")
-    kept = checked(_Document, document, BadCase)
-    case = kept.case
-    raw = unhex(kept.case.candidate)
+    stored = checked(_Document, document, BadCase)
+    case = stored.case
+    raw = unhex(stored.case.candidate)
     root = case.relay.storage_root
     relays = () if root is None else ((case.relay.number, root),)
-    header, slot = case.parent_header, case.relay.slot_now
-    judging = judging_context(header, dict(case.pre_state), relays, slot, root or _NOBODY, None)
+    judging = judging_context(
+        case.parent_header,
+        dict(case.pre_state),
+        relays,
+        slot_now=case.relay.slot_now,
+        root=root or _NOBODY,
+        budget=None,
+    )
     found = judging.judge_bytes(raw)
-    judged = None if kept.judged is None else frozenset(kept.judged)
-    now = in_words(found, judged, alone={kept.ours, kept.theirs} <= _BYTES)
-    ours, theirs = kept.ours, kept.theirs
+    judged = None if stored.judged is None else frozenset(stored.judged)
+    now = in_words(found, judged, alone={stored.ours, stored.theirs} <= _BYTES)
     return KeptDifference(
-        kept.strategies, len(kept.steps), case.chain, judging, raw, ours, theirs, found, now
+        strategies=stored.strategies,
+        steps=len(stored.steps),
+        chain=case.chain,
+        judging=judging,
+        raw=raw,
+        ours=stored.ours,
+        theirs=stored.theirs,
+        found=found,
+        now=now,
     )
 
 
-def in_words(found: Found | None, judged: frozenset[str] | None, *, alone: bool) -> str:
-    """Return verdicts in the form that is compared.
+def in_words(verdicts: Found | None, judged: frozenset[str] | None, *, alone: bool) -> str:
+    """Return verdicts as a text, in the form that is compared.
 
-    Only the verdicts in `judged`, which the other verifier supports, are compared. `alone` says
-    that only the decoding of the block was compared.
+    Verdicts that are not in `judged` are left out, because the other verifier does not support
+    them. `alone` says that only the decoding of the block was compared.
     """
-    if found is None:
+    if verdicts is None:
         return "undecodable"
     if alone:
         return "decodes"
-    common = [name for name in found if judged is None or name in judged or name.startswith("!")]
+    common = [name for name in verdicts if judged is None or name in judged or name.startswith("!")]
     return "+".join(sorted(common)) or "no offence"

@@ -77,17 +77,16 @@ def make_vectors(progress: Callable[[int], None] | None = None) -> list[Fixture]
     Simulation(load_bundled(SCENARIO), (maker,)).run(progress)
     cases = {case.strategies[0]: case for _, case in corpus() if case.block is not None}
     lacking = (cases[name] for name in STRATEGIES if name in cases and name not in maker.strategies)
-    found: list[Fixture] = []
+    corpus_fixtures: list[Fixture] = []
     for case in lacking:
-        found += fixtures_of_case(case)
-    return sorted([*maker.fixtures, *found], key=lambda fixture: fixture.name)
+        corpus_fixtures += fixtures_of_case(case)
+    return sorted([*maker.fixtures, *corpus_fixtures], key=lambda fixture: fixture.name)
 
 
 def fixtures_of_case(case: Case) -> Iterable[Fixture]:
     """Yield the block of a stored case as a fixture.
 
-    There is none if only a proof was judged, or if the block differs from the decoded form of its
-    bytes.
+    Yield nothing if only a proof was judged, or if decoding the block's bytes gives another block.
     """
     if case.block is None:
         return
@@ -112,7 +111,7 @@ def fixtures_of_case(case: Case) -> Iterable[Fixture]:
     kind = "accepted" if refusal is None else f"rejected-{refusal.verdict.value}"
     name = f"{kind}-{case.strategies[0]}-corpus".lower()
     about = f"{case.strategies[0]}: {'valid after all' if refusal is None else refusal}"
-    yield make_fixture(name, about, judging.parent, record)
+    yield make_fixture(name, about, judging.parent, record=record)
 
 
 def write_vectors(fixtures: Iterable[Fixture], folder: Path) -> None:
@@ -142,12 +141,12 @@ def relay_states(scenario: str) -> list[dict[str, object]]:
     network = simulation.network
     blocks = simulation.scenario.relay_blocks
     wanted = {blocks * part // KEPT for part in range(1, KEPT + 1)}
-    found = []
+    states = []
     while network.number < blocks:
         block = simulation.step().block
         if network.number in wanted:
-            found.append(relay_state(block.header, network.relay.state, block.extrinsics))
-    return found
+            states.append(relay_state(block.header, network.relay.state, block.extrinsics))
+    return states
 
 
 def relay_state(header: Header, state: State, extrinsics: Iterable[bytes]) -> dict[str, object]:
@@ -178,10 +177,10 @@ def relay_state(header: Header, state: State, extrinsics: Iterable[bytes]) -> di
 
 def write_relay_states(states: Iterable[dict[str, object]], folder: Path) -> None:
     """Write each state into the folder `relay` in `folder`."""
-    below = folder / FOLDER
-    below.mkdir()
+    subfolder = folder / FOLDER
+    subfolder.mkdir()
     for state in states:
-        (below / f"{state['name']}.json").write_text(
+        (subfolder / f"{state['name']}.json").write_text(
             json.dumps(state, indent=1) + "\n", encoding="utf-8"
         )
 

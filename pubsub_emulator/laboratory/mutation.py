@@ -4,9 +4,9 @@
        ▲                                     │
        └──────────── what is new ◄───────────┘
 
-An input joins the corpus if its outcome or the lines that it reaches are new. The corpus can be
-stored in a folder. Any other exception of the reader is a surprise. The same seed, corpus and count
-give the same inputs.
+An input joins the corpus if its outcome or a line that it reaches is new. The corpus can be stored
+in a folder. An exception that is not a refusal is a surprise. The same seed, corpus and count give
+the same inputs.
 """
 
 import json
@@ -26,7 +26,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 
 TRACED: Final = 24
-"""One of so many inputs is traced by line. Tracing takes about ten times as long."""
+"""One of this many inputs is traced by line. Tracing takes about ten times as long."""
 
 MOST_KEPT: Final = 4000
 """The maximum number of inputs in a corpus."""
@@ -88,14 +88,16 @@ def target(  # as `Target`
 ) -> Callable[[Reader], Reader]:
     """Declare a function as the reader of a target.
 
-    `rooms` are packages whose lines are traced, without the name of the distribution's package that
-    the function is in. The other arguments are those of `Target`.
+    `rooms` are the modules whose lines are traced, relative to the function's top-level package.
+    The other arguments are those of `Target`.
     """
 
     def keep(read: Reader) -> Reader:
         package = read.__module__.partition(".")[0]
         modules = tuple(f"{package}.{room}" for room in rooms)
-        DECLARED.append(Target(name, about, seeds, read, text, modules, shrink))
+        DECLARED.append(
+            Target(name, about, seeds, read=read, text=text, modules=modules, shrink=shrink)
+        )
         return read
 
     return keep
@@ -146,14 +148,14 @@ def mutate_target(  # noqa: PLR0917  # as the command line has them
     """
     run = _Run(target, Draws(seed.encode(), f"mutate/{target.name}"), kept)
     run.begin()
-    began = monotonic()
+    started = monotonic()
     while run.result.tried < cases and len(run.result.surprises) < _MOST_SURPRISES:
-        if minutes is not None and monotonic() - began > 60 * minutes:
+        if minutes is not None and monotonic() - started > 60 * minutes:
             break
         run.one()
         if on_progress is not None and run.result.tried % 64 == 0:
             on_progress(run.result.tried)
-    run.result.seconds = monotonic() - began
+    run.result.seconds = monotonic() - started
     return run.result
 
 
@@ -195,25 +197,27 @@ class _Run:
         With `keep`, the input joins the corpus in any case, and does not count as tried.
         """
         traced = keep or self.draws.one_in(TRACED)
-        seen: dict[tuple[str, int], None] = {}
+        reached: dict[tuple[str, int], None] = {}
         try:
-            with Lines(self.target.modules, seen) if traced else NO_LINES:
+            with Lines(self.target.modules, reached) if traced else NO_LINES:
                 outcome = f"read: {self.target.read(data)}"
         except PubsubError as refusal:
             outcome = f"{type(refusal).__name__}: {_SPECIFIC.sub('#', str(refusal))[:80]}"
-        except Exception as failure:  # noqa: BLE001  # what a reader raises beside its own refusals is what is looked for
+        except Exception as failure:  # noqa: BLE001  # any exception except a refusal is a surprise
             outcome = f"!{type(failure).__name__}: {failure}"[:200]
             if all(known.what != outcome for known in self.result.surprises):
-                small = data if self.target.shrink is None else self.target.shrink(data)
-                self.result.surprises.append(Surprise(self.target.name, small, outcome))
-        new = outcome not in self.result.outcomes or any(line not in self.lines for line in seen)
-        self.lines.update(seen)
+                shrunk = data if self.target.shrink is None else self.target.shrink(data)
+                self.result.surprises.append(Surprise(self.target.name, shrunk, outcome))
+        is_new = outcome not in self.result.outcomes or any(
+            line not in self.lines for line in reached
+        )
+        self.lines.update(reached)
         self.result.lines = len(self.lines)
         self.result.outcomes[outcome] += not keep
-        if (keep or new) and len(self.corpus) < MOST_KEPT:
+        if (keep or is_new) and len(self.corpus) < MOST_KEPT:
             self.corpus.append(data)
             self.result.corpus = len(self.corpus)
-            if new and not keep and self.kept is not None:
+            if is_new and not keep and self.kept is not None:
                 self.kept.mkdir(parents=True, exist_ok=True)
                 (self.kept / blake2_256(data).hex()[:24]).write_bytes(data)
 
@@ -236,44 +240,45 @@ def mutate_bytes(data: bytes, corpus: Sequence[bytes], draws: Draws) -> bytes:
     The change flips a bit, sets, inserts, cuts, repeats or moves bytes, or inserts a piece of
     another input.
     """
-    at = draws.below(len(data) + 1)
+    offset = draws.below(len(data) + 1)
     length = 1 + draws.below(draws.choice((1, 4, 32, 512)))
-    rest = data[at:]
+    rest = data[offset:]
     match draws.below(9):
         case 0 if rest:
-            return data[:at] + bytes((rest[0] ^ (1 << draws.below(8)),)) + rest[1:]
+            return data[:offset] + bytes((rest[0] ^ (1 << draws.below(8)),)) + rest[1:]
         case 1 if rest:
             return (
-                data[:at]
+                data[:offset]
                 + draws.choice((b"\x00", b"\xff", b"\x7f", b"\x80", b"0", b"9", b"[", b'"'))
                 + rest[1:]
             )
         case 2:
-            return data[:at] + draws.take(length) + rest
+            return data[:offset] + draws.take(length) + rest
         case 3:
-            return data[:at] + rest[length:]
+            return data[:offset] + rest[length:]
         case 4:
-            return data[:at] + rest[:length] * draws.choice((2, 3, 64)) + rest[length:]
+            return data[:offset] + rest[:length] * draws.choice((2, 3, 64)) + rest[length:]
         case 5:
-            to = draws.below(len(data) + 1)
-            piece, left = rest[:length], data[:at] + rest[length:]
-            return left[:to] + piece + left[to:]
+            target_offset = draws.below(len(data) + 1)
+            piece = rest[:length]
+            remainder = data[:offset] + rest[length:]
+            return remainder[:target_offset] + piece + remainder[target_offset:]
         case 6:
             other = draws.choice(corpus)
-            begin = draws.below(len(other) + 1)
-            return data[:at] + other[begin : begin + length] + rest[length:]
+            piece_start = draws.below(len(other) + 1)
+            return data[:offset] + other[piece_start : piece_start + length] + rest[length:]
         case 7:
             number = draws.choice(_NUMBERS)
             size = draws.choice((1, 2, 4, 8))
-            return data[:at] + (number % (1 << 8 * size)).to_bytes(size, "little") + rest[size:]
+            return data[:offset] + (number % (1 << 8 * size)).to_bytes(size, "little") + rest[size:]
         case _:
-            return data[:at]
+            return data[:offset]
 
 
 def _changed(document: object, draws: Draws) -> object:
     """Return the document with one value changed.
 
-    The value is replaced, removed, repeated, has its text changed, or becomes one of another place.
+    The value is replaced or changed, or loses, repeats or renames one of its items.
     """
     places = list(_places(document, ()))
     place = draws.choice(places)
@@ -282,18 +287,26 @@ def _changed(document: object, draws: Draws) -> object:
         case 0 | 1:
             new: object = draws.choice(_VALUES)
         case 2 if isinstance(value, str) and value:
-            at = draws.below(len(value))
-            new = value[:at] + draws.choice(("", "0", "f", "zz", value[at:] * 2)) + value[at + 1 :]
+            index = draws.below(len(value))
+            new = (
+                value[:index]
+                + draws.choice(("", "0", "f", "zz", value[index:] * 2))
+                + value[index + 1 :]
+            )
         case 3 if isinstance(value, int):
             new = value + draws.choice((1, -1, 2**32, -(2**32)))
         case 4 if isinstance(value, list) and value:
-            at = draws.below(len(value))
-            new = [*value[:at], *([value[at]] * draws.choice((0, 2, 50))), *value[at + 1 :]]
+            index = draws.below(len(value))
+            new = [
+                *value[:index],
+                *([value[index]] * draws.choice((0, 2, 50))),
+                *value[index + 1 :],
+            ]
         case 5 if isinstance(value, dict) and value:
-            gone = draws.choice(list(value))
-            new = {name: inner for name, inner in value.items() if name != gone}
+            removed_name = draws.choice(list(value))
+            new = {name: inner for name, inner in value.items() if name != removed_name}
             if draws.one_in(2):
-                new[draws.choice(("", "format", gone + "x", "é"))] = value[gone]
+                new[draws.choice(("", "format", removed_name + "x", "é"))] = value[removed_name]
         case _:
             new = _at(document, draws.choice(places))
     return _with(document, place, new)
@@ -332,7 +345,7 @@ def _with(document: Any, place: tuple[Any, ...], value: Any) -> Any:
 
 
 NO_LINES: Final = nullcontext()
-"""Records no lines."""
+"""Use this instead of `Lines` if lines are not to be recorded."""
 
 
 _Trace: TypeAlias = "Callable[[FrameType, str, object], _Trace | None]"

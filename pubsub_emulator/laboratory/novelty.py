@@ -26,7 +26,7 @@ FORMAT: Final = "pubsub-corpus/1"
 PROGRESS: Final = "progress.json"
 """The name of the file that stores the progress."""
 TRACED: Final = 16
-"""One of so many cases is traced by line."""
+"""One of this many cases is traced by line."""
 
 MOST_KEPT: Final = 2000
 """The maximum number of cases in a corpus."""
@@ -67,19 +67,20 @@ class Guide:
     """The lines of the verifier that were reached. The dictionary is an ordered set."""
 
     def wants(self, draws: Draws) -> bool:
-        """Return whether the next case is made from stored ones."""
+        """Return whether to make the next case from stored ones. One case in three is."""
         return bool(self.kept) and draws.one_in(3)
 
     def made(self, draws: Draws, fresh: Made) -> Made:
-        """Return steps of a stored case, combined with other steps.
+        """Return strategies and steps of a new case, made from a stored one.
 
-        Some steps are left out. The others are a new proposal or steps of another stored case.
+        Some steps of the stored case are combined with those of `fresh`, which is a new proposal,
+        or with some of another stored case.
         """
         first = draws.choice(self.kept)
         names, steps = fresh if draws.one_in(2) else _part(draws.choice(self.kept), draws)
-        own, part = _part(first, draws)
-        joined = (*part, *steps) if draws.one_in(2) else (*steps, *part)
-        return tuple(dict.fromkeys((*own, *names))), joined[:_MOST_STEPS]
+        first_names, first_steps = _part(first, draws)
+        joined = (*first_steps, *steps) if draws.one_in(2) else (*steps, *first_steps)
+        return tuple(dict.fromkeys((*first_names, *names))), joined[:_MOST_STEPS]
 
     def noted(self, draws: Draws) -> "Lines | None":
         """Return a recorder of the lines that the next case reaches, or `None` for most cases."""
@@ -88,11 +89,11 @@ class Guide:
     def is_new(self, found: Found, lines: "Lines | None", *, alone: bool) -> bool:
         """Return whether a case showed something new, and remember it."""
         outcome = (alone, found)
-        fresh = [] if lines is None else [line for line in lines.into if line not in self.lines]
-        new = outcome not in self.outcomes or bool(fresh)
+        new_lines = [] if lines is None else [line for line in lines.into if line not in self.lines]
+        is_new = outcome not in self.outcomes or bool(new_lines)
         self.outcomes.add(outcome)
-        self.lines.update(dict.fromkeys(fresh))
-        return new
+        self.lines.update(dict.fromkeys(new_lines))
+        return is_new
 
     def keep(self, case: Case) -> None:
         """Add a case to the corpus, and write it into the folder if there is one."""
@@ -110,11 +111,11 @@ class Guide:
             self.kept.append((case.strategies, case.steps))
 
 
-def _part(kept: Made, draws: Draws) -> Made:
+def _part(stored: Made, draws: Draws) -> Made:
     """Return a stored case, or some of its steps."""
-    names, steps = kept
+    names, steps = stored
     if len(steps) < 2 or draws.one_in(2):
-        return kept
+        return stored
     return names, tuple(draws.sample(steps, 1 + draws.below(len(steps) - 1)))
 
 
@@ -136,10 +137,10 @@ def read_progress(folder: Path, seed: bytes) -> dict[str, object]:
 
     Raises `BadCorpus`.
     """
-    found = _progress(folder).get(_name(seed), {})
-    if not isinstance(found, dict):
+    progress = _progress(folder).get(_name(seed), {})
+    if not isinstance(progress, dict):
         raise BadCorpus(f"{folder / PROGRESS}: seeds: not a table of tables")
-    return found
+    return progress
 
 
 def write_progress(folder: Path, seed: bytes, progress: dict[str, object]) -> None:

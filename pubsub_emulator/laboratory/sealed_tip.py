@@ -13,8 +13,9 @@ from pubsub_emulator.primitives.header import DigestItem, Header
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
 
 _EPOCH: Final = 5
-"""The length of an epoch in relay blocks: short, so that headers often announce one."""
+"""The length of an epoch in relay blocks. It is short, so that headers often announce an epoch."""
 _MAX_OFFSET: Final = 3
+"""The largest relay parent offset of a world."""
 
 
 class SealedTip:
@@ -32,9 +33,9 @@ class SealedTip:
 
     @staticmethod
     def drawn(seed: bytes, *, proofs_only: bool) -> "SealedTip | None":
-        """Return the headers of a world, or `None` if it has no offset.
+        """Draw the headers of a world. Return `None` if the world has no relay parent offset.
 
-        A proof that is judged alone has no headers.
+        If only proofs are judged, there is no offset.
         """
         draws = Draws(seed, "world/descendants")
         return SealedTip(draws) if not proofs_only and draws.one_in(4) else None
@@ -42,8 +43,8 @@ class SealedTip:
     def _epoch(self) -> tuple[Authority, ...]:
         """Draw the authorities of an epoch, one to three."""
         pairs = [schnorrkel.pair(self._draws.take(32)) for _ in range(self._draws.between(1, 3))]
-        self._keys |= {each.public: each for each in pairs}
-        return tuple((each.public, 1) for each in pairs)
+        self._keys |= {pair.public: pair for pair in pairs}
+        return tuple((pair.public, 1) for pair in pairs)
 
     def begin_block(self, number: RelayBlockNumber) -> None:
         """Begin relay block `number`, perhaps with a new epoch."""
@@ -65,15 +66,17 @@ class SealedTip:
         index = self._draws.below(len(self._authorities))
         parent = self._headers[-1].hash() if self._headers else Hash(bytes(32))
         digest = (babe.pre_digest(Slot(number), index), *self._logs)
-        bare = Header(parent, number, state_root, Hash(self._draws.take(32)), digest)
+        unsealed = Header(
+            parent, number, state_root, extrinsics_root=Hash(self._draws.take(32)), digest=digest
+        )
         key, _ = self._authorities[index]
-        signature = schnorrkel.sign(self._keys[key], bare.hash())
+        signature = schnorrkel.sign(self._keys[key], unsealed.hash())
         self._headers.append(
             Header(
                 parent_hash=parent,
                 number=number,
                 state_root=state_root,
-                extrinsics_root=bare.extrinsics_root,
+                extrinsics_root=unsealed.extrinsics_root,
                 digest=(*digest, babe.seal(signature)),
             )
         )

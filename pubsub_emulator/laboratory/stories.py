@@ -3,10 +3,10 @@
 The events include governance, upgrades, channels, message loads, and parachains that leave, fail
 and return. A network must keep three promises:
 
-    no blame      no honest candidate gets a verdict, and no step fails
+    no blame      honest candidates do not get a verdict, and steps do not fail
     once          every message and every change of an entry is delivered once, in order, or is
                   lost for a known reason
-    no one stuck  after a quiet time, every parachain builds blocks that governance has not disabled
+    no one stuck  after a quiet time, every parachain that governance has not disabled builds blocks
 
 `docs/liveness.md` lists the ways in which governance can disable a parachain. `tell` draws a story
 from a seed.
@@ -55,7 +55,7 @@ CONFIGURATIONS: Final = (
 """Configurations that governance may set without disabling a parachain."""
 
 QUIET: Final = 16
-"""The number of steps after which everything that can be done has been done."""
+"""The number of steps after which a network without new events has nothing left to do."""
 
 
 class BrokenPromise(PubsubError):
@@ -72,7 +72,7 @@ class _Message:
     arrived: int = 0
     """How often it has arrived."""
     excused: bool = False
-    """Whether it may be lost, because its queue was removed while it could have been in it."""
+    """Whether it may be lost, because a queue that may have contained it was removed."""
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class NetworkStory:
     last: dict[tuple[ParaId, ParaId, PubsubKey], Hash | None] = field(default_factory=dict)
     """The hash of the last entry delivered, by subscriber, publisher and key."""
     again: set[tuple[ParaId, ParaId]] = field(default_factory=set)
-    """Subscribers and publishers between which everything may be delivered once more."""
+    """Pairs of subscriber and publisher whose entries may all be delivered once more."""
     count: int = 0
     """A counter that makes contents unique."""
     closing: list[Callable[[_Message], bool]] = field(default_factory=list)
@@ -103,7 +103,9 @@ class NetworkStory:
         """Publish a new value under a key."""
         self._say(f"publish {at} {key} {size} {ttl}")
         value = b"%d " % self._next() + b"v" * size
-        self.network.publish(PUBLISHERS[at % len(PUBLISHERS)], KEYS[key % len(KEYS)], value, ttl)
+        self.network.publish(
+            PUBLISHERS[at % len(PUBLISHERS)], KEYS[key % len(KEYS)], value, ttl=ttl
+        )
 
     def delete(self, at: int, key: int) -> None:
         """Delete a key of a publisher."""
@@ -129,13 +131,13 @@ class NetworkStory:
         """Change the keys and the cache policy of a subscriber."""
         para = SUBSCRIBERS[at % len(SUBSCRIBERS)]
         self._say(f"upgrade {para} {keys} {policy}")
-        before = self.network.parachain(para).spec()
+        old_spec = self.network.parachain(para).spec()
         wanted = KEYS[keys % len(KEYS) :] if keys % 5 else ()
         subscriptions = dict.fromkeys(PUBLISHERS[: 1 + keys % 2], wanted) if wanted else {}
         cache = tuple(CachePolicy)[policy % len(CachePolicy)]
-        version = before.spec_version + 1
+        version = old_spec.spec_version + 1
         self.network.upgrade(
-            replace(before, subscriptions=subscriptions, cache=cache, spec_version=version)
+            replace(old_spec, subscriptions=subscriptions, cache=cache, spec_version=version)
         )
         self.again.update((para, publisher) for publisher in PUBLISHERS)
 
@@ -216,9 +218,9 @@ class NetworkStory:
     def odd_call(self, which: int, number: int) -> None:
         """Make a call that fails, or that sets unusual balances."""
         self._say(f"odd_call {which} {number}")
-        who = AccountId(bytes((number % 251,)) * 32)
+        account = AccountId(bytes((number % 251,)) * 32)
         calls: tuple[tuple[object, ...], ...] = (
-            (Root(), "Balances", "force_set_balance", who, (1 << 128) - 1 - number),
+            (Root(), "Balances", "force_set_balance", account, (1 << 128) - 1 - number),
             (
                 Root(),
                 "Balances",
@@ -226,10 +228,10 @@ class NetworkStory:
                 self.network.manager(PARAS[number % len(PARAS)]),
                 number % 3,
             ),
-            (Signed(who), "Registrar", "register", ParaId(number % 2000), b"head"),
-            (Signed(who), "Broadcaster", "register_publisher", PUBLISHERS[number % 2]),
+            (Signed(account), "Registrar", "register", ParaId(number % 2000), b"head"),
+            (Signed(account), "Broadcaster", "register_publisher", PUBLISHERS[number % 2]),
             (Root(), "Broadcaster", "force_deregister_publisher", ParaId(number % 3000)),
-            (Signed(who), "Balances", "transfer_allow_death", who, number),
+            (Signed(account), "Balances", "transfer_allow_death", account, number),
         )
         self.network.call(*calls[which % len(calls)])  # type: ignore[arg-type]  # each is an origin, two names and arguments
 
@@ -247,19 +249,19 @@ class NetworkStory:
     # Promises
 
     def end(self) -> None:
-        """Let the network become quiet, and check that nothing is lost and all parachains build."""
-        for at in range(len(PARAS)):
-            self.recover(at)
+        """Wait until the network is quiet, and check the promises that hold only then."""
+        for index in range(len(PARAS)):
+            self.recover(index)
         self.network.call(Root(), "Configuration", "set_config", HostConfiguration(), 0)
         self.steps(QUIET)
-        before = {para: self.network.parachain(para).header.number for para in PARAS}
+        heights = {para: self.network.parachain(para).header.number for para in PARAS}
         for para in PUBLISHERS:
             self.network.give_turn(para)
         self.steps(1)
         living = self.network.relay.runtime.paras.parachains(self.network.relay.storage())
         for para in PARAS:
-            if para in living and self.network.parachain(para).header.number == before[para]:
-                raise self._broken(f"parachain {para} is stuck at block {before[para]}")
+            if para in living and self.network.parachain(para).header.number == heights[para]:
+                raise self._broken(f"parachain {para} is stuck at block {heights[para]}")
         self._nothing_lost(living)
         self._all_delivered(living)
 
@@ -277,13 +279,13 @@ class NetworkStory:
             for data in arrived:
                 self._arrive(record.chain, data)
         for para in SUBSCRIBERS:
-            for each in step.deliveries(para):
-                place = (para, each.publisher, each.key)
-                now = None if each.value is None else each.entry_hash
-                known = place in self.last and self.last[place] == now
-                if known and (para, each.publisher) not in self.again:
+            for delivery in step.deliveries(para):
+                place = (para, delivery.publisher, delivery.key)
+                now = None if delivery.value is None else delivery.entry_hash
+                is_repeated = place in self.last and self.last[place] == now
+                if is_repeated and (para, delivery.publisher) not in self.again:
                     raise self._broken(
-                        f"{para} is told twice of {each.key.hex()} of {each.publisher}"
+                        f"{para} is told twice of {delivery.key.hex()} of {delivery.publisher}"
                     )
                 self.last[place] = now
 
@@ -304,8 +306,8 @@ class NetworkStory:
         for para in PARAS:
             waiting.update(message.data for message in self.network.parachain(para).horizontal)
         for data, message in self.messages.items():
-            gone = not message.arrived and data not in waiting and not message.excused
-            if gone and message.recipient in living:
+            is_missing = not message.arrived and data not in waiting and not message.excused
+            if is_missing and message.recipient in living:
                 raise self._broken(
                     f"message {data[:12]!r} of {message.sender} to {message.recipient} is lost"
                 )
@@ -392,7 +394,7 @@ def _config() -> NetworkConfig:
         (ParaId(2600), ParaId(2500)),
     )
     relay = RelayConfig(session_length=4, session_delay=1)
-    return NetworkConfig(tuple(chains), relay, (PUBLISHERS[1],), channels, b"story")
+    return NetworkConfig(tuple(chains), relay, (PUBLISHERS[1],), channels=channels, seed=b"story")
 
 
 ACTIONS: Final[tuple[tuple[int, Callable[[NetworkStory, Draws], None]], ...]] = (
@@ -402,7 +404,12 @@ ACTIONS: Final[tuple[tuple[int, Callable[[NetworkStory, Draws], None]], ...]] = 
             draws.below(2), draws.below(12), draws.choice((0, 20, 2000))
         ),
     ),
-    (1, lambda story, draws: story.publish(draws.below(2), draws.below(12), 5, 1 + draws.below(9))),
+    (
+        1,
+        lambda story, draws: story.publish(
+            draws.below(2), draws.below(12), 5, ttl=1 + draws.below(9)
+        ),
+    ),
     (2, lambda story, draws: story.delete(draws.below(2), draws.below(12))),
     (
         5,

@@ -1,8 +1,8 @@
-"""Groups the surprises of a campaign: cases with one cause are one group, of which one is stored.
+"""Groups the surprises of a campaign by cause. One case of each group is stored.
 
-    kind       accepted wrongly   a verdict was due and none was found: a soundness failure
-               refused wrongly    none was due and one was found
-               another verdict    one was due and another one was found
+    kind       accepted wrongly   a verdict was due, but the block was accepted: a soundness failure
+               refused wrongly    the block was valid, but was refused
+               another verdict    the verdict was not the one that was due
                the verifier failed
     place      the steps that the shrunk case still needs, and whether a block or only a proof was
                judged
@@ -66,7 +66,7 @@ def group_key(case: Case) -> GroupKey:
         for verdict in case.verdicts
     )
     place = f"{' + '.join(steps) or 'the honest one'}, {judged}"
-    return GroupKey(kind_of(case.expected, case.verdicts), case.expected, found, place)
+    return GroupKey(kind_of(case.expected, case.verdicts), case.expected, found, place=place)
 
 
 @dataclass(slots=True)
@@ -109,10 +109,10 @@ class Surprises:
             group.case = case
         if self.out is not None:
             self.out.mkdir(parents=True, exist_ok=True)
-            before = group.file
+            previous_file = group.file
             group.file = write_case(case, self.out)
-            if before is not None and before != group.file:
-                before.unlink(missing_ok=True)
+            if previous_file is not None and previous_file != group.file:
+                previous_file.unlink(missing_ok=True)
 
     @property
     def cases(self) -> list[Case]:
@@ -137,5 +137,5 @@ class Surprises:
         """Return the groups, the worst kind first and then the largest."""
         worst = list(Kind)
         return sorted(
-            self.groups.items(), key=lambda each: (worst.index(each[0].kind), -each[1].count)
+            self.groups.items(), key=lambda entry: (worst.index(entry[0].kind), -entry[1].count)
         )

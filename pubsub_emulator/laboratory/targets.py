@@ -1,7 +1,7 @@
 """Readers of untrusted data as targets of mutation.
 
-They are those of packages below the audit: candidates, states, messages, scenarios, fixtures, cases
-and stories. A reader that accepts an input also checks that it encodes to the same bytes.
+They read candidates, states, messages, scenarios, fixtures, cases and stories. If a reader accepts
+an input that has an encoding, it also checks that the result encodes to the same bytes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -40,7 +40,8 @@ _SMALL: Final = (
     "alter-message",
     "as-if-cursor",
 )
-"""The cases of the corpus that the targets start from. They are small, so that readers are fast."""
+"""The cases of the corpus from which the targets start. They are small, so that readers are fast.
+"""
 
 
 @cache
@@ -53,10 +54,10 @@ def _blocks() -> tuple[tuple[Case, Candidate], ...]:
 def _judged(case: Case, parent: ChainHead, candidate: Candidate) -> str:
     """Judge a block and return the verdict. The parent's state must not change."""
     state = parent.state
-    before = state.root()
+    root_before = state.root()
     refusal = judge_block(parent, candidate, case.judging.context(candidate))[1]
     verdict = "valid" if refusal is None else refusal.verdict.value
-    if state.root() != before:
+    if state.root() != root_before:
         raise DefensiveFailure("judging a block changed the state below it")
     return verdict
 
@@ -75,7 +76,7 @@ def judged_blocks() -> Iterator[tuple[Case, Candidate, RelayContext]]:
 
 
 def _candidates() -> Iterable[bytes]:
-    return [bytes((at,)) + block.encode() for at, (_, block) in enumerate(_blocks())]
+    return [bytes((index,)) + block.encode() for index, (_, block) in enumerate(_blocks())]
 
 
 @target(
@@ -93,9 +94,9 @@ def _read_candidate(data: bytes) -> str:
 
 
 def _states() -> Iterable[bytes]:
-    for at, (case, _) in enumerate(_blocks()):
+    for index, (case, _) in enumerate(_blocks()):
         rows = case.judging.parent.state.top_entries()
-        yield bytes((at,)) + b"".join(
+        yield bytes((index,)) + b"".join(
             encode_bytes(key) + encode_bytes(value) for key, value in rows
         )
 
@@ -124,8 +125,8 @@ def _nodes(data: bytes) -> tuple[Hash, list[bytes]]:
 @target("proof", "nodes of a read proof", _proofs, "trie")
 def _read_proof(data: bytes) -> str:
     root, nodes = _nodes(data)
-    found = read_proof(root, nodes, [b"", b"\x00" * 32, b"\xff" * 7])
-    return str(sum(value is not None for value in found.values()))
+    values = read_proof(root, nodes, [b"", b"\x00" * 32, b"\xff" * 7])
+    return str(sum(value is not None for value in values.values()))
 
 
 @target("compact", "items of a compact proof", _proofs, "trie")
@@ -230,10 +231,10 @@ def _read_case(data: bytes) -> str:
     except UnicodeDecodeError:
         return "not UTF-8"
     case = Case.from_json(text)
-    found = case.play(case.shrunk)
-    if any(verdict.startswith("!") for verdict in found):
-        raise DefensiveFailure(f"a case ends in {found}")
-    return "as expected" if found == case.expected else "another verdict"
+    verdicts = case.play(case.shrunk)
+    if any(verdict.startswith("!") for verdict in verdicts):
+        raise DefensiveFailure(f"a case ends in {verdicts}")
+    return "as expected" if verdicts == case.expected else "another verdict"
 
 
 @target("liveness", "the seed of a story of a whole network", lambda: [b"0"], "runtime.relay")
@@ -245,10 +246,10 @@ def _read_story(data: bytes) -> str:
 def _differences() -> Iterable[bytes]:
     for case, candidate, _ in judged_blocks():
         document = case_of(case.judging, candidate.encode(), 1)
-        found = Difference(
+        difference = Difference(
             case.strategies, case.shrunk, document, "BadSeal", "no offence", ("BadSeal",)
         )
-        yield found.to_json().encode()
+        yield difference.to_json().encode()
 
 
 _ROOMS: Final = ("laboratory.differences", "laboratory.cases")
@@ -263,8 +264,8 @@ _ROOMS: Final = ("laboratory.differences", "laboratory.cases")
 )
 @from_file("difference.json")
 def _read_difference(path: Path) -> str:
-    found = read_difference(path)
-    failure = next((verdict for verdict in found.found or () if verdict.startswith("!")), None)
+    difference = read_difference(path)
+    failure = next((verdict for verdict in difference.found or () if verdict.startswith("!")), None)
     if failure is not None:
         raise DefensiveFailure(f"a difference ends in {failure}")
-    return found.now
+    return difference.now

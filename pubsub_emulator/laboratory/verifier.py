@@ -1,4 +1,4 @@
-"""Compares another verifier with ours: both judge the same cases, and every difference is stored.
+"""Compares another verifier with ours. Both judge the same cases, and differences are stored.
 
 The other verifier is a program that reads one case per line on standard input and writes one answer
 per line to standard output.
@@ -88,7 +88,7 @@ def _answer(line: bytes, wanted: object) -> Answer:
         raise VerifierFailed(f"no answer to case {wanted}: {line[:80]!r}") from fault
     if unknown:
         raise VerifierFailed(f"the verifier names a verdict that does not exist: {unknown[0]!r}")
-    return Answer(judged, offences, None, root)
+    return Answer(judged, offences, None, post_state_root=root)
 
 
 class VerifierProcess:
@@ -120,7 +120,7 @@ class VerifierProcess:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        at: TracebackType | None,
+        trace: TracebackType | None,
     ) -> None:
         """End the process: close its input, and kill it if it does not exit within two seconds."""
         self._selector.close()
@@ -245,23 +245,23 @@ class _Run:
         self.result = Comparison()
 
     def situation(self, now: Situation, label: str) -> None:
-        """Compare on the honest block, on cheats, and on mutations of the honest block's bytes."""
+        """Compare the verifiers on the honest block, on cheats, and on mutated bytes."""
         judging = JudgingContext.of(now)
         draws = Draws(self.seed, f"verifier/{label}")
-        self._try(now, judging, (), ())
+        self._try(now, judging, (), steps=())
         for _ in range(CASES_A_BLOCK):
             names, steps = propose(now, (draws.choice(self.strategies),), draws.take(16))
             if steps:
-                self._try(now, judging, names, steps)
+                self._try(now, judging, names, steps=steps)
         honest = now.honest.encode()
         for _ in range(MUTATIONS_A_BLOCK):
-            self._compare(judging, ("bytes",), (), mutate_bytes(honest, (honest,), draws))
+            self._compare(judging, ("bytes",), (), raw=mutate_bytes(honest, (honest,), draws))
 
     def kept(self, case: Case) -> None:
-        """Compare on a stored case. A case of only a proof has no block and is skipped."""
+        """Compare the verifiers on a stored case. A case that only has a proof is skipped."""
         if case.block is not None:
             raw = case.changed_block(case.block, case.shrunk).encode()
-            self._compare(case.judging, case.strategies, case.shrunk, raw)
+            self._compare(case.judging, case.strategies, case.shrunk, raw=raw)
 
     def _try(
         self,
@@ -270,19 +270,22 @@ class _Run:
         names: tuple[str, ...],
         steps: tuple[Step, ...],
     ) -> None:
-        """Compare on the block after some steps, which are shrunk first if the results differ."""
+        """Compare the verifiers on the block after some steps.
+
+        If the results differ, the steps are shrunk first.
+        """
 
         def made(some: tuple[Step, ...]) -> bytes:
             return (carry_out(now, some) if some else now.honest).encode()
 
         raw = made(steps)
-        _, *found = self._difference(judging, raw)
-        if found[0] != found[1] and steps:
+        _, *results = self._difference(judging, raw)
+        if results[0] != results[1] and steps:
             steps = shrink(
-                steps, lambda fewer: [*self._difference(judging, made(fewer))[1:]] == found
+                steps, lambda fewer: [*self._difference(judging, made(fewer))[1:]] == results
             )
             raw = made(steps)
-        self._compare(judging, names, steps, raw)
+        self._compare(judging, names, steps, raw=raw)
 
     def _difference(self, judging: JudgingContext, raw: bytes) -> tuple[Answer, str, str]:
         """Return the other verifier's answer, our result and its result.
@@ -300,30 +303,35 @@ class _Run:
     def _compare(
         self, judging: JudgingContext, names: tuple[str, ...], steps: tuple[Step, ...], raw: bytes
     ) -> None:
-        """Compare on the bytes of a block and record the result."""
+        """Compare the verifiers on the bytes of a block and record the result."""
         if self.result.cases >= self.wanted:
             return
         answer, ours, theirs = self._difference(judging, raw)
-        found = judging.judge_bytes(raw)
-        verdict = "undecodable" if found is None else next(iter(found), "accepted")
+        verdicts = judging.judge_bytes(raw)
+        verdict = "undecodable" if verdicts is None else next(iter(verdicts), "accepted")
         self.result.by_verdict[verdict] += 1
         self.result.judged |= answer.judged
         if ours != theirs:
             judged = tuple(sorted(answer.judged))
-            kept = Difference(
-                names, steps, case_of(judging, raw, self.result.cases), ours, theirs, judged
+            difference = Difference(
+                names,
+                steps,
+                case_of(judging, raw, self.result.cases),
+                ours=ours,
+                theirs=theirs,
+                judged=judged,
             )
-            self.result.differences.setdefault(kept.group, []).append(kept)
+            self.result.differences.setdefault(difference.group, []).append(difference)
         self.result.cases += 1
 
 
 def case_of(judging: JudgingContext, raw: bytes, number: int) -> dict[str, object]:
     """Return the case of a candidate's bytes in the form that a verifier reads."""
     try:
-        at = Candidate.decode(raw).inherent.relay_parent_number
+        relay_parent = Candidate.decode(raw).inherent.relay_parent_number
     except ScaleError:
-        at = judging.relays[-1][0]
-    root = next((root for known, root in judging.relays if known == at), None)
+        relay_parent = judging.relays[-1][0]
+    root = next((root for known, root in judging.relays if known == relay_parent), None)
     return {
         "format": FORMAT,
         "id": number,
@@ -333,7 +341,7 @@ def case_of(judging: JudgingContext, raw: bytes, number: int) -> dict[str, objec
             [hexed(key), hexed(value)] for key, value in judging.parent.state.top_entries()
         ],
         "relay": {
-            "number": at,
+            "number": relay_parent,
             "storage_root": None if root is None else hexed(root),
             "slot_now": judging.slot_now,
         },
@@ -354,11 +362,11 @@ def compare_verifiers(
 ) -> Comparison:
     """Let our verifier and `judge` judge `cases` cases. They are the same for the same seed.
 
-    Our verifier and the worlds have `rules`. The blocks of the cases in `first` come first and are
-    counted. The comparison ends earlier, after the cases of a block, if `stop` returns true. Raises
-    `UnknownStrategy`, and the errors of `judge`.
+    Our verifier and the worlds have `rules`. The blocks of the cases in `first` are judged before
+    others and are counted. If `stop` returns true, the comparison ends after the cases of the
+    present block. Raises `UnknownStrategy`, and the errors of `judge`.
     """
-    run = _Run(judge, cases, seed, strategies)
+    run = _Run(judge, cases, seed, strategies=strategies)
     for case in first:
         run.kept(case)
     number = 0
@@ -379,8 +387,8 @@ def compare_verifiers(
 def keep(comparison: Comparison, folder: Path) -> list[Path]:
     """Write the smallest difference of each group into `folder` and return the files."""
     files = []
-    for group, found in sorted(comparison.differences.items()):
-        smallest = min((each.to_json() for each in found), key=len)
+    for group, group_differences in sorted(comparison.differences.items()):
+        smallest = min((difference.to_json() for difference in group_differences), key=len)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"difference-{blake2_256(group.encode()).hex()[:12]}.json"
         path.write_text(smallest, encoding="utf-8")

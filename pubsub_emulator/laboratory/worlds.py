@@ -2,9 +2,10 @@
 
 A world is a relay chain that publishes, and a subscriber whose state was made by honest blocks. All
 cases of the rules occur: entries of all kinds, roots that go A → B → A, deep paths, shared and
-senseless nodes, messages, root calls, upgrades, all cache policies and limits. Walks that stop at
-the budget are cheap. Proofs that are judged without blocks have budgets of any size. If blocks are
-judged, `max_value_length` can be so large that the stop rule applies after a few kilobytes.
+malformed nodes, messages, root calls, upgrades, all cache policies and limits. Walks can stop at
+the budget after few steps: proofs that are judged without blocks have budgets of any size, and if
+blocks are judged, `max_value_length` can be so large that the stop rule applies after a few
+kilobytes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -58,7 +59,7 @@ class RelayImage:
     top: Trie
     children: Mapping[bytes, Trie]
     malformed_nodes: Mapping[bytes, tuple[bytes, ...]]
-    """Nodes, by child trie, that are not valid trie nodes, but belong to the proof of the trie."""
+    """By child trie, byte strings that belong to its proof although they are not valid nodes."""
     headers: tuple[Header, ...] = ()
     """The sealed headers of the block and its descendants, if the relay chain seals them."""
 
@@ -121,8 +122,8 @@ class World:
             self._publisher(ParaId(para)) for para in self.draws.sample(_PUBLISHERS, self._count())
         ]
         if len(self.publishers) > 1 and self.draws.one_in(3):
-            one, other = self.draws.sample(self.publishers, 2)
-            other.pool = list(one.pool)
+            first, second = self.draws.sample(self.publishers, 2)
+            second.pool = list(first.pool)
         self.spec = self._spec()
         self.tip = SealedTip.drawn(seed, proofs_only=proofs_only)
         if self.tip is not None:
@@ -147,11 +148,10 @@ class World:
     # The parachain
 
     def _count(self) -> int:
-        return (
-            self.draws.between(3, 5)
-            if not self.proofs_only and self.draws.one_in(2)
-            else self.draws.between(1, 4)
-        )
+        """Draw the number of publishers."""
+        if not self.proofs_only and self.draws.one_in(2):
+            return self.draws.between(3, 5)
+        return self.draws.between(1, 4)
 
     def _spec(self) -> config.RuntimeSpec:
         """Draw the subscriber's runtime.
@@ -254,7 +254,12 @@ class World:
             return draws.choice(list(path.values()))
         if kind == 2:
             twin = next(
-                (p for p in self.publishers if key in p.entries and p is not publisher), None
+                (
+                    candidate
+                    for candidate in self.publishers
+                    if key in candidate.entries and candidate is not publisher
+                ),
+                None,
             )
             if twin is not None:
                 return twin.entries[key]
@@ -306,7 +311,11 @@ class World:
         self._send_messages()
         if self.tip is not None:
             self.tip.begin_block(self.number)
-        self.relays.append(self._image(self.number, {p.para: p.entries for p in self.publishers}))
+        self.relays.append(
+            self._image(
+                self.number, {publisher.para: publisher.entries for publisher in self.publishers}
+            )
+        )
         if self.tip is not None:
             self.tip.seal(self.number, self.relays[-1].storage_root)
         for publisher in self.publishers:
@@ -323,9 +332,9 @@ class World:
         if self.spec.reserve_minimum and draws.one_in(2):
             # A few of these exceed the share of a small block, so the last ones are hashed.
             for queue in draws.sample((0, *self.senders), draws.between(1, 1 + len(self.senders))):
-                most = _LARGEST_MESSAGE if queue else self.spec.messages_limit
+                limit = _LARGEST_MESSAGE if queue else self.spec.messages_limit
                 for _ in range(draws.between(1, 4)):
-                    self._send(queue, draws.take(8) + bytes(draws.between(most // 3, most) - 8))
+                    self._send(queue, draws.take(8) + bytes(draws.between(limit // 3, limit) - 8))
 
     def _send(self, queue: int, data: bytes) -> None:
         self.queues.setdefault(queue, []).append((self.number, data))
@@ -400,7 +409,9 @@ class World:
             elif fault == "bad-child":
                 root, malformed_nodes[child] = _with_bad_child(trie)
             entries[storage_keys.child_root_key(child)] = root
-        return RelayImage(number, Trie.from_entries(entries.items()), children, malformed_nodes)
+        return RelayImage(
+            number, Trie.from_entries(entries.items()), children, malformed_nodes=malformed_nodes
+        )
 
     # Stepping
 
@@ -416,15 +427,15 @@ class World:
         slot = (self.head.header.aura_slot() or 0) + draws.between(1, 2)
         relay, others = self._known()
         downward = tuple(
-            InboundDownwardMessage(RelayBlockNumber(at), data)
-            for at, data in self.queues.get(0, ())
+            InboundDownwardMessage(RelayBlockNumber(sent_at), data)
+            for sent_at, data in self.queues.get(0, ())
         )
         horizontal = tuple(
             (
                 ParaId(sender),
                 tuple(
-                    InboundHrmpMessage(RelayBlockNumber(at), data)
-                    for at, data in self.queues[sender]
+                    InboundHrmpMessage(RelayBlockNumber(sent_at), data)
+                    for sent_at, data in self.queues[sender]
                 ),
             )
             for sender in sorted(self.queues)
@@ -433,7 +444,7 @@ class World:
         waiting = InboundMessages(downward, horizontal).until(relay.number)
         spec = config.runtime_spec(self.head.state.top)
         shares = spec.shares(self.head.rules.named(spec.rules))
-        now = Situation(
+        situation = Situation(
             parent=self.head,
             relay=relay,
             messages=abridged(waiting, shares),
@@ -446,12 +457,16 @@ class World:
             waiting=waiting,
         )
         if not self.proofs_only:
-            return now
-        # The walk used the cost of everything, because a budget is at least a megabyte.
-        used = now.walked.used
-        least = now.spec.max_item_cost
+            return situation
+        # The walk was not cut by its own budget, which is at least a megabyte. So its cost is that
+        # of all items.
+        used = situation.walked.used
+        min_budget = situation.spec.max_item_cost
         return replace(
-            now, budget=least + draws.below(used + 320) if draws.below(5) else least + used + 4000
+            situation,
+            budget=min_budget + draws.below(used + 320)
+            if draws.below(5)
+            else min_budget + used + 4000,
         )
 
     def _known(self) -> tuple[RelayAccess, tuple[RelayAccess, ...]]:
@@ -462,8 +477,8 @@ class World:
             replace(relay, headers=self.tip.headers_from(relay.number))
             for relay in self.relays[-4 - self.tip.offset :]
         ]
-        at = len(known) - 1 - self.tip.offset
-        return known[at], tuple(reversed(known[:at]))
+        parent_index = len(known) - 1 - self.tip.offset
+        return known[parent_index], tuple(reversed(known[:parent_index]))
 
     def _foreign(self, number: RelayBlockNumber) -> RelayImage:
         """Return the newest relay state with a changed entry of each publisher.
@@ -480,16 +495,22 @@ class World:
 
     def advance(self) -> None:
         """Include the honest block, and usually let the relay chain build further blocks."""
-        now = self.situation()
-        inherent = now.inherent(now.relay, now.walked, now.messages)
-        seed = turn_of(now.slot, now.seeds)
-        storage = Storage(now.parent.state.fork())
+        situation = self.situation()
+        inherent = situation.inherent(situation.relay, situation.walked, situation.messages)
+        seed = turn_of(situation.slot, situation.seeds)
+        storage = Storage(situation.parent.state.fork())
         candidate, outcome = build(
-            storage, now.spec, now.parent.header, inherent, now.walked, now.slot, seed
+            storage,
+            situation.spec,
+            situation.parent.header,
+            inherent,
+            situation.walked,
+            situation.slot,
+            seed,
         )
         self.head = self.head.followed(candidate.header, outcome.state)
-        for queue, taken in now.messages.queues():
-            del self.queues.get(queue or 0, [])[: len(taken)]
+        for queue, messages in situation.messages.queues():
+            del self.queues.get(queue or 0, [])[: len(messages)]
         self._now = None
         if self.draws.one_in(6):
             return

@@ -1,1 +1,1 @@
-"""Experiments: the costs of one workload, byte by byte."""
+"""Experiments, which measure the costs of workloads in bytes."""

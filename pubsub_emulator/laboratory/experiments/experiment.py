@@ -61,7 +61,8 @@ class Workload:
     other_update_rate: int = 0
     """The same for keys that are not subscribed."""
     active_rate: int = MILLION
-    """The share of publishers whose keys change in a relay block; at least one."""
+    """The share of publishers whose keys change in a relay block. At least one publisher is active.
+    """
     equal_values: bool = False
     """Whether all entries written in one relay block are equal."""
     key_shape: str = "random"
@@ -69,7 +70,7 @@ class Workload:
     branch; or `chain`, where each level branches off one key.
     """
     spread: int = 8
-    """The number of blocks that are measured after everything was delivered once."""
+    """The number of blocks that are measured, after all entries were delivered once."""
     max_pov_size: int = 10 * 1_048_576
     """The size of the subscriber's largest block."""
     message_bytes: int = 0
@@ -96,7 +97,7 @@ class Measurement:
 
     workload: Workload
     catch_up_blocks: int
-    """The number of blocks until everything was delivered once."""
+    """The number of blocks until all entries were delivered once."""
     pov: float
     """The size of a block, as the module describes it."""
     relay_bytes: float
@@ -128,19 +129,19 @@ class Measurement:
     def row(self) -> dict[str, int | float | str]:
         """Return workload and figures as a row of a table."""
         fixed = {field.name: self.workload.value_of(field.name) for field in fields(Workload)}
-        found = {
+        figures = {
             field.name: getattr(self, field.name)
             for field in fields(self)
             if field.name != "workload"
         }
-        return {**fixed, "cache": self.workload.cache.value, **found}
+        return {**fixed, "cache": self.workload.cache.value, **figures}
 
 
 def measure(workload: Workload, rules: Rules = SHIPPED) -> Measurement:
     """Run a workload under `rules` and return its costs.
 
-    Everything is delivered once, `spread` blocks of updates are measured, and the rest is
-    delivered.
+    First, all entries are delivered once. Then `spread` blocks with updates are measured. At last,
+    the remaining updates are delivered.
     """
     world = _World(workload, rules)
     catch_up = [world.block()]
@@ -152,7 +153,11 @@ def measure(workload: Workload, rules: Rules = SHIPPED) -> Measurement:
             world.block()
     relay = [outcome.ledger.proof_bytes - outcome.ledger.static_bytes for outcome in outcomes]
     own = [outcome.ledger.own_state_bytes for outcome in outcomes]
-    left = [each.ledger.unused for each in (*catch_up, *outcomes) if each.plan.cursor is not None]
+    unused_at_stops = [
+        outcome.ledger.unused
+        for outcome in (*catch_up, *outcomes)
+        if outcome.plan.cursor is not None
+    ]
     return Measurement(
         workload,
         len(catch_up),
@@ -163,9 +168,9 @@ def measure(workload: Workload, rules: Rules = SHIPPED) -> Measurement:
         charged=median(outcome.ledger.used for outcome in outcomes),
         budget=median(outcome.ledger.budget for outcome in outcomes),
         unused=median(outcome.ledger.unused for outcome in outcomes),
-        stops=len(left),
-        unused_at_stop=median(left) if left else 0,
-        unused_at_stop_max=max(left, default=0),
+        stops=len(unused_at_stops),
+        unused_at_stop=median(unused_at_stops) if unused_at_stops else 0,
+        unused_at_stop_max=max(unused_at_stops, default=0),
         latency_median=median(world.latencies) if world.latencies else 0,
         latency_max=max(world.latencies, default=0),
         ref_time=median(outcome.ledger.ref_time for outcome in outcomes),
@@ -202,23 +207,27 @@ def with_field(workload: Workload, name: str, value: int | str) -> Workload:
     """
     known = [field.name for field in fields(Workload) if field.name != "cache"]
     if name not in known:
-        every = f"there are {', '.join(known)}"
-        raise UnknownParameter(f"a workload has no field {name!r}; {near_to(name, known, every)}")
-    before = getattr(workload, name)
+        listing = f"there are {', '.join(known)}"
+        raise UnknownParameter(f"a workload has no field {name!r}; {near_to(name, known, listing)}")
+    old_value = getattr(workload, name)
     if name == "key_shape" and value not in _SHAPES:
         raise UnknownParameter(f"key_shape is one of {', '.join(_SHAPES)}, not {value!r}")
-    if isinstance(before, str):
+    if isinstance(old_value, str):
         return replace(workload, **{name: str(value)})  # type: ignore[arg-type]  # a field of text, as it was
     if name.endswith(_SHARE):
         return replace(workload, **{name: _millionths(name, str(value))})  # type: ignore[arg-type]  # an int, as it was
     text = str(value).replace("_", "").lower()
-    if isinstance(before, bool):
+    if isinstance(old_value, bool):
         text = {"true": "1", "false": "0"}.get(text, text)
-    least = {"publishers": 1, "keys": 1, "spread": 1, "max_pov_size": 1}.get(name, 0)
-    if not text.isdecimal() or int(text) < least or (isinstance(before, bool) and int(text) > 1):
-        wanted = "true or false" if isinstance(before, bool) else f"a number from {least} on"
+    minimum = {"publishers": 1, "keys": 1, "spread": 1, "max_pov_size": 1}.get(name, 0)
+    if (
+        not text.isdecimal()
+        or int(text) < minimum
+        or (isinstance(old_value, bool) and int(text) > 1)
+    ):
+        wanted = "true or false" if isinstance(old_value, bool) else f"a number from {minimum} on"
         raise UnknownParameter(f"{name} is {wanted}, not {value!r}")
-    return replace(workload, **{name: type(before)(int(text))})
+    return replace(workload, **{name: type(old_value)(int(text))})
 
 
 def _millionths(name: str, text: str) -> int:
@@ -289,19 +298,19 @@ class _World:
         ):
             for para in active:
                 for key in self._chosen(keys[para], rate, f"{version}/{para}/{counted}"):
-                    child, (at,) = self.rules.placed(para, (key,))
-                    relay.child_put(child, at, self._entry(para, key, version + 1))
+                    child, (key_place,) = self.rules.placed(para, (key,))
+                    relay.child_put(child, key_place, self._entry(para, key, version + 1))
                     if counted:
                         self.waiting.setdefault((para, key), self.number)
 
     def _chosen(self, options: list[T], rate: int, label: str) -> list[T]:
-        """Return a random share of the options; at least one unless the share is zero."""
+        """Return a random share of the options, at least one unless `rate` is zero."""
         if not options or not rate:
             return []
         count = max(1, len(options) * rate // MILLION)
         return [
-            options[at]
-            for at in Draws(self.workload.seed.encode(), label).places(len(options), count)
+            options[index]
+            for index in Draws(self.workload.seed.encode(), label).places(len(options), count)
         ]
 
     def block(self, version: int | None = None) -> BlockOutcome:
@@ -324,14 +333,16 @@ class _World:
         storage.commit()
         relay = RelayBlock(number, self.relay.fork())
         slot = Slot(self.head.header.number + 1)
-        made = author(self.head, relay, message_chains.InboundMessages(messages), slot, self.seed)
-        self.head = self.head.followed(made.candidate.header, made.outcome.state)
-        for delivery in made.outcome.deliveries:
+        authored = author(
+            self.head, relay, message_chains.InboundMessages(messages), slot, self.seed
+        )
+        self.head = self.head.followed(authored.candidate.header, authored.outcome.state)
+        for delivery in authored.outcome.deliveries:
             since = self.waiting.pop((delivery.publisher, delivery.key), None)
             if since is not None:
                 # The next relay block includes the block with the delivery.
                 self.latencies.append(self.number + 1 - since)
-        return made.outcome
+        return authored.outcome
 
     def _keys(self, para: ParaId, first: int, count: int) -> list[PubsubKey]:
         return [_SHAPES[self.workload.key_shape](para, i) for i in range(first, first + count)]
@@ -352,7 +363,8 @@ def _chain(para: ParaId, i: int) -> PubsubKey:
 
     After 14 keys, the next 14 branch off at the same levels with another nibble.
     """
-    level, way = i % _LEVELS, 1 + i // _LEVELS % 15
+    level = i % _LEVELS
+    way = 1 + i // _LEVELS % 15
     return PubsubKey(bytes.fromhex(f"{'0' * level}{way:x}{_random(para, i).hex()}"[:64]))
 
 

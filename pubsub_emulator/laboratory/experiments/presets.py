@@ -1,4 +1,4 @@
-"""The presets: measurements and figures for each question. `docs/findings.md` has the answers.
+"""Measurements and figures for each question. `docs/findings.md` has the answers.
 
 cache-policies    when does caching a trie on chain make a block smaller, and when larger?
 latency           how many relay blocks from publication to delivery, by load?
@@ -72,17 +72,17 @@ def _measured(
     rules: Rules,
 ) -> list[dict[str, int | float | str]]:
     """Measure workloads and return their rows, each with additional columns from `label`."""
-    out = []
+    rows = []
     for workload in workloads:
-        more = label(workload)
+        labels = label(workload)
         on_step(
             ", ".join(
                 str(value)
-                for value in (*more.values(), f"{workload.keys} keys", workload.cache.value)
+                for value in (*labels.values(), f"{workload.keys} keys", workload.cache.value)
             )
         )
-        out.append({**more, **measure(workload, rules).row()})
-    return out
+        rows.append({**labels, **measure(workload, rules).row()})
+    return rows
 
 
 def cache_policies(on_step: OnStep, rules: Rules = SHIPPED) -> tuple[Figure, ...]:
@@ -92,17 +92,17 @@ def cache_policies(on_step: OnStep, rules: Rules = SHIPPED) -> tuple[Figure, ...
         for rate, keys, policy in product(_RATES, (16, 64, 256, 1024, 4096), _POLICIES)
     ]
     rows = _measured(
-        by_keys, lambda workload: {"changing": _RATES[workload.update_rate]}, on_step, rules
+        by_keys, lambda workload: {"changing": _RATES[workload.update_rate]}, on_step, rules=rules
     )
     return (
         Figure(
             "policies-by-keys",
             "Bytes of a block's PoV by subscribed keys, one publisher",
             tuple(rows),
-            "keys",
-            "pov",
-            "cache",
-            "changing",
+            x="keys",
+            y="pov",
+            series="cache",
+            facet="changing",
             log_x=True,
             log_y=True,
             columns=(
@@ -130,15 +130,15 @@ def _others() -> Iterator[tuple[str, Workload]]:
             f"{size:,}-byte values, {_RATES[rate]}",
             Workload(keys=64, value_size=size, update_rate=rate),
         )
-    for what, rate in (("one", ONE), ("10 %", TENTH), ("all", ALL)):
+    for description, rate in (("one", ONE), ("10 %", TENTH), ("all", ALL)):
         workload = Workload(keys=410, others=3686, update_rate=0, other_update_rate=rate)
-        yield f"only unsubscribed keys change: {what}", workload
+        yield f"only unsubscribed keys change: {description}", workload
     many = Workload(publishers=200, update_rate=ONE)
-    for keys, (what, rate) in product(
+    for keys, (description, rate) in product(
         (1, 2, 5, 6), (("a tenth of them change one", TENTH), ("each changes one", ALL))
     ):
         yield (
-            f"200 publishers, {_keys(keys)} of each, {what}",
+            f"200 publishers, {_keys(keys)} of each, {description}",
             replace(many, keys=keys, active_rate=rate),
         )
     for keys in (1, 5, 6):
@@ -166,22 +166,26 @@ def _policies_by_workload(on_step: OnStep, rules: Rules) -> Figure:
     rows = []
     for name, workload in _others():
         on_step(name)
-        found = {
+        by_policy = {
             policy: measure(replace(workload, cache=policy, spread=3), rules)
             for policy in _POLICIES
         }
-        base = found[CachePolicy.NONE].pov
+        base = by_policy[CachePolicy.NONE].pov
         rows += [
-            {"workload": name, "share of none, %": round(100 * each.pov / base, 1), **each.row()}
-            for each in found.values()
+            {
+                "workload": name,
+                "share of none, %": round(100 * measurement.pov / base, 1),
+                **measurement.row(),
+            }
+            for measurement in by_policy.values()
         ]
     return Figure(
         "policies-by-workload",
         "Bytes of a block's PoV in other workloads, none being 100 %",
         tuple(rows),
-        "share of none, %",
-        "workload",
-        "cache",
+        x="share of none, %",
+        y="workload",
+        series="cache",
         bars=True,
         columns=("workload", "cache", "pov", "share of none, %"),
     )
@@ -217,11 +221,11 @@ def latency(on_step: OnStep, rules: Rules = SHIPPED) -> tuple[Figure, ...]:
         Figure(
             "latency-by-load",
             "Relay blocks from publish to delivery, the longest (values of 512 bytes)",
-            tuple(_measured(workloads, label, on_step, rules)),
-            "subscribed keys",
-            "latency_max",
-            "updates",
-            "messages",
+            tuple(_measured(workloads, label, on_step, rules=rules)),
+            x="subscribed keys",
+            y="latency_max",
+            series="updates",
+            facet="messages",
             log_x=True,
             columns=(
                 *("messages", "updates", "subscribed keys", "budget", "catch_up_blocks"),
@@ -261,12 +265,12 @@ def unused_budget(on_step: OnStep, rules: Rules = SHIPPED) -> tuple[Figure, ...]
             f"Bytes of a budget of {MIN_BUDGET:,} left unused where the stop rule fired, the most",
             tuple(
                 _measured(
-                    workloads, lambda workload: {"value": workload.value_size}, on_step, rules
+                    workloads, lambda workload: {"value": workload.value_size}, on_step, rules=rules
                 )
             ),
-            "value_size",
-            "unused_at_stop_max",
-            "cache",
+            x="value_size",
+            y="unused_at_stop_max",
+            series="cache",
             log_x=True,
             rule=bound,
             columns=columns,
@@ -282,13 +286,18 @@ def attacker(on_step: OnStep, rules: Rules = SHIPPED) -> tuple[Figure, ...]:
         *("most callbacks withheld", "verdicts"),
     )
     title = "Relay blocks from publish to delivery by share of collators who withhold, the longest"
-    delayed = tuple(each.row() for each in delays(on_step=on_step, rules=rules))
+    delayed = tuple(delay.row() for delay in delays(on_step=on_step, rules=rules))
     return (
         Figure(
             "cheats", "What each cheat would have won, had it been believed", gains, columns=columns
         ),
         Figure(
-            "delay-by-cheating-share", title, delayed, "cheating %", "longest delay", "placement"
+            "delay-by-cheating-share",
+            title,
+            delayed,
+            x="cheating %",
+            y="longest delay",
+            series="placement",
         ),
     )
 
@@ -304,5 +313,7 @@ QUESTIONS: Final[Mapping[str, Callable[[OnStep, Rules], tuple[Figure, ...]]]] = 
 
 def sweep_figure(parameter: str, y: str, measured: Iterable[Measurement]) -> Figure:
     """Return the figure of a sweep."""
-    rows = tuple(each.row() for each in measured)
-    return Figure(f"{y}-by-{parameter}", f"{y} by {parameter}", rows, parameter, y, "cache")
+    rows = tuple(measurement.row() for measurement in measured)
+    return Figure(
+        f"{y}-by-{parameter}", f"{y} by {parameter}", rows, x=parameter, y=y, series="cache"
+    )
