@@ -1,4 +1,4 @@
-"""The frame of all pages: colours, styles, words, parts of a page, and how a page is put together.
+"""The frame of all pages: colours, styles, formats of figures, and the assembly of pages.
 
 `assets/` has everything that a browser gets:
 
@@ -9,6 +9,6 @@
     report/       the report of an audit
     vendor/       libraries, unchanged (bench/vendor.py)
 
-The live page loads these files as they are. A page that is one file has its modules linked into one
-script, and may run no other.
+The live page loads these files as they are. In a page that is one file, the modules are linked into
+one script, and the page's policy only allows this script.
 """

@@ -1,4 +1,4 @@
-"""The files that browsers get."""
+"""The files of pages: styles and scripts."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -27,12 +27,15 @@ def asset(name: str) -> str:
 
 
 def names(*folders: str) -> list[str]:
-    """Return the sorted paths of scripts and styles in folders; the empty name means the top."""
-    found: list[str] = []
+    """Return the sorted paths of scripts and styles in folders of `assets`.
+
+    The empty name stands for `assets` itself.
+    """
+    paths_found: list[str] = []
     for folder in folders:
         paths = [PurePosixPath(folder, file.name) for file in (_FOLDER / folder).iterdir()]
-        found += [str(path) for path in paths if path.suffix in MEDIA_TYPES]
-    return sorted(found)
+        paths_found += [str(path) for path in paths if path.suffix in MEDIA_TYPES]
+    return sorted(paths_found)
 
 
 def styles(*own: str) -> str:
@@ -41,7 +44,7 @@ def styles(*own: str) -> str:
 
 
 def joined(wanted: Iterable[str]) -> str:
-    """Return some files, one after the other."""
+    """Return the joined content of some files."""
     return "".join(asset(name) for name in wanted)
 
 

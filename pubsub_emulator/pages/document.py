@@ -1,4 +1,4 @@
-"""The head of a page that is one file, and the policy that keeps it from everything outside."""
+"""The head of a page that is one file, with a policy against other scripts and all requests."""
 
 import base64
 import hashlib
@@ -16,13 +16,13 @@ _BREAK: Final = Html("\n")
 def head(title: str, style: str, script: str = "") -> Html:
     """Return the head of a page.
 
-    The page may load nothing, and run nothing but `script`: the policy has its hash. `style` and
-    `script` are trusted.
+    The page's policy forbids all requests and all scripts except `script`, whose hash it names.
+    `style` and `script` are trusted.
     """
-    runs = f"; script-src 'sha256-{_digest(script)}'" if script else ""
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:{runs}"
-    forbids = Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n')
-    return join((_META, forbids, tag("title", title), _BREAK, tag("style", Html(style)), _BREAK))
+    script_policy = f"; script-src 'sha256-{_digest(script)}'" if script else ""
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:{script_policy}"
+    policy_tag = Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n')
+    return join((_META, policy_tag, tag("title", title), _BREAK, tag("style", Html(style)), _BREAK))
 
 
 def document(title: str, style: str, *body: object) -> str:
@@ -33,5 +33,5 @@ def document(title: str, style: str, *body: object) -> str:
 
 
 def _digest(script: str) -> str:
-    """Return the hash of a script as a policy names it."""
+    """Return the hash of a script in the form for a policy."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")

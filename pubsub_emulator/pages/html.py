@@ -9,7 +9,7 @@ from pubsub_emulator.files.shown import safe
 
 @runtime_checkable
 class SupportsHtml(Protocol):
-    """Text that is markup already, as template engines name it."""
+    """Text that is markup already, by the protocol of template engines."""
 
     def __html__(self) -> str:
         """Return the markup."""
@@ -27,15 +27,15 @@ class Html(str):
 
 def tag(name: str, *content: object, **attributes: str) -> Html:
     """Return an element. Attributes that are Python keywords end in an underscore."""
-    given = "".join(
+    attribute_text = "".join(
         f' {key.rstrip("_")}="{escape(safe(value))}"' for key, value in attributes.items()
     )
-    return Html(f"<{name}{given}>{join(content)}</{name}>")
+    return Html(f"<{name}{attribute_text}>{join(content)}</{name}>")
 
 
 def join(content: Iterable[object]) -> Html:
-    """Return markup and texts, one after the other. `None` is skipped."""
-    return Html("".join(_text(each) for each in content if each is not None))
+    """Return joined markup and texts. `None` is skipped."""
+    return Html("".join(_text(item) for item in content if item is not None))
 
 
 def _text(value: object) -> str:
@@ -46,18 +46,18 @@ def _text(value: object) -> str:
 
 def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> Html:
     """Return a table, in which integers are right-aligned."""
-    top = tag("tr", *(tag("th", name) for name in head))
+    header_row = tag("tr", *(tag("th", name) for name in head))
     body = (
         tag("tr", *(tag("td", cell, class_="f" if isinstance(cell, int) else "t") for cell in row))
         for row in rows
     )
-    return tag("table", tag("thead", top), tag("tbody", *body))
+    return tag("table", tag("thead", header_row), tag("tbody", *body))
 
 
 _KINDS: Final = {"t": "", "f": "figure", "m": "figure minor", "l": "long"}
 """The classes of a table's columns by letter.
 
-Text, a figure, a figure that a phone leaves out, and text of several lines.
+`t` is text, `f` a figure, `m` a figure that is hidden on phones, and `l` text of several lines.
 """
 
 
@@ -68,9 +68,10 @@ def heads(kinds: str, *titles: str) -> Html:
 
 
 def cells(kinds: str, *values: object) -> Html:
-    """Return a row of a table, whose first cell is its head. `None` is an empty cell.
+    """Return a row of a table, whose first cell is its head.
 
-    Integers are written with commas, and texts are escaped unless they are markup.
+    Integers are written with commas. Texts are escaped unless they are markup. `None` is an empty
+    cell.
     """
     first, *rest = zip(kinds, values, strict=True)
     head = _cell("th", *first, scope="row")

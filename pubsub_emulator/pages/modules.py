@@ -1,8 +1,8 @@
 """The linking of JavaScript modules into one script, for pages that are a single file.
 
 Each module becomes a function that runs once and returns its exports. Only the forms of `import`
-and `export` that this project and its libraries use are read; others are refused, so that nothing
-is left out. Names are not changed: each module keeps a scope of its own.
+and `export` that this project and its libraries use are supported. Others are refused. Names are
+not changed, because each module has a scope of its own.
 
     import { a, b as c } from "./x.js";     import{a as b}from"./x.js"     import a from "./x.js";
     import "./x.js";
@@ -32,14 +32,14 @@ class CannotLink(ValueError):
 
 
 def linked(entry: str, read: Callable[[str], str]) -> str:
-    """Return a script that does what the module `entry` does.
+    """Return a script that does the same as the module `entry`.
 
-    `read` returns a module by its path. Raises `CannotLink` for modules that import each other in a
-    circle, for a form of `import` or `export` that is not known, and for text that would end an
-    element of HTML.
+    `read` returns a module by its path. Raises `CannotLink` if modules import each other in a
+    circle, for an unknown form of `import` or `export`, and for text that would end the HTML
+    element of the script.
     """
     done: dict[str, str] = {}
-    _add(entry, read, done, ())
+    _add(entry, read, done, importers=())
     text = '"use strict";\nconst modules = {};\n' + "".join(done.values())
     if re.search(r"</script|<!--", text, re.IGNORECASE):
         raise CannotLink("a module has text that would end its element of HTML")
@@ -47,41 +47,41 @@ def linked(entry: str, read: Callable[[str], str]) -> str:
 
 
 def _add(
-    path: str, read: Callable[[str], str], done: dict[str, str], above: tuple[str, ...]
+    path: str, read: Callable[[str], str], done: dict[str, str], importers: tuple[str, ...]
 ) -> None:
-    """Add a module to `done`, behind those that it imports."""
-    if path in above:
-        raise CannotLink(f"{' imports '.join((*above, path))}")
+    """Add a module to `done`, after the modules that it imports."""
+    if path in importers:
+        raise CannotLink(f"{' imports '.join((*importers, path))}")
     if path in done:
         return
     body = read(path)
-    bound: list[str] = []
+    bindings: list[str] = []
     while True:
         comment = _COMMENT.match(body)
         if comment is not None:
             body = body[comment.end() :]
             continue
-        found = _IMPORT.match(body)
-        if found is None:
+        statement = _IMPORT.match(body)
+        if statement is None:
             break
-        imported = normpath(join(dirname(path), found["path"]))
-        _add(imported, read, done, (*above, path))
-        bound.append(_bound(found["names"], found["default"], imported))
-        body = body[found.end() :]
+        imported = normpath(join(dirname(path), statement["path"]))
+        _add(imported, read, done, importers=(*importers, path))
+        bindings.append(_bound(statement["names"], statement["default"], imported))
+        body = body[statement.end() :]
     body, exports = _exports(body, path)
-    head = "".join(bound)
+    head = "".join(bindings)
     done[path] = (
         f'modules["{path}"] = (() => {{\n{head}{body.strip()}\nreturn {{ {exports} }};\n}})();\n'
     )
 
 
 def _bound(names: str | None, default: str | None, path: str) -> str:
-    """Return the statement that binds what a module imports from another one."""
+    """Return the statement that defines the names that a module imports from another one."""
     if default is not None:
         return f'const {default} = modules["{path}"].default;\n'
     if names is None:
         return ""
-    pairs = ", ".join(": ".join(each.split(" as ")) for each in _listed(names))
+    pairs = ", ".join(": ".join(name.split(" as ")) for name in _listed(names))
     return f'const {{ {pairs} }} = modules["{path}"];\n'
 
 
@@ -89,21 +89,21 @@ def _exports(body: str, path: str) -> tuple[str, str]:
     """Return a module's text without `export`, and its exports as fields of an object."""
     fields = list(_DECLARED.findall(body))
     body = _DECLARED.sub("", body)
-    listed = _LISTED.search(body)
-    if listed is not None:
-        for each in _listed(listed[1]):
-            own, _, other = each.partition(" as ")
-            fields.append(f"{other or own}: {own}")
-        body = body[: listed.start()]
+    export_list = _LISTED.search(body)
+    if export_list is not None:
+        for name in _listed(export_list[1]):
+            local_name, _, exported_name = name.partition(" as ")
+            fields.append(f"{exported_name or local_name}: {local_name}")
+        body = body[: export_list.start()]
     if _DEFAULT.search(body):
         body = _DEFAULT.sub("const defaultExport = ", body, count=1)
         fields.append("default: defaultExport")
-    left = _LEFT.search(body)
-    if left is not None:
-        raise CannotLink(f"{path}: not a known form: {body[left.start() :][:60]!r}")
+    unknown = _LEFT.search(body)
+    if unknown is not None:
+        raise CannotLink(f"{path}: not a known form: {body[unknown.start() :][:60]!r}")
     return body, ", ".join(fields)
 
 
 def _listed(names: str) -> list[str]:
     """Return the names between braces."""
-    return [each.strip() for each in names.split(",") if each.strip()]
+    return [name.strip() for name in names.split(",") if name.strip()]

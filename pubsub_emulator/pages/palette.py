@@ -1,8 +1,8 @@
 """The colours of all pages and charts, by day and by night.
 
-Those of a series can be told apart without seeing red or green, and those of text can be read on
-their grounds (a contrast of at least 4.5 to 1). Charts are drawn in the colours of the day. In a
-page, each colour is a CSS variable of its name, and a chart's colours are replaced by them.
+Red-green colour-blind readers can distinguish the colours of a series, and colours of text have a
+contrast of at least 4.5 to 1 with their backgrounds. Charts are drawn in the day's colours. In a
+page, each colour is a CSS variable of the same name, and these variables replace a chart's colours.
 """
 
 from typing import Final
@@ -29,7 +29,7 @@ _COLORS: Final = {
     "six": ("#a88b1f", "#d6bb54"),
     "seven": ("#4fb0c6", "#7fd0e2"),
 }
-"""By name, the colours by day and by night."""
+"""The colours for day and night, by name."""
 _TRIE: Final = {
     "p": "#6ea3ff",
     "s": "#8fa3bd",
@@ -55,8 +55,9 @@ on every machine."""
 def variables() -> str:
     """Return the colours as CSS variables.
 
-    The night's are for readers whose system is dark, unless they chose the day with the page's
-    button, and for those who chose the night. Printed pages have the colours of the day.
+    The night's colours apply if the reader chose the night with the page's button, or if the
+    reader's system is dark and the reader did not choose the day. Printed pages have the day's
+    colours.
     """
     day = _fields(DAY)
     night = f"{_fields(NIGHT)}color-scheme:dark"

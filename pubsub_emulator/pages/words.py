@@ -1,4 +1,4 @@
-"""Figures in words, the same as those of `assets/words.js`."""
+"""Formats of figures, the same as those in `assets/words.js`."""
 
 from typing import Final
 
@@ -10,7 +10,8 @@ def size(count: int) -> str:
     figure = float(count)
     unit = 0
     while abs(figure) >= 1024 and unit + 1 < len(_UNITS):
-        figure, unit = figure / 1024, unit + 1
+        figure /= 1024
+        unit += 1
     return f"{count:,} B" if unit == 0 else f"{figure:,.1f} {_UNITS[unit]}"
 
 

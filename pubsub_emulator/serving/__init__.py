@@ -1,1 +1,1 @@
-"""The base of all HTTP servers: where they listen, who may call, limits of bodies, and metrics."""
+"""The common parts of all HTTP servers: listening, access, request bodies and metrics."""

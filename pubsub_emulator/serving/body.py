@@ -1,6 +1,6 @@
-"""The reading of requests' bodies, which must arrive within a time.
+"""Reading request bodies within a time limit.
 
-Their size is limited by `client_max_size` of the application.
+The application's `client_max_size` limits their size.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from typing import Final
 from aiohttp import web
 
 PATIENCE: Final = 60.0
-"""Seconds that a body may take, unless the caller sets another time."""
+"""The default time limit for a body, in seconds."""
 
 
 async def read_body(request: web.Request, seconds: float = PATIENCE) -> bytes:

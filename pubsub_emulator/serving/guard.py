@@ -1,7 +1,7 @@
 """The guard of a server, which protects servers on this machine from pages of other sites (ND-28).
 
-A browser sends the `Origin` of the page. It asks the server before it lets a page send other
-content types than those of forms. If the name of a page's site was rebound to this machine's
+A browser sends the `Origin` of the page. Before a page may send other content types than those of
+forms, the browser asks the server. If an attacker has rebound the name of a site to this machine's
 address, the request has that name as `Host`.
 """
 
@@ -20,7 +20,7 @@ _ALLOWED: Final = {
     hdrs.ACCESS_CONTROL_ALLOW_HEADERS: "Authorization, Content-Type, Last-Event-ID, Prefer",
     hdrs.ACCESS_CONTROL_MAX_AGE: "600",
 }
-"""The answer to a browser that asks on behalf of a page."""
+"""The headers of the answer to a browser's preflight request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,12 @@ class Names:
     origins: tuple[str, ...] = ()
     """Origins of pages that may call the server, `*` for all."""
     any_host: bool = False
-    """Accept every host name. This is for callers with keys, which pages of other sites do not
-    have."""
+    """Whether to accept every host name. This is safe if callers need keys, because pages of other
+    sites do not have them."""
     local_pages: bool = False
-    """Let in the pages of every server on this machine. Otherwise only the server's own pages and
-    `origins` may call, since programs of other people may serve pages at other ports."""
+    """Whether pages of all servers on this machine may call. Otherwise only the server's own pages
+    and those of `origins` may call, because other people's programs may serve pages at other
+    ports."""
 
     @property
     def external(self) -> bool:
@@ -50,8 +51,8 @@ class Names:
         name = None if host is None else _host_of(f"//{host}")
         if name is None:
             return False
-        known = {self.host.lower(), *(each.lower() for each in self.names)}
-        # An address cannot be rebound, so every address is accepted if other machines can connect.
+        known = {self.host.lower(), *(alias.lower() for alias in self.names)}
+        # Only names can be rebound. So every address is accepted if other machines can connect.
         return (
             self.any_host
             or is_loopback(name)
@@ -121,18 +122,19 @@ def guard(names: Names, *types: str) -> Middleware:
 def let_read(app: web.Application, names: Names) -> None:
     """Let pages of the named origins read the answers of an application (CORS).
 
-    Before other requests than those of forms, browsers ask with OPTIONS. That is answered here, as
-    it is about no route. The application must have the guard, which is to be its last middleware.
+    Before requests that forms cannot send, browsers ask with OPTIONS. A middleware answers that,
+    because it does not concern a route. The application must have the guard, and it must be the
+    last middleware before this call.
     """
 
     @web.middleware
     async def answer_options(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        asks = request.method == hdrs.METH_OPTIONS and names.is_named(
+        is_preflight = request.method == hdrs.METH_OPTIONS and names.is_named(
             request.headers.get(hdrs.ORIGIN)
         )
-        if asks and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers:
+        if is_preflight and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers:
             return web.Response(status=204, headers=_ALLOWED)
         return await handler(request)
 
@@ -145,19 +147,20 @@ def let_read(app: web.Application, names: Names) -> None:
 
     if names.origins:
         app.middlewares.append(answer_options)
-        # The answer of a stream is sent by its handler, before a middleware could change it.
+        # A signal is used because the handler of a stream sends the headers before a middleware
+        # could change them.
         app.on_response_prepare.append(add_origin)
 
 
-def _refused(kind: Callable[..., web.HTTPException], why: str) -> web.HTTPException:
+def _refused(kind: Callable[..., web.HTTPException], reason: str) -> web.HTTPException:
     """Return an error with its reason as text."""
-    return kind(reason=why, text=f"{why}\n")
+    return kind(reason=reason, text=f"{reason}\n")
 
 
 def _is_of(origin: str, host: str) -> bool:
     """Return whether an origin is that of the server with the `Host` of a request, port included.
 
-    A proxy that ends TLS passes on the name under which it was called, so both schemes may be.
+    Both schemes are accepted, because a proxy that terminates TLS passes on the original name.
     """
     scheme, _, authority = origin.partition("://")
     return scheme in {"http", "https"} and authority.lower() == host.lower()

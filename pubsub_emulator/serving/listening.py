@@ -16,15 +16,15 @@ _NOT_OURS: Final = (HttpProcessingError, web.RequestPayloadError)
 """Errors that clients cause with requests that are not HTTP or with damaged bodies."""
 
 http_log: Final = logging.getLogger("pubsub.http")
-"""The log of all HTTP servers. Malformed requests are not logged: a client could fill the disk with
-them."""
+"""The log of all HTTP servers. Malformed requests are not logged, because a client could fill the
+disk with them."""
 http_log.addFilter(
     lambda record: not (record.exc_info and isinstance(record.exc_info[1], _NOT_OURS))
 )
 
 
 MOST_LINE: Final = 8_190
-"""The greatest size of a request's first line in bytes."""
+"""The maximum size of a request's first line, in bytes."""
 
 
 class CannotListen(PubsubError):
@@ -34,7 +34,7 @@ class CannotListen(PubsubError):
 
     @classmethod
     def at(cls, host: str, port: int, error: OSError) -> "CannotListen":
-        """Return the error that says which port it is, and what helps."""
+        """Return the error for a port, with a hint if the port is in use."""
         place = f"cannot listen on {host} port {port}"
         if error.errno == errno.EADDRINUSE:
             return cls(f"{place}: it is in use; port 0 takes any free one")
@@ -51,11 +51,11 @@ async def listening(
     cancels: bool = False,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[tuple[str, int]]:
-    """Serve an application at a port inside of the context, and yield its address.
+    """Serve an application inside the `async with` block, and yield its host and port.
 
     Port 0 takes any free port. At the end, open requests have `grace` seconds to finish. With
-    `cancels`, a request is cancelled at once if its client disconnects. `tls` has the certificate
-    to serve with. Raises `CannotListen`.
+    `cancels`, a request is cancelled as soon as its client disconnects. `tls` has the certificate
+    for HTTPS. Raises `CannotListen`.
     """
     runner = web.AppRunner(
         app,

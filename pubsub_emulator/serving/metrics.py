@@ -9,12 +9,12 @@ Labels = tuple[tuple[str, str], ...]
 
 def sample(name: str, value: float, labels: Labels = ()) -> str:
     """Return the line of one value."""
-    shown = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
-    return f"{name}{{{shown}}} {value}" if shown else f"{name} {value}"
+    label_text = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
+    return f"{name}{{{label_text}}} {value}" if label_text else f"{name} {value}"
 
 
 def family(name: str, kind: str, words: str, samples: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of one metric. `words` is its help text, empty for none."""
+    """Yield the lines of one metric. `words` is its help text, which may be empty."""
     if words:
         yield f"# HELP {name} {words}"
     yield f"# TYPE {name} {kind}"
@@ -22,14 +22,15 @@ def family(name: str, kind: str, words: str, samples: Iterable[str]) -> Iterator
 
 
 class Histogram:
-    """A histogram: the number of values up to each bound, and their sum."""
+    """A histogram, which counts values by bounds and adds them up."""
 
     __slots__ = ("bounds", "counts", "total")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self.bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
-        """The number of values for each bound, and at the end those above all bounds."""
+        """The number of values between each bound and the one below it, and at the end the number
+        of values above all bounds."""
         self.total = 0.0
         """The sum of all values."""
 
@@ -40,13 +41,13 @@ class Histogram:
 
     def lines(self, name: str, labels: Labels = ()) -> Iterator[str]:
         """Yield the lines of the histogram."""
-        running = 0
+        cumulated = 0
         for bound, count in zip((*self.bounds, "+Inf"), self.counts, strict=True):
             # Prometheus' buckets are cumulative.
-            running += count
-            yield sample(f"{name}_bucket", running, (*labels, ("le", str(bound))))
+            cumulated += count
+            yield sample(f"{name}_bucket", cumulated, (*labels, ("le", str(bound))))
         yield sample(f"{name}_sum", self.total, labels)
-        yield sample(f"{name}_count", running, labels)
+        yield sample(f"{name}_count", cumulated, labels)
 
 
 def _escaped(text: str) -> str:

@@ -9,6 +9,6 @@ ORIGIN: Final = re.compile(
 )
 """An origin as browsers send it, or `*` for all.
 
-It has a scheme, a host in lower case, and a port if that is not the scheme's own. A text in another
-form would equal no origin and let nobody in.
+It has a scheme, a host in lower case, and a port unless it is the scheme's default. A text in
+another form would never equal an origin.
 """

@@ -1,4 +1,4 @@
-"""Tools to test pallets and parachains with the emulator: a pytest plugin, strategies, snapshots.
+"""Tools to test pallets and parachains with the emulator.
 
 plugin.py          the plugin that pytest loads: fixtures, the marker `pubsub_scenario`, options
 networks.py        networks built once and forked for each test

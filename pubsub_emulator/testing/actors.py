@@ -27,7 +27,7 @@ class Judged:
 
     candidate: Candidate
     due: tuple[Verdict, ...]
-    """The verdicts that it must meet. They are empty if it is valid after all."""
+    """The verdicts that it must get. The tuple is empty if it is valid after all."""
     found: tuple[Verdict, ...]
     """The verdicts that were found."""
     refusal: InvalidBlock | None
@@ -53,9 +53,9 @@ class Collators:
 
     def judge(self, para: int, candidate: Candidate) -> BlockOutcome:
         """Return the outcome of a candidate. Raises `InvalidBlock` if it is invalid."""
-        now = self.network.situation(para)
+        situation = self.network.situation(para)
         return validate_block(
-            now.parent, candidate, now.context(candidate.inherent.relay_parent_number)
+            situation.parent, candidate, situation.context(candidate.inherent.relay_parent_number)
         )
 
 
@@ -70,16 +70,18 @@ class Cheats:
 
         Raises `NoSuchCheat`, `NothingToCheat`, `UnknownParachain` or `CannotAuthor`.
         """
-        now = self.network.situation(para)
-        tried = attempt(now, tuple(STRATEGIES[name] for name in _known(strategies)), seed)
-        if tried is None:
+        situation = self.network.situation(para)
+        attempted = attempt(situation, tuple(STRATEGIES[name] for name in _known(strategies)), seed)
+        if attempted is None:
             raise NothingToCheat(
                 f"{'+'.join(strategies)} has nothing to do at parachain {para}'s next block"
             )
-        context = now.context(tried.candidate.inherent.relay_parent_number)
-        _, refusal = judge_block(now.parent, tried.candidate, context)
-        found = () if refusal is None else tuple(offence.verdict for offence in refusal.evidence)
-        return Judged(tried.candidate, tried.expected, tuple(dict.fromkeys(found)), refusal)
+        context = situation.context(attempted.candidate.inherent.relay_parent_number)
+        _, refusal = judge_block(situation.parent, attempted.candidate, context)
+        verdicts = () if refusal is None else tuple(offence.verdict for offence in refusal.evidence)
+        return Judged(
+            attempted.candidate, attempted.expected, tuple(dict.fromkeys(verdicts)), refusal=refusal
+        )
 
     def bribe(self, para: int, collator: int, *strategies: str, rate: float = 1.0) -> None:
         """Make a collator cheat in a share of its turns from now on.

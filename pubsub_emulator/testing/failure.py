@@ -18,13 +18,13 @@ from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.parachain.ledger import BlockLedger, PublisherLedger
 
 _MOST_LINES: Final = 20
-"""The maximum number of lines of deliveries, events or keys. The number of further lines follows.
-"""
+"""The maximum number of lines with deliveries, events or keys. If there are more, their number
+follows."""
 
 _MOST_CHAINS: Final = 8
 """The maximum number of parachains in the report."""
 _MOST_BYTES: Final = 40
-"""The number of bytes of a value after which it is shortened."""
+"""The maximum number of bytes of a value that are shown."""
 
 _SYSTEM: Final = twox_128(b"System")
 """The prefix of pallet System, whose rows change in every block and are not shown."""
@@ -54,7 +54,7 @@ class LastBlocks(Observer):
 
 
 class RunningNetworks:
-    """The networks of the running test, the newest of each name."""
+    """The networks of the running test by name. A newer network replaces one of the same name."""
 
     __slots__ = ("_handed",)
 
@@ -81,15 +81,15 @@ class RunningNetworks:
         """Yield titles and texts for the report of a failed test."""
         for name, last in self._handed.items():
             if last.records:
-                yield f"pubsub {name}: last blocks", _told(_blocks, last)
-                yield f"pubsub {name}: state diff", _told(_changes, last)
+                yield f"pubsub {name}: last blocks", _section(_blocks, last)
+            yield f"pubsub {name}: state diff", _section(_changes, last)
 
 
-def _told(tell: Callable[[LastBlocks], Iterator[str]], last: LastBlocks) -> str:
+def _section(lines: Callable[[LastBlocks], Iterator[str]], last: LastBlocks) -> str:
     """Return the text of a section, or the error if the test has broken the network."""
     try:
-        return "\n".join(tell(last))
-    except Exception as error:  # noqa: BLE001  # whatever a broken network raises
+        return "\n".join(lines(last))
+    except Exception as error:  # noqa: BLE001  # a broken network can raise any exception
         return f"cannot be shown: {type(error).__name__}: {error}"
 
 
@@ -109,11 +109,11 @@ def _blocks(last: LastBlocks) -> Iterator[str]:
 def _block(record: BlockRecord) -> Iterator[str]:
     """Yield a candidate with its verdict, ledger and deliveries as lines."""
     inherent = record.candidate.inherent
-    said = "valid" if record.refusal is None else "REFUSED"
+    verdict = "valid" if record.refusal is None else "REFUSED"
     cheat = f", by the cheat {record.strategy}" if record.strategy is not None else ""
     yield (
         f"parachain {record.chain} block {record.candidate.header.number}, in relay block"
-        f" {record.included_at} on {inherent.relay_parent_number}: {said}{cheat}"
+        f" {record.included_at} on {inherent.relay_parent_number}: {verdict}{cheat}"
     )
     if record.refusal is not None:
         yield from (
@@ -139,7 +139,7 @@ def _ledger_lines(ledger: BlockLedger) -> Iterator[str]:
         names,
         *([_cell(getattr(publisher, name)) for name in names] for publisher in ledger.publishers),
     ]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(names))]
+    widths = [max(len(row[index]) for row in rows) for index in range(len(names))]
     for row in rows if ledger.publishers else ():
         yield "  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
 
@@ -151,11 +151,11 @@ def _cell(value: object) -> str:
 
 
 def _delivery(delivery: Delivery) -> str:
-    what = (
+    content = (
         "removed" if delivery.value is None else f"{_short(delivery.value)}, {delivery.ttl_state}"
     )
     failed = ", the handler FAILED" if delivery.failed else ""
-    return f"  delivered {delivery.publisher} 0x{delivery.key.hex()}: {what}{failed}"
+    return f"  delivered {delivery.publisher} 0x{delivery.key.hex()}: {content}{failed}"
 
 
 def _event(event: Event) -> str:
@@ -184,7 +184,7 @@ def _changes(last: LastBlocks) -> Iterator[str]:
 def _state_lines(before: State, after: State) -> Iterator[str]:
     """Yield the first keys with different values in two states.
 
-    Child tries are included, and System's rows are not.
+    Keys of child tries are included. Keys of pallet System are left out.
     """
 
     def lines() -> Iterator[str]:
@@ -192,13 +192,13 @@ def _state_lines(before: State, after: State) -> Iterator[str]:
             if not key.startswith(_SYSTEM):
                 yield f"  {key_name(key)}: {_short(old)} → {_short(new)}"
         for child in sorted({**before.children, **after.children}):
-            mine = dict(before.child_entries(child))
-            theirs = dict(after.child_entries(child))
-            for key in sorted({**mine, **theirs}):
-                if mine.get(key) != theirs.get(key):
+            old_entries = dict(before.child_entries(child))
+            new_entries = dict(after.child_entries(child))
+            for key in sorted({**old_entries, **new_entries}):
+                if old_entries.get(key) != new_entries.get(key):
                     yield (
-                        f"  {child_name(child)}, 0x{key.hex()}: {_short(mine.get(key))} →"
-                        f" {_short(theirs.get(key))}"
+                        f"  {child_name(child)}, 0x{key.hex()}: {_short(old_entries.get(key))} →"
+                        f" {_short(new_entries.get(key))}"
                     )
 
     if before.root() == after.root():
@@ -212,11 +212,11 @@ def _short(value: bytes | None) -> str:
 
 def _some(lines: Iterable[str]) -> Iterator[str]:
     """Yield the first lines, and the number of further ones."""
-    more = 0
-    for at, line in enumerate(lines):
-        if at < _MOST_LINES:
+    further = 0
+    for index, line in enumerate(lines):
+        if index < _MOST_LINES:
             yield line
         else:
-            more += 1
-    if more:
-        yield f"  … and {more} more"
+            further += 1
+    if further:
+        yield f"  … and {further} more"

@@ -49,8 +49,8 @@ class Frozen(Generic[N]):
         return f"Frozen({self.name}, relay block {self.number})"
 
 
-def _network(kept: Network | Simulation) -> Network:
-    return kept if isinstance(kept, Network) else kept.network
+def _network(source: Network | Simulation) -> Network:
+    return source if isinstance(source, Network) else source.network
 
 
 @dataclass(slots=True)
@@ -70,20 +70,20 @@ class Networks:
     ) -> Frozen[Network]:
         """Return a small network at genesis, as `Network.of` does.
 
-        `collators` are the strategies of each collator of some parachains. A collator cheats at
-        every turn; an empty tuple is an honest one: `collators={2000: [(), ("omit-node",
+        `collators` has, by parachain, the strategies of each collator, with which it cheats at
+        every turn. An honest collator has an empty tuple: `collators={2000: [(), ("omit-node",
         "stale-root")]}`.
         """
         config = Network.of(publishers, subscribers, seed).config
         chains = []
         for chain in config.parachains:
             chosen = (collators or {}).get(chain.spec.para_id)
-            mine = (
+            changed = (
                 chain.collators
                 if chosen is None
                 else tuple(CollatorConfig(tuple(names)) for names in chosen)
             )
-            chains.append(replace(chain, collators=mine))
+            chains.append(replace(chain, collators=changed))
         return self.build(replace(config, parachains=tuple(chains)))
 
     def build(self, config: NetworkConfig, name: str = "network") -> Frozen[Network]:
@@ -98,8 +98,8 @@ class Networks:
     def scenario(self, scenario: Scenario, blocks: int | None = None) -> Frozen[Simulation]:
         """Return a scenario after `blocks` relay blocks, or at its end.
 
-        Each block is only run once per session: longer runs continue from shorter ones. Raises
-        `SettingsError`.
+        Longer runs continue from shorter ones, so that each block is only run once per session.
+        Raises `SettingsError`.
         """
         wanted = scenario.relay_blocks if blocks is None else blocks
         runs = self._runs.setdefault(blake2_256(scenario.model_dump_json().encode()), {})

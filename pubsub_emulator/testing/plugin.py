@@ -29,8 +29,8 @@ _NETWORKS: Final = pytest.StashKey["Networks"]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option of `proof_snapshot`."""
     group = parser.getgroup("pubsub", "publish-subscribe emulator")
-    wanted = "write the files of `proof_snapshot` instead of checking them"
-    group.addoption(UPDATE, action="store_true", default=False, help=wanted)
+    description = "write the files of `proof_snapshot` instead of checking them"
+    group.addoption(UPDATE, action="store_true", default=False, help=description)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -120,8 +120,10 @@ def pubsub_network(request: pytest.FixtureRequest) -> "Network":
         return simulation.network
     base = request.getfixturevalue("pubsub_base")
     if not isinstance(base, Frozen):
-        why = "pubsub_base must be frozen, or tests would share it: pubsub_networks.freeze(network)"
-        pytest.fail(why, pytrace=False)
+        reason = (
+            "pubsub_base must be frozen, or tests would share it: pubsub_networks.freeze(network)"
+        )
+        pytest.fail(reason, pytrace=False)
     fork: Network | Simulation = base.fork()
     return fork.network if isinstance(fork, Simulation) else fork
 

@@ -14,8 +14,8 @@
     [3000.publishers.1000]
     child_node_bytes = 9_120
 
-A run is deterministic, so that equal code gives an equal file on every machine. A tolerance is for
-intended changes.
+A run is deterministic, so that equal code gives an equal file on every machine. A tolerance allows
+small intended changes.
 """
 
 import json
@@ -76,7 +76,7 @@ class ProofSizes(Observer):
 
     scenario: str = ""
     scenario_hash: str = ""
-    """The result of `scenario_hash`; snapshots of different scenarios are not compared."""
+    """The result of `scenario_hash`. Snapshots of different scenarios are not compared."""
     figures: dict[str, int] = field(default_factory=dict)
     """The figures by name, such as `3000.publishers.1000.value_bytes`."""
     _subscribers: set[ParaId] = field(default_factory=set)
@@ -98,7 +98,8 @@ class ProofSizes(Observer):
     def subscriptions(self, record: SubscriptionRecord) -> None:
         """Store that a parachain subscribes.
 
-        Parachains without subscriptions prove nothing about publishers and are left out.
+        Parachains without subscriptions are left out, because their proofs have no nodes for
+        publishers.
         """
         if record.items:
             self._subscribers.add(record.chain)
@@ -111,7 +112,8 @@ class ProofSizes(Observer):
         if record.outcome is None:
             self._add(f"{chain}.refused", 1)
             return
-        ledger, deliveries = record.outcome.ledger, record.outcome.deliveries
+        ledger = record.outcome.ledger
+        deliveries = record.outcome.deliveries
         removed = sum(delivery.value is None for delivery in deliveries)
         self._add(f"{chain}.blocks", 1)
         self._add(f"{chain}.delivered", len(deliveries) - removed)
@@ -131,8 +133,8 @@ class ProofSizes(Observer):
 
     def text(self) -> str:
         """Return the content of the file."""
-        by = "`pubsub proof-snapshot` or the fixture `proof_snapshot`"
-        lines = [f"# What proofs weigh; written by {by}.", f"format = {FORMAT}"]
+        writers = "`pubsub proof-snapshot` or the fixture `proof_snapshot`"
+        lines = [f"# What proofs weigh; written by {writers}.", f"format = {FORMAT}"]
         if self.scenario:
             # A basic string of TOML is one of JSON, except that U+007F must be escaped.
             quoted = json.dumps(self.scenario, ensure_ascii=False).replace("\x7f", "\\u007f")
@@ -161,15 +163,15 @@ def read_sizes(path: Path) -> ProofSizes:
         data = tomllib.loads(path.read_bytes().decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSnapshot(f"{path}: not a proof snapshot: {error}") from None
-    found = data.pop("format", None)
-    if found != FORMAT:
-        raise BadSnapshot(f"{path}: format is {found!r}, this program reads {FORMAT}")
+    file_format = data.pop("format", None)
+    if file_format != FORMAT:
+        raise BadSnapshot(f"{path}: format is {file_format!r}, this program reads {FORMAT}")
     scenario = data.pop("scenario", "")
     digest = data.pop("scenario_hash", "")
     if not isinstance(scenario, str) or not isinstance(digest, str):
         raise BadSnapshot(f"{path}: scenario and scenario_hash must be strings")
     sizes = ProofSizes(scenario, digest)
-    _flatten(path, "", data, sizes.figures)
+    _flatten(path, "", data, into=sizes.figures)
     return sizes
 
 
@@ -178,7 +180,7 @@ def _flatten(path: Path, table: str, data: Mapping[str, object], into: dict[str,
     for name, value in data.items():
         full = f"{table}.{name}" if table else name
         if isinstance(value, dict):
-            _flatten(path, full, value, into)
+            _flatten(path, full, value, into=into)
         elif isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise BadSnapshot(f"{path}: {full} is {value!r}, not a count or a size")
         elif name not in (*COUNTS, *SIZES, *PUBLISHER_SIZES):
@@ -189,8 +191,8 @@ def _flatten(path: Path, table: str, data: Mapping[str, object], into: dict[str,
 
 def scenario_hash(scenario: Scenario) -> str:
     """Return a hash of the scenario's content without its description."""
-    said = scenario.model_dump_json(exclude_defaults=True, exclude={"description"})
-    return hexed(blake2_256(said.encode()))
+    content = scenario.model_dump_json(exclude_defaults=True, exclude={"description"})
+    return hexed(blake2_256(content.encode()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,19 +222,19 @@ class Change:
 def compare(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[Change]:
     """Return the changed figures in the order of the file.
 
-    A size may grow by `tolerance`, and a count may not change at all.
+    A size may grow by `tolerance`. A count must not change.
     """
     changes = []
     for name in dict.fromkeys([*kept.figures, *now.figures]):
-        before = kept.figures.get(name)
-        after = now.figures.get(name)
-        if before == after:
+        stored = kept.figures.get(name)
+        measured = now.figures.get(name)
+        if stored == measured:
             continue
-        if name.rpartition(".")[2] in COUNTS or before is None or after is None:
-            exceeds = (before or 0) != (after or 0)
+        if name.rpartition(".")[2] in COUNTS or stored is None or measured is None:
+            exceeds = (stored or 0) != (measured or 0)
         else:
-            exceeds = after > before * (1 + tolerance)
-        changes.append(Change(name, before, after, exceeds))
+            exceeds = measured > stored * (1 + tolerance)
+        changes.append(Change(name, stored, measured, exceeds=exceeds))
     return sorted(changes, key=lambda change: _by_number(change.name))
 
 
@@ -312,9 +314,9 @@ class ProofSnapshot:
             return
         if not path.exists():
             raise ProofsGrew(f"{path} is not there yet: --proof-snapshot-update writes it")
-        found = verdict(read_sizes(path), now, share)
-        if found:
-            lines = "\n".join(f"  {line}" for line in found)
+        problems = verdict(read_sizes(path), now, share)
+        if problems:
+            lines = "\n".join(f"  {line}" for line in problems)
             raise ProofsGrew(
                 f"{path}, tolerance {tolerance}; --proof-snapshot-update keeps what is"
                 f" now:\n{lines}"

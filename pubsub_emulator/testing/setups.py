@@ -14,7 +14,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
 )
 
 Collators = tuple[tuple[str, ...], ...]
-"""The strategies of each collator, which it uses at every turn. They are empty for an honest one.
+"""The strategies of each collator, which it uses at every turn. An honest one has an empty tuple.
 """
 
 HONEST: Collators = ((), ())

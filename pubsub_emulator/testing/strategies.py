@@ -54,16 +54,16 @@ def keys() -> st.SearchStrategy[PubsubKey]:
 def key_sets(max_size: int = 6) -> st.SearchStrategy[tuple[PubsubKey, ...]]:
     """Return a strategy for at least one distinct key, in ascending order."""
     return st.lists(keys(), min_size=1, max_size=max_size, unique=True).map(
-        lambda found: tuple(sorted(found))
+        lambda drawn: tuple(sorted(drawn))
     )
 
 
 def values(max_size: int = 2048) -> st.SearchStrategy[bytes]:
     """Return a strategy for values, which repeat one byte.
 
-    Their lengths are those around which an entry moves out of its leaf or reaches a limit, and some
-    in between. There are two choices per value and not one for each byte, so that histories of many
-    values still shrink.
+    Many lengths are close to those at which an entry moves out of its leaf or reaches a limit. A
+    value needs only two choices instead of one for each byte, so that histories of many values
+    still shrink.
     """
     sizes = [
         size for size in (0, 1, 8, 16, 20, 22, 23, 24, 31, 32, 33, 64, 200, 600) if size < max_size
@@ -116,15 +116,17 @@ def histories(
     They have publishes, deletions, messages to `subscribers`, and blocks between them. They end
     with `settle` blocks.
     """
-    found: list[st.SearchStrategy[Action]] = [
+    choices: list[st.SearchStrategy[Action]] = [
         publishes(publishers, of),
         st.builds(Go, st.integers(1, 3)),
         deletes(publishers, of),
     ]
     if subscribers:
-        found.append(st.builds(SendDownward, st.sampled_from(subscribers), st.binary(max_size=64)))
-    actions = st.lists(st.one_of(found), max_size=max_actions)
-    return actions.map(lambda done: (*done, Go(settle)) if settle else tuple(done))
+        choices.append(
+            st.builds(SendDownward, st.sampled_from(subscribers), st.binary(max_size=64))
+        )
+    actions = st.lists(st.one_of(choices), max_size=max_actions)
+    return actions.map(lambda drawn: (*drawn, Go(settle)) if settle else tuple(drawn))
 
 
 def histories_of(
@@ -140,7 +142,11 @@ def histories_of(
     wanted = sorted(subscribed)
     subscribers = [subscriber.para for subscriber in setup.subscribers]
     return histories(
-        setup.publishers, st.sampled_from(wanted) | keys(), subscribers, max_actions, settle
+        setup.publishers,
+        st.sampled_from(wanted) | keys(),
+        subscribers,
+        max_actions=max_actions,
+        settle=settle,
     )
 
 
@@ -160,7 +166,9 @@ def collator_sets(
     strategies = st.lists(names, max_size=2, unique=True).map(tuple)
     others = st.lists(strategies, max_size=max_size - 1)
     return st.builds(
-        lambda rest, at: (*rest[:at], (), *rest[at:]), others, st.integers(0, max_size - 1)
+        lambda dishonest, index: (*dishonest[:index], (), *dishonest[index:]),
+        others,
+        st.integers(0, max_size - 1),
     )
 
 
@@ -199,7 +207,9 @@ def networks(
         st.sampled_from(("slots", "nodes", "none")),
         paces(),
     )
-    found = st.lists(reading, min_size=1, max_size=2, unique_by=lambda each: each.para)
+    drawn_subscribers = st.lists(
+        reading, min_size=1, max_size=2, unique_by=lambda subscriber: subscriber.para
+    )
     unread = st.lists(st.sampled_from(publishers), max_size=1)
 
     def setup(subscribers: list[SubscriberSetup], unread: list[int]) -> NetworkSetup:
@@ -208,4 +218,4 @@ def networks(
             publishing.update(subscriber.items)
         return NetworkSetup(tuple(sorted(publishing)), tuple(subscribers))
 
-    return st.builds(setup, found, unread)
+    return st.builds(setup, drawn_subscribers, unread)
