@@ -42,9 +42,11 @@ def judge_chain(
     notes: list[Row] = []
     reasons = [f"segment {segment} was not judged to its end" for segment in chain.incomplete]
     imported = bool(chain.segments) and chain.imported
-    gone = [f"{fault.path}: {fault.error}" for fault in lost if fault.network == network.network]
-    if not imported or gone:
-        missing = [*gone, *([] if imported else _missing(network, chain))]
+    lost_manifests = [
+        f"{fault.path}: {fault.error}" for fault in lost if fault.network == network.network
+    ]
+    if not imported or lost_manifests:
+        missing = [*lost_manifests, *([] if imported else _missing(network, chain))]
         if missing:
             detail = (
                 f"{missing[0]}, and {len(missing) - 1} more" if len(missing) > 1 else missing[0]

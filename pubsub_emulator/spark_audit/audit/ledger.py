@@ -5,9 +5,9 @@ It has the totals of each network, and the receipts of all judged segments in pa
     <out>/ledger.json                                  networks, tables, stamps of their files
     <out>/ledger/network=…/<first>-<digest>.z          up to `PAGE` receipts
 
-If the files of a network look as they did in the last run (`NetworkLedger.listing`), none of its
-segments is read again. Otherwise the run goes through the network from its first segment; receipts
-from the pages save the judging of segments whose inputs did not change.
+If the files of a network have not changed since the last run (`NetworkLedger.listing`), its
+segments are not read again. Otherwise the run starts at the network's first segment. It still does
+not judge segments whose inputs did not change, but uses their receipts from the pages.
 """
 
 import json

@@ -40,11 +40,11 @@ class RelayHeaders:
         known = {number: self._known[number] for number in wanted if number in self._known}
 
         async def fetch_one(number: int) -> None:
-            noun = f"relay block {number}"
-            block = await ask_hash(nodes, noun, "chain_getBlockHash", number)
-            header = await ask_header(nodes, block, noun)
+            label = f"relay block {number}"
+            block = await ask_hash(nodes, label, "chain_getBlockHash", number)
+            header = await ask_header(nodes, block, label)
             if header.number != number:
-                raise WrongBlock(f"{noun} has the number {header.number}")
+                raise WrongBlock(f"{label} has the number {header.number}")
             known[number] = RelayHeader(header.hash, header.state_root)
 
         await each(fetch_one, [number for number in wanted if number not in known], nodes.width)
@@ -54,14 +54,17 @@ class RelayHeaders:
         return [replace(proof, relay_header=known[int(proof.relay_parent)]) for proof in proofs]
 
 
-async def ask_header(nodes: Endpoints, wanted: Hash, noun: str) -> RawHeader:
-    """Return the header with a hash. Raises `SourceLost`, `WrongBlock`."""
+async def ask_header(nodes: Endpoints, wanted: Hash, label: str) -> RawHeader:
+    """Return the header with a hash. `label` names the block in messages.
+
+    Raises `SourceLost`, `WrongBlock`.
+    """
 
     def check(url: str, answer: object) -> RawHeader:
-        header = VALUES.header(f"{url}: {noun}", answer)
+        header = VALUES.header(f"{url}: {label}", answer)
         if header.hash != wanted:
             raise WrongBlock(
-                f"{url}: {noun} has the hash 0x{header.hash.hex()}, not 0x{wanted.hex()}"
+                f"{url}: {label} has the hash 0x{header.hash.hex()}, not 0x{wanted.hex()}"
             )
         return header
 
@@ -88,13 +91,16 @@ async def each(work: Callable[[U], Awaitable[None]], items: Iterable[U], width: 
 
 
 async def ask_hash(
-    nodes: Endpoints, noun: str, method: str, *params: object, only: str | None = None
+    nodes: Endpoints, label: str, method: str, *params: object, only: str | None = None
 ) -> Hash:
-    """Ask a question whose answer is a hash. Raises `SourceLost`, `WrongBlock`."""
+    """Ask a question whose answer is a hash. `label` names the block in messages.
+
+    With `only`, the node with this URL is asked. Raises `SourceLost`, `WrongBlock`.
+    """
 
     def check(url: str, answer: object) -> Hash:
         if answer is None:
-            raise WrongBlock(f"{url}: {noun} is not there")
-        return VALUES.hash(f"{url}: the hash of {noun}", answer)
+            raise WrongBlock(f"{url}: {label} is not there")
+        return VALUES.hash(f"{url}: the hash of {label}", answer)
 
     return await nodes.ask(check, method, *params, only=only)

@@ -1,1 +1,1 @@
-"""A history of a network: its tables, the commits that add to it, and the reading of it."""
+"""Histories of networks: tables, commits that add segments, and reading."""

@@ -28,7 +28,7 @@ becomes a Python object at some time."""
 MOST_FILE_VALUES: Final = 1 << 25
 """The maximum number of values in all row groups that are read from one file."""
 MOST_FIELD: Final = 64 * 1_048_576
-"""The maximum size of a page in files that `batches` reads a few rows at a time, in bytes."""
+"""The maximum size, in bytes, of a page or line in files whose rows are read a few at a time."""
 _HEADS: Final = (512, 65_536)
 """Numbers of bytes that are read to find a page's header. The second one is for headers with long
 statistics."""
@@ -211,7 +211,8 @@ def _chunks(
             continue
         leaf = parquet.schema.column(index)
         chunk = _Chunk(column.path_in_schema, width=_WIDTHS.get(column.physical_type, leaf.length))
-        start, dictionary = column.data_page_offset, column.dictionary_page_offset
+        start = column.data_page_offset
+        dictionary = column.dictionary_page_offset
         # A row group without rows has no pages, and Arrow does not read any.
         if not start and not column.num_values:
             yield chunk

@@ -139,7 +139,8 @@ class _Candidates:
 
     def check(self, out: ChainResult) -> None:
         """Judge the candidates and check that the segment ends where the next one starts."""
-        place, shared = self.place, self.shared
+        place = self.place
+        shared = self.shared
         points = read_checkpoints(place, shared.store)
         out.note(points.faults)
         start = points.start
@@ -188,7 +189,8 @@ class _Candidates:
         a head is the last one: the segment cannot be judged further, or its end cannot be trusted
         because part of the segment could not be read.
         """
-        place, shared = self.place, self.shared
+        place = self.place
+        shared = self.shared
         head = _begin(place, start, self.shared.rules)
         if isinstance(head, str):
             yield Judged(notes=[place.fault(head, table=schema.CHECKPOINTS)])

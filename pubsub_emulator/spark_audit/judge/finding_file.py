@@ -93,7 +93,7 @@ def check_finding(path: Path, rules: Rules = SHIPPED) -> Checked:
     except EvidenceError as error:
         raise FindingError(f"{path}: {error}") from None
     if judgement.kind != "figures" and judgement.code != row["code"]:
-        shown_code = "nothing to complain of" if judgement.code is None else judgement.code
+        shown_code = "no fault" if judgement.code is None else judgement.code
         raise FindingError(
             f"{path}: the finding says {row['code']}, its evidence shows {shown_code}:"
             f" {judgement.detail}"

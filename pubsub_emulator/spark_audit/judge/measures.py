@@ -123,8 +123,8 @@ def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
             full.get(publisher_ledger.para, 0) - publisher_ledger.top_path_bytes
             for publisher_ledger in unchanged
         )
-        whole = ledger.static_bytes + ledger.requested_bytes + sum(full.values())
-        out["saved_pruned"] = whole - ledger.proof_bytes
+        full_proof = ledger.static_bytes + ledger.requested_bytes + sum(full.values())
+        out["saved_pruned"] = full_proof - ledger.proof_bytes
     return out
 
 

@@ -182,8 +182,8 @@ class HabitMemory:
         out = HabitMemory(limits)
         network, chain = data["chain"]
         out.chain = (network, chain)
-        for code, who, first, last, length, most in data["runs"]:
-            out.runs[code, who] = _Run(
+        for code, actor, first, last, length, most in data["runs"]:
+            out.runs[code, actor] = _Run(
                 _Place.from_json(first), _Place.from_json(last), length, most=most
             )
         out.slots = {
@@ -330,14 +330,14 @@ class HabitMemory:
             del self.known[forgotten]
             yield from self.end(findings.STARVATION, str(forgotten))
 
-    def run(self, code: str, who: str, row: Row, figure: int, *, holds: bool) -> Iterator[Row]:
+    def run(self, code: str, actor: str, row: Row, figure: int, *, holds: bool) -> Iterator[Row]:
         """Lengthen a run of blocks with one habit, or end it and yield its finding.
 
-        `holds` says whether this block has the habit. `who` is the collator or publisher that the
+        `holds` says whether this block has the habit. `actor` is the collator or publisher that the
         habit is about, empty for the whole chain. `figure` is a lag or a share of the budget; the
         finding names the largest one of its run.
         """
-        key = (code, who)
+        key = (code, actor)
         if holds:
             run = self.runs.get(key)
             if run is None:
@@ -347,32 +347,32 @@ class HabitMemory:
             while len(self.runs) > MOST_RUNS:
                 yield from self.end(*next(iter(self.runs)))
             return
-        yield from self.end(code, who)
+        yield from self.end(code, actor)
 
-    def end(self, code: str, who: str) -> Iterator[Row]:
+    def end(self, code: str, actor: str) -> Iterator[Row]:
         """End a run, if there is one, and yield its finding if it was long enough."""
-        run = self.runs.pop((code, who), None)
+        run = self.runs.pop((code, actor), None)
         if run is not None and run.length >= self.least[code]:
-            yield self.report(code, who, run)
+            yield self.report(code, actor, run)
 
     def open_runs(self) -> Iterator[Row]:
         """Yield findings about runs that reach the last block. Later blocks may lengthen them."""
-        for (code, who), run in sorted(self.runs.items(), key=lambda entry: entry[0]):
+        for (code, actor), run in sorted(self.runs.items(), key=lambda entry: entry[0]):
             if run.length >= self.least[code]:
-                yield self.report(code, who, run)
+                yield self.report(code, actor, run)
 
-    def report(self, code: str, who: str, run: _Run) -> Row:
+    def report(self, code: str, actor: str, run: _Run) -> Row:
         """Return the finding about a run."""
         ends = {
             name: [place.number, place.block.hex()]
             for name, place in (("first", run.first), ("last", run.last))
         }
-        figures = {"subject": who, "blocks": run.length, "most": run.most, **ends}
-        detail = _WORDS[code].format(length=run.length, most=run.most, who=who)
+        figures = {"subject": actor, "blocks": run.length, "most": run.most, **ends}
+        detail = _WORDS[code].format(length=run.length, most=run.most, who=actor)
         return self.finding(
             run.first,
             code,
-            who.encode() + run.first.block,
+            actor.encode() + run.first.block,
             evidence=figures_evidence(figures),
             detail=detail,
         )

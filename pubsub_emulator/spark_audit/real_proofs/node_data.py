@@ -123,7 +123,7 @@ def _documents(path: Path) -> list[tuple[str, object]]:
     except UnicodeDecodeError as error:
         raise NodeDataError(f"{path}: not UTF-8 at byte {error.start}") from None
     try:
-        whole = parse_json(text.encode(), str(path), NodeDataError)
+        document_or_batch = parse_json(text.encode(), str(path), NodeDataError)
     except NodeDataError:
         lines = [
             (f"{path}:{number}", line)
@@ -133,9 +133,15 @@ def _documents(path: Path) -> list[tuple[str, object]]:
         if len(lines) < 2:
             raise
         return [(place, parse_json(line.encode(), place, NodeDataError)) for place, line in lines]
-    if isinstance(whole, list) and whole and all(isinstance(document, dict) for document in whole):
-        return [(f"{path}[{number}]", document) for number, document in enumerate(whole)]
-    return [(str(path), whole)]
+    if (
+        isinstance(document_or_batch, list)
+        and document_or_batch
+        and all(isinstance(document, dict) for document in document_or_batch)
+    ):
+        return [
+            (f"{path}[{number}]", document) for number, document in enumerate(document_or_batch)
+        ]
+    return [(str(path), document_or_batch)]
 
 
 def _is_request(document: object) -> TypeGuard[dict[str, object]]:

@@ -87,7 +87,7 @@ class Values:
         return value
 
     def mapping(self, place: str, value: object) -> Mapping[str, object]:
-        """Return an object."""
+        """Return a JSON object."""
         if not isinstance(value, dict):
             raise self._not(place, value, "an object")
         return value

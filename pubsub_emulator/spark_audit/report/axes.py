@@ -74,7 +74,7 @@ def height_of(width: int) -> int:
 def colored(
     field: str, names: Sequence[str], colors: Sequence[str], width: int, *, lines: bool = False
 ) -> alt.Color:
-    """Return a colour channel with a colour of `style` for each name.
+    """Return a colour channel with a colour for each name. `colors` are names in the palette.
 
     Its legend is above the chart, in as many columns as fit.
     """

@@ -81,7 +81,7 @@ def where_bytes_go(results: Results, chain: Chain, names: Names) -> ByteShare:
         parts.append(ByteShare("static keys", static))
     unattributed = total - sum(part.bytes for part in parts)
     if unattributed:
-        parts.append(ByteShare("not told apart", unattributed))
+        parts.append(ByteShare("not attributed", unattributed))
     return ByteShare(called(chain, names), total, _largest(parts, "others"))
 
 

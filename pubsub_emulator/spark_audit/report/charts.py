@@ -287,9 +287,11 @@ def collators(ranking: Sequence[Collator], width: int, chain_names: Names) -> ax
     return axes.finished(chart, width, 28 * max(len(shown), 1), rows=rows)
 
 
-def _stacked(noun: str, names: Sequence[str], x: alt.X, color: alt.Color) -> alt.Chart:
+def _stacked(column: str, names: Sequence[str], x: alt.X, color: alt.Color) -> alt.Chart:
     """Return a chart with a bar for each name, which consists of parts one after another."""
-    y = alt.Y(f"{noun}:N", sort=names, title=noun, axis=alt.Axis(labelLimit=320, titlePadding=16))
+    y = alt.Y(
+        f"{column}:N", sort=names, title=column, axis=alt.Axis(labelLimit=320, titlePadding=16)
+    )
     bars = alt.Chart(alt.NamedData("rows")).mark_bar(stroke=DAY["paper"], strokeWidth=1)
     drawn: alt.Chart = bars.encode(
         x=x, y=y, color=color, order=alt.Order("order:Q"), description="told:N"

@@ -30,7 +30,7 @@ _SHOWN: Final = (
     "severity",
     "detail",
 )
-_BADNESS: Final = {severity.value: -at for at, severity in enumerate(Severity)}
+_BADNESS: Final = {severity.value: -rank for rank, severity in enumerate(Severity)}
 """The order of severities. The worst one has the smallest number."""
 
 

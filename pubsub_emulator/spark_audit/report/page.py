@@ -305,7 +305,10 @@ def _verdict(chains: Sequence[Row]) -> str:
             " not verified."
         )
     if not verified:
-        return f"{counted(opened, 'chain')} of imported relay proofs opened, and no other there."
+        return (
+            f"Imported relay proofs of {counted(opened, 'chain')} were opened. There are no other"
+            " chains."
+        )
     return (
         "The one chain is verified." if verified == 1 else f"All {verified:,} chains are verified."
     )

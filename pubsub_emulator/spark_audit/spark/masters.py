@@ -36,7 +36,7 @@ def check_master(master: str) -> None:
         )
 
 
-def _reach(noun: str, master: str, addresses: list[str]) -> None:
+def _reach(server: str, master: str, addresses: list[str]) -> None:
     """Raise `SparkUnavailable` unless a server accepts connections at one of the addresses."""
     problems = []
     seconds = CONNECT_SECONDS / len(addresses)
@@ -50,7 +50,7 @@ def _reach(noun: str, master: str, addresses: list[str]) -> None:
             problems.append(f"{address}: {getattr(error, 'strerror', None) or error}")
         else:
             return
-    raise SparkUnavailable(f"no {noun} answers at {master}: {'; '.join(problems)}")
+    raise SparkUnavailable(f"no {server} answers at {master}: {'; '.join(problems)}")
 
 
 def _api(master: str) -> str:

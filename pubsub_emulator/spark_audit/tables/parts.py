@@ -220,8 +220,8 @@ class Tables:
                 logged = list(log.files.values())
             shape = pack.published_schema(table)
             reshaped = state.columns != shape.names
-            gone = {file.name for file in logged} - {file.name for file in files}
-            if state.version < 0 or reshaped or gone or len(logged) != len(files):
+            dropped = {file.name for file in logged} - {file.name for file in files}
+            if state.version < 0 or reshaped or dropped or len(logged) != len(files):
                 state.version += 1
                 log_table(
                     self.store,
@@ -235,7 +235,7 @@ class Tables:
                     reshaped=reshaped,
                     since=now - self.retain,
                 )
-            state.removed |= {file: now for file in gone if file not in state.removed}
+            state.removed |= {file: now for file in dropped if file not in state.removed}
             state.logged = [[file.name, file.size, file.rows, file.time] for file in files]
             state.columns = shape.names
 
@@ -305,10 +305,10 @@ class Tables:
 
     def _rows(self, table: str, part: pack.TablePart) -> Iterator[tuple[pack.Source, Rows]]:
         """Yield the results of a part with the place of their rows."""
-        at = 0
+        start = 0
         for source, count in self._sources(part):
-            yield source, Rows(f"{TABLES}/{table}/{part.name}", at, count)
-            at += count
+            yield source, Rows(f"{TABLES}/{table}/{part.name}", start, count)
+            start += count
 
     def _sources(self, part: pack.TablePart) -> pack.Sources:
         """Return the results of a part, with their numbers of rows.
@@ -319,12 +319,12 @@ class Tables:
         if part.sources is not None:
             return part.sources
         try:
-            found: pack.Sources = unsealed(self.store.read(part.note))
+            sources: pack.Sources = unsealed(self.store.read(part.note))
         except (OSError, ValueError) as error:
             raise ResultError(
                 f"{self.store}/{part.note}: {getattr(error, 'strerror', None) or error}"
             ) from None
-        return found
+        return sources
 
     def _is_whole(self, name: str, part: pack.TablePart) -> bool:
         """Return whether a part's file is undamaged.
@@ -362,5 +362,5 @@ def _is_logged(store: Store, folder: str, version: int) -> bool:
     """Return whether a version is the last one in a table's log."""
     if version < 0:
         return not store.names(f"{folder}/{LOG}")
-    here = store.stamp(f"{folder}/{LOG}/{version:020d}.json")
-    return here is not None and store.stamp(f"{folder}/{LOG}/{version + 1:020d}.json") is None
+    stamp = store.stamp(f"{folder}/{LOG}/{version:020d}.json")
+    return stamp is not None and store.stamp(f"{folder}/{LOG}/{version + 1:020d}.json") is None

@@ -286,7 +286,7 @@ def test_a_forged_equivocation_is_refused(findings: list[Finding], tmp_path: Pat
     evidence = bytearray(row["evidence"])
     evidence[-40] ^= 1  # in the second header's seal
     with pytest.raises(
-        FindingError, match="its evidence shows nothing to complain of: a header is not sealed"
+        FindingError, match="its evidence shows no fault: a header is not sealed"
     ):
         check_finding(_file(tmp_path, {**row, "evidence": bytes(evidence)}))
 

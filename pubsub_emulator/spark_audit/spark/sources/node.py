@@ -31,13 +31,11 @@ which is empty if it is not known, and the hash of the last one."""
 Found = tuple[object, ...]
 """The values of a row, in the order of the table's columns."""
 
-HEADERS, EVENTS, ENTRIES, CANDIDATES, PROOFS = (
-    "headers",
-    "events",
-    "entries",
-    "candidates",
-    "proofs",
-)
+HEADERS = "headers"
+EVENTS = "events"
+ENTRIES = "entries"
+CANDIDATES = "candidates"
+PROOFS = "proofs"
 _INT = pa.int64()
 _TEXT = pa.string()
 _BYTES = pa.binary()

@@ -144,7 +144,7 @@ def test_small_publishers_are_added_up_and_not_left_out(tmp_path: Path) -> None:
     assert sum(part.bytes for part in tree.parts) == tree.bytes == 5059
     assert tree.parts[-1].name == f"{101 - MOST_PARTS + 1} others"
     assert (
-        any(part.name == "not told apart" and part.bytes == 9 for part in tree.parts)
+        any(part.name == "not attributed" and part.bytes == 9 for part in tree.parts)
         or tree.parts[-1].bytes
     )
 

@@ -150,7 +150,7 @@ def test_an_audit_that_could_read_nothing_says_so_first(tmp_path: Path) -> None:
         (["verified"], "The one chain is verified."),
         (["verified", "verified", "opened"], "All 2 chains are verified."),
         (["verified", "not verified"], "1 of 2 chains is not verified."),
-        (["opened"], "1 chain of imported relay proofs opened, and no other there."),
+        (["opened"], "Imported relay proofs of 1 chain were opened. There are no other chains."),
     ],
 )
 def test_the_first_sentence_is_the_verdict(tmp_path: Path, statuses: list[str], words: str) -> None:
