@@ -24,7 +24,7 @@ class UnknownMetadataVersion(PubsubError):
 
 
 class WithoutAccounts(PubsubError):
-    """A chain without the profile `accounts`, whose runtime has no API for clients."""
+    """A chain without the profile `accounts`. Its runtime has no API for clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,7 @@ class At:
         """Return the runtime that executes the next block.
 
         Raises `WithoutAccounts` if the chain has no accounts. A parachain's runtime is read from
-        its state, so `ScaleError` and `ImpossibleConfig` are raised if that cannot be decoded or
-        used.
+        its state. Raises `ScaleError` or `ImpossibleConfig` if it cannot be decoded or used.
         """
         if self.relay is None:
             spec = runtime_spec(self.state.top)

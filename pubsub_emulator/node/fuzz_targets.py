@@ -1,7 +1,4 @@
-"""Targets of `pubsub fuzz --target` that read requests to nodes and answers of nodes.
-
-Some read the data of archives.
-"""
+"""Targets of `pubsub fuzz --target` that read requests to nodes, answers of nodes, and journals."""
 
 import asyncio
 import json
@@ -44,9 +41,7 @@ _SENDER: Final = bytes(range(32))
 """The seed of the key that signs mutated extrinsics again."""
 _WHO: Final = AccountId(ed25519.public_key(_SENDER))
 _OTHER: Final = AccountId(b"\x07" * 32)
-
-
-_STATE: Final = {bytes((at, at % 7)) * 8: bytes(at % 60) for at in range(40)} | {
+_STATE: Final = {bytes((seed, seed % 7)) * 8: bytes(seed % 60) for seed in range(40)} | {
     bytes.fromhex("26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"): (
         (7).to_bytes(4, "little")
     )
@@ -58,7 +53,7 @@ _CHILD: Final = b"pubsub\xe8\x03\x00\x00"
 @cache
 def _small_state() -> State:
     return State.from_entries(
-        _STATE.items(), {_CHILD: {bytes((at,)) * 32: bytes(50) for at in range(9)}.items()}
+        _STATE.items(), {_CHILD: {bytes((seed,)) * 32: bytes(50) for seed in range(9)}.items()}
     )
 
 
@@ -70,8 +65,8 @@ def _state_answers() -> Iterable[bytes]:
     ).encode()
 
 
-class _Told:
-    """A node that answers everything alike."""
+class _ConstantNode:
+    """A node that returns the same answer to all requests, and real keys to requests of keys."""
 
     url = "ws://node"
 
@@ -86,14 +81,13 @@ class _Told:
 def _read_state_answer(data: bytes) -> str:
     from pubsub_emulator.client.live_state import StateProofs
 
-    whole = _small_state()
-    source = StateProofs(_Told(parse_json(data, "answer")), Hash(bytes(32)))
-    state = lazy_state(whole.root(), source)
+    source = StateProofs(_ConstantNode(parse_json(data, "answer")), Hash(bytes(32)))
+    state = lazy_state(_small_state().root(), source)
     for key, value in _STATE.items():
         if state.top.get(key) != value:
-            raise DefensiveFailure("a node was believed")
+            raise DefensiveFailure("a wrong value was accepted")
     if any(Hash(blake2_256(node)) != name for name, node in source.nodes.items()):
-        raise DefensiveFailure("a node was taken under another hash")
+        raise DefensiveFailure("a trie node was stored under another hash")
     return f"{len(source.nodes)} nodes"
 
 
@@ -113,10 +107,10 @@ def _read_exported_state(path: Path) -> str:
     return f"{read_state(path).number < 1000}"
 
 
-class _Deaf:
-    """A connection whose client accepts everything.
+class _AcceptingOutlet:
+    """The outlet of a client that accepts all events. Events must be JSON.
 
-    Work that a request starts in the background is run to its end, or given up.
+    Work that a request starts in the background is collected, for the target to run.
     """
 
     def __init__(self) -> None:
@@ -141,7 +135,7 @@ def event_loop() -> asyncio.AbstractEventLoop:
 
 @cache
 def _dispatcher() -> "Dispatcher":
-    """Of a node that a public would reach: without the development methods, a few blocks old."""
+    """Return the dispatcher of a node that is a few blocks old and has no development methods."""
     from pubsub_emulator.node.chain.live import LiveNetwork
     from pubsub_emulator.node.server.options import Build, Options
     from pubsub_emulator.node.server.server import Server
@@ -153,7 +147,7 @@ def _dispatcher() -> "Dispatcher":
 
 
 def _requests() -> Iterable[bytes]:
-    node = _dispatcher()._node  # noqa: SLF001  # the method table, which nothing else hands out
+    node = _dispatcher()._node  # noqa: SLF001  # there is no public access to the methods
     block = hexed(node.timeline.newest.relay.hash)
     key = "0x26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"
     samples: dict[str, list[object]] = {
@@ -162,8 +156,8 @@ def _requests() -> Iterable[bytes]:
     }
     for name, method in sorted(node.methods.items()):
         params: list[object] = samples.get(name, [])
-        for each in () if params else method.params:
-            hint = f"{each}".lower()
+        for param in () if params else method.params:
+            hint = f"{param}".lower()
             if "keys" in hint:
                 params.append([key])
             elif "key" in hint:
@@ -198,16 +192,19 @@ def _read_request(data: bytes) -> str:
 
 
 async def _answered(data: bytes) -> str:
-    """The answers to one connection to the relay chain; internal errors are surprises."""
+    """Send a message to the relay chain and return a summary of its answers.
+
+    Raises `DefensiveFailure` for an internal error.
+    """
     from pubsub_emulator.node.chain.block import RELAY
     from pubsub_emulator.node.rpc.dispatch import Answer
     from pubsub_emulator.node.rpc.session import Session
 
-    outlet = _Deaf()
+    outlet = _AcceptingOutlet()
     session = Session("f", outlet)
     try:
-        found = _dispatcher().handle(data, RELAY, session)
-        answer = found if isinstance(found, Answer) else await found.work
+        result = _dispatcher().handle(data, RELAY, session)
+        answer = result if isinstance(result, Answer) else await result.work
         session.release(answer.opened or [])
         for work in outlet.works:
             async with asyncio.timeout(60):
@@ -218,10 +215,9 @@ async def _answered(data: bytes) -> str:
         session.close()
     if answer.text is None:
         return "nothing"
-    answered = json.loads(answer.text)
-    errors = [
-        each.get("error") for each in (answered if isinstance(answered, list) else [answered])
-    ]
+    document = json.loads(answer.text)
+    answers = document if isinstance(document, list) else [document]
+    errors = [each.get("error") for each in answers]
     for error in errors:
         if error is not None and error["code"] == -32603:
             raise DefensiveFailure(f"internal error: {error}")
@@ -232,7 +228,10 @@ async def _answered(data: bytes) -> str:
 
 @cache
 def relay_with_accounts() -> tuple[Network, ChainRuntime]:
-    """A relay chain with the profile `accounts`, on which the key that signs owns something."""
+    """Return a relay chain with the profile `accounts` and its runtime.
+
+    The account that signs mutated extrinsics has a balance there.
+    """
     spec = RuntimeSpec(ParaId(2000), {}, accounts=True)
     network = Network(NetworkConfig((ParachainConfig(spec),), RelayConfig(accounts=True)))
     network.call(Root(), "Balances", "force_set_balance", _WHO, 10**18)
@@ -263,13 +262,13 @@ def _extrinsics() -> Iterable[bytes]:
 
 @target("extrinsic", "an extrinsic, signed again and run", _extrinsics, "runtime")
 def _read_extrinsic(data: bytes) -> str:
-    """Run the extrinsic in a block, signed as its maker would sign it, and its call as root."""
+    """Run an extrinsic in a block with a valid signature, and its call as root."""
     network, runtime = relay_with_accounts()
     extrinsic = extrinsics.decode(data, runtime.calls)
     if isinstance(extrinsic, extrinsics.BareExtrinsic):
-        return "nobody signed it"
+        return "not signed"
     if extrinsic.encode() != data:
-        raise DefensiveFailure("an extrinsic reads back as other bytes")
+        raise DefensiveFailure("a decoded extrinsic is encoded as other bytes")
     state, header = network.relay.state, network.relay.header
     root = state.root()
     dispatched = runtime.calls.dispatch(begin(state, header), Root(), extrinsic.call)
@@ -281,27 +280,29 @@ def _read_extrinsic(data: bytes) -> str:
     signature = ed25519.sign(
         _SENDER, extrinsics.payload(extrinsic.call.encoded, extrinsic.extra, implicit)
     )
-    again = extrinsics.SignedExtrinsic(
+    signed = extrinsics.SignedExtrinsic(
         _WHO, Scheme.ED25519, signature, extrinsic.extra, extrinsic.call, 0
     )
-    outcome = NextBlock(runtime, state, header).apply(again.encode())
+    outcome = NextBlock(runtime, state, header).apply(signed.encode())
     if state.root() != root:
-        raise DefensiveFailure("a block that was not built changed the state")
+        raise DefensiveFailure("a dry run changed the state")
     return f"{extrinsic.call.pallet}: {outcome.error is None}, {dispatched.error is None}"
 
 
 @cache
 def _metadata_bytes() -> bytes:
-    """Of a runtime of two pallets, in version 14."""
+    """Return metadata V14 of a runtime with two pallets."""
     whole = relay_with_accounts()[1].definition
-    pallets = tuple(each for each in whole.pallets if each.pallet.name in ("System", "Balances"))
-    two = replace(whole, pallets=pallets, apis=())
-    return metadata(14, two, lambda: type_names(two))
+    pallets = tuple(
+        instance for instance in whole.pallets if instance.pallet.name in ("System", "Balances")
+    )
+    two_pallets = replace(whole, pallets=pallets, apis=())
+    return metadata(14, two_pallets, lambda: type_names(two_pallets))
 
 
 @cache
 def _event_records() -> bytes:
-    """The records of a transfer and a remark, as `System.Events` holds them."""
+    """Return the value of `System.Events` after a transfer and a remark."""
     network, runtime = relay_with_accounts()
     calls = runtime.calls
     storage = begin(network.relay.state, network.relay.header)
@@ -314,7 +315,7 @@ def _event_records() -> bytes:
 
 @target("metadata", "a node's metadata", lambda: [_metadata_bytes()], "client")
 def _read_metadata(data: bytes) -> str:
-    """The metadata, and a block's events by it."""
+    """Read metadata, and decode a block's events with it."""
     from pubsub_emulator.client.metadata import parse_metadata
     from pubsub_emulator.client.node import decode_events
 
@@ -339,11 +340,13 @@ def _journals() -> Iterable[bytes]:
         actions.Rewind(relay=bytes(32)),
     )
     step = json.dumps({"step": 1, "relay": hexed(bytes(32))})
-    lines = (head, *(journal.action_line(each) for each in done), step)
+    lines = (head, *map(journal.action_line, done), step)
     yield "".join(f"{line}\n" for line in lines).encode()
 
 
 @target("journal", "a node's journal", _journals, "node.chain")
 def _read_journal(data: bytes) -> str:
-    found = journal.read_journal(data, "journal")
-    return f"{min(len(found.entries), 3)} steps, {min(len(found.rest), 3)} left, cut {found.cut}"
+    content = journal.read_journal(data, "journal")
+    steps = min(len(content.entries), 3)
+    rest = min(len(content.rest), 3)
+    return f"{steps} steps, {rest} left, cut {content.cut}"

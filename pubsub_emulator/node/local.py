@@ -75,8 +75,8 @@ class LocalNode:
         method = self._node.methods.get(name)
         if method is None or method.live or chain not in self.timeline.views:
             raise method_not_found()
-        found = method.run(Call(self._node, chain, None), *bind(method.params, list(params)))
-        answer = _finished(found) if isinstance(found, CoroutineType) else found
+        result = method.run(Call(self._node, chain, None), *bind(method.params, list(params)))
+        answer = _finished(result) if isinstance(result, CoroutineType) else result
         return orjson.loads(str(answer)) if isinstance(answer, Written) else answer
 
     async def act(self, todo: Iterable[Action]) -> list[int | None]:
@@ -126,7 +126,7 @@ class LocalNode:
 
     def set_mode(self, mode: str) -> None:
         """Refuse every mode with `RpcError`: blocks are only built by `dev_newBlock`."""
-        raise RpcError(DEVELOPMENT, f"blocks are built when dev_newBlock says so, never {mode}")
+        raise RpcError(DEVELOPMENT, f"blocks are built only by dev_newBlock, never {mode}")
 
     async def breathe(self) -> None:
         """Do nothing: there are no other tasks that could run."""

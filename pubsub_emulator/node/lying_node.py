@@ -1,8 +1,8 @@
-"""A node that lies, and every command that reads a node (`pubsub fuzz --target lying-node`).
+"""A node that lies to the commands that read a node (`pubsub fuzz --target lying-node`).
 
-An input is what a node answered while one command read it: `[command, [[path, method, answer],
-…]]`. Its values, their order and their bytes are changed, and the command reads a node that answers
-so.
+An input is a transcript of the answers that one command received from an honest node: `[command,
+[[path, method, answer], …]]`. The fuzzer changes values, their order and their bytes, and the
+command then reads a node with these answers.
 """
 
 import asyncio
@@ -27,28 +27,29 @@ from pubsub_emulator.primitives.types import ParaId, PubsubKey
 
 BLOCKS: Final = 4
 MOST_REQUESTS: Final = 2_000
-"""Requests of one command: with more it never ends."""
+"""The maximum number of requests of one command. One that makes more is considered endless."""
 _SUBMIT: Final = "author_submitExtrinsic"
 _RULES: Final = ("PS-1", "PS-16", "PS-31")
 _EXTRINSIC: Final = "$extrinsic"
-"""In a transcript, the extrinsic that was sent last: each signature is another."""
+"""Stands in a transcript for the extrinsic that was sent last, because signatures differ each time.
+"""
 _LONG: Final = 20_000
-"""Characters of an answer that a transcript refers to by its method: metadata would be most of each
-input.
+"""The maximum length of a text in a transcript. A longer one, such as metadata, is replaced by a
+name, because it would otherwise receive most of the changes.
 """
 _NAMED: Final[dict[str, object]] = {}
-"""Such answers by their names."""
+"""The replaced texts by their names."""
 
 _Read = TypeVar("_Read", bound=Callable[[str], str])
 COMMANDS: Final[dict[str, Callable[[str], str]]] = {}
 """The commands that read a node, by name. Each gets a URL and returns a short result."""
 
 Answers = Callable[[str, str, list[object]], object]
-"""What a node answers at a path to a method with parameters."""
+"""Returns a node's answer at a path to a method with parameters."""
 
 
 def reads_a_node(name: str) -> Callable[[_Read], _Read]:
-    """Declare a function as a command that reads a node: it gets the node's URL."""
+    """Declare a function as a command that reads a node, whose URL is its argument."""
 
     def keep(read: _Read) -> _Read:
         COMMANDS[name] = read
@@ -62,7 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     answers: Answers = staticmethod(lambda _path, _method, _params: None)
 
-    def do_POST(self) -> None:  # the name that is called
+    def do_POST(self) -> None:  # `http.server` calls this name
         query = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         document: dict[str, object] = {"jsonrpc": "2.0", "id": query["id"]}
         try:
@@ -75,15 +76,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name that is called
-        """Say nothing."""
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name in the base class
+        """Do not log requests."""
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Nothing: a command that refuses an answer closes its connection."""
+        """Ignore errors, because a command that refuses an answer closes its connection."""
 
 
 @cache
@@ -121,12 +122,12 @@ def _conform(url: str, patience: float = 0.05) -> str:
     from pubsub_emulator.client.conform import Mapping, Trial, conform
 
     with Trial(url, Mapping(patience=patience, delay=4), {}) as trial:
-        return ", ".join(each.verdict for each in conform(trial, _RULES))
+        return ", ".join(finding.verdict for finding in conform(trial, _RULES))
 
 
 @contextmanager
 def _served() -> Iterator[Answers]:
-    """A node that builds a block for each extrinsic."""
+    """Yield the answers of a node that builds a block for each extrinsic."""
     from pubsub_emulator.client.live_state import BlockingNode
     from pubsub_emulator.node.chain.live import LiveNetwork
     from pubsub_emulator.node.server.options import Options
@@ -164,40 +165,42 @@ def _transcripts() -> Iterable[bytes]:
         except RpcError as error:
             raise NodeRefused(method, error.code, error.message) from error
 
-    found = [
-        _transcript(name, play, ask) for name, play in sorted(COMMANDS.items()) if name != "conform"
+    transcripts = [
+        _transcript(name, command, ask)
+        for name, command in sorted(COMMANDS.items())
+        if name != "conform"
     ]
-    with _served() as other:
-        return [*found, _transcript("conform", partial(_conform, patience=10), other)]
+    # `conform` submits extrinsics, for which a local node has no pool.
+    with _served() as served:
+        return [*transcripts, _transcript("conform", partial(_conform, patience=10), served)]
 
 
-def _transcript(command: str, play: Callable[[str], str], node: Answers) -> bytes:
-    said: list[list[object]] = []
+def _transcript(name: str, command: Callable[[str], str], node: Answers) -> bytes:
+    """Run a command on an honest node and return the transcript of the answers."""
+    entries: list[list[object]] = []
     sent: object = _EXTRINSIC
 
     def answers(path: str, method: str, params: list[object]) -> object:
         nonlocal sent
         sent = params[0] if method == _SUBMIT else sent
         answer = node(path, method, params)
-        told = _with(answer, sent, _EXTRINSIC)
+        recorded = _replaced(answer, sent, _EXTRINSIC)
         if isinstance(answer, str) and len(answer) > _LONG:
-            told = f"${path} {method} {len(_NAMED)}"
-            _NAMED[told] = answer
-        said.append([path, method, told])
+            recorded = f"${path} {method} {len(_NAMED)}"
+            _NAMED[recorded] = answer
+        entries.append([path, method, recorded])
         return answer
 
-    play(_answering(answers))
-    return json.dumps([command, said]).encode()
+    command(_answering(answers))
+    return json.dumps([name, entries]).encode()
 
 
-def _with(answer: Any, old: object, new: object) -> object:
-    """An answer with another text where a block has an extrinsic."""
+def _replaced(answer: Any, old: object, new: object) -> object:
+    """Return an answer in which `new` replaces `old` among the extrinsics of a block."""
     match answer:
         case {"block": {"extrinsics": list(listed)} as block}:
-            return {
-                **answer,
-                "block": {**block, "extrinsics": [new if each == old else each for each in listed]},
-            }
+            extrinsics = [new if extrinsic == old else extrinsic for extrinsic in listed]
+            return {**answer, "block": {**block, "extrinsics": extrinsics}}
         case _:
             return answer
 
@@ -212,22 +215,19 @@ def _with(answer: Any, old: object, new: object) -> object:
 def _read(data: bytes) -> str:
     """Let a command read a node that answers with the content of a transcript.
 
-    When the transcript ends, the node starts again from its beginning.
+    The node repeats the answers to a method in a circle. Raises `DefensiveFailure` if the command
+    makes too many requests.
     """
     match parse_json(data, "transcript"):
         case [str(command), list(listed)] if command in COMMANDS:
             pass
         case _:
             return "no transcript"
-    said: dict[tuple[object, object], list[object]] = {}
-    for each in listed:
-        if (
-            isinstance(each, list)
-            and len(each) == 3
-            and isinstance(each[0], str)
-            and isinstance(each[1], str)
-        ):
-            said.setdefault((each[0], each[1]), []).append(each[2])
+    recorded: dict[tuple[str, str], list[object]] = {}
+    for entry in listed:
+        match entry:
+            case [str(path), str(method), answer]:
+                recorded.setdefault((path, method), []).append(answer)
     counts: dict[tuple[str, str], int] = {}
     total = 0
     sent: object = _EXTRINSIC
@@ -236,19 +236,18 @@ def _read(data: bytes) -> str:
         nonlocal total, sent
         total += 1
         sent = params[0] if method == _SUBMIT else sent
-        known = said.get((path, method))
+        known = recorded.get((path, method))
         if known is None or total > MOST_REQUESTS:
             raise NodeRefused(method, -32601, "Method not found")
-        at = counts[path, method] = counts.get((path, method), -1) + 1
-        answer = known[at % len(known)]
-        return (
-            _NAMED.get(answer, answer)
-            if isinstance(answer, str)
-            else _with(answer, _EXTRINSIC, sent)
-        )
+        index = counts.get((path, method), 0)
+        counts[path, method] = index + 1
+        answer = known[index % len(known)]
+        if isinstance(answer, str):
+            return _NAMED.get(answer, answer)
+        return _replaced(answer, _EXTRINSIC, sent)
 
     try:
         return f"{command}: {COMMANDS[command](_answering(answers))}"
     finally:
         if total > MOST_REQUESTS:
-            raise DefensiveFailure(f"{command} asks without end")
+            raise DefensiveFailure(f"{command} made more than {MOST_REQUESTS} requests")

@@ -1,12 +1,12 @@
 """The transaction pool of one chain (ND-16).
 
-It knows which extrinsics wait, the order in which a block takes them, and which of them each new
-block makes invalid.
+It contains the extrinsics that wait for a block, decides the order in which a block takes them, and
+removes those that a new block makes invalid.
 
 An extrinsic is *ready* if its nonce is its account's next one, or if extrinsics with all nonces in
-between are ready too. Otherwise it is *future*. There is at most one extrinsic for an account and
-nonce: the one with the higher priority. A full pool drops extrinsics with the lowest priority first
-and, among equal priorities, the one that arrived last.
+between are in the pool. Otherwise it is *future*. For an account and nonce, the pool contains only
+the extrinsic with the highest priority. A full pool drops the extrinsics with the lowest priority
+first, and among equal priorities those that arrived last.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,14 +34,13 @@ MOST_EXTRINSIC: Final = 262_144
 Kind = Literal["future", "ready", "usurped", "dropped", "invalid", "retracted"]
 """A status of an extrinsic.
 
-With `usurped`, `dropped` and `invalid`, it has left the pool. `retracted` says that its block has
-left the best chain.
+It has left the pool if it is `usurped` (replaced by another one with its nonce), `dropped` or
+`invalid`. It is `retracted` if its block has left the best chain.
 """
-
 
 # Refusals have the codes and messages of a Substrate node, because clients match them.
 
-_WORDS: Final = {
+_MESSAGES: Final = {
     Invalidity.CALL: "Transaction call is not expected",
     Invalidity.PAYMENT: "Inability to pay some fees (e.g. account balance too low)",
     Invalidity.FUTURE: "Transaction will be valid in the future",
@@ -54,7 +53,7 @@ _WORDS: Final = {
     Invalidity.CANNOT_LOOKUP: "CannotLookup",
     Invalidity.NO_UNSIGNED_VALIDATOR: "NoUnsignedValidator",
 }
-"""Messages of a Substrate node by the reason for which the runtime refuses an extrinsic."""
+"""The message for each reason for which the runtime refuses an extrinsic."""
 
 
 class Refused(PubsubError):
@@ -73,10 +72,10 @@ def _of_format(detail: str) -> Refused:
 
 def _of_validity(error: InvalidTransaction) -> Refused:
     """Return the refusal of an extrinsic that the runtime considers invalid."""
-    words = _WORDS[error.why]
+    message = _MESSAGES[error.why]
     if error.why.unknown:
-        return Refused(1011, "Unknown Transaction Validity", f'"{words}"')
-    return Refused(1010, "Invalid Transaction", words)
+        return Refused(1011, "Unknown Transaction Validity", f'"{message}"')
+    return Refused(1010, "Invalid Transaction", message)
 
 
 def _of_known(name: Hash) -> Refused:
@@ -217,12 +216,15 @@ class Pool:
 
     def copy(self) -> "Pool":
         """Return an independent copy without pending changes of status."""
-        out = Pool(self._max_extrinsics, self._max_bytes)
-        out._entries = dict(self._entries)
-        out._by_account = {who: dict(mine) for who, mine in self._by_account.items()}
-        out._ready = dict(self._ready)
-        out._bytes, out._arrivals = self._bytes, self._arrivals
-        return out
+        pool = Pool(self._max_extrinsics, self._max_bytes)
+        pool._entries = dict(self._entries)
+        pool._by_account = {
+            account: dict(by_nonce) for account, by_nonce in self._by_account.items()
+        }
+        pool._ready = dict(self._ready)
+        pool._bytes = self._bytes
+        pool._arrivals = self._arrivals
+        return pool
 
     # Changing
 
@@ -248,8 +250,8 @@ class Pool:
     def retract(self, at: At, extrinsics: Iterable[bytes]) -> None:
         """Move to a best block on another branch.
 
-        `extrinsics` were in blocks that the best chain has lost. Those that are still valid are
-        added again.
+        `extrinsics` were in blocks that have left the best chain. Those that are still valid are
+        added to the pool again.
         """
         block = NextBlock(at.runtime, at.state, at.header)
         self._check_again(block)
@@ -257,11 +259,11 @@ class Pool:
             name = blake2_256(raw)
             if name in self._entries:
                 continue
-            self._tell(name, "retracted")
+            self._report(name, "retracted")
             try:
                 self._take(block, raw)
             except Refused:
-                self._tell(name, "invalid")
+                self._report(name, "invalid")
 
     def reject(self, at: At, extrinsics: Iterable[bytes]) -> None:
         """Remove extrinsics because a block that took them could not be built."""
@@ -270,37 +272,44 @@ class Pool:
             entry = self._entries.get(blake2_256(raw))
             if entry is not None:
                 self._remove(entry)
-                self._tell(entry.hash, "invalid")
+                self._report(entry.hash, "invalid")
                 accounts[entry.account] = None
         self._sort_out(NextBlock(at.runtime, at.state, at.header), accounts)
 
     def _take(self, block: NextBlock, raw: bytes, checked: Checked | None = None) -> Hash:
         """Check an extrinsic, make room for it, and add it. Raises `Refused`.
 
-        All refusals are raised before the first change, so that a refusal leaves the pool as it
-        was.
+        All refusals are raised before the first change, so that they leave the pool unchanged.
         """
         name = blake2_256(raw)
         if name in self._entries:
             raise _of_known(name)
         if checked is None:
             checked = _check(block, raw)
-        extra, who = checked.extrinsic.extra, checked.who
-        now = block.circumstances(who, extra.era)
-        entry = _Entry(name, raw, who, extra.nonce, priority(extra), self._arrivals, extra.era, now)
-        other = self._by_account.get(entry.account, {}).get(entry.nonce)
-        if other is not None and other.priority >= entry.priority:
-            raise _of_priority(other.priority, entry.priority)
-        worse = self._to_drop(entry, other)
-        if other is not None:
-            self._remove(other)
-            self._tell(other.hash, "usurped", name)
-        for each in worse:
-            self._remove(each)
-            self._tell(each.hash, "dropped")
+        extra = checked.extrinsic.extra
+        entry = _Entry(
+            hash=name,
+            raw=raw,
+            account=checked.who,
+            nonce=extra.nonce,
+            priority=priority(extra),
+            arrival=self._arrivals,
+            era=extra.era,
+            circumstances=block.circumstances(checked.who, extra.era),
+        )
+        replaced = self._by_account.get(entry.account, {}).get(entry.nonce)
+        if replaced is not None and replaced.priority >= entry.priority:
+            raise _of_priority(replaced.priority, entry.priority)
+        dropped = self._to_drop(entry, replaced)
+        if replaced is not None:
+            self._remove(replaced)
+            self._report(replaced.hash, "usurped", name)
+        for worse in dropped:
+            self._remove(worse)
+            self._report(worse.hash, "dropped")
         self._arrivals += 1
         self._add(entry)
-        accounts = dict.fromkeys((entry.account, *(each.account for each in worse)))
+        accounts = dict.fromkeys((entry.account, *(worse.account for worse in dropped)))
         self._sort_out(block, accounts, fresh=name)
         return name
 
@@ -310,22 +319,25 @@ class Pool:
         `replaced` is the entry with the same account and nonce, which leaves in any case. Raises
         `Refused` if `new` itself is the next one to drop.
         """
-        freed = (0, 0) if replaced is None else (1, len(replaced.raw))
-        count = len(self._entries) + 1 - freed[0] - self._max_extrinsics
-        size = self._bytes + len(new.raw) - freed[1] - self._max_bytes
-        if count <= 0 and size <= 0:
+        excess_count = len(self._entries) + 1 - self._max_extrinsics
+        excess_bytes = self._bytes + len(new.raw) - self._max_bytes
+        if replaced is not None:
+            excess_count -= 1
+            excess_bytes -= len(replaced.raw)
+        if excess_count <= 0 and excess_bytes <= 0:
             return []
-        out: list[_Entry] = []
+        dropped: list[_Entry] = []
         others = (entry for entry in self._entries.values() if entry is not replaced)
-        for entry in sorted((*others, new), key=lambda each: (each.priority, -each.arrival)):
+        worst_first = sorted((*others, new), key=lambda entry: (entry.priority, -entry.arrival))
+        for entry in worst_first:
             if entry is new:
                 raise _of_limit()
-            out.append(entry)
-            count = count - 1
-            size = size - len(entry.raw)
-            if count <= 0 and size <= 0:
+            dropped.append(entry)
+            excess_count -= 1
+            excess_bytes -= len(entry.raw)
+            if excess_count <= 0 and excess_bytes <= 0:
                 break
-        return out
+        return dropped
 
     def _check_again(self, block: NextBlock) -> None:
         """Remove entries that have become invalid and update the status of the others.
@@ -341,13 +353,14 @@ class Pool:
                 block.check(entry.raw)
             except (UndecodableExtrinsic, InvalidTransaction):
                 self._remove(entry)
-                self._tell(entry.hash, "invalid")
+                self._report(entry.hash, "invalid")
             else:
                 # `_add` replaces the entry with the same hash.
                 self._add(replace(entry, circumstances=now))
         self._sort_out(block, dict.fromkeys(self._by_account))
 
     def _add(self, entry: _Entry) -> None:
+        """Add an entry to the indices, or replace the entry with its hash."""
         known = self._entries.get(entry.hash)
         self._bytes += len(entry.raw) - (0 if known is None else len(known.raw))
         self._entries[entry.hash] = entry
@@ -358,9 +371,9 @@ class Pool:
         del self._entries[entry.hash]
         self._bytes -= len(entry.raw)
         self._ready.pop(entry.hash, None)
-        mine = self._by_account[entry.account]
-        del mine[entry.nonce]
-        if not mine:
+        by_nonce = self._by_account[entry.account]
+        del by_nonce[entry.nonce]
+        if not by_nonce:
             del self._by_account[entry.account]
 
     def _sort_out(
@@ -371,20 +384,20 @@ class Pool:
         A change of status is reported. `fresh` is a new extrinsic, whose first status is always
         reported.
         """
-        for who in accounts:
-            expected = block.nonce(who)
-            for nonce, entry in sorted(self._by_account.get(who, {}).items()):
-                now = nonce == expected
-                expected += now
-                was = entry.hash in self._ready
-                if now:
+        for account in accounts:
+            expected = block.nonce(account)
+            for nonce, entry in sorted(self._by_account.get(account, {}).items()):
+                was_ready = entry.hash in self._ready
+                is_ready = nonce == expected
+                if is_ready:
+                    expected += 1
                     self._ready[entry.hash] = None
                 else:
                     self._ready.pop(entry.hash, None)
-                if now != was or entry.hash == fresh:
-                    self._tell(entry.hash, "ready" if now else "future")
+                if is_ready != was_ready or entry.hash == fresh:
+                    self._report(entry.hash, "ready" if is_ready else "future")
 
-    def _tell(self, name: Hash, kind: Kind, by: Hash | None = None) -> None:
+    def _report(self, name: Hash, kind: Kind, by: Hash | None = None) -> None:
         self._changes.append(PoolChange(name, kind, by))
 
     def _in_order(self) -> Iterator[_Entry]:
@@ -394,8 +407,9 @@ class Pool:
         """
         queues: list[Iterator[_Entry]] = []
         heads: list[tuple[int, int, int, _Entry]] = []
-        for mine in self._by_account.values():
-            queue = iter([entry for _, entry in sorted(mine.items()) if entry.hash in self._ready])
+        for by_nonce in self._by_account.values():
+            ready = [entry for _, entry in sorted(by_nonce.items()) if entry.hash in self._ready]
+            queue = iter(ready)
             first = next(queue, None)
             if first is not None:
                 # Arrivals are unique, so that the comparison of two tuples never reaches the
@@ -404,8 +418,8 @@ class Pool:
                 queues.append(queue)
         heapify(heads)
         while heads:
-            *_, at, entry = heappop(heads)
+            *_, index, entry = heappop(heads)
             yield entry
-            following = next(queues[at], None)
+            following = next(queues[index], None)
             if following is not None:
-                heappush(heads, (-following.priority, following.arrival, at, following))
+                heappush(heads, (-following.priority, following.arrival, index, following))

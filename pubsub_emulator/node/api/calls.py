@@ -42,8 +42,6 @@ XCM_VERSION: Final = 5
 """The only version of XCM that is supported."""
 _VERSION_NOT_KNOWN: Final = b"\x01\x01"
 """`Err(VersionedConversionFailed)` of `DryRunApi`."""
-
-
 _KEYS_TO_PROVE: Final = "KeyToIncludeInRelayProof_keys_to_prove"
 _OFFSET: Final = "RelayParentOffsetApi_relay_parent_offset"
 
@@ -59,26 +57,27 @@ class ApiFailed(PubsubError):
 def call(at: At, name: str, data: bytes) -> bytes:
     """Call a function with its SCALE-encoded arguments and return its encoded result.
 
-    Raises `UnknownFunction`, and `ApiFailed` if the arguments cannot be decoded or bytes are left
-    over.
+    Raises `UnknownFunction`, or `ApiFailed` if the arguments cannot be decoded or further bytes
+    follow them.
     """
     function = _FUNCTIONS.get(name)
     if function is None:
         raise UnknownFunction(f"Exported method {name} is not found")
     reader = Reader(data)
     try:
-        answer = function(at, reader)
+        result = function(at, reader)
         reader.end()
     except (ScaleError, UndecodableExtrinsic) as error:
         raise ApiFailed(f"{name}: {error}") from error
-    return answer
+    return result
 
 
 def _metadata_at_version(at: At, reader: Reader) -> bytes:
+    """Return `Option<OpaqueMetadata>`, which is `None` for a version that is not provided."""
     version = reader.uint(4)
-    return (
-        b"\x01" + encode_bytes(metadata(at, version)) if version in METADATA_VERSIONS else b"\x00"
-    )
+    if version not in METADATA_VERSIONS:
+        return b"\x00"
+    return b"\x01" + encode_bytes(metadata(at, version))
 
 
 def _validate_transaction(at: At, reader: Reader) -> bytes:
@@ -91,7 +90,7 @@ def _validate_transaction(at: At, reader: Reader) -> bytes:
     if source > 2:
         raise ScaleError(f"no transaction source {source}")
     raw = _extrinsic(reader)
-    # The hash of the block, which this function does not need: it is called at that block.
+    # The hash of the block is not needed, because the function is called at that block.
     reader.take(32)
     try:
         return b"\x00" + NextBlock(at.runtime, at.state, at.header).validate(raw).encode()
@@ -100,8 +99,8 @@ def _validate_transaction(at: At, reader: Reader) -> bytes:
 
 
 def _account_nonce(at: At, reader: Reader) -> bytes:
-    who = AccountId(reader.take(32))
-    return scale.u32.encode(system.account(Storage(at.state), who).nonce)
+    account = AccountId(reader.take(32))
+    return scale.u32.encode(system.account(Storage(at.state), account).nonce)
 
 
 def _keys_to_prove(at: At) -> bytes:
@@ -136,9 +135,9 @@ def _extrinsic(reader: Reader) -> bytes:
 
 
 def _priced(at: At, reader: Reader) -> tuple[SignedExtrinsic | BareExtrinsic, int]:
-    """Read an extrinsic and the length in bytes that the caller states for it.
+    """Read the arguments of the fee functions: an extrinsic and its length in bytes.
 
-    The fee depends on that length, and not on the actual one, as in a Substrate runtime.
+    As in a Substrate runtime, the fee depends on the given length and not on the actual one.
     """
     return decode(_extrinsic(reader), at.runtime.calls), reader.uint(4)
 
@@ -147,7 +146,7 @@ def _query_info(at: At, reader: Reader) -> bytes:
     """Return `RuntimeDispatchInfo`: weight, class, and the fee without the tip."""
     extrinsic, length = _priced(at, reader)
     if isinstance(extrinsic, BareExtrinsic):
-        # A bare extrinsic is an inherent: `DispatchClass::Mandatory` (2) and without a fee.
+        # A bare extrinsic is an inherent, so its class is `Mandatory` (2) and it has no fee.
         return encode_weight(WEIGHT_ZERO) + b"\x02" + scale.u128.encode(0)
     weight = at.runtime.calls.weight(extrinsic.call)
     return (
@@ -167,7 +166,9 @@ def _query_fee_details(at: At, reader: Reader) -> bytes:
 
 
 def _dry_run_call(at: At, reader: Reader) -> bytes:
-    """Run a call with an origin on top of the block's state and discard the result.
+    """Run a call with an origin on top of the block's state, and discard the new state.
+
+    Returns the effects of the call:
 
     Result< { Result<PostDispatchInfo, { PostDispatchInfo, DispatchError }>,
               Vec<event>, Option<message>, Vec<(destination, Vec<message>)> }, Error >
@@ -217,13 +218,14 @@ def _vec(items: list[bytes]) -> bytes:
 
 
 def _destination(location: Location, messages: list[bytes]) -> bytes:
+    """Encode a destination with its messages, both as versioned XCM."""
     return bytes((XCM_VERSION,)) + Location.codec.encode(location) + _vec(messages)
 
 
 def _downward(
     storage: Storage, before: Mapping[ParaId, list[InboundDownwardMessage]]
 ) -> Iterator[bytes]:
-    """Yield the messages that were added to the queues of parachains since `before`."""
+    """Yield each parachain as destination with its messages that were queued since `before`."""
     for para, queue in QUEUES.items(storage):
         new = [message.msg for message in queue[len(before.get(para, ())) :]]
         if new:
@@ -231,26 +233,27 @@ def _downward(
 
 
 def _upward(storage: Storage) -> list[bytes]:
-    """Return the messages that would be sent to the relay chain.
+    """Return the relay chain as destination with the messages that would be sent to it.
 
-    Publications are packed into as few XCM messages as the collator would send. The result's type
-    only has room for XCM, so that other messages are left out.
+    The list is empty if there are none. Successive publications are packed into XCM messages in the
+    same way as by the collator. Messages that are not XCM are left out, because the result's type
+    cannot express them.
     """
     messages: list[bytes] = []
-    for published, sent in groupby(
+    for are_published, entries in groupby(
         sent_upward(storage), lambda entry: isinstance(entry, Published)
     ):
-        if published:
+        if are_published:
             messages += pack(
-                Publish(each.key, each.value, each.ttl)
-                for each in sent
-                if isinstance(each, Published)
+                Publish(entry.key, entry.value, entry.ttl)
+                for entry in entries
+                if isinstance(entry, Published)
             )
         else:
             messages += (
-                each.message
-                for each in sent
-                if not isinstance(each, Published) and _is_xcm(each.message)
+                entry.message
+                for entry in entries
+                if not isinstance(entry, Published) and _is_xcm(entry.message)
             )
     return [_destination(PARENT, messages)] if messages else []
 

@@ -1,7 +1,7 @@
-"""Runs a block again on its parent and reports which storage each part of the block wrote.
+"""Runs a block again on its parent and reports the storage that each part of the block wrote.
 
-`dev_runBlock` calls this. Messages that the emulator sends to parachains by itself are not part of
-a block's body, so that they are missing here.
+`dev_runBlock` uses this. The emulator adds some messages to parachains outside of a block's body.
+Their writes are missing here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -70,14 +70,14 @@ class _Phases:
     state: State
     """The state before the block."""
     known: dict[bytes, bytes | None] = field(default_factory=dict)
-    """All keys that the phases so far have written, with their present values."""
+    """The keys that the block has written so far, with their present values."""
     ended: list[Phase] = field(default_factory=list)
+    """The phases that have ended, in order."""
 
     def end(self, phase: str | int, written: Writes) -> None:
         """End a phase. `written` contains all writes of the block so far.
 
-        The phase gets only the keys whose values differ from those at the end of the phase before
-        it.
+        The phase receives the keys whose values have changed since the end of the previous phase.
         """
         get = self.state.top.get
         before = {key: self.known[key] if key in self.known else get(key) for key in written}
@@ -89,8 +89,8 @@ class _Phases:
     def finish(self, after: State) -> None:
         """End the block with the finalization phase.
 
-        It gets all remaining differences between the states before and after the block. The roots
-        of child tries are among them, because they are only written when the state is completed.
+        It receives all changes of the block that no earlier phase has. The roots of child tries are
+        among them, because they are only written when the state is completed.
         """
         changed = {key: old for key, old, _ in self.state.top.differences(after.top)}
         last = {**changed, **self.known}
@@ -136,10 +136,11 @@ def _run_relay(parent: At, relay: RelayRuntime, header: Header, body: tuple[byte
     room = executive.room(storage)
     successes = []
     for index, raw in enumerate(body):
-        found = decode(raw, runtime.calls)
-        if isinstance(found, BareExtrinsic):
-            call = runtime.calls.decode(found.body)
-            # The emulator wraps calls of its own accounts and of root in `Utility.dispatch_as`.
+        extrinsic = decode(raw, runtime.calls)
+        if isinstance(extrinsic, BareExtrinsic):
+            call = runtime.calls.decode(extrinsic.body)
+            # The emulator stores the calls of its own accounts and of root as
+            # `Utility.dispatch_as(origin, call)`.
             if (call.pallet, call.name) == ("Utility", "dispatch_as"):
                 own = Extrinsic(*call.args)  # type: ignore[arg-type]  # its codecs
                 outcome = executive.apply_extrinsic(storage, index, own)
@@ -156,9 +157,9 @@ def _run_relay(parent: At, relay: RelayRuntime, header: Header, body: tuple[byte
 
 @dataclass(slots=True)
 class _WatchedBody:
-    """The signed extrinsics of a parachain block, which report their phases while they run.
+    """The signed extrinsics of a parachain block, recording a phase for each one that runs.
 
-    It takes the place of the body that `execute_block` runs.
+    `execute_block` runs this instead of the block's usual body.
     """
 
     extrinsics: tuple[bytes, ...]
@@ -188,10 +189,11 @@ class _WatchedBody:
 def _run_parachain(parent: At, header: Header, body: tuple[bytes, ...]) -> Run:
     """Run a parachain block.
 
-    The subscriber's proof is judged first, as `validate_block` does. Raises `CannotRun` if a trie
+    The subscriber's proof is judged first, as in `validate_block`. Raises `CannotRun` if a trie
     node is missing from it.
     """
-    # The inherent can only be decoded as part of a candidate, here with a body of one extrinsic.
+    # The inherent is the first extrinsic. It can only be decoded as part of a candidate, so one is
+    # built with a body of that extrinsic alone.
     inherent = Candidate.decode(
         header.encode() + bytes((len(body[:1]) << 2,)) + b"".join(body[:1])
     ).inherent
@@ -220,6 +222,6 @@ def _run_parachain(parent: At, header: Header, body: tuple[bytes, ...]) -> Run:
         storage, spec, parent.header, number, digest, inherent, walked, extrinsics=watched
     )
     phases.finish(outcome.state)
-    return Run(
-        tuple(phases.ended), outcome.state, (True, *(each.ok for each in outcome.extrinsics))
-    )
+    # The inherent always succeeds: a block in which it fails cannot be executed.
+    successes = (True, *(extrinsic.ok for extrinsic in outcome.extrinsics))
+    return Run(tuple(phases.ended), outcome.state, successes)

@@ -53,9 +53,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Acts:
-    """The actions that were applied between two relay blocks, as a node of a linked list.
+    """The actions that were applied between two relay blocks, as an element of a linked list.
 
-    Moments share the list: each adds one node at most, so that a long history costs little memory.
+    Each moment adds at most one element to the list of the moment before, so that a long history
+    takes little memory.
     """
 
     after: int
@@ -63,7 +64,7 @@ class Acts:
     actions: tuple[Action, ...]
     """The actions in the order in which they were applied."""
     before: "Acts | None"
-    """The actions of earlier relay blocks."""
+    """The rest of the list: actions before earlier relay blocks, the most recent first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +80,6 @@ class Moment:
     """The newest block of every chain."""
     saved: Snapshot | None = None
     """The network right after the step, or `None` if the node cannot return to this moment."""
-
     executions: tuple[MessageExecution, ...] = ()
     """Upward messages that were executed in the relay block, in order."""
     idle: Mapping[ParaId, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The journal of a node: a file from which all its blocks can be built again.
+"""The journal of a node, a file from which all its blocks can be built again.
 
 The file has JSON lines in the format `pubsub-journal/1`:
 
@@ -6,9 +6,9 @@ The file has JSON lines in the format `pubsub-journal/1`:
     {"action": {"kind": "publish", …}}       an action, in the order of requests
     {"step": 7, "relay": "0x…"}              a relay block, with all actions since the last step
 
-The options are the slot of the relay chain's block 0 and the digest of the rules that made the
-blocks, `0x` for the shipped ones; journals of earlier versions do not tell the rules. A node that
-is killed while it writes leaves an incomplete last line, which is ignored.
+The options are the slot of the relay chain's block 0, and the digest of the rules by which the
+blocks were made (`0x` for the shipped ones). Journals of earlier versions do not name the rules. A
+node that is killed while it writes leaves an incomplete last line, which is ignored.
 """
 
 import json
@@ -31,8 +31,8 @@ FORMAT: Final = "pubsub-journal/1"
 MOST_BYTES: Final = 256 * MEBIBYTE
 """The maximum size of a journal that is read, in bytes."""
 MOST_LINE: Final = 16 * MEBIBYTE
-"""The maximum size of one line in bytes. A large request fits, although hexadecimal digits double
-it.
+"""The maximum size of one line in bytes. It has room for the largest request, whose bytes take two
+digits each.
 """
 
 
@@ -48,7 +48,7 @@ class Head:
     genesis_slot: int
     """The slot of the relay chain's block 0."""
     rules: bytes = b""
-    """The digest of the rules, empty for the shipped ones."""
+    """The digest of the rules. It is empty for the shipped ones."""
 
     def line(self) -> str:
         """Return the line without its line feed."""
@@ -101,10 +101,10 @@ def step_line(moment: Moment) -> str:
 def read_journal(data: bytes, name: str, rules: Rules = SHIPPED) -> Journal:
     """Read a journal from the bytes of its file.
 
-    It must have been made by `rules`, under which its scenario can run. `name` stands for the file
-    in error messages. Raises `BadJournal`, and `SettingsError` for the scenario.
+    `name` is the file's name in errors. Raises `BadJournal` if the journal cannot be read or was
+    not made by `rules`, and `SettingsError` if its scenario is invalid.
     """
-    *lines, rest = data.split(b"\n")
+    *lines, incomplete = data.split(b"\n")
     head = _head(lines, name, rules)
     entries: list[Stepped] = []
     waiting: list[Action] = []
@@ -115,7 +115,7 @@ def read_journal(data: bytes, name: str, rules: Rules = SHIPPED) -> Journal:
                     waiting.append(action_adapter.validate_python(action))
                 except ValidationError as error:
                     raise BadJournal(
-                        f"{name}:{line}: no action: {error.errors()[0]['msg']}"
+                        f"{name}:{line}: not an action: {error.errors()[0]['msg']}"
                     ) from None
             case {"step": int(number), "relay": str(relay)} if not isinstance(number, bool):
                 entries.append(
@@ -124,7 +124,7 @@ def read_journal(data: bytes, name: str, rules: Rules = SHIPPED) -> Journal:
                 waiting = []
             case _:
                 raise BadJournal(f"{name}:{line}: neither an action nor a step")
-    return Journal(head, tuple(entries), tuple(waiting), cut=bool(rest))
+    return Journal(head, tuple(entries), tuple(waiting), cut=bool(incomplete))
 
 
 def _document(text: bytes, place: str) -> object:
@@ -144,13 +144,13 @@ def _head(lines: Sequence[bytes], name: str, rules: Rules) -> Head:
     options = document.get("options")
     if not isinstance(options, dict) or not isinstance(document.get("scenario"), dict):
         raise BadJournal(f"{place}: scenario and options are missing")
-    # The rules come first: with others, the scenario may seem to be at fault.
-    given = hexed(rules.digest)
-    made_by = options.get("rules", given)
-    if made_by != given:
+    # The rules are checked before the scenario, which may be invalid only under other rules.
+    present = hexed(rules.digest)
+    made_by = options.get("rules", present)
+    if made_by != present:
         raise BadJournal(
             f"{place}: options.rules: the journal was made by {str(made_by)[:66]}, and the rules"
-            f" here are {given} (0x means the shipped rules); `--rules` names a file"
+            f" here are {present} (0x means the shipped rules); `--rules` names a file"
         )
     slot = options.get("genesisSlot")
     if not isinstance(slot, int) or isinstance(slot, bool) or not 0 <= slot <= LAST_SLOT:

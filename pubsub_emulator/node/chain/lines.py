@@ -1,7 +1,7 @@
 """Writes a node's history in other forms: as a session of `pubsub step`, or as a scenario.
 
-A session is a file in the format `pubsub-session/1`, whose commands are lines that a user of
-`pubsub step` could type.
+A session is a file in the format `pubsub-session/1`. Its commands are the lines that a user would
+type in `pubsub step`.
 """
 
 import json
@@ -24,7 +24,7 @@ FORMAT: Final = "pubsub-session/1"
 
 
 class NoSession(PubsubError):
-    """A property of the network that a session file cannot record."""
+    """A network with a property that a session file cannot record."""
 
 
 def line(action: actions.Action) -> str:
@@ -42,6 +42,7 @@ def line(action: actions.Action) -> str:
             words = [name, action.para, action.publisher, *map(hexed, action.keys)]
         case actions.Limit():
             words = ["runtime", action.para, action.name, action.value]
+        # The command has the rate after the collator, so it cannot express a rate alone.
         case actions.Cheat() if action.collator is not None or action.rate == MILLION:
             which = [] if action.collator is None else [action.collator, action.rate / MILLION]
             words = ["cheat", action.para, ",".join(action.strategies), *which]
@@ -66,12 +67,11 @@ def session_document(live: LiveNetwork, moment: Moment) -> dict[str, object]:
 
     Raises `NoSession` if the network differs from those that `pubsub step` can create.
     """
-    simulation, relay = live.simulation, live.network.config.relay
+    relay = live.network.config.relay
     if relay.genesis_slot != GENESIS_SLOT or relay.added:
         raise NoSession("a session file records neither another genesis time nor added pallets")
-    return document(
-        simulation, _commands(moment, live.network.relay.first), moment.number, moment.relay.hash
-    )
+    commands = _commands(moment, live.network.relay.first)
+    return document(live.simulation, commands, moment.number, moment.relay.hash)
 
 
 def document(
@@ -79,8 +79,8 @@ def document(
 ) -> dict[str, object]:
     """Return a session file with these commands.
 
-    `number` and `name` are the height and hash of the relay block that the commands lead to. They
-    let `pubsub step` verify that it arrives at the same block.
+    `number` and `name` are the height and hash of the relay block to which the commands lead.
+    `pubsub step` verifies that it arrives at the same block.
     """
     return {
         "format": FORMAT,
@@ -95,20 +95,20 @@ def document(
 
 
 def scenario_document(live: LiveNetwork, moment: Moment) -> tuple[dict[str, object], list[str]]:
-    """Return a scenario that builds the blocks up to a moment, and remarks on it.
+    """Return a scenario that builds the blocks up to a moment, with remarks.
 
-    The remarks are lines of text: the expected relay block, and settings that a scenario has no
-    field for. Raises `NoSession`.
+    The remarks are lines of text. They name the expected relay block, and the settings for which a
+    scenario has no field. Raises `NoSession`.
     """
     session = session_document(live, moment)
     own = live.simulation.scenario
     first = live.network.relay.first
     acts = (
         ScenarioActs(
-            at_block=RelayBlockNumber(each.after + 1 - first),
-            do=tuple(action for action in each.actions if not isinstance(action, actions.Rewind)),
+            at_block=RelayBlockNumber(past.after + 1 - first),
+            do=tuple(action for action in past.actions if not isinstance(action, actions.Rewind)),
         )
-        for each in _past(moment)
+        for past in _past(moment)
     )
     length = max(moment.number - first, 1)
     update = {
@@ -116,36 +116,47 @@ def scenario_document(live: LiveNetwork, moment: Moment) -> tuple[dict[str, obje
         "accounts": live.simulation.accounts,
         "relay_blocks": length,
     }
-    found = own.model_copy(update=update)
-    # The scenario's own acts can lie after the moment. They are invalid beyond the last block.
-    if check(found, live.simulation.rules):
-        found = own.model_copy(update={**update, "relay_blocks": max(length, own.relay_blocks)})
-    left = [f"{name}: {json.dumps(session[name])}" for name in ("fork", "rules") if name in session]
-    at, name = session["block"], session["hash"]
-    if left:
-        return found.document(), [
-            f"relay block {at} of the session is {name}; this scenario has no field for:",
-            *left,
+    scenario = own.model_copy(update=update)
+    # Acts after the last block are invalid. If the scenario has such acts, it keeps its own length.
+    if check(scenario, live.simulation.rules):
+        scenario = own.model_copy(update={**update, "relay_blocks": max(length, own.relay_blocks)})
+    number = session["block"]
+    name = session["hash"]
+    unsupported = [
+        f"{setting}: {json.dumps(session[setting])}"
+        for setting in ("fork", "rules")
+        if setting in session
+    ]
+    if unsupported:
+        return scenario.document(), [
+            f"relay block {number} of the session is {name}; this scenario has no field for:",
+            *unsupported,
         ]
-    return found.document(), [f"relay block {at} of this scenario is {name}"]
+    return scenario.document(), [f"relay block {number} of this scenario is {name}"]
 
 
 def _past(moment: Moment) -> list[Acts]:
     """Return all actions before a moment, the oldest first."""
-    held: list[Acts] = []
+    newest_first: list[Acts] = []
     acts = moment.acts
     while acts is not None:
-        held.append(acts)
+        newest_first.append(acts)
         acts = acts.before
-    return held[::-1]
+    return newest_first[::-1]
 
 
 def _commands(moment: Moment, first: int) -> list[str]:
-    """Return the commands of a session: actions, and `step` for the blocks between them."""
+    """Return the commands of a session: actions, and `step` for the blocks between them.
+
+    `first` is the height at which the session begins.
+    """
     lines: list[str] = []
-    at = first
-    for each in _past(moment):
-        lines += [f"step {each.after - at}"] if each.after > at else []
-        lines += map(line, each.actions)
-        at = each.after
-    return [*lines, *([f"step {moment.number - at}"] if moment.number > at else [])]
+    height = first
+    for acts in _past(moment):
+        if acts.after > height:
+            lines.append(f"step {acts.after - height}")
+        lines += map(line, acts.actions)
+        height = acts.after
+    if moment.number > height:
+        lines.append(f"step {moment.number - height}")
+    return lines

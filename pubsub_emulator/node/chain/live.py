@@ -1,4 +1,4 @@
-"""A running network that is changed by actions, steps and rewinds.
+"""A running network that actions, steps and rewinds change.
 
 A step that fails is undone completely. The class is not thread-safe: only one thread may use it at
 a time.
@@ -17,9 +17,9 @@ from pubsub_emulator.node.chain.block import RELAY, Acts, Block, Chain, Moment
 from pubsub_emulator.primitives.types import RelayBlockNumber
 
 Observers = Callable[[int], Iterable[Observer]]
-"""Creates the observers of one line of blocks.
+"""Creates the observers of the blocks until the next rewind.
 
-The argument is 1 for the first line, and one more after each rewind.
+The argument is 1 at first, and grows by one with each rewind.
 """
 
 
@@ -35,10 +35,11 @@ class LiveNetwork:
     ) -> None:
         """Start from a simulation's present block.
 
-        With `keep_snapshots`, each moment has a snapshot that the network can be rewound to.
+        With `keep_snapshots`, each moment has a snapshot to which the network can be rewound.
         """
         self.simulation = simulation
         self.epoch = 1
+        """The number of rewinds so far plus one, which is the argument of `observers`."""
         self._observers = observers
         self._keep_snapshots = keep_snapshots
         self._observe()
@@ -66,8 +67,8 @@ class LiveNetwork:
     def step(self) -> Moment:
         """Build one relay block.
 
-        If an error is raised, the network is as it was after the last step. The actions since then
-        are lost; callers that still want them must apply them again.
+        If an error is raised, the network returns to its state after the last step. The actions
+        since then are lost, and callers that still want them must apply them again.
         """
         try:
             step = self.simulation.step()
@@ -89,12 +90,12 @@ class LiveNetwork:
     def rewind(self, moment: Moment) -> Moment:
         """Return the network to a moment.
 
-        The observers of the present line of blocks are finished, and new ones are created. Raises
-        `BadRequest` if the moment has no snapshot.
+        The present observers are finished, and new ones are created. Raises `BadRequest` if the
+        moment has no snapshot.
         """
         saved = moment.saved
         if saved is None:
-            raise BadRequest(f"relay block {moment.number} cannot be gone back to")
+            raise BadRequest(f"the network cannot return to relay block {moment.number}")
         self.network.finish()
         self.network.dismiss()
         self.network.restore(saved)
@@ -112,7 +113,7 @@ class LiveNetwork:
         Raises `BadRequest` if the moment has no snapshot.
         """
         if moment.saved is None:
-            raise BadRequest(f"relay block {moment.number} cannot be gone on from")
+            raise BadRequest(f"the network cannot continue from relay block {moment.number}")
         branch = copy(self)
         branch.simulation = self.simulation.fork()
         branch._observers = None  # noqa: SLF001  # another object of this class
@@ -127,19 +128,19 @@ class LiveNetwork:
 
     def apply_all(self, todo: Iterable[Action]) -> list[int | None]:
         """Apply all actions, or leave the network unchanged. Raises as `apply` does."""
-        before = list(self.pending)
+        earlier = list(self.pending)
         try:
             return [self.apply(action) for action in todo]
         except BaseException:
             self.undo()
-            for action in before:
+            for action in earlier:
                 self.apply(action)
             raise
 
     def apply(self, action: Action) -> int | None:
         """Apply one action, which takes effect with the next step.
 
-        Returns the same and raises the same errors as `acting.act`.
+        The result and the errors are those of `acting.act`.
         """
         result = act(self.network, action)
         self.pending.append(action)
@@ -152,7 +153,7 @@ class LiveNetwork:
             self.network.observe(observer, past=True)
 
     def _genesis(self) -> Moment:
-        """Return the moment of the first block."""
+        """Return the moment of the network's present block, with which its history begins."""
         network = self.network
         first = network.relay.blocks[-1]
         number = RelayBlockNumber(first.header.number)
@@ -165,23 +166,30 @@ class LiveNetwork:
     def _moment(self, step: Step) -> Moment:
         """Return the moment after a step.
 
-        Chains that built no block keep the head of the moment before.
+        Chains without a new block have the same head as in the moment before.
         """
-        kept = self.network.relay.blocks[-1]
-        relay = Block(RELAY, kept.header, step.block.extrinsics, kept.state, step.number)
+        relay_block = self.network.relay.blocks[-1]
+        relay = Block(
+            RELAY, relay_block.header, step.block.extrinsics, relay_block.state, step.number
+        )
         blocks = tuple(
             Block(
-                each.chain,
-                each.candidate.header,
-                each.candidate.body(),
-                each.outcome.state,
+                record.chain,
+                record.candidate.header,
+                record.candidate.body(),
+                record.outcome.state,
                 step.number,
             )
-            for each in step.records
-            if each.outcome is not None
+            for record in step.records
+            if record.outcome is not None
         )
-        heads = {**self._newest.heads, RELAY: relay, **{block.chain: block for block in blocks}}
-        saved = self._clean if self._keep_snapshots else None
         return Moment(
-            relay, blocks, step.records, heads, saved, kept.executions, step.idle, self._acts
+            relay,
+            blocks,
+            step.records,
+            heads={**self._newest.heads, RELAY: relay, **{block.chain: block for block in blocks}},
+            saved=self._clean if self._keep_snapshots else None,
+            executions=relay_block.executions,
+            idle=step.idle,
+            acts=self._acts,
         )

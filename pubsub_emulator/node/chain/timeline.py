@@ -2,10 +2,11 @@
 
     moments   the newest relay blocks with everything built for them, including forks
     views     an immutable view of each chain: genesis, best, final, blocks by height
-    pins      blocks that a client needs although they have left the window
+    pins      counts of clients that still need a block after it has left the window
 
-Only one thread changes a timeline. A change replaces `views` with one assignment, so that readers
-in other threads keep a consistent view.
+The window is the range of relay blocks that are stored. Only one thread changes a timeline. A
+change replaces `views` with one assignment, so that readers in other threads always see a
+consistent view.
 """
 
 from collections import Counter, deque
@@ -22,7 +23,7 @@ from pubsub_emulator.primitives.types import Hash, RelayBlockNumber
 HISTORY: Final = 4096
 """The number of relay blocks that are stored by default."""
 _REMEMBERED: Final = 16_384
-"""How many hashes of discarded blocks are stored, to distinguish them from unknown hashes."""
+"""The number of hashes of discarded blocks that are stored, to tell them from unknown hashes."""
 
 
 class ImpossibleTimeline(PubsubError):
@@ -43,10 +44,7 @@ class ChainView:
     final: Block
     """The newest final block."""
     since: int
-    """The height of the final block when this line of blocks began.
-
-    At first this is the first block, and after a rewind the block rewound to.
-    """
+    """The height that the final block had at the start, or after the last rewind."""
     heights: Mapping[int, Block]
     """Blocks by height. The timeline extends this mapping, so that it can contain blocks after
     `best`. Use `at_height`.
@@ -73,7 +71,7 @@ class ChainAdvance:
     finalized: tuple[Block, ...]
     """Blocks that became final, in ascending order."""
     before: Block
-    """The best block before."""
+    """The best block before the step or rewind."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,11 +106,10 @@ class Timeline:
         to the final relay block. Raises `ImpossibleTimeline` unless 0 <= finality < history.
         """
         if not 0 <= finality < history:
-            why = (
-                f"{history} relay blocks of history do not hold a final block {finality} behind the"
-                " best"
+            raise ImpossibleTimeline(
+                f"{history} relay blocks of history do not contain a final block {finality} behind"
+                " the best"
             )
-            raise ImpossibleTimeline(why)
         self.history = history
         self.finality = finality
         self.genesis = genesis
@@ -159,7 +156,7 @@ class Timeline:
     def moment_of(self, block: Block) -> Moment | None:
         """Return the moment that added a block, on any fork, or `None` if it is not stored."""
         for moment in self._moments.get(block.relay_number, ()):
-            if moment.relay is block or any(each is block for each in moment.blocks):
+            if moment.relay is block or any(other is block for other in moment.blocks):
                 return moment
         return self.genesis if block.relay_number == self._first else None
 
@@ -181,14 +178,14 @@ class Timeline:
         number = moment.number
         if number != self.newest.number + 1:
             raise DefensiveFailure(f"relay block {number} does not follow {self.newest.number}")
-        before = self.views
+        old_views = self.views
         self._path[number] = moment
         self._moments.setdefault(number, []).append(moment)
         self._hold((moment.relay, *moment.blocks), moment.records)
         self.newest = moment
-        self.views = self._views({chain: view.since for chain, view in before.items()})
+        self.views = self._views({chain: view.since for chain, view in old_views.items()})
         advance = Advance(
-            moment, {chain: self._advanced(chain, before[chain]) for chain in self.views}
+            moment, {chain: self._advanced(chain, old_views[chain]) for chain in self.views}
         )
         self._prune(number - self.history)
         return advance
@@ -196,13 +193,15 @@ class Timeline:
     def rewind(self, moment: Moment) -> Advance:
         """Make a stored moment the newest one. It can be on any fork.
 
-        The blocks that leave the best chain stay stored as a fork. Raises `CannotRewind` if the
-        moments between the best chain and the destination are no longer stored and blocks have a
-        finality.
+        The blocks that leave the best chain stay stored as a fork. If the moments between the best
+        chain and the destination are no longer stored, the final block is only known when it is the
+        best one. Raises `CannotRewind` then if `finality` is not 0.
         """
         branch, joins = self._branch(moment)
         if not joins and self.finality:
-            raise CannotRewind(f"relay block {moment.number} is kept, but not what leads to it")
+            raise CannotRewind(
+                f"relay block {moment.number} is stored, but not the blocks that lead to it"
+            )
         # The relay height up to which the old and the new best chain are the same.
         if not joins:
             shared = self._first
@@ -210,11 +209,11 @@ class Timeline:
             shared = RelayBlockNumber(branch[0].number - 1)
         else:
             shared = moment.number
-        before = self.views
-        gone = (self._path[number] for number in sorted(self._path) if number > shared)
-        left = tuple(chained.from_iterable((each.relay, *each.blocks) for each in gone))
+        old_views = self.views
+        removed = (self._path[number] for number in sorted(self._path) if number > shared)
+        left = tuple(chained.from_iterable((past.relay, *past.blocks) for past in removed))
         heads = self._path[shared].heads
-        self._path = {number: each for number, each in self._path.items() if number <= shared}
+        self._path = {number: past for number, past in self._path.items() if number <= shared}
         # New mappings replace the old ones, which the views of readers still refer to.
         self._heights = {
             chain: {
@@ -223,21 +222,21 @@ class Timeline:
             for chain, heights in self._heights.items()
         }
         if not joins:
-            # The moment has left the window, perhaps together with the heads of its chains.
-            again = branch[0]
-            self._oldest = min(self._oldest, again.number)
-            self._moments.setdefault(again.number, []).append(again)
-            self._hold(again.heads.values(), again.records)
-        for each in branch:
-            self._path[each.number] = each
-            for block in (each.relay, *each.blocks):
+            # The moment may have left the window, together with the heads of its chains.
+            returning = branch[0]
+            self._oldest = min(self._oldest, returning.number)
+            self._moments.setdefault(returning.number, []).append(returning)
+            self._hold(returning.heads.values(), returning.records)
+        for branch_moment in branch:
+            self._path[branch_moment.number] = branch_moment
+            for block in (branch_moment.relay, *branch_moment.blocks):
                 self._heights[block.chain][block.number] = block
         self.newest = moment
         self.views = self._views(
             {chain: block.number for chain, block in self._final().heads.items()}
         )
         changed = {
-            chain: ChainAdvance(view, (), (), before[chain].best)
+            chain: ChainAdvance(view, new=(), finalized=(), before=old_views[chain].best)
             for chain, view in self.views.items()
         }
         return Advance(moment, changed, rewound=True, left=left)
@@ -261,12 +260,12 @@ class Timeline:
         while current is not None and self._path.get(current.number) is not current:
             branch.append(current)
             parent = current.relay.header.parent_hash
-            before = self._moments.get(current.number - 1, ())
-            current = next((each for each in before if each.relay.hash == parent), None)
+            candidates = self._moments.get(current.number - 1, ())
+            current = next((past for past in candidates if past.relay.hash == parent), None)
         return branch[::-1], current is not None
 
     def pin(self, block: Block) -> None:
-        """Store a block until it has been unpinned as often as it was pinned."""
+        """Keep a block stored until it has been unpinned as often as it was pinned."""
         self._pins[block.chain][block.hash] += 1
 
     def unpin(self, block: Block) -> None:
@@ -283,7 +282,10 @@ class Timeline:
         return self._path[max(self.newest.number - self.finality, self._first)]
 
     def _views(self, since: Mapping[Chain, int]) -> Mapping[Chain, ChainView]:
-        """Return the views of all chains at the newest moment. `since` is a field of each view."""
+        """Return the views of all chains at the newest moment.
+
+        `since` is the field `ChainView.since` of each view.
+        """
         best = self.newest.heads
         final = self._final().heads
         return {
@@ -294,9 +296,10 @@ class Timeline:
         }
 
     def _advanced(self, chain: Chain, before: ChainView) -> ChainAdvance:
+        """Return the progress of a chain in the newest moment, given its view before it."""
         view = self.views[chain]
         finalized = tuple(
-            view.heights[at] for at in range(before.final.number + 1, view.final.number + 1)
+            view.heights[number] for number in range(before.final.number + 1, view.final.number + 1)
         )
         new = tuple(
             block for block in (self.newest.relay, *self.newest.blocks) if block.chain == chain
@@ -308,8 +311,9 @@ class Timeline:
 
         The first block, pinned blocks, and the best and final blocks of every chain stay.
         """
-        waiting, self._outlived = self._outlived, []
-        for block in waiting:
+        outlived = self._outlived
+        self._outlived = []
+        for block in outlived:
             self._forget_block(block)
         while self._oldest <= last:
             for moment in self._moments.pop(self._oldest, ()):

@@ -81,15 +81,15 @@ Events = Iterator[dict[str, object] | None]
 
 
 def _start(call: Call, event: str, events: Events) -> Json:
-    """Open a subscription and send events in the background, at the pace of the client."""
+    """Open a subscription, send events in the background at the client's pace; return the id."""
     subscription = Stream(call.chain, event)
     opened = call.open(subscription)
     if call.session is not None:
-        call.session.outlet.spawn(_tell(subscription, events))
+        call.session.outlet.spawn(_send(subscription, events))
     return opened
 
 
-async def _tell(subscription: RpcSubscription, events: Events) -> None:
+async def _send(subscription: RpcSubscription, events: Events) -> None:
     """Send events until the last one, or until the client ends the subscription."""
     for event in events:
         if subscription.session is None:
@@ -103,25 +103,25 @@ async def _tell(subscription: RpcSubscription, events: Events) -> None:
 @method("archive_v1_storage", HASH, ITEMS, CHILD_TRIE, live=True)
 def storage(call: Call, name: bytes, items: list[Query], child: bytes | None) -> Json:
     """Send the storage entries of a block as events."""
-    return _start(call, "archive_v1_storageEvent", _found(call.find(name), items, child))
+    return _start(call, "archive_v1_storageEvent", _storage_events(call.find(name), items, child))
 
 
-def _found(block: Block | None, items: list[Query], child: bytes | None) -> Events:
-    """Yield the events of a storage query."""
+def _storage_events(block: Block | None, items: list[Query], child: bytes | None) -> Events:
+    """Yield the events of a storage query. The last one is an error if the block is not stored."""
     if block is None:
         yield {"event": "storageError", "error": "the block is not kept"}
         return
     label = {} if child is None else {"childTrieKey": hexed(child)}
     for item in items:
         yield None
-        for found in find(trie_of(block, child), item):
-            yield {"event": "storage", **found, **label}
+        for entry in find(trie_of(block, child), item):
+            yield {"event": "storage", **entry, **label}
     yield {"event": "storageDone"}
 
 
 @dataclass(frozen=True, slots=True)
 class DiffItem:
-    """A trie, or the keys below a prefix of it, for a storage difference."""
+    """The part of a storage difference that a caller wants: one trie, and a prefix of its keys."""
 
     return_type: str = "value"
     """Whether the events contain values or their hashes."""
@@ -156,11 +156,17 @@ def storage_diff(
     The previous block is the parent by default. It must be an ancestor of the block.
     """
     wanted = [DiffItem()] if items is None else items
-    return _start(call, "archive_v1_storageDiffEvent", _differing(call, name, wanted, previous))
+    events = _difference_events(call, name, wanted, previous)
+    return _start(call, "archive_v1_storageDiffEvent", events)
 
 
-def _differing(call: Call, name: bytes, items: list[DiffItem], previous: bytes | None) -> Events:
-    """Yield the events of a storage difference, after checking that the blocks are comparable."""
+def _difference_events(
+    call: Call, name: bytes, items: list[DiffItem], previous: bytes | None
+) -> Events:
+    """Yield the events of a storage difference.
+
+    The only event is an error if a block is not stored, or the previous one is not an ancestor.
+    """
     block = call.find(name)
     if block is None:
         yield {"event": "storageDiffError", "error": "the block is not kept"}
@@ -175,7 +181,7 @@ def _differing(call: Call, name: bytes, items: list[DiffItem], previous: bytes |
     if ancestor is not before:
         yield {
             "event": "storageDiffError",
-            "error": "the block to compare with is no ancestor of the block",
+            "error": "the block to compare with is not an ancestor of the block",
         }
         return
     for item in items:
@@ -186,25 +192,29 @@ def _differing(call: Call, name: bytes, items: list[DiffItem], previous: bytes |
 
 def _changes(before: Block, block: Block, item: DiffItem) -> Iterator[dict[str, object]]:
     """Yield the differences of one trie between two blocks as events."""
-    old, new = (trie_of(each, item.child_trie_key) or Trie() for each in (before, block))
-    for key, was, now in old.differences(new):
+    old = trie_of(before, item.child_trie_key) or Trie()
+    new = trie_of(block, item.child_trie_key) or Trie()
+    for key, old_value, value in old.differences(new):
         if not key.startswith(item.key):
             continue
-        if was is None:
+        if old_value is None:
             kind = "added"
-        elif now is None:
+        elif value is None:
             kind = "deleted"
         else:
             kind = "modified"
         event: dict[str, object] = {"event": "storageDiff", "key": hexed(key), "type": kind}
-        if now is not None:
-            event[item.return_type] = hexed(now if item.return_type == "value" else blake2_256(now))
+        if value is not None:
+            shown = value if item.return_type == "value" else blake2_256(value)
+            event[item.return_type] = hexed(shown)
         if item.child_trie_key is not None:
             event["childTrieKey"] = hexed(item.child_trie_key)
         yield event
 
 
 def _declare_stop(name: str, event: str) -> None:
+    """Declare a method that ends a subscription with these events."""
+
     @method(name, Param("subscription", text), live=True)
     def stop(call: Call, subscription: str) -> None:
         if call.session is not None:

@@ -29,21 +29,22 @@ contain many calls and take long to decode.
 """
 EXTRINSIC: Final = Param("bytes", hexadecimal, aliases=("extrinsic", "encodedXt"))
 _CLASSES: Final = ("normal", "operational", "mandatory")
-
-
 Verdict = Checked | Refused | None
-"""The result of a check in another thread, or `None` if the extrinsic was not checked yet."""
+"""The result of checking an extrinsic, or `None` if it has not been checked yet."""
 
 
 def submit(call: Call, extrinsic: bytes, verdict: Verdict = None) -> Hash:
-    """Put an extrinsic into the chain's pool and request a step. Raises `RpcError`."""
+    """Put an extrinsic into the chain's pool, request a step, and return the extrinsic's hash.
+
+    `verdict` is the result of `when_checked`. Raises `RpcError` if the pool refuses the extrinsic.
+    """
     node = call.node
     try:
         if isinstance(verdict, Refused):
             raise verdict
         name = node.pools[call.chain].submit(node.at(call.view.best), extrinsic, verdict)
     except Refused as refused:
-        raise RpcError(refused.code, refused.message, refused.data) from refused
+        raise RpcError(refused.code, refused.message, data=refused.data) from refused
     node.control.ask()
     return name
 
@@ -51,8 +52,8 @@ def submit(call: Call, extrinsic: bytes, verdict: Verdict = None) -> Hash:
 def when_checked(call: Call, extrinsic: bytes, then: Callable[[Verdict], T]) -> T | Awaitable[T]:
     """Call `then` with the verdict on an extrinsic and return its result.
 
-    A short extrinsic is passed on at once, with the verdict `None`. A long one is checked in
-    another thread first.
+    For a short extrinsic, `then` is called at once with the verdict `None`. A long one is checked
+    in another thread first, so that it does not delay the event loop.
     """
     return then(None) if len(extrinsic) <= SHORT else _when_checked(call, extrinsic, then)
 
@@ -60,8 +61,8 @@ def when_checked(call: Call, extrinsic: bytes, then: Callable[[Verdict], T]) -> 
 async def _when_checked(call: Call, extrinsic: bytes, then: Callable[[Verdict], T]) -> T:
     """Check an extrinsic in another thread and call `then`.
 
-    The check is repeated if the chain has a new best block by then, because a verdict is only valid
-    at the block of its check.
+    A verdict is only valid at the block of its check. If the chain has a new best block after the
+    check, it is repeated.
     """
 
     def judge() -> Verdict:
@@ -155,20 +156,24 @@ def next_index(call: Call, address: str) -> Json:
 
 
 def _tried(call: Call, extrinsic: bytes, at: bytes | None, run: Callable[[At], bytes]) -> bytes:
-    """Call `run` with a block and return its result.
+    """Call `run`, which reads `extrinsic`, with the block `at` and return its result.
 
     Raises `RpcError` 2 if the extrinsic is too long or cannot be decoded.
     """
-    why = f"more than {MOST_EXTRINSIC} bytes"
-    if len(extrinsic) <= MOST_EXTRINSIC:
-        try:
-            return run(call.node.at(call.block(at)))
-        except (api.ApiFailed, UndecodableExtrinsic) as error:
-            why = str(error)
-    raise RpcError(2, "Unable to dry run extrinsic", why)
+    if len(extrinsic) > MOST_EXTRINSIC:
+        raise _cannot_try(f"more than {MOST_EXTRINSIC} bytes")
+    try:
+        return run(call.node.at(call.block(at)))
+    except (api.ApiFailed, UndecodableExtrinsic) as error:
+        raise _cannot_try(str(error)) from error
+
+
+def _cannot_try(reason: str) -> RpcError:
+    return RpcError(2, "Unable to dry run extrinsic", reason)
 
 
 def _query(call: Call, function: str, extrinsic: bytes, at: bytes | None) -> scale.Reader:
+    """Call a fee function with an extrinsic and its length, and return a reader of its result."""
     data = extrinsic + scale.u32.encode(len(extrinsic))
     return scale.Reader(_tried(call, extrinsic, at, lambda where: api.call(where, function, data)))
 

@@ -1,4 +1,4 @@
-"""The context of a call, and helpers that methods share: subscriptions and errors."""
+"""The context of a call, and helpers for subscriptions and errors that methods share."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Call:
     session: Session | None
     """The connection, or `None` for a request over HTTP POST."""
     opened: list[RpcSubscription] | None = None
-    """Subscriptions whose first events must be sent after the answer, which contains their ids."""
+    """Subscriptions whose events must wait for the answer, because it contains their ids."""
 
     @property
     def view(self) -> ChainView:
@@ -47,18 +47,22 @@ class Call:
         """Return a block as `find` does. Raises `RpcError` 4003 if it is not stored."""
         if name is None:
             return self.view.best
-        found = self.find(name)
-        if found is None:
-            gone = self.node.timeline.was_discarded(name)
-            why = "State already discarded for" if gone else "Header was not found in the database:"
-            raise RpcError(CLIENT, f"Client error: UnknownBlock: {why} {hexed(name)}")
-        return found
+        block = self.find(name)
+        if block is None:
+            discarded = self.node.timeline.was_discarded(name)
+            reason = (
+                "State already discarded for"
+                if discarded
+                else "Header was not found in the database:"
+            )
+            raise RpcError(CLIENT, f"Client error: UnknownBlock: {reason} {hexed(name)}")
+        return block
 
     def open(self, subscription: RpcSubscription) -> str:
         """Add a subscription to the connection and return its id.
 
-        Its events wait until the answer with the id has been sent. Raises `RpcError` for a POST,
-        which cannot receive events, and if the connection has too many subscriptions.
+        Its events wait until the answer with the id has been sent. Raises `RpcError` if the
+        connection has too many subscriptions, and for a POST, which cannot receive events.
         """
         if self.session is None:
             raise method_not_found()
@@ -97,10 +101,10 @@ class Stream(RpcSubscription):
 
 
 def streams(name: str, event: str, *params: Param) -> Callable[[Tells], Tells]:
-    """Declare a method that subscribes to a stream, and one that unsubscribes.
+    """Declare a method that subscribes to a stream of events, and one that unsubscribes.
 
-    The decorated function returns the events of a step or rewind as JSON texts. Its arguments are
-    the call, the `Advance` and the parameters of the subscription.
+    The decorated function returns the events of each step or rewind as JSON texts. Its arguments
+    are the call, the `Advance` and the parameters of the subscription.
     """
 
     def declare(tell: Tells) -> Tells:
@@ -118,10 +122,7 @@ def streams(name: str, event: str, *params: Param) -> Callable[[Tells], Tells]:
 
 
 def unsubscribes(name: str, group: str, *aliases: str) -> None:
-    """Declare a method that ends subscriptions of a group.
-
-    It returns whether there was such a subscription.
-    """
+    """Declare a method that ends a subscription of a group and returns whether there was one."""
 
     @method(name, Param("subscription", text), aliases=aliases, live=True)
     def unsubscribe(call: Call, subscription: str) -> Json:

@@ -27,15 +27,16 @@ from pubsub_emulator.runtime.framework.definitions import RuntimeVersion
 T = TypeVar("T")
 Event = dict[str, object]
 
-
 MOST_FOLLOWS: Final = 4
 """The maximum number of follows of a connection."""
 MOST_PINS: Final = 512
 """The maximum number of blocks that a follow pins. A follow with more ends."""
 MOST_OPERATIONS: Final = 16
-"""The maximum size of all operations of a follow at the same time."""
+"""The maximum size of all running operations of a follow. A storage operation has the size of its
+number of items, and any other operation has the size 1.
+"""
 INITIAL: Final = 16
-"""The maximum number of final blocks in the first event."""
+"""The maximum number of final blocks that the first event reports."""
 PAGE_ITEMS: Final = 256
 """The maximum number of items in one event of a storage listing."""
 PAGE_BYTES: Final = 1_048_576
@@ -45,7 +46,7 @@ LIMIT_REACHED: Final = {"result": "limitReached"}
 
 
 def runtime_json(version: RuntimeVersion) -> dict[str, object]:
-    """Return a runtime version in the form of the events."""
+    """Return a runtime version in the form that the events of a follow contain."""
     names = ("spec_name", "impl_name", "spec_version", "impl_version", "transaction_version")
     spec = {camel(name): getattr(version, name) for name in names}
     return {
@@ -66,9 +67,12 @@ class Follow(RpcSubscription):
         self.with_runtime = with_runtime
         self.pinned: dict[Hash, Block] = {}
         self.operations: dict[str, Operation] = {}
+        """The running and paused operations by id."""
         self._node = call.node
         self._best: Block | None = None
+        """The best block that was reported last."""
         self._count = 0
+        """The number of operations so far, for their ids."""
 
     # Events
 
@@ -165,10 +169,10 @@ class Follow(RpcSubscription):
 
     def pinned_block(self, name: bytes) -> Block:
         """Return a pinned block. Raises `RpcError` -32801 if it is not pinned."""
-        found = self.pinned.get(Hash(name))
-        if found is None:
+        block = self.pinned.get(Hash(name))
+        if block is None:
             raise RpcError(-32801, "Invalid block hash", f"block {hexed(name)} is not pinned")
-        return found
+        return block
 
     def unpin(self, names: list[bytes]) -> None:
         """Unpin all these blocks, or none of them if one is invalid.
@@ -186,7 +190,7 @@ class Follow(RpcSubscription):
         return await self._node.control.beside(work, executing=True)
 
     def room_for_operations(self) -> int:
-        """Return how much may be added to the running operations."""
+        """Return the maximum size of further operations."""
         return MOST_OPERATIONS - sum(operation.size for operation in self.operations.values())
 
     def operate(self, operation: "Operation") -> str:
@@ -199,10 +203,7 @@ class Follow(RpcSubscription):
 
 
 class Operation:
-    """One operation of a follow.
-
-    Its `size` counts towards `MOST_OPERATIONS`: a storage operation counts once per item.
-    """
+    """One operation of a follow. Its `size` counts towards `MOST_OPERATIONS`."""
 
     def __init__(
         self, follow: Follow, events: Iterator[Event] | Callable[[], Event], size: int = 1
@@ -214,7 +215,7 @@ class Operation:
         self.id = ""
         self.size = size
         self.waiting = False
-        """Whether it has paused until the client continues it."""
+        """Whether it is paused until the client continues it."""
         self._follow = follow
         self._events = events
 
@@ -259,8 +260,8 @@ def of_follow(name: str, *params: Param, without: Json = None) -> Callable[[Hand
         @method(name, FOLLOW, *params, live=True)
         @wraps(run)
         def find_and_run(call: Call, wanted: str, *arguments: object) -> Json:
-            found = None if call.session is None else call.session.find(wanted, Follow.group)
-            return run(call, found, *arguments) if isinstance(found, Follow) else without
+            follow = None if call.session is None else call.session.find(wanted, Follow.group)
+            return run(call, follow, *arguments) if isinstance(follow, Follow) else without
 
         return run
 
@@ -271,10 +272,10 @@ def of_follow(name: str, *params: Param, without: Json = None) -> Callable[[Hand
 def begin_follow(call: Call, with_runtime: bool) -> Json:
     """Open a follow and return its id. Its events report the blocks of the chain."""
     if call.session is not None:
-        open_follows = [
-            each for each in call.session.subscriptions.values() if isinstance(each, Follow)
-        ]
-        if len(open_follows) >= MOST_FOLLOWS:
+        follows = sum(
+            isinstance(subscription, Follow) for subscription in call.session.subscriptions.values()
+        )
+        if follows >= MOST_FOLLOWS:
             raise RpcError(-32800, "Maximum number of chainHead_follow has been reached")
     subscription = Follow(call, with_runtime=with_runtime)
     opened = call.open(subscription)
@@ -308,6 +309,8 @@ def body(call: Call, follow: Follow, block: bytes) -> Json:
 
 
 def _started(call: Call, follow: Follow, operation: Operation, **more: int) -> Json:
+    """Start an operation and return the answer, with the members `more`."""
+    # The operation's events must follow the answer, which contains its id.
     call.hold(follow)
     return {"result": "started", "operationId": follow.operate(operation), **more}
 
@@ -323,10 +326,12 @@ def call_runtime(call: Call, follow: Follow, block: bytes, function: str, data: 
         raise RpcError(-32802, "Invalid runtime call", "the follow was begun without runtime")
     if follow.room_for_operations() < 1:
         return LIMIT_REACHED
-    return _started(call, follow, Operation(follow, partial(_called, call, pinned, function, data)))
+    work = partial(_call_event, call, pinned, function, data)
+    return _started(call, follow, Operation(follow, work))
 
 
-def _called(call: Call, block: Block, function: str, data: bytes) -> Event:
+def _call_event(call: Call, block: Block, function: str, data: bytes) -> Event:
+    """Call a runtime function and return the event with its result or its error."""
     try:
         return {"event": "operationCallDone", "output": hexed(run(call, block, function, data))}
     except RpcError as error:
@@ -345,11 +350,11 @@ def storage(
     taken = items[: max(follow.room_for_operations(), 0)]
     if items and not taken:
         return LIMIT_REACHED
-    operation = Operation(follow, _stored(pinned, taken, child), max(len(taken), 1))
+    operation = Operation(follow, _storage_events(pinned, taken, child), max(len(taken), 1))
     return _started(call, follow, operation, discardedItems=len(items) - len(taken))
 
 
-def _stored(block: Block, items: list[Query], child: bytes | None) -> Iterator[Event]:
+def _storage_events(block: Block, items: list[Query], child: bytes | None) -> Iterator[Event]:
     """Yield the events of a storage operation.
 
     Single entries come first, in one event. Listings are sent in pages. After each page but the
@@ -360,15 +365,17 @@ def _stored(block: Block, items: list[Query], child: bytes | None) -> Iterator[E
     page = list(chained.from_iterable(find(trie, item) for item in simple))
     if page:
         yield {"event": "operationStorageItems", "items": page}
-    page, size = [], 0
-    for found in chained.from_iterable(find(trie, item) for item in items if item.lists):
-        length = sum(map(len, found.values()))
-        if page and (len(page) == PAGE_ITEMS or size + length > PAGE_BYTES):
+    page = []
+    page_size = 0
+    for entry in chained.from_iterable(find(trie, item) for item in items if item.lists):
+        entry_size = sum(map(len, entry.values()))
+        if page and (len(page) == PAGE_ITEMS or page_size + entry_size > PAGE_BYTES):
             yield {"event": "operationStorageItems", "items": page}
             yield {"event": "operationWaitingForContinue"}
-            page, size = [], 0
-        page.append(found)
-        size += length
+            page = []
+            page_size = 0
+        page.append(entry)
+        page_size += entry_size
     if page:
         yield {"event": "operationStorageItems", "items": page}
     yield {"event": "operationStorageDone"}
@@ -376,7 +383,7 @@ def _stored(block: Block, items: list[Query], child: bytes | None) -> Iterator[E
 
 @of_follow("chainHead_v1_continue", OPERATION)
 def go_on(_call: Call, follow: Follow, name: str) -> None:
-    """Continue a storage operation that waits."""
+    """Continue a paused storage operation. Raises `RpcError` -32803 if it is not paused."""
     operation = follow.operations.get(name)
     if operation is not None:
         if not operation.waiting:

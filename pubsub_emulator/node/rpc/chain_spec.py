@@ -13,8 +13,8 @@ def rpc_methods(call: Call) -> Json:
     """Return the names of all methods that can be called over this kind of connection."""
     allowed = (
         name
-        for name, found in call.node.methods.items()
-        if call.session is not None or not found.live
+        for name, declared in call.node.methods.items()
+        if call.session is not None or not declared.live
     )
     return {"methods": sorted(allowed)}
 
@@ -53,7 +53,7 @@ _ALWAYS: Final[dict[str, Json]] = {
     "system_peers": [],
     "system_nodeRoles": ["Authority"],
 }
-"""Constant answers of a development chain without peers that is always in sync."""
+"""The constant answers: a development chain has no peers and is always in sync."""
 
 
 def _declare(name: str, answer: Json) -> None:

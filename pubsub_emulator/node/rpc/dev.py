@@ -107,7 +107,7 @@ def _by_para(read: Read[tuple[bytes, ...]]) -> Read[ByPara]:
             raise ValueError("an object by parachain is wanted")
         for name in value:
             if not name.isdecimal():
-                raise ValueError(f"{name!r} is no parachain's id")
+                raise ValueError(f"{name!r} is not a parachain's id")
         return tuple((para(int(name)), read(items)) for name, items in value.items())
 
     return read_all
@@ -132,7 +132,7 @@ _NEW_BLOCK: Final = fields(
 async def new_block(call: Call, config: NewBlock | None) -> Json:
     """Build blocks of this chain and return the hash of the last one.
 
-    All actions and extrinsics are for the first block.
+    All messages and extrinsics are for the first of these blocks.
     """
     wanted = config or NewBlock()
     best = call.view.best.number
@@ -147,30 +147,28 @@ async def new_block(call: Call, config: NewBlock | None) -> Json:
     todo = list(inputs(call, wanted))
     submit_all(call, wanted.transactions)
     for _ in range(count):
-        await (
-            attempt(call.node.control.build(todo))
-            if call.chain is RELAY
-            else build_on(call, call.chain, todo)
-        )
+        if call.chain is RELAY:
+            await attempt(call.node.control.build(todo))
+        else:
+            await build_on(call, call.chain, todo)
         todo = []
     return hexed(call.view.best.hash)
 
 
 def submit_all(call: Call, transactions: tuple[bytes, ...]) -> None:
-    """Put extrinsics into the chain's pool: all of them, or none if one is refused.
+    """Put all extrinsics into the chain's pool, or leave it unchanged if one is refused.
 
-    They are tried on a copy of the pool first. Raises `RpcError`.
+    Raises `RpcError`.
     """
     if not transactions:
         return
     pool = call.node.pools[call.chain]
     at = call.node.at(call.view.best)
-    # If all extrinsics are accepted by the copy, they are accepted by the pool as well.
-    trial = pool.copy()
-    for taken in (trial, pool):
+    # They are submitted to a copy first. If it accepts all of them, so does the pool.
+    for target in (pool.copy(), pool):
         for extrinsic in transactions:
             try:
-                taken.submit(at, extrinsic)
+                target.submit(at, extrinsic)
             except Refused as error:
                 raise refused(error) from error
     call.node.tell_pooled(call.chain)
@@ -201,9 +199,9 @@ async def _until(
 
 
 def inputs(call: Call, wanted: Messages) -> Iterable[actions.Action]:
-    """Yield messages as actions on the call's chain.
+    """Yield the actions that send the messages to the call's chain.
 
-    Raises `RpcError` if the chain cannot receive such messages.
+    Raises `RpcError` if the chain cannot receive messages of that kind.
     """
     chain = call.chain
     if chain is RELAY:
@@ -245,29 +243,28 @@ async def set_storage(call: Call, values: list[Pair] | dict[str, object], at: by
     """Write storage with the root origin and return the hash of the block that contains it.
 
     The relay chain writes in the next block. A parachain receives a message from the relay chain,
-    so that several blocks can be needed. Raises `RpcError` with code 1 if the runtime did not write
-    all values.
+    which can take several blocks. Raises `RpcError` with code 1 if the runtime did not write all
+    values.
     """
     if at is not None and at != call.view.best.hash:
         raise refused("storage is written on the best block only")
-    try:
-        pairs = (
-            values
-            if isinstance(values, list)
-            else storage_pairs(call.node.at(call.view.best), values)
-        )
-    except PubsubError as error:
-        raise refused(error) from error
+    if isinstance(values, list):
+        pairs = values
+    else:
+        try:
+            pairs = storage_pairs(call.node.at(call.view.best), values)
+        except PubsubError as error:
+            raise refused(error) from error
     if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in pairs):
         raise refused("child tries are not written: publish instead")
     action = actions.SetStorage(chain=call.chain, entries=tuple(pairs))
     sent = await attempt(call.node.control.build((action,)))
     if call.chain is not RELAY:
         # The message arrives with the first block whose relay parent contains it.
-        parent = LAST_RELAY_PARENT
-        await _until(
-            call, call.chain, lambda block: (parent.get(Storage(block.state)) or 0) >= sent.number
-        )
+        def has_arrived(block: Block) -> bool:
+            return (LAST_RELAY_PARENT.get(Storage(block.state)) or 0) >= sent.number
+
+        await _until(call, call.chain, has_arrived)
     get = call.view.best.state.top.get
     unwritten = next((key for key, value in dict(pairs).items() if get(key) != value), None)
     if unwritten is not None:
@@ -284,13 +281,15 @@ def _moment_in_time(value: object) -> int:
     try:
         date = datetime.fromisoformat(value)
     except ValueError:
-        raise ValueError(f"{value!r} is no date: 2030-01-31T12:00:00Z is one") from None
-    return round((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() * 1000)
+        raise ValueError(f"{value!r} is not a date, such as 2030-01-31T12:00:00Z") from None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return round(date.timestamp() * 1000)
 
 
 @method("dev_timeTravel", Param("date", _moment_in_time), unsafe=True)
 async def time_travel(call: Call, milliseconds: int) -> Json:
-    """Give the next relay block a later slot and return the time of that slot in milliseconds."""
+    """Give the next relay block a later slot and return its time in milliseconds since 1970."""
     slot = milliseconds // SLOT
     await attempt(call.node.control.act((actions.Travel(slot=slot),)))
     return slot * SLOT
@@ -318,8 +317,8 @@ async def set_head(call: Call, at: int | bytes) -> Json:
         block = view.at_height(view.best.number + at if at < 0 else at)
     moment = None if block is None else call.node.timeline.moment_of(block)
     if moment is None or moment.number < call.node.floor:
-        named = at if isinstance(at, int) else hexed(at)
-        raise refused(f"no such block, or one from before the node listened: {named}")
+        name = at if isinstance(at, int) else hexed(at)
+        raise refused(f"block {name} is unknown, or older than the start of the node")
     await attempt(call.node.control.rewind(moment))
     return hexed(call.view.best.hash)
 
@@ -331,16 +330,17 @@ def snapshot(call: Call, before: str | None) -> Json:
     With `before`, a description of the following action, the snapshot is listed by `pubsub_undos`.
     """
     node = call.node
-    undos = [name for name, kept in node.snapshots.items() if kept.before is not None]
+    undos = [name for name, stored in node.snapshots.items() if stored.before is not None]
     if before is not None and len(undos) >= MOST_UNDOS:
         drop(call, undos[0])
     for block in node.timeline.newest.heads.values():
         node.timeline.pin(block)
-    node.snapshots[name := f"{len(node.snapshots) + node.reverted + 1:#x}"] = Snapshot(
+    name = f"{len(node.snapshots) + node.reverted + 1:#x}"
+    node.snapshots[name] = Snapshot(
         node.timeline.newest,
-        tuple(node.live.pending),
-        {chain: pool.copy() for chain, pool in node.pools.items()},
-        None if before is None else before[:MOST_WORDS],
+        pending=tuple(node.live.pending),
+        pools={chain: pool.copy() for chain, pool in node.pools.items()},
+        before=None if before is None else before[:MOST_WORDS],
     )
     return name
 
@@ -352,9 +352,9 @@ def undos(call: Call) -> Json:
     Each has its name (`id`), the action that followed (`what`), and its relay block (`at`).
     """
     return [
-        {"id": name, "what": kept.before, "at": kept.moment.number}
-        for name, kept in call.node.snapshots.items()
-        if kept.before is not None
+        {"id": name, "what": stored.before, "at": stored.moment.number}
+        for name, stored in call.node.snapshots.items()
+        if stored.before is not None
     ]
 
 
@@ -364,30 +364,30 @@ async def revert(call: Call, name: str) -> Json:
     if not await restore(call, name):
         return False
     names = list(call.node.snapshots)
-    for each in names[names.index(name) :]:
-        drop(call, each)
+    for later in names[names.index(name) :]:
+        drop(call, later)
     return True
 
 
 @method("dev_restore", Param("id", text), unsafe=True)
 async def restore(call: Call, name: str) -> Json:
     """Return to a snapshot without deleting any, and return whether it exists."""
-    kept = call.node.snapshots.get(name)
-    if kept is None:
+    stored = call.node.snapshots.get(name)
+    if stored is None:
         return False
-    await attempt(call.node.control.rewind(kept.moment, kept.pending))
-    call.node.pools.update({chain: pool.copy() for chain, pool in kept.pools.items()})
+    await attempt(call.node.control.rewind(stored.moment, stored.pending))
+    call.node.pools.update({chain: pool.copy() for chain, pool in stored.pools.items()})
     return True
 
 
 @method("dev_forget", Param("id", text), unsafe=True)
 def drop(call: Call, name: str) -> Json:
     """Delete a snapshot and return whether it existed."""
-    kept = call.node.snapshots.pop(name, None)
-    if kept is None:
+    stored = call.node.snapshots.pop(name, None)
+    if stored is None:
         return False
     call.node.reverted += 1
-    for block in kept.moment.heads.values():
+    for block in stored.moment.heads.values():
         call.node.timeline.unpin(block)
     return True
 

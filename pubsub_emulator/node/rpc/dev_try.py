@@ -1,6 +1,6 @@
-"""`dev_dryRun` and `dev_runBlock` (`--dev`): dry runs, and repeated runs of blocks.
+"""`dev_dryRun` and `dev_runBlock` (`--dev`): dry runs, and blocks that are run again.
 
-Both run on copies of states, so that the chains do not change.
+Both work on copies of states, so that the chains do not change.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -59,7 +59,7 @@ Changes = Mapping[bytes, tuple[bytes | None, bytes | None]]
 
 @dataclass(frozen=True, slots=True)
 class _Unsigned:
-    """A call with the account that makes it, in place of a signed extrinsic."""
+    """A call with the account that makes it, as an alternative to a signed extrinsic."""
 
     call: bytes
     address: AccountId
@@ -75,7 +75,7 @@ class DryRun(Messages):
     extrinsic: bytes | _Unsigned | None = None
     """The extrinsic, or a call with its account."""
     raw: bool = False
-    """Whether to return pairs of key and new value."""
+    """Whether to return pairs of key and new value, as bytes."""
     html: bool = False
     """Whether to return an HTML page."""
     at: bytes | None = None
@@ -85,12 +85,12 @@ class DryRun(Messages):
 def _account(value: object) -> AccountId:
     """Read an account: 32 bytes as hexadecimal digits, or an SS58 address."""
     try:
-        found = hexadecimal(value) if str(value).startswith("0x") else decode_address(text(value))
+        account = hexadecimal(value) if str(value).startswith("0x") else decode_address(text(value))
     except BadAddress as error:
         raise ValueError(str(error)) from error
-    if len(found) != 32:
-        raise ValueError(f"an account has 32 bytes, not {len(found)}")
-    return AccountId(found)
+    if len(account) != 32:
+        raise ValueError(f"an account has 32 bytes, not {len(account)}")
+    return AccountId(account)
 
 
 def _extrinsic(value: object) -> bytes | _Unsigned:
@@ -112,20 +112,20 @@ async def dry_run(call: Call, config: DryRun) -> Json:
 
     The default answer has old and new values and their difference in the form of jsondiffpatch.
     """
-    wanted = [
+    inputs_given = [
         name for name in ("extrinsic", "ump", "dmp", "hrmp") if getattr(config, name) is not None
     ]
-    if len(wanted) != 1:
+    if len(inputs_given) != 1:
         raise refused(
             "one of extrinsic, ump, dmp and hrmp is tried at a time, not"
-            f" {' and '.join(wanted) or 'none'}"
+            f" {' and '.join(inputs_given) or 'none'}"
         )
     block = call.block(config.at)
     at = call.node.at(block)
     if config.extrinsic is not None:
-        changes = _tried(at, config.extrinsic)
+        changes = _try(at, config.extrinsic)
     else:
-        changes = await _sent(call, block, list(inputs(call, config)))
+        changes = await _send(call, block, list(inputs(call, config)))
     if config.raw:
         return [[hexed(key), maybe_hexed(new)] for key, (_, new) in changes.items()]
     shown = difference(at, changes)
@@ -136,8 +136,8 @@ async def dry_run(call: Call, config: DryRun) -> Json:
     return call.node.draw(f"{call.node.chain_name(call.chain)}, after block {block.number}", shown)
 
 
-def _tried(at: At, extrinsic: bytes | _Unsigned) -> Changes:
-    """Return the changes by an extrinsic or a call. Raises `RpcError` with code 1."""
+def _try(at: At, extrinsic: bytes | _Unsigned) -> Changes:
+    """Return the changes that an extrinsic or a call makes. Raises `RpcError` with code 1."""
     try:
         if isinstance(extrinsic, _Unsigned):
             return try_call(at, extrinsic.call, extrinsic.address)
@@ -146,11 +146,11 @@ def _tried(at: At, extrinsic: bytes | _Unsigned) -> Changes:
         raise refused(error) from error
 
 
-async def _sent(call: Call, block: Block, todo: list[actions.Action]) -> Changes:
-    """Return the changes by messages that are sent after a block.
+async def _send(call: Call, block: Block, todo: list[actions.Action]) -> Changes:
+    """Return the changes that messages make if they are sent after a block.
 
-    Only blocks that are the newest of their chain in some relay block can be used, because the
-    whole network continues from there.
+    The whole network continues from the block, so it must be the newest one of its chain after some
+    relay block. Raises `RpcError` with code 1.
     """
     moment = call.node.timeline.moment_of(block)
     if moment is None or moment.heads[call.chain] is not block:
@@ -170,9 +170,10 @@ def differences(old: State, new: State) -> Changes:
 
 
 def try_extrinsic(at: At, raw: bytes, *, signatures: bool = True) -> Changes:
-    """Return the changes that an extrinsic makes beyond those that the next block makes by itself.
+    """Return the changes that an extrinsic makes to the state after the next block.
 
-    Raises `UndecodableExtrinsic` or `InvalidTransaction`.
+    The changes of a block without it are not included. Raises `UndecodableExtrinsic` or
+    `InvalidTransaction`.
     """
     without = NextBlock(at.runtime, at.state, at.header).end()
     block = NextBlock(at.runtime, at.state, at.header, signatures=signatures)
@@ -186,14 +187,13 @@ def try_call(at: At, call: bytes, who: AccountId) -> Changes:
     The call becomes an extrinsic whose signature is not verified. Raises as `try_extrinsic` does.
     """
     try:
-        found = at.runtime.calls.decode(call)
+        decoded = at.runtime.calls.decode(call)
     except ScaleError as error:
         raise UndecodableExtrinsic(str(error)) from error
     nonce = NextBlock(at.runtime, at.state, at.header).nonce(who)
     scheme = Scheme.SR25519
-    extrinsic = SignedExtrinsic(
-        who, scheme, bytes(LENGTH[scheme]), Extra(Era(), nonce, 0), found, 0
-    )
+    signature = bytes(LENGTH[scheme])
+    extrinsic = SignedExtrinsic(who, scheme, signature, Extra(Era(), nonce, 0), decoded, 0)
     return try_extrinsic(at, extrinsic.encode(), signatures=False)
 
 
@@ -206,51 +206,54 @@ def try_messages(
     they cannot be sent or do not arrive.
     """
     branch = live.branch(moment)
-    sent = list(todo)
-    for action in sent:
-        branch.apply(action)
-    senders = [each.para for each in sent if isinstance(each, actions.Upward)]
-    senders += [each.sender for each in sent if isinstance(each, actions.Horizontal)]
+    messages = list(todo)
+    for message in messages:
+        branch.apply(message)
+    senders = [message.para for message in messages if isinstance(message, actions.Upward)]
+    senders += [message.sender for message in messages if isinstance(message, actions.Horizontal)]
     turns = dict.fromkeys(map(ParaId, senders))
-    left = _until(branch, turns, lambda _: not _wait(branch, sent), "leave their senders")
+    sent = _until(branch, turns, lambda _: not _wait(branch, messages), "leave their senders")
     if chain is RELAY:
+        # The relay chain executes the messages in the block after the one that received them.
         after = branch.step().relay.state
     else:
         arrived = _until(
-            branch, (chain,), lambda each: _has_seen(each, chain, left), f"reach parachain {chain}"
+            branch,
+            (chain,),
+            lambda newest: _has_seen(newest, chain, sent),
+            f"reach parachain {chain}",
         )
         after = arrived.heads[chain].state
     return differences(moment.heads[chain].state, after)
 
 
-def _wait(branch: LiveNetwork, sent: Iterable[actions.Action]) -> bool:
-    """Return whether one of the messages is still with its sender."""
-    for action in sent:
+def _wait(branch: LiveNetwork, messages: Iterable[actions.Action]) -> bool:
+    """Return whether one of the messages has not left its sender yet."""
+    for action in messages:
         match action:
             case actions.Upward() if action.message in branch.network.parachain(action.para).upward:
                 return True
             case actions.Horizontal():
+                wanted = (action.recipient, action.message)
                 waiting = branch.network.parachain(action.sender).horizontal
-                if any(
-                    (each.recipient, each.data) == (action.recipient, action.message)
-                    for each in waiting
-                ):
+                if any((message.recipient, message.data) == wanted for message in waiting):
                     return True
     return False
 
 
 def _has_seen(moment: Moment, chain: ParaId, sent: Moment) -> bool:
-    """Return whether a parachain has a block on the relay block `sent` or a later one."""
+    """Return whether a parachain's relay parent is the relay block of `sent` or a later one."""
     parent = LAST_RELAY_PARENT.get(Storage(moment.heads[chain].state))
     return parent is not None and parent >= sent.number
 
 
 def _until(
-    branch: LiveNetwork, turns: Iterable[ParaId], done: Callable[[Moment], bool], what: str
+    branch: LiveNetwork, turns: Iterable[ParaId], done: Callable[[Moment], bool], goal: str
 ) -> Moment:
-    """Build relay blocks until `done` holds, with a turn for some parachains in each.
+    """Build relay blocks until `done` returns true, and return the last moment.
 
-    Returns the last moment. Raises `BadRequest` if `done` does not hold after `MOST_STEPS` blocks.
+    The parachains in `turns` have a turn in each block. Raises `BadRequest`, which names the
+    `goal`, if `done` is still false after `MOST_STEPS` blocks.
     """
     for _ in range(MOST_STEPS):
         for para in turns:
@@ -258,40 +261,38 @@ def _until(
         moment = branch.step()
         if done(moment):
             return moment
-    raise BadRequest(f"the messages did not {what} in {MOST_STEPS} relay blocks")
+    raise BadRequest(f"the messages did not {goal} in {MOST_STEPS} relay blocks")
 
 
 def difference(at: At, changes: Changes) -> dict[str, object]:
-    """Return changes as `{pallet: {item: value}}`, before and after, with their delta.
+    """Return the old values (`old`), the new values (`new`), and their difference (`delta`).
 
-    The keys of maps are nested below their item.
+    Values are in the form `{pallet: {item: value}}`, and those of a map `{pallet: {item: {key:
+    value}}}`.
     """
     old: dict[str, object] = {}
     new: dict[str, object] = {}
-    for key, (before, after) in changes.items():
-        for into, value in ((old, before), (new, after)):
-            if value is not None:
-                _put(into, at, key, value)
+    for key, (old_value, new_value) in changes.items():
+        if old_value is not None:
+            _put(old, at, key, old_value)
+        if new_value is not None:
+            _put(new, at, key, new_value)
     return {"old": old, "new": new, "delta": delta(old, new)}
 
 
-def _put(into: dict[str, Any], at: At, key: bytes, value: bytes) -> None:
+def _put(document: dict[str, Any], at: At, key: bytes, value: bytes) -> None:
     """Add a value to a nested document by its pallet, item and keys.
 
     A value that cannot be decoded is added by its hexadecimal key.
     """
     row = parse_row(at, key, value)
     if row is None:
-        into[hexed(key)] = hexed(value)
+        document[hexed(key)] = hexed(value)
         return
-    way = [
-        row["section"],
-        row["method"],
-        *(each if isinstance(each, str) else f"{each}" for each in row["key"]),
-    ]
-    for name in way[:-1]:
-        into = into.setdefault(name, {})
-    into[way[-1]] = row["value"]
+    *outer, last = [row["section"], row["method"], *map(str, row["key"])]
+    for name in outer:
+        document = document.setdefault(name, {})
+    document[last] = row["value"]
 
 
 def _digest_item(value: object) -> DigestItem:
@@ -317,7 +318,7 @@ _HEADER: Final = fields(
     },
     ("parentHash", "number"),
 )
-"""Reads a header. Only the parent and the number are needed."""
+"""Reads a header. Only the parent and the number are required."""
 _BLOCK: Final = {"header": _HEADER, "extrinsics": list_of(hexadecimal)}
 
 
@@ -358,10 +359,10 @@ async def run(call: Call, config: RunBlock) -> Json:
     except CannotRun as error:
         raise refused(error) from error
     after = replace(at, header=header, state=done.state)
-    out: dict[str, object] = {
+    answer: dict[str, object] = {
         "phases": [
-            _phase(after, each, raw=config.include_raw, parsed=config.include_parsed)
-            for each in done.phases
+            _phase(after, phase, raw=config.include_raw, parsed=config.include_parsed)
+            for phase in done.phases
         ],
         "stateRoot": hexed(done.state.root()),
     }
@@ -369,16 +370,16 @@ async def run(call: Call, config: RunBlock) -> Json:
         pairs = zip(body, done.successes, strict=True)
         extrinsics = [{**decode_extrinsic(at, raw), "success": success} for raw, success in pairs]
         time = str(NOW.get(Storage(after.state)))
-        out["blockDetails"] = {
+        answer["blockDetails"] = {
             "timestamp": time,
             "events": decode_events(after),
             "extrinsics": extrinsics,
         }
-    return out
+    return answer
 
 
 def _phase(after: At, phase: Phase, *, raw: bool, parsed: bool) -> dict[str, object]:
-    """Return a phase of a block as JSON, in the form of Chopsticks."""
+    """Return a phase of a block as JSON, in the form of Chopsticks' `dev_runBlock`."""
     rows = []
     for key, value in phase.writes.items():
         row: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""Answers JSON-RPC 2.0 requests: from the text of a request to the text of its answer."""
+"""Turns the text of a JSON-RPC 2.0 request into the text of its answer."""
 
 import json
 import logging
@@ -24,7 +24,6 @@ from pubsub_emulator.node.rpc.session import RpcSubscription, Session, compact
 from pubsub_emulator.primitives.errors import PubsubError
 
 MEBIBYTE: Final = 1_048_576
-
 log: Final = logging.getLogger("pubsub.node")
 
 
@@ -102,9 +101,11 @@ def _is_shallow(value: object, most: int) -> bool:
     """
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(most):
-        inner = (each.values() if isinstance(each, dict) else each for each in level)
-        values = chained.from_iterable(inner)
-        level = [each for each in values if isinstance(each, dict | list)]
+        contents = (
+            container.values() if isinstance(container, dict) else container for container in level
+        )
+        items = chained.from_iterable(contents)
+        level = [item for item in items if isinstance(item, dict | list)]
     return not level
 
 
@@ -114,7 +115,7 @@ def _name(request: dict[str, object]) -> str:
 
 
 class Dispatcher:
-    """Finds the methods of requests and calls them.
+    """Calls the methods that requests name.
 
     An unexpected exception in a method is logged, and the client receives the error -32603 (ND-31).
     """
@@ -155,72 +156,79 @@ class Dispatcher:
         brackets = text.count("[") + text.count("{")
         if len(text) > self._limits.values and brackets + text.count(",") > self._limits.values:
             raise errors.request_too_big(f"{self._limits.values} values")
-        found = self._read(text)
-        if brackets > self._limits.depth and not _is_shallow(found, self._limits.depth):
+        message_value = self._read(text)
+        if brackets > self._limits.depth and not _is_shallow(message_value, self._limits.depth):
             raise RpcError(
                 errors.PARSE_ERROR, "Parse error", f"nested deeper than {self._limits.depth}"
             )
-        return found
+        return message_value
 
     def _read(self, text: str) -> object:
-        """Parse JSON with orjson, or with Python's parser where that makes a difference."""
+        """Parse JSON with orjson, or with Python's slower parser where orjson would be wrong."""
         try:
-            found = orjson.loads(text)
+            value = orjson.loads(text)
         except orjson.JSONDecodeError:
             # Unlike orjson, Python's parser accepts unpaired surrogates, which are valid JSON.
             return _decoded(text)
-        return _decoded(text) if self._is_exact(found) else found
+        return _decoded(text) if self._needs_exact_integers(value) else value
 
-    def _is_exact(self, found: object) -> bool:
-        """Return whether an integer beyond 64 bits must be read exactly.
+    def _needs_exact_integers(self, message: object) -> bool:
+        """Return whether integers beyond 64 bits in a message must be read exactly.
 
-        orjson reads it as a float. That matters for a request's id, which is returned, and for the
-        methods of `--dev`, whose actions may contain such a number. All other methods refuse a
-        float and a number beyond 64 bits alike.
+        orjson reads them as floats. This matters for a request's id, which the answer repeats, and
+        for the methods of `--dev`, whose actions may contain such numbers. All other methods refuse
+        floats as well as integers beyond 64 bits.
         """
-        listed = found if isinstance(found, list) else (found,)
-        objects = (each for each in listed if isinstance(each, dict))
-        return any(type(each.get("id")) is float or _name(each) in self._exact for each in objects)
+        listed = message if isinstance(message, list) else (message,)
+        requests = [request for request in listed if isinstance(request, dict)]
+        return any(
+            type(request.get("id")) is float or _name(request) in self._exact
+            for request in requests
+        )
 
     def _single(self, request: object, chain: Chain, session: Session | None) -> Answer | Later:
         """Answer one request. A notification has no answer."""
         if not isinstance(request, dict):
             return Answer(_failure("null", _INVALID))
         name = request.get("method")
-        marker = request.get("id")
+        request_id = request.get("id")
         if "id" not in request and isinstance(name, str):
-            # A notification expects no answer, and is not executed.
+            # A notification has no effect here, since nobody would receive a result or an error.
             return NOTHING
         if (
             "id" not in request
-            or not isinstance(marker, str | int | None)
-            or isinstance(marker, bool)
+            or not isinstance(request_id, str | int | None)
+            or isinstance(request_id, bool)
         ):
             return Answer(_failure("null", _INVALID))
-        shown = str(marker) if type(marker) is int else compact(marker)
+        id_text = str(request_id) if type(request_id) is int else compact(request_id)
         if not isinstance(name, str) or request.get("jsonrpc") != "2.0":
-            return Answer(_failure(shown, _INVALID))
-        return self._call(name, request.get("params"), shown, Call(self._node, chain, session))
+            return Answer(_failure(id_text, _INVALID))
+        return self._call(name, request.get("params"), id_text, Call(self._node, chain, session))
 
-    def _call(self, name: str, params: object, shown: str, call: Call) -> Answer | Later:
-        """Call a method by its name and return the answer, at once or as a `Later`."""
+    def _call(self, name: str, params: object, id_text: str, call: Call) -> Answer | Later:
+        """Call a method by its name and return the answer, at once or as a `Later`.
+
+        `id_text` is the JSON text of the request's id.
+        """
         method = self._node.methods.get(name)
         if method is None:
-            # Metrics count all unknown names as one, so that a client cannot create any number of
-            # them.
+            # Metrics count all unknown names as one. Otherwise a client could create any number of
+            # metrics.
             name = "unknown"
         began = 0.0 if self._observed is None else self._observed.began()
         try:
-            found = self._run(method, params, call)
+            result = self._run(method, params, call)
         except Exception as error:  # noqa: BLE001  # a handler's defect ends nothing but its call (ND-31)
-            return self._failed(name, shown, error, call, began)
-        if type(found) is CoroutineType:
+            return self._failed(name, id_text, error, call=call, began=began)
+        if type(result) is CoroutineType:
             return Later(
-                self._later(found, name, shown, call, began), method is not None and method.heavy
+                self._later(result, name, id_text, call=call, began=began),
+                heavy=method is not None and method.heavy,
             )
         if self._observed is not None:
             self._observed.ended(name, began, failed=False)
-        return self._answer(shown, found, call)
+        return self._answer(id_text, result, call)
 
     @staticmethod
     def _run(method: Method | None, params: object, call: Call) -> object:
@@ -238,40 +246,42 @@ class Dispatcher:
         return method.run(call, *arguments)
 
     async def _later(
-        self, found: Awaitable[object], name: str, shown: str, call: Call, began: float
+        self, work: Awaitable[object], name: str, id_text: str, call: Call, began: float
     ) -> Answer:
         """Await the result of a method and return the answer."""
         try:
-            result = await found
+            result = await work
         except Exception as error:  # noqa: BLE001  # as in `_call`
-            return self._failed(name, shown, error, call, began)
+            return self._failed(name, id_text, error, call, began)
         if self._observed is not None:
             self._observed.ended(name, began, failed=False)
-        return self._answer(shown, result, call)
+        return self._answer(id_text, result, call)
 
-    def _answer(self, shown: str, result: object, call: Call) -> Answer:
+    def _answer(self, id_text: str, result: object, call: Call) -> Answer:
         """Return the answer with a result, or with an error if it is too long."""
         written = result if type(result) is Written else compact(result)
-        text = f'{{"jsonrpc":"2.0","id":{shown},"result":{written}}}'
+        text = f'{{"jsonrpc":"2.0","id":{id_text},"result":{written}}}'
         if len(text) > self._limits.bytes:
-            return Answer(_failure(shown, too_big(self._limits.bytes)), call.opened)
+            return Answer(_failure(id_text, too_big(self._limits.bytes)), call.opened)
         return Answer(text, call.opened)
 
-    def _failed(self, name: str, shown: str, error: Exception, call: Call, began: float) -> Answer:
+    def _failed(
+        self, name: str, id_text: str, error: Exception, call: Call, began: float
+    ) -> Answer:
         """Return the answer for an exception. Only a defect of the method is logged."""
         if self._observed is not None:
             self._observed.ended(name, began, failed=True)
         if isinstance(error, RpcError):
-            return Answer(_failure(shown, error), call.opened)
+            return Answer(_failure(id_text, error), call.opened)
         # The state of a forked chain is read over the network, which can fail at any time.
         if isinstance(error, PubsubError) and error.is_infrastructure:
             return Answer(
-                _failure(shown, RpcError(errors.CLIENT, f"Client error: {error}")), call.opened
+                _failure(id_text, RpcError(errors.CLIENT, f"Client error: {error}")), call.opened
             )
         log.error("%s failed", name, exc_info=error)
         why = str(error) if isinstance(error, PubsubError) else type(error).__name__
         return Answer(
-            _failure(shown, RpcError(errors.INTERNAL_ERROR, "Internal error", why)), call.opened
+            _failure(id_text, RpcError(errors.INTERNAL_ERROR, "Internal error", why)), call.opened
         )
 
     async def _batch(self, requests: list[object], chain: Chain, session: Session | None) -> Answer:
@@ -292,8 +302,8 @@ class Dispatcher:
         opened: list[RpcSubscription] = []
         size = 2
         for request in requests:
-            found = self._single(request, chain, session)
-            answer = found if isinstance(found, Answer) else await found.work
+            result = self._single(request, chain, session)
+            answer = result if isinstance(result, Answer) else await result.work
             opened += answer.opened or ()
             if answer.text is not None:
                 texts.append(answer.text)
@@ -308,5 +318,5 @@ class Dispatcher:
         return Answer(f"[{','.join(texts)}]" if texts else None, opened)
 
 
-def _failure(shown: str, error: RpcError) -> str:
-    return f'{{"jsonrpc":"2.0","id":{shown},"error":{compact(error.document())}}}'
+def _failure(id_text: str, error: RpcError) -> str:
+    return f'{{"jsonrpc":"2.0","id":{id_text},"error":{compact(error.document())}}}'

@@ -26,10 +26,10 @@ def too_big(most: int = MOST_ANSWER) -> RpcError:
 
 
 def fitting(items: Iterable[T], size: Callable[[T], int]) -> Iterator[T]:
-    """Yield items as long as their total size fits into an answer.
+    """Yield items while their total size fits into an answer.
 
-    Raises `RpcError` at the first item beyond the limit, so that a huge answer is not computed
-    first.
+    Raises `RpcError` at the first item beyond the limit, before the rest of a huge answer is
+    computed.
     """
     left = MOST_ANSWER
     for item in items:
@@ -65,10 +65,9 @@ def block_json(block: Block) -> dict[str, object]:
 
 
 class Written(str):
-    """A result that is JSON text already.
+    """A result that is already JSON text. It is inserted into the answer unchanged.
 
-    It is inserted into the answer as it is. Hexadecimal digits contain nothing to escape, and
-    searching megabytes of them would take long.
+    This avoids searching megabytes of hexadecimal digits for characters to escape.
     """
 
     __slots__ = ()
@@ -84,12 +83,12 @@ def proof_text(
     nodes: dict[Hash, bytes] = {}
     block.state.prove(keys, child_keys, nodes)
     listed = '","0x'.join(map(bytes.hex, nodes.values()))
-    shown = f'["0x{listed}"]' if listed else "[]"
-    return Written(f'{{"at":"{hexed(block.hash)}","proof":{shown}}}')
+    array = f'["0x{listed}"]' if listed else "[]"
+    return Written(f'{{"at":"{hexed(block.hash)}","proof":{array}}}')
 
 
 def header_text(advance: Advance, block: Block) -> str:
-    """Return a header as JSON text, which all subscribers of a step share."""
+    """Return a header as JSON text. It is written once for all subscribers of a step."""
     text = advance.texts.get(block.hash)
     if text is None:
         text = advance.texts[block.hash] = compact(header_json(block.header))

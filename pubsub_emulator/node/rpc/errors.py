@@ -15,9 +15,9 @@ ANSWER_TOO_BIG: Final = -32008
 BATCH_TOO_LONG: Final = -32010
 BATCH_ANSWER_TOO_BIG: Final = -32011
 DEVELOPMENT: Final = 1
-"""A request of this project's own methods that was refused."""
+"""The code of a refused request to one of this project's own methods."""
 CLIENT: Final = 4003
-"""An error of the node's client, such as an unknown block or a failed runtime call."""
+"""The code of an unknown block, a failed runtime call, and other errors of the node's client."""
 
 
 class RpcError(PubsubError):
@@ -31,10 +31,10 @@ class RpcError(PubsubError):
 
     def document(self) -> dict[str, object]:
         """Return the `error` member of the answer."""
-        out: dict[str, object] = {"code": self.code, "message": self.message}
+        document: dict[str, object] = {"code": self.code, "message": self.message}
         if self.data is not None:
-            out["data"] = self.data
-        return out
+            document["data"] = self.data
+        return document
 
 
 def invalid_params(why: str) -> RpcError:

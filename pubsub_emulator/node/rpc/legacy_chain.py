@@ -20,9 +20,9 @@ def _heights(value: object) -> int | list[int]:
     aliases=("chain_getHead",),
 )
 def block_hash(call: Call, numbers: int | list[int] | None) -> Json:
-    """Return the hashes of blocks of the best chain by their heights.
+    """Return the hashes of the best chain's blocks at some heights, or of the best block.
 
-    The answer is a list if `numbers` is one. An unknown height gives null.
+    The answer is a list if `numbers` is a list. The hash at an unknown height is null.
     """
     view = call.view
     if numbers is None:
@@ -57,7 +57,7 @@ def block(call: Call, at: bytes | None) -> Json:
 class Heads(RpcSubscription):
     """A subscription to the headers of new best blocks.
 
-    After a rewind it reports the new best block, although that one is lower.
+    After a rewind, it sends the new best block, although its height is lower.
     """
 
     method = "chain_newHead"
@@ -69,8 +69,8 @@ class Heads(RpcSubscription):
         change = advance.chains[self.chain]
         if advance.rewound and change.view.best is not change.before:
             self.notify(header_text(advance, change.view.best))
-        for each in change.new:
-            self.notify(header_text(advance, each))
+        for block in change.new:
+            self.notify(header_text(advance, block))
 
     def newest(self, timeline: Timeline) -> None:
         """Send the header of the best block."""
@@ -80,7 +80,7 @@ class Heads(RpcSubscription):
 class AllHeads(Heads):
     """A subscription to the headers of all new blocks.
 
-    They are the same as those of `Heads`, because a chain here only forks by a rewind.
+    They are the same as those of `Heads`, because a chain of this node only forks by rewinds.
     """
 
     method = "chain_allHead"
@@ -96,14 +96,15 @@ class FinalizedHeads(Heads):
     def __init__(self, chain: Chain) -> None:
         super().__init__(chain)
         self.sent = 0
+        """The height of the final block that was sent last."""
 
     def advanced(self, advance: Advance) -> None:
         """Send the headers of blocks that became final."""
         change = advance.chains[self.chain]
         if advance.rewound and change.view.final.number < self.sent:
             self.notify(header_text(advance, change.view.final))
-        for each in change.finalized:
-            self.notify(header_text(advance, each))
+        for block in change.finalized:
+            self.notify(header_text(advance, block))
         self.sent = change.view.final.number
 
     def newest(self, timeline: Timeline) -> None:
@@ -114,11 +115,15 @@ class FinalizedHeads(Heads):
 
 
 def _declare(kind: type[Heads], name: str, *aliases: str) -> None:
+    """Declare the methods that begin and end a subscription of a kind."""
+
     @method(name, aliases=aliases, live=True)
     def subscribe(call: Call) -> Json:
         return call.begin(kind(call.chain))
 
-    ending, *others = (each.replace("subscribe", "unsubscribe") for each in (name, *aliases))
+    ending, *others = (
+        beginning.replace("subscribe", "unsubscribe") for beginning in (name, *aliases)
+    )
     unsubscribes(ending, kind.group, *others)
 
 

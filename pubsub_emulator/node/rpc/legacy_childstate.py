@@ -36,8 +36,10 @@ def _trie(block: Block, prefixed: bytes) -> StateTrie | None:
     return block.state.children.get(child_key(prefixed))
 
 
-def _declare(what: str, shown: Callable[[bytes], Json]) -> None:
-    @method(f"childstate_getStorage{what}", CHILD, KEY, AT)
+def _declare(ending: str, shown: Callable[[bytes], Json]) -> None:
+    """Declare `childstate_getStorage…`, which returns a value as `shown` converts it."""
+
+    @method(f"childstate_getStorage{ending}", CHILD, KEY, AT)
     def get(call: Call, child: bytes, key: bytes, at: bytes | None) -> Json:
         trie = _trie(call.block(at), child)
         value = None if trie is None else trie.get(key)
@@ -53,8 +55,8 @@ _declare("Size", len)
 def get_storage_entries(call: Call, child: bytes, keys: list[bytes], at: bytes | None) -> Json:
     """Return the values of several keys."""
     trie = _trie(call.block(at), child)
-    found = (None if trie is None else maybe_hexed(trie.get(key)) for key in keys)
-    return list(fitting(found, lambda each: len(each or "null")))
+    values = (None if trie is None else maybe_hexed(trie.get(key)) for key in keys)
+    return list(fitting(values, lambda value: len(value or "null")))
 
 
 @method("childstate_getKeys", CHILD, PREFIX, AT, heavy=True)

@@ -64,7 +64,7 @@ def get_storage_size(call: Call, key: bytes, at: bytes | None) -> Json:
     value = top.get(key)
     if value is not None:
         return len(value)
-    return sum(len(each) for _, each in top.items(key)) or None
+    return sum(len(inner) for _, inner in top.items(key)) or None
 
 
 @method(
@@ -105,12 +105,12 @@ def _changes(block: Block, keys: Iterable[bytes]) -> dict[str, Any]:
     Raises `RpcError` if it is too long for an answer.
     """
     get = block.state.top.get
-    found = ([hexed(key), maybe_hexed(get(key))] for key in keys)
-    return {"block": hexed(block.hash), "changes": list(fitting(found, _size))}
+    changes = ([hexed(key), maybe_hexed(get(key))] for key in keys)
+    return {"block": hexed(block.hash), "changes": list(fitting(changes, _size))}
 
 
 def _size(change: list[str | None]) -> int:
-    return sum(len(each) for each in change if each is not None)
+    return sum(len(part) for part in change if part is not None)
 
 
 _FROM: Final = Param("fromBlock", block_hash, aliases=("from",))
@@ -121,42 +121,40 @@ _TO: Final = Param("toBlock", block_hash, optional=True, aliases=("to",))
 def query_storage(call: Call, keys: list[bytes], first: bytes, last: bytes | None) -> Json:
     """Return the values of keys at the first block of a range, and later changes by block.
 
-    Raises `RpcError` 4001 if both blocks are not in order on the best chain.
+    Raises `RpcError` 4001 unless both blocks are on the best chain and in order.
     """
     start = call.block(first)
     end = call.block(last)
     view = call.view
-    if start.number > end.number or any(
-        view.at_height(each.number) is not each for each in (start, end)
-    ):
-        details = (
-            "from number > to number"
-            if start.number > end.number
-            else "from and to should be on one chain"
-        )
+    details = ""
+    if start.number > end.number:
+        details = "from number > to number"
+    elif any(view.at_height(block.number) is not block for block in (start, end)):
+        details = "from and to should be on one chain"
+    if details:
         raise RpcError(
             4001,
             f"Cannot resolve a block range ['{hexed(first)}' ... '{hexed(end.hash)}]. {details}",
         )
-    places = {key: at for at, key in enumerate(dict.fromkeys(keys))}
-    blocks = chained(((start, keys),), _changed_in(view, start, end.number, places))
-    changes = (_changes(block, found) for block, found in blocks)
-    return list(fitting(changes, lambda each: sum(map(_size, each["changes"]))))
+    order = {key: index for index, key in enumerate(dict.fromkeys(keys))}
+    blocks = chained(((start, keys),), _changed_in(view, start, end.number, order))
+    change_sets = (_changes(block, changed) for block, changed in blocks)
+    return list(fitting(change_sets, lambda change_set: sum(map(_size, change_set["changes"]))))
 
 
 def _changed_in(
-    view: ChainView, before: Block, last: int, places: Mapping[bytes, int]
+    view: ChainView, before: Block, last: int, order: Mapping[bytes, int]
 ) -> Iterator[tuple[Block, list[bytes]]]:
-    """Yield each block after `before` that changes some of the keys, up to height `last`.
+    """Yield each block after `before` that changes some keys, up to height `last`.
 
-    The changed keys come with it, in the order of `places`.
+    `order` contains the keys with their indices. Each block comes with its changed keys in order.
     """
     for number in range(before.number + 1, last + 1):
         block = view.at_height(number)
         if block is None:
             break
         differing = (key for key, _, _ in before.state.top.differences(block.state.top))
-        changed = sorted((key for key in differing if key in places), key=places.__getitem__)
+        changed = sorted((key for key in differing if key in order), key=order.__getitem__)
         if changed:
             yield block, changed
         before = block
@@ -237,17 +235,16 @@ def changed_entries(
     known = advance.changes.get(block.hash)
     if known is None:
         parent = timeline.block(block.chain, block.header.parent_hash)
-        known = (
-            {}
-            if parent is None
-            else {key: new for key, _, new in parent.state.top.differences(block.state.top)}
-        )
+        known = {}
+        if parent is not None:
+            differences = parent.state.top.differences(block.state.top)
+            known = {key: new for key, _, new in differences}
         advance.changes[block.hash] = known
     return known
 
 
 class StorageChanges(RpcSubscription):
-    """A subscription to storage keys: first all values, then changes."""
+    """A subscription to storage keys. The first event has all values, and later ones changes."""
 
     method = "state_storage"
     group = "storage"
@@ -255,7 +252,8 @@ class StorageChanges(RpcSubscription):
 
     def __init__(self, chain: Chain, keys: list[bytes], timeline: Timeline) -> None:
         super().__init__(chain)
-        self.keys = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+        self.keys = {key: index for index, key in enumerate(dict.fromkeys(keys))}
+        """The indices of the keys, by which events are ordered."""
         self.weight = len(self.keys)
         self._timeline = timeline
 
@@ -270,14 +268,17 @@ class StorageChanges(RpcSubscription):
         """
         change = advance.chains[self.chain]
         if advance.rewound:
-            before, now = change.before.state.top, change.view.best
-            self._tell(now, [key for key in self.keys if before.get(key) != now.state.top.get(key)])
+            best = change.view.best
+            before = change.before.state.top
+            after = best.state.top
+            self._send(best, [key for key in self.keys if before.get(key) != after.get(key)])
             return
         for block in change.new:
             changed = changed_entries(self._timeline, advance, block)
-            self._tell(block, sorted(changed.keys() & self.keys.keys(), key=self.keys.__getitem__))
+            self._send(block, sorted(changed.keys() & self.keys.keys(), key=self.keys.__getitem__))
 
-    def _tell(self, block: Block, keys: list[bytes]) -> None:
+    def _send(self, block: Block, keys: list[bytes]) -> None:
+        """Send the values of changed keys, if there are any."""
         if keys:
             self.notify(compact(_changes(block, keys)))
 
@@ -292,7 +293,7 @@ unsubscribes("state_unsubscribeStorage", StorageChanges.group)
 
 
 class RuntimeVersions(RpcSubscription):
-    """A subscription to the runtime's version: first the present one, then each other version."""
+    """A subscription to the runtime's version: the present one, then each new one."""
 
     method = "state_runtimeVersion"
     group = "runtimeVersion"
@@ -314,6 +315,7 @@ class RuntimeVersions(RpcSubscription):
             self._report(change.view.best)
 
     def _report(self, block: Block) -> None:
+        """Send the version at a block, unless it was sent last."""
         version = runtime_version(self._node.at(block))
         if version != self._known:
             self._known = version

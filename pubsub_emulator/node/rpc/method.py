@@ -26,24 +26,25 @@ class Method:
     unsafe: bool = False
     """Whether the method needs `--dev`."""
     live: bool = False
-    """Whether the method needs a connection that can receive events."""
+    """Whether the method needs a connection that can receive events (WebSocket)."""
     heavy: bool = False
-    """Whether a call can take long. It then runs in another thread. A connection has one such call
-    at a time.
+    """Whether a call can take long. It then runs in another thread, and a connection processes only
+    one such call at a time.
     """
     executing: bool = False
     """Whether the method runs the runtime. Such calls take even longer, and have threads of their
     own.
     """
     few_keys: int = 0
-    """A heavy call with at most this many keys is answered in the event loop: handing it to a
-    thread takes ten times as long as reading the keys.
+    """The maximum number of keys with which a heavy call is answered in the event loop. Handing it
+    to a thread would take ten times as long as reading them.
     """
 
     def is_long(self, arguments: Iterable[object]) -> bool:
         """Return whether a call with these arguments must run in another thread."""
         return self.heavy and not any(
-            isinstance(each, list) and 0 < len(each) <= self.few_keys for each in arguments
+            isinstance(argument, list) and 0 < len(argument) <= self.few_keys
+            for argument in arguments
         )
 
 
@@ -70,7 +71,15 @@ def method(
     def add(run: H) -> H:
         DECLARED.append(
             Method(
-                name, run, params, aliases, unsafe, live, heavy or executing, executing, few_keys
+                name,
+                run,
+                params,
+                aliases=aliases,
+                unsafe=unsafe,
+                live=live,
+                heavy=heavy or executing,
+                executing=executing,
+                few_keys=few_keys,
             )
         )
         return run

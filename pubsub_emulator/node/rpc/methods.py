@@ -26,13 +26,15 @@ from pubsub_emulator.primitives.errors import DefensiveFailure
 def all_methods(*, unsafe: bool) -> Mapping[str, Method]:
     """Return the methods by each of their names.
 
-    Methods for development are included if `unsafe` is set. Raises `DefensiveFailure` if a name is
+    With `unsafe`, methods for development are included. Raises `DefensiveFailure` if a name is
     declared twice.
     """
-    found: dict[str, Method] = {}
+    by_name: dict[str, Method] = {}
     for method in DECLARED:
-        for name in (method.name, *method.aliases) if unsafe or not method.unsafe else ():
-            if name in found:
+        if method.unsafe and not unsafe:
+            continue
+        for name in (method.name, *method.aliases):
+            if name in by_name:
                 raise DefensiveFailure(f"two methods are called {name}")
-            found[name] = method
-    return found
+            by_name[name] = method
+    return by_name

@@ -22,7 +22,7 @@ from pubsub_emulator.version import VERSION
 T = TypeVar("T")
 
 PROPERTIES: Final = {"ss58Format": 42, "tokenDecimals": 10, "tokenSymbol": "UNIT"}
-"""The chain properties for clients: address format, and the decimals and symbol of the token."""
+"""The chain's properties: address format, and the decimals and symbol of the token."""
 CLIENT: Final = "pubsub-emulator"
 """The name of the client software, as `system_name` returns it."""
 
@@ -46,7 +46,10 @@ class Control(Protocol):
         """
 
     def ask(self) -> None:
-        """Request a step because something waits for it, if blocks are built on demand."""
+        """Request a step for something that waits.
+
+        This only has an effect if blocks are built on demand.
+        """
 
     async def rewind(self, moment: Moment, todo: Iterable[Action] = ()) -> None:
         """Return the network to a stored moment and apply actions there.
@@ -68,7 +71,7 @@ class Control(Protocol):
         """
 
     def set_mode(self, mode: str) -> None:
-        """Set the mode in which blocks are built.
+        """Set the mode in which blocks are built, by its name.
 
         `instant` builds a block when something waits, `single` does the same with one extrinsic in
         each block, and `manual` builds only on request.
@@ -116,7 +119,7 @@ class Node:
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
     """The snapshots by name, the oldest first."""
     branch: str = "main"
-    """The name of the branch along which the network goes on."""
+    """The name of the present branch of the network."""
     reverted: int = 0
     """The number of deleted snapshots. It is part of new names, so that no name is used twice."""
     sessions: dict[Session, None] = field(default_factory=dict)
@@ -148,12 +151,12 @@ class Node:
 
         The watchers of extrinsics are notified first, and then all other subscriptions.
         """
-        left = self.watches.retractable(advance) if advance.rewound else {}
+        retractable = self.watches.retractable(advance) if advance.rewound else {}
         for chain, pool in self.pools.items():
             change = advance.chains[chain]
             at = self.at(change.view.best)
             if advance.rewound:
-                pool.retract(at, left[chain])
+                pool.retract(at, retractable[chain])
             elif change.new:
                 pool.advance(at, chained.from_iterable(block.body for block in change.new))
         self.watches.advanced(advance)

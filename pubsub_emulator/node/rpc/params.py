@@ -24,7 +24,7 @@ _CAPITAL: Final = re.compile("[A-Z]")
 class Param:
     """One parameter of a method.
 
-    A caller may write each of its names in camel case or in snake case.
+    Callers may write its names in camel case or in snake case.
     """
 
     name: str
@@ -48,19 +48,19 @@ def bind(params: tuple[Param, ...], given: object) -> list[object]:
         raise invalid_params("params is neither a list nor an object")
     if len(given) > len(params):
         raise invalid_params(f"{len(given)} parameters for a method that takes {len(params)}")
-    out: list[object] = []
-    for at, param in enumerate(params):
-        value = given[at] if at < len(given) else None
+    arguments: list[object] = []
+    for index, param in enumerate(params):
+        value = given[index] if index < len(given) else None
         if value is None:
             if not param.optional:
                 raise invalid_params(f"{param.name} is missing")
-            out.append(None)
+            arguments.append(None)
             continue
         try:
-            out.append(param.read(value))
+            arguments.append(param.read(value))
         except ValueError as error:
             raise invalid_params(f"{param.name}: {error}") from None
-    return out
+    return arguments
 
 
 def _snake(name: str) -> str:
@@ -72,17 +72,17 @@ def _by_name(params: tuple[Param, ...], given: dict[str, object]) -> list[object
 
     Raises `RpcError` if a name is unknown.
     """
-    names: dict[str, int] = {}
-    for at, param in enumerate(params):
+    indices: dict[str, int] = {}
+    for index, param in enumerate(params):
         for name in (param.name, *param.aliases):
-            names[name] = at
-            names[_snake(name)] = at
-    out: list[object] = [None] * len(params)
+            indices[name] = index
+            indices[_snake(name)] = index
+    values: list[object] = [None] * len(params)
     for name, value in given.items():
-        if name not in names:
+        if name not in indices:
             raise invalid_params(f"no parameter is called {name!r}")
-        out[names[name]] = value
-    return out
+        values[indices[name]] = value
+    return values
 
 
 def hexadecimal(value: object) -> bytes:
@@ -98,10 +98,10 @@ def hexadecimal(value: object) -> bytes:
 
 def block_hash(value: object) -> bytes:
     """Read a hash of 32 bytes."""
-    found = hexadecimal(value)
-    if len(found) != 32:
-        raise ValueError(f"a hash has 32 bytes, not {len(found)}")
-    return found
+    data = hexadecimal(value)
+    if len(data) != 32:
+        raise ValueError(f"a hash has 32 bytes, not {len(data)}")
+    return data
 
 
 def text(value: object) -> str:
@@ -119,7 +119,7 @@ def boolean(value: object) -> bool:
 
 
 def integer(most: int, least: int = 0) -> Read[int]:
-    """Return a reader for integers from `least` to `most`."""
+    """Return a reader for integers from `least` to `most`, including both."""
 
     def read(value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
@@ -166,10 +166,10 @@ def pubsub_key(value: object) -> PubsubKey:
     """Read a published key: 32 bytes with `0x`, or a name whose BLAKE2 hash is the key."""
     name = text(value)
     if name.startswith("0x"):
-        found = hexadecimal(name)
-        if len(found) != 32:
-            raise ValueError(f"a key has 32 bytes, not {len(found)}")
-        return PubsubKey(found)
+        key = hexadecimal(name)
+        if len(key) != 32:
+            raise ValueError(f"a key has 32 bytes, not {len(key)}")
+        return PubsubKey(key)
     return key_from_name(name)
 
 
@@ -192,10 +192,10 @@ def list_of(read: Read[T], most: int | None = None) -> Read[list[T]]:
 def fields(
     make: Callable[..., T], known: Mapping[str, Read[object]], needed: Collection[str] = ()
 ) -> Read[T]:
-    """Return a reader for objects with the fields `known`.
+    """Return a reader for objects with the fields `known`, of which `needed` are required.
 
-    The reader calls `make` with all fields that are not null, as keyword arguments in snake case.
-    An unknown field, or a missing one of `needed`, is an error.
+    The reader passes all fields that are not null to `make`, as keyword arguments in snake case.
+    Unknown fields are errors.
     """
 
     def read(value: object) -> T:
@@ -204,16 +204,16 @@ def fields(
         for name in value:
             if name not in known:
                 raise ValueError(f"there is no {name!r}; there are {', '.join(known)}")
-        found = {}
-        for name, field in known.items():
+        arguments = {}
+        for name, read_field in known.items():
             if value.get(name) is not None:
                 try:
-                    found[_snake(name)] = field(value[name])
+                    arguments[_snake(name)] = read_field(value[name])
                 except ValueError as error:
                     raise ValueError(f"{name}: {error}") from None
             elif name in needed:
                 raise ValueError(f"{name} is missing")
-        return make(**found)
+        return make(**arguments)
 
     return read
 
@@ -221,15 +221,14 @@ def fields(
 def hexadecimals(value: object) -> list[bytes]:
     """Read a list of byte strings.
 
-    A request can have a hundred thousand of them. They are read together, and one after another
-    only if one is invalid.
+    A request can have a hundred thousand of them, so they are first read without individual checks.
     """
     if not isinstance(value, list):
         raise ValueError("a list is wanted")
     try:
         return [unhexlify(item.removeprefix("0x")) for item in value]
     except (AttributeError, ValueError):
-        # This raises the error with a message that says which value is expected.
+        # At least one item is invalid. Its reader raises the error with a useful message.
         return [hexadecimal(item) for item in value]
 
 

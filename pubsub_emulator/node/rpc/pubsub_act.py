@@ -1,4 +1,4 @@
-"""`pubsub_*` (`--dev`) that change the network: publish, subscribe, cheat and more.
+"""The `pubsub_*` methods that change the network (`--dev`): publish, subscribe, cheat and more.
 
 Requests that cannot be fulfilled are errors with code 1.
 """
@@ -40,10 +40,10 @@ async def act(call: Call, action: actions.Action) -> int | None:
 
     Returns the result of the action. Raises `RpcError` with code 1.
     """
-    (done,) = await attempt(call.node.control.act((action,)))
+    (result,) = await attempt(call.node.control.act((action,)))
     if not isinstance(action, _QUIET):
         call.node.control.ask()
-    return done
+    return result
 
 
 @method(
@@ -127,7 +127,7 @@ async def set_runtime(call: Call, chain: ParaId, code: bytes) -> Json:
 async def set_storage(call: Call, chain: ParaId | None, values: list[Pair]) -> None:
     """Write storage of a parachain or of the relay chain with the root origin.
 
-    The relay chain writes, or sends the parachain a message, in the next relay block.
+    In the next relay block, the relay chain writes, or sends a message to the parachain.
     """
     await act(call, actions.SetStorage(chain=chain, entries=tuple(values)))
 

@@ -1,20 +1,23 @@
-"""Branches of the network by name (`--dev`), which every page and client of a node sees.
+"""Named branches of the network (`--dev`), which all pages and clients of a node share.
 
-The network goes on along one branch. Each other branch is a snapshot that has the branch's name.
+The network continues on one branch, the present one. Each other branch is a snapshot with the
+branch's name.
 """
 
 from dataclasses import replace
 from typing import Final
 
 from pubsub_emulator.node.rpc.call import Call
-from pubsub_emulator.node.rpc.dev import drop, place, restore, set_head, snapshot
+from pubsub_emulator.node.rpc.dev import drop, place, restore, set_head
+from pubsub_emulator.node.rpc.dev import snapshot as take_snapshot
 from pubsub_emulator.node.rpc.errors import refused
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import Param, text
 from pubsub_emulator.primitives.hexadecimal import hexed
 
 MOST_BRANCHES: Final = 64
-"""The maximum number of branches beside the present one. Each keeps the state of its newest block.
+"""The maximum number of branches besides the present one. Each keeps the state of its newest block
+in memory.
 """
 LONGEST_NAME: Final = 40
 """The maximum length of a branch's name in characters."""
@@ -41,69 +44,78 @@ def branches(call: Call) -> Json:
     node = call.node
     others = [
         {
-            "name": kept.branch,
-            "id": name,
-            "number": kept.moment.number,
-            "hash": hexed(kept.moment.relay.hash),
+            "name": snapshot.branch,
+            "id": snapshot_id,
+            "number": snapshot.moment.number,
+            "hash": hexed(snapshot.moment.relay.hash),
         }
-        for name, kept in node.snapshots.items()
-        if kept.branch is not None
+        for snapshot_id, snapshot in node.snapshots.items()
+        if snapshot.branch is not None
     ]
     return {"name": node.branch, "others": others}
 
 
 @method("pubsub_fork", NAME, Param("hashOrNumber", place), unsafe=True)
 async def fork(call: Call, name: str, at: int | bytes) -> Json:
-    """Leave the present branch as it is and go on from one of its blocks under another name.
+    """Start a new branch at a block of the present branch, which is stored.
 
     Returns the hash of that block. A negative number counts from the best block.
     """
     node = call.node
-    known = [kept.branch for kept in node.snapshots.values() if kept.branch is not None]
-    if name in {*known, node.branch}:
+    others = [
+        snapshot.branch for snapshot in node.snapshots.values() if snapshot.branch is not None
+    ]
+    if name in {*others, node.branch}:
         raise refused(f"there is a branch {name!r} already")
-    if len(known) >= MOST_BRANCHES:
+    if len(others) >= MOST_BRANCHES:
         raise refused(f"there are {MOST_BRANCHES} other branches already")
-    left = node.branch
-    held = _leave(call)
+    old_branch = node.branch
+    stored = _store(call)
     node.branch = name
     try:
         best = call.view.best
         if at not in {best.number, best.hash}:
             await set_head(call, at)
     except BaseException:
-        node.branch = left
-        drop(call, held)
+        node.branch = old_branch
+        drop(call, stored)
         raise
     return hexed(call.view.best.hash)
 
 
 @method("pubsub_switch", NAME, unsafe=True)
 async def switch(call: Call, name: str) -> Json:
-    """Leave the present branch as it is and go on along another one.
+    """Store the present branch and continue on another one.
 
     Returns the hash of its best block on this chain.
     """
     node = call.node
-    wanted = [held for held, kept in node.snapshots.items() if kept.branch == name]
-    if not wanted:
+    destination = next(
+        (
+            snapshot_id
+            for snapshot_id, snapshot in node.snapshots.items()
+            if snapshot.branch == name
+        ),
+        None,
+    )
+    if destination is None:
         raise refused(f"there is no other branch {name!r}")
-    left = node.branch
-    held = _leave(call)
+    old_branch = node.branch
+    stored = _store(call)
     node.branch = name
     try:
-        await restore(call, wanted[0])
+        await restore(call, destination)
     except BaseException:
-        node.branch = left
-        drop(call, held)
+        node.branch = old_branch
+        drop(call, stored)
         raise
-    drop(call, wanted[0])
+    drop(call, destination)
     return hexed(call.view.best.hash)
 
 
-def _leave(call: Call) -> str:
-    """Keep the present branch as a snapshot with its name, and return the snapshot's."""
+def _store(call: Call) -> str:
+    """Store the present branch as a snapshot, and return the id of the snapshot."""
     node = call.node
-    held = str(snapshot(call, None))
-    node.snapshots[held] = replace(node.snapshots[held], branch=node.branch)
-    return held
+    snapshot_id = str(take_snapshot(call, None))
+    node.snapshots[snapshot_id] = replace(node.snapshots[snapshot_id], branch=node.branch)
+    return snapshot_id

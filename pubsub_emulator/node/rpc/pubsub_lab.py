@@ -1,4 +1,4 @@
-"""`pubsub_*` for the live page: columns of a time line, actions, dry runs, and the session."""
+"""The `pubsub_*` methods of the live page: columns of a time line, actions, dry runs, sessions."""
 
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -38,7 +38,9 @@ MOST_COLUMNS: Final = 256
 MOST_TRIED: Final = 16
 """The maximum number of relay blocks of a dry run."""
 MOST_NAMED: Final = 512
-"""The maximum number of keys that a column lists of each kind. It counts all of them."""
+"""The maximum number of published keys, of expired keys, and of deliveries that a column lists. It
+also has the numbers of all.
+"""
 MOST_NAMES: Final = 4096
 """The maximum number of key names that the node stores."""
 MOST_LETTERS: Final = 64
@@ -51,30 +53,30 @@ MOST_LETTERS: Final = 64
 def column_json(call: Call, moment: Moment) -> dict[str, object]:
     """Return a relay block and the candidates judged for it, summarized for a time line."""
     state = Storage(moment.relay.state)
-    events = [each.event for each in every_runtime().stored_events(state)]
-    published = [each for each in events if isinstance(each, DataPublished)]
-    expired = [each for each in events if isinstance(each, KeyExpired)]
+    events = [record.event for record in every_runtime().stored_events(state)]
+    published = [event for event in events if isinstance(event, DataPublished)]
+    expired = [event for event in events if isinstance(event, KeyExpired)]
     total = system.BLOCK_WEIGHT.get(state).total()
     queued = [book for _, book in BOOKS.items(state)]
-    given = [document for _, _, document in deliveries(moment)]
-    names, named = call.node.names, published[:MOST_NAMED]
+    delivered = [document for _, _, document in deliveries(moment)]
+    names = call.node.names
     return {
         "number": moment.number,
         "hash": hexed(moment.relay.hash),
         "parent": hexed(moment.relay.header.parent_hash),
         "published": [
-            [each.publisher, hexed(each.key), each.value_size, names.get(each.key)]
-            for each in named
+            [event.publisher, hexed(event.key), event.value_size, names.get(event.key)]
+            for event in published[:MOST_NAMED]
         ],
         "publishedCount": len(published),
-        "expired": [[each.publisher, hexed(each.key)] for each in expired[:MOST_NAMED]],
+        "expired": [[event.publisher, hexed(event.key)] for event in expired[:MOST_NAMED]],
         "expiredCount": len(expired),
         "queuedMessages": sum(book.message_count for book in queued),
         "queuedBytes": sum(book.size for book in queued),
         "weight": [total.ref_time, total.proof_size],
         "candidates": [_candidate(call, record) for record in moment.records],
-        "deliveries": [_delivery(each) for each in given[:MOST_NAMED]],
-        "deliveredCount": len(given),
+        "deliveries": [_delivery(document) for document in delivered[:MOST_NAMED]],
+        "deliveredCount": len(delivered),
         "idle": [{"para": para, "why": why} for para, why in moment.idle.items()],
         "failures": list(_failures(moment)),
     }
@@ -82,27 +84,30 @@ def column_json(call: Call, moment: Moment) -> dict[str, object]:
 
 def _candidate(call: Call, record: BlockRecord) -> dict[str, object]:
     """Return a candidate with its evidence and, if it was included, the use of its budget."""
-    out = candidate_json(call, record)
+    document = candidate_json(call, record)
     outcome = record.outcome
     evidence = () if record.refusal is None else record.refusal.evidence
-    out["evidence"] = [[each.verdict.value, each.detail] for each in evidence]
+    document["evidence"] = [[item.verdict.value, item.detail] for item in evidence]
     if outcome is not None:
         ledger = outcome.ledger
-        out |= {
+        document |= {
             "unprunedBytes": ledger.static_bytes
             + ledger.requested_bytes
             + sum(size for _, size in record.unpruned),
             "used": ledger.used,
             "budget": ledger.budget,
-            "cachedBytes": sum(each.cached_bytes for each in ledger.publishers),
+            "cachedBytes": sum(publisher.cached_bytes for publisher in ledger.publishers),
             "stopped": outcome.plan.cursor is not None,
             "delivered": len(outcome.deliveries),
             "publishers": [
-                [each.para, each.top_path_bytes + each.child_node_bytes + each.value_bytes]
-                for each in ledger.publishers
+                [
+                    publisher.para,
+                    publisher.top_path_bytes + publisher.child_node_bytes + publisher.value_bytes,
+                ]
+                for publisher in ledger.publishers
             ],
         }
-    return out
+    return document
 
 
 def _delivery(document: dict[str, object]) -> dict[str, object]:
@@ -116,12 +121,13 @@ def _delivery(document: dict[str, object]) -> dict[str, object]:
 
 def _failures(moment: Moment) -> Iterator[str]:
     """Yield the failed messages and calls of a relay block as sentences."""
-    for each in failures(moment):
-        place, message = each["instruction"], f"the message of {each['para']}"
-        what = (
-            f"{message} was not executed" if place is None else f"instruction {place} of {message}"
-        )
-        yield f"{what}: {each['why']}"
+    for failure in failures(moment):
+        instruction = failure["instruction"]
+        message = f"the message of {failure['para']}"
+        if instruction is None:
+            yield f"{message} was not executed: {failure['why']}"
+        else:
+            yield f"instruction {instruction} of {message}: {failure['why']}"
     for record in every_runtime().stored_events(Storage(moment.relay.state)):
         if isinstance(record.event, system.ExtrinsicFailed):
             yield f"a call on the relay chain: {record.event.dispatch_error}"
@@ -138,15 +144,18 @@ async def columns(call: Call, at: int | bytes, count: int | None) -> Json:
 
     `count` is the number of blocks (1). Blocks that are no longer stored are missing.
     """
-    found: list[Moment] = []
+    moments: list[Moment] = []
     moment = moment_at(call, RELAY, at)
     timeline = call.node.timeline
-    while moment is not None and moment is not timeline.genesis and len(found) < (count or 1):
-        found.append(moment)
+    while moment is not None and moment is not timeline.genesis and len(moments) < (count or 1):
+        moments.append(moment)
         parent = timeline.block(RELAY, moment.relay.header.parent_hash)
         moment = None if parent is None else timeline.moment_of(parent)
-    # The event loop reads the timeline, which steps change. Only the moments go to another thread.
-    return await call.node.control.beside(lambda: [column_json(call, each) for each in found])
+    # Steps change the timeline, so it is read in the event loop. Moments do not change, so another
+    # thread can read them.
+    return await call.node.control.beside(
+        lambda: [column_json(call, past_moment) for past_moment in moments]
+    )
 
 
 @streams("pubsub_subscribeColumns", "pubsub_column")
@@ -163,7 +172,7 @@ def columns_built(call: Call, advance: Advance) -> Iterator[str]:
 
 @method("pubsub_explained", Param("hash", block_hash), heavy=True)
 async def explained(call: Call, name: bytes) -> Json:
-    """Return a candidate as the page of a run shows it, with its ledger, proof drawing and changes.
+    """Return a candidate as on the page of a run, with its ledger, proof drawing and changes.
 
     Returns null if the candidate or the relay block before it is not stored, or the node has no
     pages.
@@ -179,20 +188,19 @@ async def explained(call: Call, name: bytes) -> Json:
     return await call.node.control.beside(lambda: explain(call.node, before, moment, record))
 
 
-# Acts
+# Actions
 
 
 def _action(value: object) -> tuple[Action, dict[PubsubKey, str]]:
-    """Read an action, and the names that it uses for keys."""
+    """Read an action, and return it with the names that it uses for keys, by key."""
     try:
         action = action_adapter.validate_python(value)
     except ValidationError as error:
         raise ValueError(first_fault(error, "action")) from None
-    given = (value.get("key"), *(value.get("keys") or ())) if isinstance(value, dict) else ()
-    named = (each for each in given if isinstance(each, str) and len(each) <= MOST_LETTERS)
-    return action, {
-        key_from_data(each.encode()): each for each in named if not each.startswith("0x")
-    }
+    keys = (value.get("key"), *(value.get("keys") or ())) if isinstance(value, dict) else ()
+    texts = (key for key in keys if isinstance(key, str) and len(key) <= MOST_LETTERS)
+    names = (text for text in texts if not text.startswith("0x"))
+    return action, {key_from_data(name.encode()): name for name in names}
 
 
 ACTION: Final = Param("action", _action)
@@ -210,8 +218,8 @@ def key_names(call: Call) -> Json:
     def of_scenario() -> Iterator[list[object]]:
         for group in scenario.publishers:
             for para in group.paras:
-                for at in range(group.keys):
-                    yield [para, hexed(published_key(para, at)), f"{para}/{at}"]
+                for index in range(group.keys):
+                    yield [para, hexed(published_key(para, index)), f"{para}/{index}"]
 
     return [
         *islice(of_scenario(), MOST_NAMES),
@@ -223,8 +231,12 @@ def key_names(call: Call) -> Json:
 def strategies(_call: Call) -> Json:
     """Return the cheats that a collator can use, with their aims and the verdicts against them."""
     return [
-        {"name": each.name, "gain": each.gain, "meets": [verdict.value for verdict in each.meets]}
-        for each in STRATEGIES.values()
+        {
+            "name": strategy.name,
+            "gain": strategy.gain,
+            "meets": [verdict.value for verdict in strategy.meets],
+        }
+        for strategy in STRATEGIES.values()
     ]
 
 
@@ -244,7 +256,7 @@ async def do(call: Call, given: tuple[Action, dict[PubsubKey, str]]) -> Json:
 async def try_act(
     call: Call, given: tuple[Action, dict[PubsubKey, str]], count: int | None
 ) -> Json:
-    """Try an action on a copy of the network and return failures and verdicts that it causes.
+    """Try an action on a copy of the network and return the failures and verdicts that it causes.
 
     The copy builds `blocks` relay blocks (4). Failures and verdicts that also occur without the
     action are left out.
@@ -256,16 +268,16 @@ async def try_act(
     def work(live: LiveNetwork) -> dict[str, object]:
         without = set(_tried(live, newest, (*live.pending,), blocks))
         try:
-            found = [
-                each
-                for each in _tried(live, newest, (*live.pending, action), blocks)
-                if each not in without
+            caused = [
+                result
+                for result in _tried(live, newest, (*live.pending, action), blocks)
+                if result not in without
             ]
         except PubsubError as error:
             return {"line": line(action), "refused": str(error), "verdicts": []}
-        refused = [words for kind, words in found if kind == "failed"]
-        verdicts = [words for kind, words in found if kind == "verdict"]
-        return {"line": line(action), "refused": "; ".join(refused) or None, "verdicts": verdicts}
+        refusals = [text for kind, text in caused if kind == "failed"]
+        verdicts = [text for kind, text in caused if kind == "verdict"]
+        return {"line": line(action), "refused": "; ".join(refusals) or None, "verdicts": verdicts}
 
     return await call.node.control.aside(work)
 
@@ -273,9 +285,10 @@ async def try_act(
 def _tried(
     live: LiveNetwork, newest: Moment, todo: tuple[Action, ...], blocks: int
 ) -> Iterator[tuple[str, str]]:
-    """Yield the failures and verdicts on a branch that applies these actions.
+    """Apply actions on a branch, build blocks, and yield the failures and verdicts.
 
-    Raises `PubsubError` if one of the actions is refused.
+    They are pairs of `failed` or `verdict` and a text. Raises `PubsubError` if an action is
+    refused.
     """
     branch = live.branch(newest)
     for action in todo:

@@ -1,4 +1,4 @@
-"""`pubsub_*` for reading: publishers, entries, subscriptions, ledgers, candidates and deliveries.
+"""The `pubsub_*` methods that read publishers, subscriptions, ledgers, candidates and deliveries.
 
 They concern the whole network, so that the path of the call does not matter.
 """
@@ -39,6 +39,7 @@ from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
+from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
 
 PARA: Final = Param("para", para)
 KEY: Final = Param("key", pubsub_key)
@@ -77,19 +78,19 @@ def publishers(call: Call, at: bytes | None) -> Json:
     registered = dict(RegisteredPublishers.items(storage))
     system = call.node.network.config.relay.pubsub.is_system
     rules = call.node.network.rules
-    found = [
+    rows = [
         {
-            "para": each,
-            "system": system(each),
-            "manager": hexed(registered[each].manager) if each in registered else None,
-            "deposit": str(registered[each].deposit) if each in registered else None,
-            "keys": PublishedKeys.get(storage, each),
-            "bytes": TotalStorageSize.get(storage, each),
-            "childRoot": maybe_hexed(block.state.child_root(rules.placed(each, ())[0])),
+            "para": para_id,
+            "system": system(para_id),
+            "manager": hexed(registered[para_id].manager) if para_id in registered else None,
+            "deposit": str(registered[para_id].deposit) if para_id in registered else None,
+            "keys": PublishedKeys.get(storage, para_id),
+            "bytes": TotalStorageSize.get(storage, para_id),
+            "childRoot": maybe_hexed(block.state.child_root(rules.placed(para_id, ())[0])),
         }
-        for each in sorted({*registered, *PublishedKeys.keys(storage)})
+        for para_id in sorted({*registered, *PublishedKeys.keys(storage)})
     ]
-    return {"at": hexed(block.hash), "number": block.number, "publishers": found}
+    return {"at": hexed(block.hash), "number": block.number, "publishers": rows}
 
 
 @method("pubsub_entry", Param("publisher", para), KEY, AT)
@@ -97,21 +98,21 @@ def entry(call: Call, publisher: ParaId, key: PubsubKey, at: bytes | None) -> Js
     """Return one entry of a publisher, or null if there is none."""
     block = _block(call, RELAY, at)
     rules = call.node.network.rules
-    child, (at_key,) = rules.placed(publisher, (key,))
-    raw = None if block is None else Storage(block.state).child_get(child, at_key)
+    child, (trie_key,) = rules.placed(publisher, (key,))
+    raw = None if block is None else Storage(block.state).child_get(child, trie_key)
     if block is None or raw is None:
         return None
-    found = rules.read(raw)
+    stored = rules.read(raw)
     return {
         "at": hexed(block.hash),
         "publisher": publisher,
         "key": hexed(key),
-        "value": hexed(found.value),
-        "ttl": found.ttl,
-        "whenInserted": found.when_inserted,
+        "value": hexed(stored.value),
+        "ttl": stored.ttl,
+        "whenInserted": stored.when_inserted,
         "entryHash": hexed(blake2_256(raw)),
         "ttlState": ttl_json(
-            ttl_state(found.ttl, found.when_inserted, RelayBlockNumber(block.number))
+            ttl_state(stored.ttl, stored.when_inserted, RelayBlockNumber(block.number))
         ),
     }
 
@@ -143,31 +144,19 @@ def subscriptions(call: Call, chain: ParaId, at: bytes | None) -> Json:
     roots = items.PROCESSED_ROOTS.get(storage)
     cursor = items.PROCESSING_CURSOR.get(storage)
     parent = items.LAST_RELAY_PARENT.get(storage)
-    found = []
+    subscribed = []
     for publisher, keys in spec.subscriptions.items():
         reason = items.DISABLED_PUBLISHERS.get(storage, publisher)
-        rows = []
-        for key in keys:
-            row = delivered.get(storage, spec, publisher, key)
-            fresh = (
-                None
-                if row is None or parent is None
-                else ttl_state(row.ttl, row.when_inserted, parent)
-            )
-            name, ttl, inserted = (
-                (row.entry_hash, row.ttl, row.when_inserted) if row is not None else (None,) * 3
-            )
-            shown = {
-                "key": hexed(key),
-                "entryHash": maybe_hexed(name),
-                "ttl": ttl,
-                "whenInserted": inserted,
+        rows = [
+            _key_json(key, delivered.get(storage, spec, publisher, key), parent) for key in keys
+        ]
+        subscribed.append(
+            {
+                "publisher": publisher,
+                "processedRoot": maybe_hexed(roots.get(publisher)),
+                "disabled": None if reason is None else reason.value,
+                "keys": rows,
             }
-            rows.append({**shown, "ttlState": ttl_json(fresh)})
-        root = maybe_hexed(roots.get(publisher))
-        disabled = None if reason is None else reason.value
-        found.append(
-            {"publisher": publisher, "processedRoot": root, "disabled": disabled, "keys": rows}
         )
     return {
         "at": hexed(block.hash),
@@ -176,7 +165,32 @@ def subscriptions(call: Call, chain: ParaId, at: bytes | None) -> Json:
         "specVersion": spec.spec_version,
         "cache": spec.cache.value,
         "cursor": None if cursor is None else [cursor[0], hexed(cursor[1])],
-        "items": found,
+        "items": subscribed,
+    }
+
+
+def _key_json(
+    key: PubsubKey, row: LastDelivered | None, parent: RelayBlockNumber | None
+) -> dict[str, object]:
+    """Return a subscribed key with its last delivery, which is null if there is none.
+
+    `parent` is the relay parent at which the remaining lifetime is computed.
+    """
+    if row is None:
+        return {
+            "key": hexed(key),
+            "entryHash": None,
+            "ttl": None,
+            "whenInserted": None,
+            "ttlState": None,
+        }
+    state = None if parent is None else ttl_state(row.ttl, row.when_inserted, parent)
+    return {
+        "key": hexed(key),
+        "entryHash": hexed(row.entry_hash),
+        "ttl": row.ttl,
+        "whenInserted": row.when_inserted,
+        "ttlState": ttl_json(state),
     }
 
 
@@ -187,49 +201,54 @@ def ledger(call: Call, chain: ParaId, name: bytes | None) -> Json:
     record = None if block is None else call.node.timeline.candidate(block.hash)
     if block is None or record is None or record.outcome is None:
         return None
-    held = record.outcome.ledger
+    block_ledger = record.outcome.ledger
     unpruned = dict(record.unpruned)
     return {
         "block": hexed(block.hash),
         "number": block.number,
         "relayParent": record.candidate.inherent.relay_parent_number,
         "stopped": record.outcome.plan.cursor is not None,
-        **{camel(name): getattr(held, name) for name in _BLOCK},
-        "proofSize": held.weight.proof_size,
+        **{camel(field): getattr(block_ledger, field) for field in _BLOCK},
+        "proofSize": block_ledger.weight.proof_size,
         "publishers": [
             {
-                **{camel(name): getattr(each, name) for name in _PUBLISHER},
-                "unprunedBytes": unpruned.get(each.para, 0),
+                **{camel(field): getattr(publisher, field) for field in _PUBLISHER},
+                "unprunedBytes": unpruned.get(publisher.para, 0),
             }
-            for each in held.publishers
+            for publisher in block_ledger.publishers
         ],
     }
 
 
 _BLOCK: Final = (
-    *(
-        "budget",
-        "used",
-        "unused",
-        "messages_bytes",
-        "static_bytes",
-        "map_charges",
-        "proof_bytes",
-        "proof_nodes",
-    ),
-    *(
-        "own_state_bytes",
-        "cache_state_bytes",
-        "extrinsics_bytes",
-        "extrinsics_state_bytes",
-        "requested_bytes",
-        "ref_time",
-    ),
+    "budget",
+    "used",
+    "unused",
+    "messages_bytes",
+    "static_bytes",
+    "map_charges",
+    "proof_bytes",
+    "proof_nodes",
+    "own_state_bytes",
+    "cache_state_bytes",
+    "extrinsics_bytes",
+    "extrinsics_state_bytes",
+    "requested_bytes",
+    "ref_time",
 )
+"""The fields of `BlockLedger` that `pubsub_ledger` returns."""
 _PUBLISHER: Final = (
-    *("para", "unchanged", "complete", "top_path_bytes", "child_node_bytes", "value_bytes"),
-    *("cache_charges", "row_charges", "cached_bytes"),
+    "para",
+    "unchanged",
+    "complete",
+    "top_path_bytes",
+    "child_node_bytes",
+    "value_bytes",
+    "cache_charges",
+    "row_charges",
+    "cached_bytes",
 )
+"""The fields of a publisher in a ledger that `pubsub_ledger` returns."""
 
 
 # Candidates
@@ -237,7 +256,8 @@ _PUBLISHER: Final = (
 
 def candidate_json(call: Call, record: BlockRecord) -> dict[str, object]:
     """Return a judged candidate as JSON."""
-    header, inherent = record.candidate.header, record.candidate.inherent
+    header = record.candidate.header
+    inherent = record.candidate.inherent
     slot = header.aura_slot()
     collators = len(call.node.network.parachain(record.chain).collators)
     return {
@@ -301,17 +321,17 @@ def past_deliveries(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
 @method("pubsub_collators", PARA)
 def collators(call: Call, chain: ParaId) -> Json:
     """Return the collators of a parachain, with the cheats that they use."""
-    found = call.node.network.parachains.get(chain)
-    if found is None:
+    parachain = call.node.network.parachains.get(chain)
+    if parachain is None:
         return None
     return [
         {
-            "collator": at,
-            "key": hexed(each.key),
-            "strategies": list(each.strategies),
-            "rate": each.rate / MILLION,
+            "collator": number,
+            "key": hexed(collator.key),
+            "strategies": list(collator.strategies),
+            "rate": collator.rate / MILLION,
         }
-        for at, each in enumerate(found.collators, start=1)
+        for number, collator in enumerate(parachain.collators, start=1)
     ]
 
 
@@ -326,11 +346,11 @@ def candidate(call: Call, name: bytes) -> Json:
         **candidate_json(call, record),
         "evidence": [
             {
-                "verdict": each.verdict.value,
-                "detail": each.detail,
-                "subject": [hexed(part) for part in each.subject],
+                "verdict": item.verdict.value,
+                "detail": item.detail,
+                "subject": [hexed(part) for part in item.subject],
             }
-            for each in evidence
+            for item in evidence
         ],
         "relayRoot": maybe_hexed(record.relay_storage_root),
         "slotNow": record.slot_now,
@@ -341,7 +361,9 @@ def candidate(call: Call, name: bytes) -> Json:
 @streams("pubsub_subscribeCandidates", "pubsub_candidateJudged", ANY_PARA)
 def candidates_judged(call: Call, advance: Advance, wanted: ParaId | None) -> Iterator[str]:
     """Subscribe to judged candidates of one parachain or of all."""
-    for record in () if advance.rewound else advance.moment.records:
+    if advance.rewound:
+        return
+    for record in advance.moment.records:
         if wanted in {None, record.chain}:
             yield compact(candidate_json(call, record))
 
@@ -350,33 +372,32 @@ def candidates_judged(call: Call, advance: Advance, wanted: ParaId | None) -> It
 
 
 def deliveries(moment: Moment) -> Iterator[tuple[BlockRecord, Delivery, dict[str, object]]]:
-    """Yield the deliveries with a relay block in order, each with its candidate and as JSON."""
+    """Yield the deliveries of a moment in order: the candidate, the delivery, and it as JSON."""
     for record in moment.records:
         if record.outcome is None or not record.outcome.deliveries:
             continue
         after = Storage(record.outcome.state)
         spec = runtime_spec(after)
         name = hexed(record.candidate.hash())
-        for each in record.outcome.deliveries:
-            row = (
-                None if each.value is None else delivered.get(after, spec, each.publisher, each.key)
-            )
+        for delivery in record.outcome.deliveries:
+            row = None
+            if delivery.value is not None:
+                row = delivered.get(after, spec, delivery.publisher, delivery.key)
+            age = None if row is None else record.included_at - row.when_inserted
             document = {
                 "para": record.chain,
                 "block": name,
                 "number": record.candidate.header.number,
                 "includedAt": record.included_at,
-                "publisher": each.publisher,
-                "key": hexed(each.key),
-                "kind": each.kind,
-                "value": maybe_hexed(each.value),
-                "ttlState": ttl_json(each.ttl_state),
-                "blocksSincePublished": None
-                if row is None
-                else record.included_at - row.when_inserted,
-                "failed": each.failed,
+                "publisher": delivery.publisher,
+                "key": hexed(delivery.key),
+                "kind": delivery.kind,
+                "value": maybe_hexed(delivery.value),
+                "ttlState": ttl_json(delivery.ttl_state),
+                "blocksSincePublished": age,
+                "failed": delivery.failed,
             }
-            yield record, each, document
+            yield record, delivery, document
 
 
 _FILTER: Final[Read[dict[str, object]]] = fields(
@@ -389,7 +410,9 @@ def deliveries_made(
     _call: Call, advance: Advance, wanted: dict[str, object] | None
 ) -> Iterator[str]:
     """Subscribe to deliveries, optionally of one parachain, publisher or key."""
-    for record, each, document in () if advance.rewound else deliveries(advance.moment):
-        about = {"para": record.chain, "publisher": each.publisher, "key": each.key}
-        if all(about[name] == value for name, value in (wanted or {}).items()):
+    if advance.rewound:
+        return
+    for record, delivery, document in deliveries(advance.moment):
+        fields_of = {"para": record.chain, "publisher": delivery.publisher, "key": delivery.key}
+        if all(fields_of[name] == value for name, value in (wanted or {}).items()):
             yield compact(document)

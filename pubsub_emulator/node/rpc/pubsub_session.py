@@ -1,4 +1,4 @@
-"""`pubsub_*` that describe the network: its scenario, parachains, runtimes and relay blocks."""
+"""The `pubsub_*` methods that describe the scenario, parachains, runtimes and relay blocks."""
 
 from itertools import chain as chained
 
@@ -18,18 +18,19 @@ def scenario(call: Call) -> Json:
 
     The sources of forked states are file names or URLs. They are only returned with `--dev`.
     """
-    simulation, network = call.node.live.simulation, call.node.network
-    known = simulation.scenario
+    simulation = call.node.live.simulation
+    network = call.node.network
+    settings = simulation.scenario
     keys: dict[int, int] = {}
-    for group in known.publishers:
+    for group in settings.publishers:
         keys |= dict.fromkeys(group.paras, group.keys)
-    subscribed = chained.from_iterable(subscriber.subscribe for subscriber in known.subscribers)
-    absent = (each.missing_keys for each in subscribed)
+    subscribed = chained.from_iterable(subscriber.subscribe for subscriber in settings.subscribers)
+    missing_keys = (subscription.missing_keys for subscription in subscribed)
     return {
-        "name": known.name,
-        "relayBlocks": known.relay_blocks,
-        "publishers": [{"para": para, "keys": keys[para]} for para in known.publisher_ids()],
-        "missingKeys": max(absent, default=0),
+        "name": settings.name,
+        "relayBlocks": settings.relay_blocks,
+        "publishers": [{"para": para, "keys": keys[para]} for para in settings.publisher_ids()],
+        "missingKeys": max(missing_keys, default=0),
         "accounts": simulation.accounts,
         "first": network.relay.first,
         "maxValueLength": network.config.relay.pubsub.max_value_length,
@@ -61,7 +62,9 @@ async def parachains(call: Call) -> Json:
                 "hash": hexed(heads[para].hash),
                 "subscribedKeys": sum(map(len, chain.spec().subscriptions.values())),
                 "collators": len(chain.collators),
-                "cheating": sum(bool(each.strategies and each.rate) for each in chain.collators),
+                "cheating": sum(
+                    bool(collator.strategies and collator.rate) for collator in chain.collators
+                ),
                 "offline": chain.offline,
                 "waiting": len(chain.publishes) + len(chain.upward) + len(chain.horizontal),
             }
@@ -110,10 +113,10 @@ def block(call: Call, at: int | bytes) -> Json:
                 "verdict": None if record.refusal is None else record.refusal.verdict.value,
                 "evidence": []
                 if record.refusal is None
-                else [each.detail for each in record.refusal.evidence],
+                else [item.detail for item in record.refusal.evidence],
                 "strategy": record.strategy,
                 "delivered": len(deliveries),
-                "removed": sum(each.value is None for each in deliveries),
+                "removed": sum(delivery.value is None for delivery in deliveries),
                 "stopped": record.outcome is not None and record.outcome.plan.cursor is not None,
             }
             for record, deliveries in zip(moment.records, delivered, strict=True)
@@ -128,19 +131,19 @@ def failures(moment: Moment) -> list[dict[str, object]]:
 
     `instruction` counts from 1. It is null if the message was not executed at all.
     """
-    found: list[dict[str, object]] = []
+    failed: list[dict[str, object]] = []
     for message in moment.executions:
         execution = message.execution
         if execution.rejected is not None:
-            found.append(
+            failed.append(
                 {"para": message.para, "instruction": None, "why": str(execution.rejected)}
             )
-        found += [
+        failed += [
             {
                 "para": message.para,
-                "instruction": each.index + 1,
-                "why": str(each.cause or each.error),
+                "instruction": failure.index + 1,
+                "why": str(failure.cause or failure.error),
             }
-            for each in execution.failures
+            for failure in execution.failures
         ]
-    return found
+    return failed

@@ -23,7 +23,7 @@ MOST_KEYS: Final = 65_536
 
 
 class Overflow(Enum):
-    """The treatment of a subscription whose client is too slow."""
+    """What happens to a subscription whose client is too slow."""
 
     NEWEST = "newest"
     """Events are dropped. Once there is room again, `newest` sends the present value."""
@@ -46,8 +46,8 @@ def compact(value: object) -> str:
 
 
 def _too_many(limit: str) -> RpcError:
-    why = f"Exceeded max limit of {limit}"
-    return RpcError(TOO_MANY_SUBSCRIPTIONS, "Too many subscriptions on the connection", why)
+    details = f"Exceeded max limit of {limit}"
+    return RpcError(TOO_MANY_SUBSCRIPTIONS, "Too many subscriptions on the connection", details)
 
 
 class Outlet(Protocol):
@@ -88,6 +88,7 @@ class RpcSubscription:
         self.id = ""
         self.session: Session | None = None
         self.held: list[str] = []
+        """Events that wait for an answer."""
         self.holds = 0
         """The number of answers that must be sent before the events in `held`."""
         self.sent_at = 0.0
@@ -149,10 +150,8 @@ class Session:
         """
         if len(self.subscriptions) >= self._most:
             raise _too_many(f"{self._most}")
-        if (
-            sum(each.weight for each in self.subscriptions.values()) + subscription.weight
-            > MOST_KEYS
-        ):
+        watched_keys = sum(existing.weight for existing in self.subscriptions.values())
+        if watched_keys + subscription.weight > MOST_KEYS:
             raise _too_many(f"{MOST_KEYS} keys")
         self._count += 1
         subscription.id = f"{self._name}s{self._count}"
@@ -162,25 +161,26 @@ class Session:
 
     def find(self, name: str, group: str) -> RpcSubscription | None:
         """Return a subscription of a group by its id, or `None`."""
-        found = self.subscriptions.get(name)
-        return found if found is not None and found.group == group else None
+        subscription = self.subscriptions.get(name)
+        return subscription if subscription is not None and subscription.group == group else None
 
     def remove(self, name: str, group: str) -> bool:
         """End a subscription and return whether there was one of that group."""
-        found = self.find(name, group)
-        if found is None:
+        subscription = self.find(name, group)
+        if subscription is None:
             return False
         del self.subscriptions[name]
-        found.session = None
-        found.closed()
+        subscription.session = None
+        subscription.closed()
         return True
 
     def release(self, opened: list[RpcSubscription]) -> None:
-        """Send the delayed events of subscriptions, because the answer before them was sent."""
+        """Send the delayed events of subscriptions, because an answer before them has been sent."""
         for subscription in opened:
             subscription.holds -= 1
             if not subscription.holds:
-                held, subscription.held = subscription.held, []
+                held = subscription.held
+                subscription.held = []
                 for message in held:
                     self.outlet.event(subscription, message)
 

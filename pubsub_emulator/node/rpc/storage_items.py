@@ -60,15 +60,15 @@ def _from_the_start(**given: Any) -> Query:
 
 _UNPAGED: Final = {**_FIELDS, "paginationStartKey": text}
 UNPAGED_ITEMS: Final = Param("items", list_of(fields(_from_the_start, _UNPAGED, ("key", "type"))))
-"""The queries of `chainHead_v1_storage`, which ignores pagination keys: it sends whole listings."""
+"""The queries of `chainHead_v1_storage`. It sends whole listings and ignores pagination keys."""
 CHILD_TRIE: Final = Param("childTrie", hexadecimal, optional=True)
 
 
 def trie_of(block: Block, child: bytes | None) -> StateTrie | None:
     """Return the top trie, or a child trie by its storage key without the prefix.
 
-    Returns `None` if there is no such child trie. With the prefix, the key is that of another one,
-    as on a real node.
+    Returns `None` if there is no such child trie. As on a real node, a key with the prefix is the
+    key of another trie.
     """
     if child is None:
         return block.state.top
@@ -88,9 +88,9 @@ def find(trie: StateTrie | None, query: Query) -> Iterator[dict[str, str]]:
         if merkle is not None:
             yield {"key": hexed(query.key), query.type: hexed(merkle)}
         return
-    held = trie.get(query.key)
-    if held is not None:
-        yield _item(query.key, held, query.type)
+    value = trie.get(query.key)
+    if value is not None:
+        yield _item(query.key, value, query.type)
 
 
 def _item(key: bytes, value: bytes, shown: str) -> dict[str, str]:

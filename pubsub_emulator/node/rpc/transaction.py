@@ -40,12 +40,12 @@ class TransactionWatch(Watcher):
                 self.notify(compact({"event": "dropped", "error": "the pool has no room for it"}))
                 self.end()
             case "usurped" | "invalid":
-                why = (
+                reason = (
                     "another extrinsic took its place"
                     if change.kind == "usurped"
                     else "it became invalid"
                 )
-                self.notify(compact({"event": "invalid", "error": why}))
+                self.notify(compact({"event": "invalid", "error": reason}))
                 self.end()
 
     def included(self, block: Block, index: int) -> None:
@@ -66,9 +66,9 @@ class TransactionWatch(Watcher):
 def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
     """Put an extrinsic into the pool and subscribe to its status.
 
-    A refusal by the pool is an event, too, and not an error of the call.
+    If the pool refuses the extrinsic, the call succeeds and the subscription sends an event.
     """
-    # The subscription is opened before the pool is asked, since a refusal is one of its events.
+    # The subscription must exist before the pool can refuse the extrinsic.
     subscription = TransactionWatch(call.node.watches, call.chain, blake2_256(extrinsic))
     opened = call.open(subscription)
 
@@ -76,8 +76,8 @@ def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
         try:
             name = submit(call, extrinsic, verdict)
         except RpcError as error:
-            why = error.message if error.data is None else f"{error.message}: {error.data}"
-            subscription.notify(compact({"event": "invalid", "error": why}))
+            reason = error.message if error.data is None else f"{error.message}: {error.data}"
+            subscription.notify(compact({"event": "invalid", "error": reason}))
             subscription.end()
         else:
             call.node.watches.watch(call.chain, name, extrinsic, subscription)
@@ -91,7 +91,7 @@ def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
 def unwatch(call: Call, name: str) -> None:
     """End a subscription. Raises `RpcError` -32602 if there is none."""
     if call.session is None or not call.session.remove(name, TransactionWatch.group):
-        raise RpcError(INVALID_PARAMS, "Invalid subscription", f"{name} is none")
+        raise RpcError(INVALID_PARAMS, "Invalid subscription", f"{name} is not a subscription")
 
 
 class Broadcast(RpcSubscription):
@@ -112,6 +112,7 @@ class Broadcast(RpcSubscription):
             self.session.outlet.spawn(later)
 
     def _try(self, verdict: Verdict) -> None:
+        """Submit the extrinsic and ignore a refusal: it may be valid after the next block."""
         try:
             submit(self._call, self._extrinsic, verdict)
         except RpcError:
@@ -132,8 +133,10 @@ def broadcast(call: Call, extrinsic: bytes) -> Json:
     """
     if call.session is None:
         return None
-    tried = [each for each in call.session.subscriptions.values() if isinstance(each, Broadcast)]
-    if len(tried) >= MOST_BROADCASTS:
+    broadcasts = sum(
+        isinstance(subscription, Broadcast) for subscription in call.session.subscriptions.values()
+    )
+    if broadcasts >= MOST_BROADCASTS:
         return None
     subscription = Broadcast(call, extrinsic)
     opened = call.open(subscription)
@@ -145,4 +148,4 @@ def broadcast(call: Call, extrinsic: bytes) -> Json:
 def stop(call: Call, name: str) -> None:
     """Stop a broadcast. Raises `RpcError` -32602 if there is none."""
     if call.session is None or not call.session.remove(name, Broadcast.group):
-        raise RpcError(INVALID_PARAMS, "Invalid operation id", f"{name} is none")
+        raise RpcError(INVALID_PARAMS, "Invalid operation id", f"{name} is not a broadcast")

@@ -76,19 +76,19 @@ class Watches:
         The caller puts those that are still valid back into the pools.
         """
         left = {id(block) for block in advance.left}
-        return {
-            chain: [
-                each.extrinsic
-                for each in watched.values()
-                if each.place is not None and id(each.place[0]) in left
+        retractable: dict[Chain, list[bytes]] = {}
+        for chain, by_hash in self._watched.items():
+            retractable[chain] = [
+                watched.extrinsic
+                for watched in by_hash.values()
+                if watched.place is not None and id(watched.place[0]) in left
             ]
-            for chain, watched in self._watched.items()
-        }
+        return retractable
 
     def pooled(self, chain: Chain, changes: Iterable[PoolChange]) -> None:
         """Notify watchers of changes of status in the pool.
 
-        Extrinsics that are in a block already are skipped.
+        Extrinsics that are already in a block are skipped.
         """
         for change in changes:
             watched = self._watched[chain].get(change.hash)
@@ -112,10 +112,11 @@ class Watches:
     def _retract(watched: Mapping[Hash, Watched], advance: Advance) -> None:
         """Notify the watchers of extrinsics in blocks that a rewind removed."""
         left = {id(block) for block in advance.left}
-        for each in watched.values():
-            if each.place is not None and id(each.place[0]) in left:
-                block, each.place = each.place[0], None
-                for watcher in list(each.watchers):
+        for extrinsic in watched.values():
+            if extrinsic.place is not None and id(extrinsic.place[0]) in left:
+                block = extrinsic.place[0]
+                extrinsic.place = None
+                for watcher in list(extrinsic.watchers):
                     watcher.retracted(block)
 
     @staticmethod
@@ -123,14 +124,14 @@ class Watches:
         """Notify the watchers of extrinsics in new and in final blocks."""
         for block in change.new:
             for index, extrinsic in enumerate(block.body):
-                found = watched.get(blake2_256(extrinsic))
-                if found is not None:
-                    found.place = block, index
-                    for watcher in list(found.watchers):
+                included = watched.get(blake2_256(extrinsic))
+                if included is not None:
+                    included.place = block, index
+                    for watcher in list(included.watchers):
                         watcher.included(block, index)
         if change.finalized:
-            for name, each in list(watched.items()):
-                if each.place is not None and each.place[0].number <= change.view.final.number:
+            for name, entry in list(watched.items()):
+                if entry.place is not None and entry.place[0].number <= change.view.final.number:
                     del watched[name]
-                    for watcher in list(each.watchers):
-                        watcher.finalized(*each.place)
+                    for watcher in list(entry.watchers):
+                        watcher.finalized(*entry.place)

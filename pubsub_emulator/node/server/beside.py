@@ -1,7 +1,7 @@
 """Threads for calls that compute, beside the event loop.
 
-Python runs one thread at a time, so that computing threads delay the event loop. If that happens,
-they pause.
+Python runs only one thread at a time, so computing threads delay the event loop. If they delay it
+too much, they pause.
 """
 
 import asyncio
@@ -22,22 +22,23 @@ MOST_PAUSE: Final = 4.0
 class Beside:
     """A limited number of threads that leave the event loop enough time.
 
-    If the event loop was late to receive the result of a call, the call's slot is free again only
-    after a pause of `SHARE` times the call's duration.
+    If the event loop received the result of a call late, the call's slot stays occupied for a pause
+    of `SHARE` times the call's duration.
     """
 
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="beside")
-        self._places = asyncio.Semaphore(threads)
+        self._slots = asyncio.Semaphore(threads)
 
     async def run(self, work: Callable[[], T]) -> T:
         """Call `work` in a thread and return its result.
 
         Raises its errors, and `RuntimeError` after `close`.
         """
-        await self._places.acquire()
+        await self._slots.acquire()
         loop = asyncio.get_running_loop()
-        began = ended = loop.time()
+        began = loop.time()
+        ended = began
 
         def timed() -> T:
             nonlocal ended
@@ -49,8 +50,10 @@ class Beside:
         try:
             return await loop.run_in_executor(self._pool, timed)
         finally:
-            pause = min(SHARE * (ended - began), MOST_PAUSE) if loop.time() - ended > LATE else 0.0
-            loop.call_later(pause, self._places.release)
+            pause = 0.0
+            if loop.time() - ended > LATE:
+                pause = min(SHARE * (ended - began), MOST_PAUSE)
+            loop.call_later(pause, self._slots.release)
 
     def close(self) -> None:
         """Stop. Waiting calls are dropped, and running calls are not waited for."""

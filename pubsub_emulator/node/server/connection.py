@@ -3,10 +3,10 @@
     reader ──► Dispatcher ──► outbox ──► writer
     step   ──► Session.advanced ──► outbox
 
-Requests are answered in the order in which they are completed. The outbox is bounded. If a client
-does not read, subscriptions to heads and storage drop all but the newest event, follows end with
-`stop`, and an event of any other subscription closes the connection with code 1013 (ND-30). Other
-clients are not affected.
+Answers are sent in the order in which they are completed. The outbox is bounded. If a client does
+not read, subscriptions to heads and storage drop all but the newest event, follows end with `stop`,
+and an event of any other subscription closes the connection with code 1013 (ND-30). Other clients
+are not affected.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, Session
 from pubsub_emulator.node.server.options import Serving
 
 _CLOSING: Final = 2.0
-"""Seconds that a client has to answer the close frame."""
+"""The time in seconds that a client has to answer the close frame."""
 _TURN: Final = 0.002
-"""Seconds for which a connection's requests are read before other tasks run."""
+"""The time in seconds for which a connection's requests are read before other tasks run."""
 
 log: Final = logging.getLogger("pubsub.node")
 
@@ -52,10 +52,17 @@ class Connection:
     def __post_init__(self) -> None:
         self.session = Session(self.name, self, self.serving.subscriptions)
         self._queue: deque[str] = deque()
+        """The outbox."""
         self._bytes = 0
-        # Messages are ready to be sent; there is room for more; all have been sent; fewer requests
-        # than the limit are being processed.
-        self._ready, self._room, self._taken, self._idle = (asyncio.Event() for _ in range(4))
+        """The size of the outbox in characters."""
+        self._ready = asyncio.Event()
+        """Set while the outbox has messages."""
+        self._room = asyncio.Event()
+        """Set while the outbox has room for more messages."""
+        self._taken = asyncio.Event()
+        """Set while all messages have been sent."""
+        self._idle = asyncio.Event()
+        """Set while fewer requests than the limit are being processed."""
         for event in (self._room, self._taken, self._idle):
             event.set()
         self._tasks: dict[asyncio.Task[None], None] = {}
@@ -64,7 +71,7 @@ class Connection:
         self._lagging: dict[RpcSubscription, None] = {}
         """Subscriptions with dropped events. The dictionary is an ordered set."""
         self._forced = False
-        """Whether an event is queued although the outbox is full."""
+        """Whether events are queued even if the outbox is full."""
         self._closing: int | None = None
         """The code with which the connection is being closed."""
         self._clock = asyncio.get_running_loop().time
@@ -128,16 +135,16 @@ class Connection:
             if self.request.transport is None or self.request.transport.is_closing():
                 # aiohttp still delivers queued requests although the client is gone.
                 break
-            found = self.dispatcher.handle(message.data, self.chain, self.session)
-            if isinstance(found, Answer):
-                self._reply(found)
-            elif found.heavy:
-                await self._alone(found.work)
+            result = self.dispatcher.handle(message.data, self.chain, self.session)
+            if isinstance(result, Answer):
+                self._reply(result)
+            elif result.heavy:
+                await self._alone(result.work)
             else:
                 self._working += 1
                 if self._working >= self.serving.requests:
                     self._idle.clear()
-                self.spawn(self._later(found.work))
+                self.spawn(self._later(result.work))
             if not self._room.is_set():
                 await self._room.wait()
             if not self._idle.is_set():
@@ -155,7 +162,8 @@ class Connection:
             await self._taken.wait()
             self._reply(await work)
         finally:
-            # If the connection ended first, the coroutine was never awaited, which Python warns of.
+            # If the connection ended first, the coroutine was never awaited. Python would warn of
+            # that.
             work.close()
 
     async def _later(self, work: Coroutine[object, None, Answer]) -> None:
@@ -187,7 +195,10 @@ class Connection:
     # Sending
 
     def event(self, subscription: RpcSubscription, text: str) -> None:
-        """Queue an event, or handle the overflow if the client is too slow."""
+        """Queue an event, or handle the overflow if the outbox is full.
+
+        An event that is longer than the whole outbox closes the connection.
+        """
         if self._closing is not None:
             return
         if len(text) > self.serving.queued_bytes:
@@ -274,7 +285,7 @@ class Connection:
                 ):
                     self._room.set()
                     self._catch_up()
-            # The last message can be megabytes long and would stay referenced until the next one.
+            # The last message can have megabytes, and would stay in memory until the next one.
             text = ""
             self._taken.set()
             self._ready.clear()
@@ -290,7 +301,7 @@ class Connection:
                 subscription.newest(self.node.timeline)
 
     def speak(self) -> None:
-        """Let subscriptions without recent events send one."""
+        """Tell subscriptions that have not sent an event for a while (`silence`)."""
         due = self._clock() - self.serving.silence
         for subscription in list(self.session.subscriptions.values()):
             if subscription.sent_at and subscription.sent_at <= due:

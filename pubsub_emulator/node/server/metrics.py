@@ -53,11 +53,14 @@ class NodeMetrics:
         self._counted: dict[str, Counter[tuple[object, ...]]] = {
             name: Counter() for name in _COUNTED
         }
-        self._came_round: dict[ParaId, int] = {}
+        self._completed: dict[ParaId, int] = {}
         """The relay block in which each chain last completed a walk over its subscriptions."""
         self._latency: dict[int, Histogram] = {}
+        """The ages of delivered values in relay blocks, by chain."""
         self._calls: dict[str, Histogram] = {}
+        """The durations of calls in seconds, by method."""
         self._failed: Counter[str] = Counter()
+        """The numbers of failed calls, by method."""
 
     def noted(self, advance: Advance) -> None:
         """Count the results of a step. A rewind does not decrease counters."""
@@ -70,30 +73,30 @@ class NodeMetrics:
             elif record.outcome is not None:
                 self._spent(record.chain, record.outcome.ledger, dict(record.unpruned))
                 if items.PROCESSING_CURSOR.get(Storage(record.outcome.state)) is None:
-                    self._came_round[record.chain] = record.included_at
+                    self._completed[record.chain] = record.included_at
         self._delivered(advance.moment)
 
-    def _spent(self, chain: ParaId, held: BlockLedger, unpruned: Mapping[ParaId, int]) -> None:
+    def _spent(self, chain: ParaId, ledger: BlockLedger, unpruned: Mapping[ParaId, int]) -> None:
         """Count the use of a block's budget.
 
         `unpruned` is the size of each publisher's proof before pruning, in bytes.
         """
-        self._add("budget_bytes", chain, "used", by=held.used)
-        self._add("budget_bytes", chain, "budget", by=held.budget)
-        self._add("proof_bytes", chain, "static", by=held.static_bytes)
-        if held.requested_bytes:
-            self._add("proof_bytes", chain, "requested", by=held.requested_bytes)
-        self._add("charges_bytes", chain, "map", by=held.map_charges)
-        for each in held.publishers:
-            self._add("proof_bytes", chain, "top_path", by=each.top_path_bytes)
-            self._add("proof_bytes", chain, "child", by=each.child_node_bytes)
-            self._add("proof_bytes", chain, "value", by=each.value_bytes)
-            self._add("charges_bytes", chain, "cache", by=each.cache_charges)
-            self._add("charges_bytes", chain, "row", by=each.row_charges)
-            self._add("walks_total", chain, "unchanged" if each.unchanged else "changed")
-            self._add("saved_bytes", chain, "cache", by=each.cached_bytes)
-            if each.unchanged:
-                saved = max(unpruned.get(each.para, 0) - each.top_path_bytes, 0)
+        self._add("budget_bytes", chain, "used", by=ledger.used)
+        self._add("budget_bytes", chain, "budget", by=ledger.budget)
+        self._add("proof_bytes", chain, "static", by=ledger.static_bytes)
+        if ledger.requested_bytes:
+            self._add("proof_bytes", chain, "requested", by=ledger.requested_bytes)
+        self._add("charges_bytes", chain, "map", by=ledger.map_charges)
+        for publisher in ledger.publishers:
+            self._add("proof_bytes", chain, "top_path", by=publisher.top_path_bytes)
+            self._add("proof_bytes", chain, "child", by=publisher.child_node_bytes)
+            self._add("proof_bytes", chain, "value", by=publisher.value_bytes)
+            self._add("charges_bytes", chain, "cache", by=publisher.cache_charges)
+            self._add("charges_bytes", chain, "row", by=publisher.row_charges)
+            self._add("walks_total", chain, "unchanged" if publisher.unchanged else "changed")
+            self._add("saved_bytes", chain, "cache", by=publisher.cached_bytes)
+            if publisher.unchanged:
+                saved = max(unpruned.get(publisher.para, 0) - publisher.top_path_bytes, 0)
                 self._add("saved_bytes", chain, "unchanged", by=saved)
 
     def _add(self, name: str, *key: object, by: int = 1) -> None:
@@ -123,22 +126,23 @@ class NodeMetrics:
                     self._add("failed_calls_total", _reason(error))
         for message in moment.executions:
             for failure in message.execution.failures:
-                why = failure.error.kind.name if failure.cause is None else _reason(failure.cause)
-                self._add("refused_total", message.para, why)
+                cause = failure.cause
+                reason = failure.error.kind.name if cause is None else _reason(cause)
+                self._add("refused_total", message.para, reason)
             if message.execution.rejected is not None:
                 self._add("refused_total", message.para, type(message.execution.rejected).__name__)
 
     def _delivered(self, moment: Moment) -> None:
         """Count how many relay blocks after its publication each value was delivered."""
         for record in moment.records:
-            for each in () if record.outcome is None else record.outcome.deliveries:
-                child, (key,) = self._rules.placed(each.publisher, (each.key,))
-                raw = moment.relay.state.children.get(child)
-                entry = None if raw is None or each.value is None else raw.get(key)
+            for delivery in () if record.outcome is None else record.outcome.deliveries:
+                child, (key,) = self._rules.placed(delivery.publisher, (delivery.key,))
+                trie = moment.relay.state.children.get(child)
+                entry = None if trie is None or delivery.value is None else trie.get(key)
                 if entry is not None:
                     inserted = self._rules.read(entry).when_inserted
-                    mine = self._latency.setdefault(record.chain, Histogram(LATENCY))
-                    mine.note(max(record.included_at - inserted, 0))
+                    histogram = self._latency.setdefault(record.chain, Histogram(LATENCY))
+                    histogram.note(max(record.included_at - inserted, 0))
 
     # Output
 
@@ -170,30 +174,31 @@ class NodeMetrics:
         yield "substrate_ready_transactions_number", "gauge", ready
         yield _histograms("substrate_rpc_calls_time", "method", self._calls)
         finished = {
-            (each, "false"): sum(found.counts) - self._failed[each]
-            for each, found in self._calls.items()
+            (method, "false"): sum(histogram.counts) - self._failed[method]
+            for method, histogram in self._calls.items()
         }
-        finished |= {(each, "true"): self._failed[each] for each in self._calls}
+        finished |= {(method, "true"): self._failed[method] for method in self._calls}
         yield _figures("substrate_rpc_calls_finished", ("method", "is_error"), finished, "counter")
 
     def _counters(self) -> Iterator[Series]:
         """Yield the counters, and figures that are calculated from them."""
         for name, labels in _COUNTED.items():
             yield _figures(f"pubsub_{name}", labels, self._counted[name], "counter")
-        proof, saved = self._counted["proof_bytes"], self._counted["saved_bytes"]
+        proof = self._counted["proof_bytes"]
+        saved = self._counted["saved_bytes"]
         hits = {chain: saved[chain, "cache"] for chain, reason in saved if reason == "cache"}
-        read = {chain: hits[chain] + proof[chain, "child"] for chain in hits}
-        ratios = {(chain,): hits[chain] / every for chain, every in read.items() if every}
+        totals = {chain: hits[chain] + proof[chain, "child"] for chain in hits}
+        ratios = {(chain,): hits[chain] / total for chain, total in totals.items() if total}
         yield _figures("pubsub_cache_hit_ratio", ("chain",), ratios)
         yield _histograms("pubsub_delivery_blocks", "chain", self._latency)
 
     def _ages(self, node: Node) -> Iterator[Series]:
         """Yield how many relay blocks ago each chain last completed a walk.
 
-        The age is 0 if the chain's last block completed one, and so left no cursor.
+        The age is 0 if the chain's newest block has no cursor, because it completed a walk.
         """
         best = node.timeline.views[RELAY].best.number
-        ages = {(chain,): max(best - at, 0) for chain, at in self._came_round.items()}
+        ages = {(chain,): max(best - height, 0) for chain, height in self._completed.items()}
         for chain, view in node.timeline.views.items():
             if chain is not RELAY and items.PROCESSING_CURSOR.get(Storage(view.best.state)) is None:
                 ages[chain,] = 0
@@ -205,14 +210,14 @@ def _states(node: Node) -> Iterator[Series]:
     views = node.timeline.views
     best = views[RELAY].best
     storage = Storage(best.state)
-    keys = {(each,): PublishedKeys.get(storage, each) for each in PublishedKeys.keys(storage)}
+    keys = {(para,): PublishedKeys.get(storage, para) for para in PublishedKeys.keys(storage)}
     yield _figures("pubsub_keys_total", ("publisher",), keys)
-    sizes = {(each,): TotalStorageSize.get(storage, each) for (each,) in keys}
+    sizes = {(para,): TotalStorageSize.get(storage, para) for (para,) in keys}
     yield _figures("pubsub_stored_bytes", ("publisher",), sizes)
     limits = node.network.config.relay.pubsub
-    used = {(each, "keys"): count / limits.max_stored_keys for (each,), count in keys.items()}
+    used = {(para, "keys"): count / limits.max_stored_keys for (para,), count in keys.items()}
     used |= {
-        (each, "bytes"): size / limits.max_total_storage_size for (each,), size in sizes.items()
+        (para, "bytes"): size / limits.max_total_storage_size for (para,), size in sizes.items()
     }
     yield _figures("pubsub_limit_ratio", ("publisher", "reason"), used)
     queues = {
@@ -228,7 +233,7 @@ def _states(node: Node) -> Iterator[Series]:
     overdue = [
         best.number - ttl - inserted for _, _, (ttl, inserted) in TtlData.rows(storage) if ttl
     ]
-    late = [lag for lag in overdue if lag >= 0]
+    late = [blocks for blocks in overdue if blocks >= 0]
     yield _figures("pubsub_overdue_total", (), {(): len(late)})
     yield _figures("pubsub_overdue_oldest_blocks", (), {(): max(late, default=0)})
     pending: dict[tuple[object, ...], int] = {}
@@ -237,19 +242,19 @@ def _states(node: Node) -> Iterator[Series]:
     for chain, view in views.items():
         if chain is RELAY:
             continue
-        para = Storage(view.best.state)
-        spec = runtime_spec(para)
-        roots = items.PROCESSED_ROOTS.get(para)
+        state = Storage(view.best.state)
+        spec = runtime_spec(state)
+        roots = items.PROCESSED_ROOTS.get(state)
         for publisher, wanted in spec.subscriptions.items():
             current = best.state.child_root(node.network.rules.placed(publisher, ())[0])
             behind = current is not None and roots.get(publisher) != current
             pending[chain,] = pending.get((chain,), 0) + (len(wanted) if behind else 0)
             disabled[chain,] = disabled.get((chain,), 0) + items.DISABLED_PUBLISHERS.contains(
-                para, publisher
+                state, publisher
             )
-            rows = sum(len(row) for _, row in items.CACHE_SLOTS.items(para, publisher))
+            slots = sum(len(slot) for _, slot in items.CACHE_SLOTS.items(state, publisher))
             cached[chain,] = (
-                cached.get((chain,), 0) + rows + items.CACHE_INFO.get(para, publisher).bytes
+                cached.get((chain,), 0) + slots + items.CACHE_INFO.get(state, publisher).bytes
             )
     yield _figures("pubsub_pending_items_total", ("chain",), pending)
     yield _figures("pubsub_disabled_publishers_total", ("chain",), disabled)
@@ -267,9 +272,9 @@ def _figures(
     )
 
 
-def _histograms(name: str, label: str, found: Mapping[K, Histogram]) -> Series:
+def _histograms(name: str, label: str, histograms: Mapping[K, Histogram]) -> Series:
     lines: list[str] = []
-    for key, histogram in sorted(found.items()):
+    for key, histogram in sorted(histograms.items()):
         lines += histogram.lines(name, ((label, str(key)),))
     return name, "histogram", lines
 

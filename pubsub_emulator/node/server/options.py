@@ -14,7 +14,7 @@ from pubsub_emulator.serving.guard import Names, is_loopback
 PORT: Final = 9944
 """The default port, as of a Substrate node."""
 APPS: Final = "https://polkadot.js.org"
-"""The origin of Polkadot/Substrate Portal. Pages from there may always connect."""
+"""The origin of Polkadot/Substrate Portal, whose pages may always connect."""
 
 
 class BadOption(PubsubError):
@@ -101,8 +101,8 @@ class Options:
     def names(self) -> Names:
         """Return the host names and page origins that requests may have.
 
-        With `dev`, callers may change everything and need no key, so that a page which another
-        server of this machine serves must be named.
+        With `dev`, anyone who can send requests can change everything. A page of another server on
+        this machine must then be named in `origins`.
         """
         return Names(self.host, origins=(APPS, *self.origins), local_pages=not self.dev)
 
@@ -110,8 +110,8 @@ class Options:
         """Check the combination of options. Raises `BadOption`."""
         if self.external and self.dev and not self.unsafe_external:
             raise BadOption(
-                f"--dev on {self.host} lets everybody rewrite the chains: add --unsafe-external to"
-                " mean it"
+                f"--dev on {self.host} lets everybody rewrite the chains: add --unsafe-external if"
+                " that is intended"
             )
         if self.build is Build.INTERVAL and self.interval < 1:
             raise BadOption(f"an interval is at least 1 ms, not {self.interval}")

@@ -1,6 +1,6 @@
 """Builds the blocks of a network in one thread, on request, on demand or at intervals (ND-3).
 
-All changes are made under one lock. The results of a step become visible at once when it is
+All changes are made under one lock. The results of a step become visible together when it is
 complete, so that readers need no lock and never wait.
 """
 
@@ -36,13 +36,11 @@ EXECUTING: Final = 2
 not block all others.
 """
 AT_ONCE: Final = 16
-"""The maximum number of steps in a row for extrinsics that are ready, before other requests have a
-turn.
-"""
+"""The maximum number of successive steps for ready extrinsics. Then other requests have a turn."""
 _BREATH: Final = 0.002
-"""Seconds of work after which `breathe` lets other tasks run."""
+"""The time in seconds after which `breathe` lets other tasks run."""
 _FIRST_BLOCKS: Final = 64
-"""Relay blocks in which each parachain must build its first block."""
+"""The maximum number of relay blocks until each parachain has built its first block."""
 
 log: Final = logging.getLogger("pubsub.node")
 
@@ -54,10 +52,10 @@ def _ends() -> RpcError:
 def _whole(
     method: Callable[Concatenate["Producer", P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate["Producer", P], Coroutine[Any, Any, T]]:
-    """Run a method of `Producer` under the lock and to its end, even if its caller is cancelled.
+    """Run a method of `Producer` under the lock, and complete it even if the caller is cancelled.
 
-    Without this, a client that disconnects could interrupt a step between the network and the
-    timeline.
+    Otherwise a client that disconnects could interrupt a step after the network has changed and
+    before the timeline has.
     """
 
     @wraps(method)
@@ -95,7 +93,7 @@ class Producer:
     pools: Mapping[Chain, Pool]
     """The pools whose ready extrinsics go into blocks."""
     reject: Callable[[Chain, Iterable[bytes]], None]
-    """Called with extrinsics of a chain that a block could not be built with."""
+    """Called with a chain and the extrinsics that made its block fail."""
     journal: Writer | None = None
     """The journal to write, if any."""
     floor: int = 0
@@ -112,10 +110,13 @@ class Producer:
         self._reading = Beside(READING)
         self._executing = Beside(EXECUTING)
         self._under_way: dict[asyncio.Future[Any], None] = {}
-        # Once `_ending` is set, no step begins. Once `_ended` is set, all requests fail.
+        """The requests that are being processed. The dictionary is an ordered set."""
         self._ending = False
+        """Whether steps are refused because the node is stopping."""
         self._ended = False
+        """Whether all requests are refused because the node has stopped."""
         self._breath = 0.0
+        """The time at which `breathe` last let other tasks run."""
 
     # Life
 
@@ -150,8 +151,8 @@ class Producer:
     async def replay(self, journal: Journal, name: str) -> None:
         """Build all blocks of a journal again.
 
-        `name` stands for the file in error messages. Raises `BadJournal` if a block differs or
-        cannot be built.
+        `name` is the file's name in errors. Raises `BadJournal` if a block differs or cannot be
+        built.
         """
         for entry in journal.entries:
             await self._redo(entry.actions, f"{name}:{entry.line}")
@@ -173,18 +174,18 @@ class Producer:
         for action in todo:
             try:
                 if isinstance(action, actions.Rewind):
-                    await self.rewind(self._kept(action.relay))
+                    await self.rewind(self._stored(action.relay))
                 else:
                     await self.act((action,))
             except PubsubError as error:
                 raise BadJournal(f"{place}: {action.kind}: {error}") from error
 
-    def _kept(self, relay: bytes) -> Moment:
+    def _stored(self, relay: bytes) -> Moment:
         """Return the moment of a relay block by its hash. Raises `CannotRewind`."""
         block = self.timeline.block(RELAY, relay)
         moment = None if block is None else self.timeline.moment_of(block)
         if moment is None:
-            raise CannotRewind(f"relay block {hexed(relay)} is not kept")
+            raise CannotRewind(f"relay block {hexed(relay)} is not stored")
         return moment
 
     async def run(self) -> None:
@@ -199,7 +200,7 @@ class Producer:
                 await self._run_on_demand()
 
     async def close(self) -> None:
-        """Wait for the step that is being made, then stop."""
+        """Wait for the requests that are being processed, then stop."""
         self._ending = True
         if self._under_way:
             await asyncio.wait(self._under_way)
@@ -213,7 +214,8 @@ class Producer:
     async def _run_interval(self) -> None:
         """Build at regular times.
 
-        If a step takes longer than the interval, the later ones are delayed, not skipped.
+        If a step takes longer than the interval, the next one follows at once, and the times of all
+        later ones shift.
         """
         clock = asyncio.get_running_loop().time
         due = clock()
@@ -248,7 +250,7 @@ class Producer:
                 await self._quietly()
 
     async def _quietly(self) -> None:
-        """Build a block that no caller waits for. A failure is logged."""
+        """Build a block without a caller to raise errors to. A failure is logged."""
         if self.broken is not None:
             return
         try:
@@ -276,9 +278,9 @@ class Producer:
         Raises `PubsubError` if an action is refused or the step fails, and `RpcError` if no block
         can be built.
         """
-        asked = list(todo)
-        if asked:
-            await self._act(asked)
+        actions_first = list(todo)
+        if actions_first:
+            await self._act(actions_first)
         return await self._step()
 
     def ask(self) -> None:
@@ -291,7 +293,7 @@ class Producer:
         if self._ended:
             raise _ends()
         if moment.saved is None or moment.number < self.floor:
-            raise CannotRewind(f"relay block {moment.number} cannot be gone back to")
+            raise CannotRewind(f"the network cannot return to relay block {moment.number}")
         advance = self.timeline.rewind(moment)
         await self._in_thread(lambda: self.live.rewind(moment))
         self.broken = None
@@ -312,9 +314,11 @@ class Producer:
         """Call `work` in another thread. Raises `RpcError` if the node is stopping."""
         if self._ended:
             raise _ends()
+        threads = self._executing if executing else self._reading
         try:
-            return await (self._executing if executing else self._reading).run(work)
+            return await threads.run(work)
         except RuntimeError:
+            # The node can stop while the call waits for a thread. Other errors are those of `work`.
             if self._ended:
                 raise _ends() from None
             raise
@@ -325,7 +329,7 @@ class Producer:
         self._mode_changed.set()
 
     async def breathe(self) -> None:
-        """Let other tasks run if `_BREATH` seconds have passed since they last could."""
+        """Let other tasks run if this last happened more than `_BREATH` seconds ago."""
         now = asyncio.get_running_loop().time()
         if now - self._breath > _BREATH:
             await asyncio.sleep(0)
@@ -337,34 +341,34 @@ class Producer:
         return await self._in_thread(lambda: self.live.apply_all(todo))
 
     async def _step(self) -> Moment:
-        """Build one relay block, record it and announce it.
+        """Build one relay block, record it and announce it. The caller must hold the lock.
 
-        If the step raises an error, it is made again without the pending actions, and the
-        extrinsics in it are dropped from the pools (ND-31). `StepFailed` then reports the error.
-        The caller must hold the lock.
+        If the step raises an error, a block is built without the pending actions and without
+        extrinsics, which are dropped from the pools (ND-31). Raises `StepFailed` after that.
         """
         if self._ending:
             raise _ends()
         if self.broken is not None:
             raise self._refused()
-        failed: Exception | None = None
+        failure: Exception | None = None
         offers = self._offers()
-        done: Sequence[Action] = [*self.live.pending, *offers]
+        contents: Sequence[Action] = [*self.live.pending, *offers]
         try:
             moment = await self._in_thread(lambda: self._stepped(offers))
         except Exception as error:
-            log.exception("a step failed and is made again without %d requests", len(done))
-            failed, done = error, ()
-            moment = await self._again()
+            log.exception("a step failed and is made again without %d requests", len(contents))
+            failure = error
+            contents = ()
+            moment = await self._step_without_actions()
             for offer in offers:
                 self.reject(None if offer.chain is None else ParaId(offer.chain), offer.extrinsics)
         if self.journal is not None:
-            for action in done:
+            for action in contents:
                 self.journal.action(action)
             self.journal.step(moment)
         self.announce(self.timeline.extend(moment))
-        if failed is not None:
-            raise StepFailed(f"the step failed and was made without what was asked for: {failed}")
+        if failure is not None:
+            raise StepFailed(f"the step failed and was made without the requests: {failure}")
         return moment
 
     def _offers(self) -> list[actions.Offer]:
@@ -376,12 +380,16 @@ class Producer:
         return [actions.Offer(chain=chain, extrinsics=extrinsics) for chain, extrinsics in ready]
 
     def _stepped(self, offers: Iterable[Action]) -> Moment:
+        """Apply the offers and build one relay block. This runs in the thread that steps."""
         for offer in offers:
             self.live.apply(offer)
         return self.live.step()
 
-    async def _again(self) -> Moment:
-        """Build a block without actions. If that fails too, refuse all steps until a rewind."""
+    async def _step_without_actions(self) -> Moment:
+        """Build a block without actions. If that fails too, refuse all steps until a rewind.
+
+        The failed step has already discarded the actions.
+        """
         try:
             return await self._in_thread(self.live.step)
         except Exception as error:
@@ -412,10 +420,10 @@ class Producer:
 
         task = asyncio.ensure_future(locked())
         self._under_way[task] = None
-        task.add_done_callback(self._came_to_its_end)
+        task.add_done_callback(self._done)
         return await asyncio.shield(task)
 
-    def _came_to_its_end(self, task: asyncio.Future[Any]) -> None:
+    def _done(self, task: asyncio.Future[Any]) -> None:
         self._under_way.pop(task, None)
         if not task.cancelled():
             # asyncio warns of exceptions that are never retrieved. If the caller was cancelled,

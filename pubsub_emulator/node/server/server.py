@@ -1,4 +1,4 @@
-"""The server: HTTP and WebSocket on the paths of the chains, and an orderly start and end."""
+"""The server of a node: HTTP and WebSocket on the paths of the chains, start and orderly end."""
 
 import asyncio
 import sys
@@ -36,13 +36,14 @@ _SWITCH_SECONDS: Final = 0.0001
 for a computing thread after each message that it sends.
 """
 _LINGER: Final = 10.0
-"""Seconds for which the rest of a refused request is read, because clients read the answer last."""
+"""The time in seconds for which the rest of a refused request is read. Clients read the answer only
+after they have sent the whole request.
+"""
 _CORS: Final = {
     "Access-Control-Allow-Methods": "POST, GET, OPTIONS",
     "Access-Control-Allow-Headers": "Content-Type",
     "Access-Control-Max-Age": "600",
 }
-
 _OF_PAGE: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -110,17 +111,23 @@ class Server:
         self.timeline = Timeline(live.genesis, options.history, options.finality)
         pools: dict[Chain, Pool] = {chain: Pool() for chain in live.genesis.heads}
         self.producer = Producer(
-            live, self.timeline, options, self._announce, pools, self._reject, journal
+            live,
+            self.timeline,
+            options,
+            announce=self._announce,
+            pools=pools,
+            reject=self._reject,
+            journal=journal,
         )
         self.node = Node(
             live.simulation.scenario.name,
             self.timeline,
             live,
-            self.producer,
-            pools,
-            Watches(pools),
-            all_methods(unsafe=options.dev),
-            options.dev,
+            control=self.producer,
+            pools=pools,
+            watches=Watches(pools),
+            methods=all_methods(unsafe=options.dev),
+            dev=options.dev,
             draw=None if pages is None else pages.difference,
             explain=None if pages is None else pages.explain,
         )
@@ -138,7 +145,7 @@ class Server:
         """The number of WebSocket handshakes under way."""
         self._listeners: list[asyncio.Server] = []
         self._drawing: tuple[Moment, asyncio.Future[str]] | None = None
-        """The newest moment on the last page of stored blocks, and that page."""
+        """The last rendered page of stored blocks, with the newest moment on it."""
         self._chains = {"/": RELAY, **{f"/{para}": para for para in live.network.parachains}}
 
     # Life
@@ -183,8 +190,9 @@ class Server:
             Place(chain, f"ws://{shown}:{main}{path}") for path, chain in self._chains.items()
         ]
         if self.options.port_per_chain:
-            for at, para in enumerate(sorted(self.live.network.parachains), 1):
-                port = await self._site(runners, {"/": para}, main + at if self.options.port else 0)
+            for offset, para in enumerate(sorted(self.live.network.parachains), 1):
+                wanted = main + offset if self.options.port else 0
+                port = await self._site(runners, {"/": para}, wanted)
                 places.append(Place(para, f"ws://{shown}:{port}/"))
         return tuple(places)
 
@@ -195,9 +203,9 @@ class Server:
 
         `chains` are the chains by path. Only the relay chain's site has metrics and pages.
         """
-        names = guard(self.options.names)
         app = web.Application(
-            client_max_size=self.options.serving.request.bytes, middlewares=[names]
+            client_max_size=self.options.serving.request.bytes,
+            middlewares=[guard(self.options.names)],
         )
         for path, chain in chains.items():
             app.router.add_route("*", path, self._handler(chain))
@@ -219,16 +227,19 @@ class Server:
         )
         await runner.setup()
         runners.append(runner)
-        server, most = runner.server, self.options.serving.sockets
+        server = runner.server
+        max_sockets = self.options.serving.sockets
         if server is None:
             raise DefensiveFailure("a runner that is set up has no server")
 
-        # aiohttp has no limit of sockets. Sockets beyond the limit get another protocol.
-        def door() -> asyncio.BaseProtocol:
-            return _Full() if len(server.connections) >= most else server()
+        # aiohttp does not limit sockets, so those beyond the limit get a protocol of our own.
+        def new_protocol() -> asyncio.BaseProtocol:
+            return _Full() if len(server.connections) >= max_sockets else server()
 
         try:
-            listener = await asyncio.get_running_loop().create_server(door, self.options.host, port)
+            listener = await asyncio.get_running_loop().create_server(
+                new_protocol, self.options.host, port
+            )
         except OSError as error:
             raise CannotListen.at(self.options.host, port, error) from None
         self._listeners.append(listener)
@@ -294,8 +305,8 @@ class Server:
                 error = request_too_big(self.options.serving.request.bytes)
                 text = compact({"jsonrpc": "2.0", "id": None, "error": error.document()})
                 return web.Response(status=413, text=text, content_type="application/json")
-            found = self.dispatcher.handle(body, chain, None)
-            answer = found if isinstance(found, Answer) else await found.work
+            result = self.dispatcher.handle(body, chain, None)
+            answer = result if isinstance(result, Answer) else await result.work
         finally:
             self._posts -= 1
         if answer.text is None:
@@ -306,8 +317,8 @@ class Server:
         """Serve a WebSocket connection."""
         if self._is_full():
             return web.Response(status=503, text="too many connections\n")
-        # With twice the limit, a message that is slightly too big is answered with an error. Beyond
-        # that, the connection is closed.
+        # Messages up to twice the limit of requests are received, so that they can be answered with
+        # an error. aiohttp closes the connection for a larger one.
         socket = web.WebSocketResponse(
             compress=False, max_msg_size=2 * self.options.serving.request.bytes
         )
@@ -317,8 +328,15 @@ class Server:
         finally:
             self._joining -= 1
         self._count += 1
-        name, serving = f"c{self._count}", self.options.serving
-        connection = Connection(name, socket, request, self.node, chain, self.dispatcher, serving)
+        connection = Connection(
+            f"c{self._count}",
+            socket,
+            request,
+            node=self.node,
+            chain=chain,
+            dispatcher=self.dispatcher,
+            serving=self.options.serving,
+        )
         self.connections[connection] = None
         try:
             await connection.run()
@@ -342,14 +360,15 @@ class Server:
 
         The page is rendered once for all requests that arrive until it is done.
         """
-        pages, newest = self._pages, self.timeline.newest
+        pages = self._pages
+        newest = self.timeline.newest
         if pages is None:
             return web.Response(status=404)
         if self._drawing is None or (self._drawing[0] is not newest and self._drawing[1].done()):
-            drawn = asyncio.ensure_future(
+            rendering = asyncio.ensure_future(
                 asyncio.to_thread(pages.explore, self.node, self.timeline.moments())
             )
-            self._drawing = newest, drawn
+            self._drawing = newest, rendering
         try:
             text = await asyncio.shield(self._drawing[1])
         except Exception:

@@ -1,1 +1,1 @@
-"""Values of a chain's types as JSON, by the same descriptions that its metadata is made from."""
+"""Values of a chain's types as JSON, by the type descriptions from which its metadata is made."""

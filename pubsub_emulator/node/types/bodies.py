@@ -22,33 +22,33 @@ from pubsub_emulator.runtime.framework.origin import OtherAddress
 from pubsub_emulator.runtime.framework.storage import Storage
 
 
-def _found(info: Variants, index: int) -> Variant:
-    found = next((variant for variant in info.variants if variant.index == index), None)
-    if found is None:
+def _variant(info: Variants, index: int) -> Variant:
+    """Return a variant of an enum by its index. Raises `ScaleError`."""
+    variant = next((variant for variant in info.variants if variant.index == index), None)
+    if variant is None:
         raise ScaleError(f"{'::'.join(info.path)} has no variant {index}")
-    return found
+    return variant
 
 
 def _outer(at: At, name: str, data: bytes) -> dict[str, Any]:
     """Decode a `RuntimeCall` or `RuntimeEvent`.
 
     `data` has the index of the pallet, the index of the call or event, and its fields. The result
-    has the fields twice: in order, and by name.
+    contains the fields in order (`args`) and also by name (`argObj`). Raises `ScaleError`.
     """
     names = names_of(at)
     outer = names[name]
     reader = Reader(data)
     if not isinstance(outer, Variants):
-        raise ScaleError(f"{name} is no enum")
-    pallet = _found(outer, reader.u8())
+        raise ScaleError(f"{name} is not an enum")
+    pallet = _variant(outer, reader.u8())
     inner = pallet.fields[0].info
     if not isinstance(inner, Variants):
-        raise ScaleError(f"{pallet.name} is no enum")
-    variant = _found(inner, reader.u8())
-    fields = enumerate(variant.fields)
+        raise ScaleError(f"{pallet.name} is not an enum")
+    variant = _variant(inner, reader.u8())
     args = {
-        values.camel(field.name or str(place)): values.read(field.info, reader, names)
-        for place, field in fields
+        values.camel(field.name or str(index)): values.read(field.info, reader, names)
+        for index, field in enumerate(variant.fields)
     }
     reader.end()
     return {
@@ -84,8 +84,8 @@ def decode_call(at: At, data: bytes) -> dict[str, object]:
 
     Raises `ScaleError`.
     """
-    out = _outer(at, "RuntimeCall", data)
-    return {**out, "method": values.camel(out["method"])}
+    call = _outer(at, "RuntimeCall", data)
+    return {**call, "method": values.camel(call["method"])}
 
 
 def decode_extrinsic(at: At, raw: bytes) -> dict[str, object]:

@@ -26,13 +26,13 @@ def _same(old: object, new: object) -> bool:
 
 def _objects(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object] | None:
     """Return the difference between two objects."""
-    out: dict[str, object] = {}
+    changes: dict[str, object] = {}
     for name, value in old.items():
-        found = delta(value, new[name]) if name in new else [value, 0, 0]
-        if found is not None:
-            out[name] = found
-    out.update({name: [value] for name, value in new.items() if name not in old})
-    return out or None
+        change = delta(value, new[name]) if name in new else [value, 0, 0]
+        if change is not None:
+            changes[name] = change
+    changes.update({name: [value] for name, value in new.items() if name not in old})
+    return changes or None
 
 
 def _arrays(old: list[object], new: list[object]) -> dict[str, object] | None:
@@ -42,30 +42,31 @@ def _arrays(old: list[object], new: list[object]) -> dict[str, object] | None:
     compared with each other, and all other items are removed or added.
     """
     shorter = min(len(old), len(new))
-    head = next((at for at in range(shorter) if delta(old[at], new[at]) is not None), shorter)
+    head = next((n for n in range(shorter) if delta(old[n], new[n]) is not None), shorter)
     tail = next(
-        (at for at in range(shorter - head) if delta(old[-1 - at], new[-1 - at]) is not None),
+        (n for n in range(shorter - head) if delta(old[-1 - n], new[-1 - n]) is not None),
         shorter - head,
     )
-    before = old[head : len(old) - tail]
-    after = new[head : len(new) - tail]
-    out: dict[str, object] = {"_t": "a"}
-    for at in range(head, head + max(len(before), len(after))):
-        place = at - head
-        if place < min(len(before), len(after)) and _nests(before[place], after[place]):
-            found = delta(before[place], after[place])
-            if found is not None:
-                out[str(at)] = found
+    old_middle = old[head : len(old) - tail]
+    new_middle = new[head : len(new) - tail]
+    changes: dict[str, object] = {"_t": "a"}
+    for offset in range(max(len(old_middle), len(new_middle))):
+        index = head + offset
+        in_both = offset < min(len(old_middle), len(new_middle))
+        if in_both and _nests(old_middle[offset], new_middle[offset]):
+            change = delta(old_middle[offset], new_middle[offset])
+            if change is not None:
+                changes[str(index)] = change
             continue
-        if place < len(before):
-            out[f"_{at}"] = [before[place], 0, 0]
-        if place < len(after):
-            out[str(at)] = [after[place]]
-    return out if len(out) > 1 else None
+        if offset < len(old_middle):
+            changes[f"_{index}"] = [old_middle[offset], 0, 0]
+        if offset < len(new_middle):
+            changes[str(index)] = [new_middle[offset]]
+    return changes if len(changes) > 1 else None
 
 
 def _nests(old: object, new: object) -> bool:
-    both = (old, new)
-    return all(isinstance(each, Mapping) for each in both) or all(
-        isinstance(each, list) for each in both
-    )
+    """Return whether both values are objects, or both are arrays."""
+    if isinstance(old, Mapping):
+        return isinstance(new, Mapping)
+    return isinstance(old, list) and isinstance(new, list)

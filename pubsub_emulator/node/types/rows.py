@@ -1,4 +1,4 @@
-"""Storage by pallet and item with keys and values as JSON, and the decoding of storage keys."""
+"""Storage entries as JSON, by pallet, item, keys and value."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,12 +54,11 @@ class StorageEntry:
         """
         if len(keys) > len(self.keys):
             raise BadValue(f"{self.item.name} takes {len(self.keys)} keys, not {len(keys)}")
-        out = self.prefix
-        for at, ((hasher, info), key) in enumerate(zip(self.keys, keys, strict=False)):
-            out += hasher.hash(
-                values.from_json(info, key, self.names, f"{self.item.name} key {at}")
-            )
-        return out
+        full = self.prefix
+        for index, ((hasher, info), key) in enumerate(zip(self.keys, keys, strict=False)):
+            place = f"{self.item.name} key {index}"
+            full += hasher.hash(values.from_json(info, key, self.names, place))
+        return full
 
     def encode(self, value: object) -> bytes:
         """Return the bytes of a value. Raises `BadValue`."""
@@ -75,14 +74,14 @@ class StorageEntry:
         Raises `ScaleError` if it is invalid, or if a hasher's output does not contain the key.
         """
         reader = Reader(full, len(self.prefix))
-        out = []
+        keys = []
         for hasher, info in self.keys:
             if hasher.skip is None:
                 raise ScaleError(f"{hasher.name} does not keep its keys")
             reader.take(hasher.skip)
-            out.append(values.read(info, reader, self.names))
+            keys.append(values.read(info, reader, self.names))
         reader.end()
-        return out
+        return keys
 
 
 class Row(TypedDict):
@@ -104,10 +103,13 @@ def _names(runtime: RuntimeDefinition) -> Names:
 @lru_cache(maxsize=32)
 def _storage(runtime: RuntimeDefinition) -> Mapping[tuple[str, str] | bytes, StorageEntry]:
     """Return all items of a runtime by their folded names and by their prefixes."""
-    items = chained.from_iterable(each.pallet.items.values() for each in runtime.pallets)
+    items = chained.from_iterable(instance.pallet.items.values() for instance in runtime.pallets)
     entries = [StorageEntry(item, _names(runtime)) for item in items if item.codec.info is not None]
-    found: dict[tuple[str, str] | bytes, StorageEntry] = {entry.prefix: entry for entry in entries}
-    return found | {(folded(entry.pallet), folded(entry.name)): entry for entry in entries}
+    index: dict[tuple[str, str] | bytes, StorageEntry] = {}
+    for entry in entries:
+        index[entry.prefix] = entry
+        index[folded(entry.pallet), folded(entry.name)] = entry
+    return index
 
 
 def names_of(at: At) -> Names:
@@ -121,10 +123,11 @@ def storage_entry(at: At, pallet: str, item: str) -> StorageEntry | None:
 
 
 def storage_pairs(at: At, values: Mapping[str, object]) -> list[tuple[bytes, bytes | None]]:
-    """Return storage keys and values of a document `{Pallet: {Item: value}}`.
+    """Return the storage keys and values of a document `{Pallet: {Item: value}}`.
 
-    The value of a map is a list of `[keys, value]`. `$removePrefix` lists items whose entries are
-    all removed first. Raises `BadValue`.
+    The value of a map is a list of `[keys, value]`. A value of `None` removes the key. Beside the
+    items of a pallet, `$removePrefix` lists items whose existing entries are all removed first.
+    Raises `BadValue`.
     """
     pairs: dict[bytes, bytes | None] = {}
     for pallet, items in values.items():
@@ -142,13 +145,15 @@ def storage_pairs(at: At, values: Mapping[str, object]) -> list[tuple[bytes, byt
 
 
 def _entry(at: At, pallet: str, item: object) -> StorageEntry:
-    found = storage_entry(at, pallet, item) if isinstance(item, str) else None
-    if found is None:
+    """Return a storage item by its names in a document. Raises `BadValue`."""
+    entry = storage_entry(at, pallet, item) if isinstance(item, str) else None
+    if entry is None:
         raise BadValue(f"this chain has no item {pallet}.{item}")
-    return found
+    return entry
 
 
 def _pairs(entry: StorageEntry, value: object) -> Iterator[tuple[bytes, bytes | None]]:
+    """Yield the storage keys and values of one item in a document. Raises `BadValue`."""
     place = f"{entry.pallet}.{entry.name}"
     rows = value if entry.keys else [[[], value]]
     if not isinstance(rows, list):
@@ -165,7 +170,7 @@ def entry_of(at: At, key: bytes) -> StorageEntry | None:
 
 
 def parse_row(at: At, key: bytes, value: bytes | None) -> Row | None:
-    """Return a key and value as a row, or `None` if the item is unknown or does not decode."""
+    """Return a key and value as a row, or `None` if the item is unknown or they do not decode."""
     entry = entry_of(at, key)
     if entry is None:
         return None

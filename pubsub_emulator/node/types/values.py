@@ -1,4 +1,4 @@
-"""SCALE values as JSON and back, by the descriptions that metadata is made from.
+"""SCALE values as JSON and back, by the type descriptions from which metadata is made.
 
     integers     numbers, above 2^53 decimal strings       bytes        0x and hex
     accounts     SS58                                      structs      objects, camelCase
@@ -62,8 +62,8 @@ def to_json(info: kinds.TypeInfo, data: bytes, names: Names) -> object:
 def read(info: kinds.TypeInfo, reader: Reader, names: Names, depth: int = 0) -> object:
     """Decode the next value. Raises `ScaleError`.
 
-    `depth` is the nesting so far. Types can be recursive, so that a short input could nest without
-    end.
+    `depth` is the number of values around this one. It is limited because types can be recursive,
+    so that even a short input can be nested very deeply.
     """
     if depth > MAX_DEPTH:
         raise ScaleError(f"values nest deeper than {MAX_DEPTH} at offset {reader.pos}")
@@ -89,7 +89,7 @@ def read(info: kinds.TypeInfo, reader: Reader, names: Names, depth: int = 0) -> 
         case kinds.BitSequence():
             bits = reader.compact(32)
             data = reader.take((bits + 7) // 8)
-            return "0b" + "".join(str(data[at // 8] >> at % 8 & 1) for at in range(bits))
+            return "0b" + "".join(str(data[bit // 8] >> bit % 8 & 1) for bit in range(bits))
         case kinds.Composite() if info == kinds.ACCOUNT_ID:
             return encode_address(reader.take(32))
         case kinds.Composite():
@@ -108,12 +108,16 @@ def _read_primitive(name: str, reader: Reader) -> object:
         return number(reader.uint(_BYTES[name]))
     if name in _SIGNED:
         return number(int.from_bytes(reader.take(_SIGNED[name]), "little", signed=True))
-    raise ScaleError(f"no values of type {name} are read")
+    raise ScaleError(f"values of type {name} are not supported")
 
 
 def _read_fields(
     fields: tuple[kinds.Field, ...], reader: Reader, names: Names, depth: int
 ) -> object:
+    """Decode the fields of a struct or variant.
+
+    Named fields become an object, one field without a name its value, and several a list.
+    """
     if fields and fields[0].name is not None:
         return {camel(field.name or ""): read(field.info, reader, names, depth) for field in fields}
     values = [read(field.info, reader, names, depth) for field in fields]
@@ -122,16 +126,17 @@ def _read_fields(
 
 def _read_variant(info: kinds.Variants, reader: Reader, names: Names, depth: int) -> object:
     """Decode a variant of an enum as a name or as an object with one field."""
-    at = reader.pos
+    start = reader.pos
     index = reader.u8()
-    found = next((variant for variant in info.variants if variant.index == index), None)
-    if found is None:
-        raise ScaleError(f"{'::'.join(info.path)} has no variant {index}, at offset {at}")
+    variant = next((variant for variant in info.variants if variant.index == index), None)
+    if variant is None:
+        raise ScaleError(f"{'::'.join(info.path)} has no variant {index}, at offset {start}")
     if info.path == ("Option",):
-        return read(found.fields[0].info, reader, names, depth) if index else None
-    if not found.fields:
-        return found.name
-    return {found.name: _read_fields(found.fields, reader, names, depth)}
+        # The variant `None` has the index 0, and `Some` the index 1.
+        return read(variant.fields[0].info, reader, names, depth) if index else None
+    if not variant.fields:
+        return variant.name
+    return {variant.name: _read_fields(variant.fields, reader, names, depth)}
 
 
 # JSON to bytes
@@ -157,7 +162,8 @@ def from_json(
         case kinds.SequenceOf(item):
             rows = _rows(value, place)
             parts = (
-                from_json(item, row, names, f"{place}[{at}]", below) for at, row in enumerate(rows)
+                from_json(item, row, names, f"{place}[{index}]", below)
+                for index, row in enumerate(rows)
             )
             return encode_compact(len(rows)) + b"".join(parts)
         case kinds.ArrayOf():
@@ -183,7 +189,7 @@ def _write_primitive(name: str, value: object, place: str) -> bytes:
         return encode_compact(len(data)) + data
     size = _BYTES.get(name) or _SIGNED.get(name)
     if size is None:
-        raise BadValue(f"{place}: no values of type {name} are written")
+        raise BadValue(f"{place}: values of type {name} are not supported")
     try:
         return _integer(value, place).to_bytes(size, "little", signed=name in _SIGNED)
     except OverflowError:
@@ -210,7 +216,7 @@ def _bytes(value: object, place: str) -> bytes:
         try:
             return bytes.fromhex(value[2:])
         except ValueError:
-            raise BadValue(f"{place}: no hex") from None
+            raise BadValue(f"{place}: not hexadecimal digits") from None
     if isinstance(value, str):
         return value.encode()
     raise BadValue(f"{place}: bytes wanted as 0x and hex")
@@ -247,7 +253,7 @@ def _write_each(
         raise BadValue(f"{place}: {len(infos)} values wanted, not {len(rows)}")
     listed = enumerate(zip(infos, rows, strict=True))
     return b"".join(
-        from_json(info, row, names, f"{place}[{at}]", depth) for at, (info, row) in listed
+        from_json(info, row, names, f"{place}[{index}]", depth) for index, (info, row) in listed
     )
 
 
@@ -262,8 +268,8 @@ def _write_bits(value: object, place: str) -> bytes:
         raise BadValue(f"{place}: 0b and bits wanted")
     bits = text[2:]
     data = bytearray((len(bits) + 7) // 8)
-    for at, bit in enumerate(bits):
-        data[at // 8] |= int(bit) << at % 8
+    for index, bit in enumerate(bits):
+        data[index // 8] |= int(bit) << index % 8
     return encode_compact(len(bits)) + bytes(data)
 
 
@@ -282,11 +288,15 @@ def _write_composite(
 def _write_fields(
     fields: tuple[kinds.Field, ...], value: object, names: Names, place: str, depth: int
 ) -> bytes:
-    """Encode the fields of a struct or variant, by name, as a list, or as the only value."""
+    """Encode the fields of a struct or variant.
+
+    Named fields are given by an object, one field without a name by its value, and several by a
+    list.
+    """
     if fields and fields[0].name is not None:
         if value is not None and not isinstance(value, Mapping):
             raise BadValue(f"{place}: an object wanted")
-        given = {folded(str(key)): each for key, each in (value or {}).items()}
+        given = {folded(str(key)): inner for key, inner in (value or {}).items()}
         known = {field.name or "": field.info for field in fields}
         unknown = given.keys() - set(map(folded, known))
         if unknown:
@@ -314,19 +324,19 @@ def _write_variant(
         return b"\x00"
     if info.path == ("Option",):
         return b"\x01" + from_json(info.variants[1].fields[0].info, value, names, place, depth)
+    inner = None
     if value is None and info.variants:
-        name, inner = info.variants[0].name, None
+        name = info.variants[0].name
     elif isinstance(value, str):
-        name, inner = value, None
+        name = value
     elif isinstance(value, Mapping) and len(value) == 1:
         ((name, inner),) = value.items()
     else:
         raise BadValue(f"{place}: a name, or an object with one name, wanted")
-    found = next(
+    variant = next(
         (variant for variant in info.variants if folded(variant.name) == folded(str(name))), None
     )
-    if found is None:
+    if variant is None:
         raise BadValue(f"{place}: {'::'.join(info.path)} has no variant {name}"[:200])
-    return bytes((found.index,)) + _write_fields(
-        found.fields, inner, names, f"{place}.{found.name}", depth
-    )
+    fields = _write_fields(variant.fields, inner, names, f"{place}.{variant.name}", depth)
+    return bytes((variant.index,)) + fields

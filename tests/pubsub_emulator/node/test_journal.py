@@ -92,7 +92,7 @@ def test_a_head_has_scenario_and_options(name: str, value: Any) -> None:
         (b"7", "neither an action nor a step"),
         (b'{"step": true, "relay": "0x"}', "neither an action nor a step"),
         (b'{"step": 1, "relay": "0xzz"}', "is not a hash"),
-        (b'{"action": {"kind": "turn", "para": "2000"}}', "no action"),
+        (b'{"action": {"kind": "turn", "para": "2000"}}', "not an action"),
     ],
 )
 def test_a_line_that_is_none_is_named(line: bytes, words: str) -> None:

@@ -275,7 +275,7 @@ async def test_a_runtime_follows_the_newest_one_and_waits_for_its_block(
         (newer, "does not follow"),
         (
             replace(newer, spec_version=newer.spec_version + 1, para_id=ParaId(1000)),
-            "keeps that id",
+            "must have the same id",
         ),
         (
             replace(newer, spec_version=newer.spec_version + 1, accounts=False),
