@@ -1,6 +1,6 @@
-"""Executable fixtures (`docs/fixtures.md`): one block a file, with its context and its verdict.
+"""Executable fixtures (`docs/fixtures.md`): files with one block each, and its expected verdict.
 
-A file has all data that judging the block needs, and the expected result.
+A file has all data that is needed to judge the block, and the expected result.
 """
 
 import json
@@ -56,7 +56,7 @@ U64 = Annotated[int, Field(strict=True, ge=0, le=U64_MAX)]
 
 
 class FixtureError(PubsubError):
-    """A fixture cannot be read or its parts do not match; the message names file and field."""
+    """A fixture that cannot be read or has contradicting parts. The message names the field."""
 
 
 class _Model(BaseModel):
@@ -148,7 +148,7 @@ class Fixture(_Model):
 
 
 def make_fixture(name: str, about: str, parent: ChainHead, record: BlockRecord) -> Fixture:
-    """The fixture of a candidate judged on top of `parent`."""
+    """Return the fixture of a candidate that was judged on top of `parent`."""
     candidate = record.candidate
     inherent = candidate.inherent
     return Fixture(
@@ -171,7 +171,9 @@ def make_fixture(name: str, about: str, parent: ChainHead, record: BlockRecord) 
 
 
 def _claims(candidate: Candidate) -> Claims:
-    header, inherent = candidate.header, candidate.inherent
+    """Return the fields of a candidate for readers."""
+    header = candidate.header
+    inherent = candidate.inherent
     return Claims(
         parent_hash=hexed(header.parent_hash),
         number=header.number,
@@ -187,13 +189,14 @@ def _claims(candidate: Candidate) -> Claims:
 def _expected(
     pre_state_root: Hash, outcome: BlockOutcome | None, refusal: InvalidBlock | None
 ) -> Expected:
+    """Return the result of a block: `outcome` if it is valid, and otherwise `refusal`."""
     evidence = () if refusal is None else refusal.evidence
     cursor = None if outcome is None else outcome.plan.cursor
     return Expected(
         verdict=None if refusal is None else refusal.verdict.value,
         evidence=[
-            OffenceModel(verdict=o.verdict.value, subject=list(map(hexed, o.subject)))
-            for o in evidence
+            OffenceModel(verdict=offence.verdict.value, subject=list(map(hexed, offence.subject)))
+            for offence in evidence
         ],
         post_state_root=hexed(pre_state_root if outcome is None else outcome.state_root),
         deliveries=[] if outcome is None else list(map(_delivery, outcome.deliveries)),
@@ -215,14 +218,15 @@ def _delivery(delivery: Delivery) -> DeliveryModel:
 
 
 def read_fixture(path: Path) -> Fixture:
-    """The fixture in a file. Raises `FixtureError` naming file and field."""
+    """Return the fixture in a file. Raises `FixtureError` with the file and the field."""
     return parse_fixture(read_bytes(path, error=FixtureError), str(path))
 
 
 def parse_fixture(data: bytes, place: str) -> Fixture:
-    """The fixture in `data`.
+    """Return the fixture in `data`.
 
-    Raises `FixtureError`, with `place` in its message, also if its parts do not match.
+    Raises `FixtureError` if it cannot be read or its parts do not match. `place` names the data in
+    the message.
     """
     document = parse_json(data, place, FixtureError)
     try:
@@ -233,7 +237,7 @@ def parse_fixture(data: bytes, place: str) -> Fixture:
     return fixture
 
 
-_WHY: Final = {
+_REASONS: Final = {
     "missing": "missing",
     "extra_forbidden": "no such field",
     **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "a whole number is expected"),
@@ -241,7 +245,7 @@ _WHY: Final = {
 
 
 def checked(kind: type[M], document: object, error: type[PubsubError]) -> M:
-    """A document as a model. Raises `error` with the first field that is wrong."""
+    """Convert a document to a model. Raises `error` with the first invalid field."""
     try:
         return kind.model_validate(document)
     except ValidationError as fault:
@@ -249,10 +253,13 @@ def checked(kind: type[M], document: object, error: type[PubsubError]) -> M:
 
 
 def first_fault(fault: ValidationError, whole: str) -> str:
-    """The first field that is wrong, and why; `whole` names the document where it is no field."""
+    """Return the first invalid field and the reason.
+
+    `whole` stands for the field if the document as a whole is invalid.
+    """
     first = fault.errors(include_url=False)[0]
-    why = _WHY.get(first["type"], first["msg"].removeprefix("Value error, "))
-    return f"{'.'.join(map(str, first['loc'])) or whole}: {why}"
+    reason = _REASONS.get(first["type"], first["msg"].removeprefix("Value error, "))
+    return f"{'.'.join(map(str, first['loc'])) or whole}: {reason}"
 
 
 class Opened(NamedTuple):
@@ -268,7 +275,7 @@ def opened(fixture: Fixture) -> Opened:
     parent = decoded("parent_header", Header.decode, fixture.parent_header, FixtureError)
     candidate = decoded("candidate", Candidate.decode, fixture.candidate, FixtureError)
     entries = state_entries("pre_state", fixture.pre_state, FixtureError)
-    if any(one >= other for (one, _), (other, _) in pairwise(entries)):
+    if any(key >= following for (key, _), (following, _) in pairwise(entries)):
         raise FixtureError("pre_state: keys are not strictly ascending")
     claimed = candidate.inherent.relay_parent_number
     if fixture.relay.number != claimed:
@@ -284,7 +291,7 @@ def opened(fixture: Fixture) -> Opened:
 
 
 def decoded(field: str, decode: Callable[[bytes], T], text: str, error: type[PubsubError]) -> T:
-    """What a field's bytes encode. Raises `error`."""
+    """Decode the hexadecimal digits of a field. Raises `error`, which names the field."""
     try:
         return decode(unhex(text))
     except ScaleError as fault:
@@ -294,11 +301,11 @@ def decoded(field: str, decode: Callable[[bytes], T], text: str, error: type[Pub
 def state_entries(
     field: str, entries: Iterable[tuple[str, str]], error: type[PubsubError]
 ) -> list[tuple[bytes, bytes]]:
-    """The entries of a parachain's state. Raises `error`."""
-    found = [(unhex(key), unhex(value)) for key, value in entries]
-    if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in found):
+    """Decode the entries of a parachain's state. Raises `error` if there are child tries."""
+    pairs = [(unhex(key), unhex(value)) for key, value in entries]
+    if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in pairs):
         raise error(f"{field}: a parachain's state holds no child tries")
-    return found
+    return pairs
 
 
 def write_fixture(fixture: Fixture, path: Path) -> None:
@@ -307,7 +314,7 @@ def write_fixture(fixture: Fixture, path: Path) -> None:
 
 
 def schema() -> dict[str, object]:
-    """The JSON Schema of a fixture."""
+    """Return the JSON Schema of a fixture."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **Fixture.model_json_schema(),
@@ -315,9 +322,10 @@ def schema() -> dict[str, object]:
 
 
 def replay_fixture(fixture: Fixture) -> list[str]:
-    """What the fixture's block gives else than it expects.
+    """Judge the block of a fixture and return the differences from the expected result.
 
-    Raises `FixtureError` where its parts do not match.
+    The list of texts is empty if there are none. Raises `FixtureError` if the parts of the fixture
+    do not match.
     """
     try:
         parent, candidate, context = opened(fixture)
@@ -333,41 +341,42 @@ def replay_fixture(fixture: Fixture) -> list[str]:
         outcome, refusal = judge_block(parent, candidate, context)
     except BadState as error:
         raise FixtureError(f"{fixture.name}: pre_state: {error}") from error
-    found = {**_claims(candidate).model_dump(), **_expected(root, outcome, refusal).model_dump()}
+    actual = {**_claims(candidate).model_dump(), **_expected(root, outcome, refusal).model_dump()}
     wanted = {**fixture.claims.model_dump(), **fixture.expected.model_dump()}
-    # Both have a post-state root: the block's claim, and the result of executing it.
-    found["claimed post_state_root"] = hexed(candidate.header.state_root)
+    # Claims and results both have a post-state root, so one needs another name.
+    actual["claimed post_state_root"] = hexed(candidate.header.state_root)
     wanted["claimed post_state_root"] = fixture.claims.post_state_root
-    differing = [field for field in wanted if wanted[field] != found[field]]
-    return [f"{field}: expected {wanted[field]}, found {found[field]}" for field in differing]
+    differing = [field for field in wanted if wanted[field] != actual[field]]
+    return [f"{field}: expected {wanted[field]}, found {actual[field]}" for field in differing]
 
 
 class FixtureMaker(Observer):
-    """Makes fixtures of candidates.
+    """An observer that makes fixtures of candidates.
 
-    There are at most `per_kind` for each verdict and strategy, and for each feature of valid
-    blocks.
+    It makes at most `per_kind` for each verdict and strategy, and for each feature of valid blocks.
     """
 
     def __init__(self, per_kind: int = 2) -> None:
         self.fixtures: list[Fixture] = []
         self.strategies: set[str] = set()
-        """The strategies of which there is a fixture."""
+        """The strategies of all fixtures so far."""
         self._per_kind = per_kind
         self._seen: dict[str, int] = {}
+        """The number of fixtures of each kind."""
         self._heads: dict[ParaId, ChainHead] = {}
+        """The newest block of each chain."""
 
     def checkpoint(self, record: CheckpointRecord) -> None:
-        """The first checkpoint of a chain is its genesis."""
+        """Store the genesis of a chain, which is its first checkpoint."""
         self._heads.setdefault(record.chain, ChainHead(record.header, record.state).fork())
 
     def candidate(self, record: BlockRecord) -> None:
-        """Keep a candidate of a kind that is still wanted, and follow the chain."""
+        """Make a fixture if the candidate's kind has too few, and follow the chain."""
         parent = self._heads[record.chain]
         kind, about = _kind(parent.state, record)
         count = self._seen.get(kind, 0)
-        # Some cheats have values that no bytes encode, such as a map with a duplicate key: they
-        # cannot be vectors.
+        # Some cheats have values that cannot be encoded, such as a map with a duplicate key. A
+        # fixture consists of bytes, so it cannot contain them.
         if (
             count < self._per_kind
             and Candidate.decode(record.candidate.encode()) == record.candidate
@@ -382,7 +391,7 @@ class FixtureMaker(Observer):
 
 
 def _kind(state: State, record: BlockRecord) -> tuple[str, str]:
-    """A short name for the kind of a candidate on top of `state`, and a sentence."""
+    """Return a short name and a description of the kind of a candidate on top of `state`."""
     if record.refusal is not None:
         verdict = record.refusal.verdict.value
         strategy = record.strategy or "unplanned"
@@ -399,7 +408,9 @@ def _kind(state: State, record: BlockRecord) -> tuple[str, str]:
 
 
 def _accepted(storage: Storage, candidate: Candidate, outcome: BlockOutcome) -> tuple[str, str]:
-    plan, inherent = outcome.plan, candidate.inherent
+    """Return the name and description of the most notable feature of a valid block."""
+    plan = outcome.plan
+    inherent = candidate.inherent
     if outcome.state.top.get(CODE) != storage.get(CODE):
         return "upgrade", "a downward message brings another runtime"
     if plan.cursor is not None:

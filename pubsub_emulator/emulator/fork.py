@@ -1,7 +1,7 @@
 """Chains that continue from the state of another chain.
 
-Pallets that describe a chain's own blocks, collators and messages start as at any genesis.
-Accounts, balances, published entries, and pallets that are not emulated stay as they are.
+Pallets that describe a chain's own blocks, collators and messages start as at any genesis. The
+others are kept: accounts, balances, published entries, and pallets that are not emulated.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from pubsub_emulator.runtime.framework.storage import State
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forks:
-    """The states that the chains of a network continue from."""
+    """The states from which the chains of a network continue."""
 
     relay: Fork | None = None
     parachains: Mapping[int, Fork] = field(default_factory=dict)
@@ -40,17 +40,19 @@ class Forks:
 NO_FORKS: Final = Forks()
 
 OWN_SYSTEM_ITEMS: Final = (
-    *(
-        "Number",
-        "ParentHash",
-        "BlockHash",
-        "Digest",
-        "ExtrinsicCount",
-        "Events",
-        "EventCount",
-        "EventTopics",
-    ),
-    *("BlockWeight", "BlockSize", "ExecutionPhase", "ExtrinsicData", "AllExtrinsicsLen"),
+    "Number",
+    "ParentHash",
+    "BlockHash",
+    "Digest",
+    "ExtrinsicCount",
+    "Events",
+    "EventCount",
+    "EventTopics",
+    "BlockWeight",
+    "BlockSize",
+    "ExecutionPhase",
+    "ExtrinsicData",
+    "AllExtrinsicsLen",
 )
 """The items of `System` that describe a chain's own blocks. Its accounts are not among them."""
 _KEPT: Final = frozenset({"System", "Balances", "Broadcaster"})
@@ -70,10 +72,10 @@ _OWN_KEYS: Final = (b":relay_dispatch_queue_remaining_capacity", CODE)
 
 
 def base(fork: Fork, runtime: Runtime) -> State:
-    """Return the state that the genesis of a chain with this runtime is written to.
+    """Return the state into which the genesis of a chain with this runtime is written.
 
-    It is a copy without the storage that describes the other chain's own blocks. Raises
-    `StateUnavailable`.
+    It is a copy of the fork's state, without the storage that describes the other chain's own
+    blocks. Raises `StateUnavailable`.
     """
     state = fork.state.fork()
     emulated = (

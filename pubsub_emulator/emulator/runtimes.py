@@ -14,9 +14,9 @@ from pubsub_emulator.runtime.relay.babe import Babe, SealedBabe
 
 @cache
 def relay_runtime() -> Runtime:
-    """Return all pallets that a relay chain can have, also those of other distributions.
+    """Return all pallets that a relay chain can have, including those of other distributions.
 
-    `Babe` has all items that it can have. Raises `BadExtension`.
+    `Babe` is the kind with the most storage items. Raises `BadExtension`.
     """
     added: list[type[Hooks]] = []
     for extension in extensions():
@@ -30,7 +30,7 @@ def relay_runtime() -> Runtime:
 def every_runtime() -> Runtime:
     """Return the pallets of the relay chain and of parachains together.
 
-    Their indices do not clash, so that one decoder reads the events of both. Raises `BadExtension`.
+    Their indices differ, so one decoder can read the events of both. Raises `BadExtension`.
     """
     kinds = {kind.pallet: kind for kind in (*relay_runtime().kinds, *PARACHAIN.kinds)}
     return Runtime(kinds.values())
@@ -44,7 +44,7 @@ def runtime_of(*, relay: bool) -> Runtime:
 def decoded_key(key: bytes, *, relay: bool) -> tuple[AnyItem, tuple[object, ...]] | None:
     """Return the item of a full storage key and the keys in it.
 
-    Returns `None` if the key belongs to no item or cannot be decoded.
+    Returns `None` if the key does not belong to an item or cannot be decoded.
     """
     item = runtime_of(relay=relay).item_of(key)
     try:

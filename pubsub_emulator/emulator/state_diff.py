@@ -34,7 +34,7 @@ _KINDS: Final = {
 }
 _HASH: Final = 32
 _CAPACITY: Final = relay_dispatch_queue_remaining_capacity(ParaId(0))[:-4]
-"""The beginning of the keys of dispatch queue capacities, which the id of a parachain follows."""
+"""The beginning of the keys of dispatch queue capacities. The id of a parachain follows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +86,13 @@ class StateDifference:
 
 
 def shown(value: bytes | None, most: int = 96) -> str:
-    """Return bytes as text for one line. Bytes beyond `most` are replaced by length and hash."""
+    """Return bytes as text for one line. If there are more than `most`, length and hash follow."""
     if value is None:
         return "nothing"
     text = f"0x{value[:most].hex()}"
-    return (
-        text
-        if len(value) <= most
-        else f"{text}… ({len(value)} bytes, blake2-256 0x{blake2_256(value).hex()})"
-    )
+    if len(value) <= most:
+        return text
+    return f"{text}… ({len(value)} bytes, blake2-256 0x{blake2_256(value).hex()})"
 
 
 def diff_states(a: State, b: State) -> StateDifference | None:
@@ -102,27 +100,33 @@ def diff_states(a: State, b: State) -> StateDifference | None:
 
     Returns `None` if they are equal.
     """
-    found = list(a.top.differences(b.top))
-    if not found:
+    differences = list(a.top.differences(b.top))
+    if not differences:
         return None
-    key, mine, theirs = found[0]
+    key, a_value, b_value = differences[0]
     return StateDifference(
-        key, key_name(key), mine, theirs, len(found), diff_nodes(a.top, b.top, key)
+        key,
+        key_name(key),
+        a_value,
+        b=b_value,
+        count=len(differences),
+        node=diff_nodes(a.top, b.top, key),
     )
 
 
 def diff_nodes(a: StateTrie, b: StateTrie, key: bytes) -> NodeDifference:
     """Return the deepest differing nodes on the way to `key`.
 
-    Only places are compared where both tries have a node.
+    Only depths at which both tries have a node are compared. If none differs, the roots are
+    returned.
     """
-    mine = dict(_path(a, key))
-    theirs = dict(_path(b, key))
-    shared = [
-        depth for depth in sorted(mine.keys() & theirs.keys()) if mine[depth] != theirs[depth]
+    a_nodes = dict(_path(a, key))
+    b_nodes = dict(_path(b, key))
+    differing = [
+        depth for depth in a_nodes.keys() & b_nodes.keys() if a_nodes[depth] != b_nodes[depth]
     ]
-    depth = shared[-1] if shared else 0
-    return NodeDifference(key.hex()[:depth], mine.get(depth), theirs.get(depth))
+    depth = max(differing, default=0)
+    return NodeDifference(key.hex()[:depth], a_nodes.get(depth), b_nodes.get(depth))
 
 
 def _path(trie: StateTrie, key: bytes) -> Iterator[tuple[int, bytes]]:

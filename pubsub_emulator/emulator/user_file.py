@@ -1,4 +1,4 @@
-"""Executes a user's Python file, and reads the rules defined in one."""
+"""Executes a user's Python file, and reads the rules in such a file."""
 
 import sys
 import traceback
@@ -16,19 +16,19 @@ def execute(
 ) -> ModuleType:
     """Execute a Python file and return it as a module.
 
-    `prefix` begins the module's name. `source` replaces the content of the file. Raises `error`,
-    whose message names the file, the line and the reason.
+    The module's name begins with `prefix`. `source` replaces the content of the file. Raises
+    `error`, whose message names the file, the line and the reason.
     """
     place = str(path.absolute())
     module = ModuleType(f"{prefix}_{path.stem}")
     module.__file__ = place
-    # As with an import: dataclasses and others look up the module of a class by its name.
+    # The module is registered as by an import, because dataclasses find a class's module by name.
     sys.modules[module.__name__] = module
     try:
         code = compile(path.read_bytes() if source is None else source, place, "exec")
         exec(code, module.__dict__)  # noqa: S102  # the user names the file to be executed
     except (Exception, SystemExit) as failure:
-        # The file can raise anything, and even exit. All of it is reported with the line.
+        # The file can raise any error, or exit. The error names the last line of the file that ran.
         places = [
             frame.lineno
             for frame in traceback.extract_tb(failure.__traceback__)
@@ -52,17 +52,17 @@ def read_rules(path: Path, digest: bytes | None = None) -> Rules:
     """
     # The file is read once, so that the executed bytes are those of the digest.
     source = read_bytes(path, MOST_TEXT, RulesError)
-    found = blake2_256(source)
-    if digest is not None and found != digest:
+    actual = blake2_256(source)
+    if digest is not None and actual != digest:
         raise RulesError(
-            f"{path}: its digest is 0x{found.hex()}, not 0x{digest.hex()}: the file was changed"
+            f"{path}: its digest is 0x{actual.hex()}, not 0x{digest.hex()}: the file was changed"
         )
     module = execute(path, "rules_of", RulesError, source)
     functions = {
-        getattr(each, MARK): each for each in vars(module).values() if getattr(each, MARK, None)
+        getattr(value, MARK): value for value in vars(module).values() if getattr(value, MARK, None)
     }
     if not functions:
-        raise RulesError(f"{path}: no rule in it; the decorator `rule` marks them")
+        raise RulesError(f"{path}: the file has no rules, which the decorator `rule` marks")
     if ("encode" in functions) != ("decode" in functions):
         raise RulesError(f"{path}: `encode` and `decode` are replaced together")
-    return make_rules(str(path.absolute()), found, functions)
+    return make_rules(str(path.absolute()), actual, functions)

@@ -1,5 +1,5 @@
 """Plumbing for files of every kind, used by all rooms.
 
-Bounded readers of untrusted input, atomic writers, settings files, strangers' texts that are shown
-escaped, and suggestions for misspelt names.
+It has bounded readers of untrusted input, atomic writers, settings files, the escaping of untrusted
+texts for display, and suggestions for misspelt names.
 """

@@ -20,7 +20,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def write_secret(path: Path, text: str) -> None:
-    """Write a text file like `write_whole`, readable by its owner only if it is new.
+    """Write a text file like `write_whole`. A new file is readable only by its owner.
 
     The mode of an older file is kept. Raises `OSError`.
     """
@@ -59,10 +59,10 @@ def whole_file(path: Path) -> Iterator[TextIO]:
 
 @contextmanager
 def _staged(path: Path) -> Iterator[Path]:
-    """Yield the place of a new file, which replaces `path` when the context ends well.
+    """Yield the path of a new file, which replaces `path` if the context ends without an error.
 
-    A link stays, and the file that it leads to is replaced. A device or a pipe is refused, because
-    a rename would put a file in its place. Errors name `path`. Raises `OSError`.
+    If `path` is a link, the file that it leads to is replaced, and the link stays. A device or a
+    pipe is refused, because a file would take its place. Raises `OSError`, which names `path`.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():

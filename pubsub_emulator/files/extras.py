@@ -18,9 +18,9 @@ def brings(*extras: str) -> str:
 def install_command(*extras: str) -> str:
     """Return a shell command that adds `extras` to this installation.
 
-    An extra belongs to this distribution or to an extension. A checkout and a wheel are installed
-    again from the place that they came from. A copy from a package index is installed again by its
-    name. Raises `BadExtension`.
+    An extra belongs to this distribution or to an extension. The command installs the distribution
+    again: a checkout or a wheel from where it came, and a copy from a package index by its name.
+    Raises `BadExtension`.
     """
     from pubsub_emulator.extension import extensions  # noqa: PLC0415  # only an error needs it
 

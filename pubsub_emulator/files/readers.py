@@ -16,8 +16,8 @@ from pubsub_emulator.extension import extensions
 class Limit:
     """The maximum of something.
 
-    `constant` is `module:NAME` with the full name of the module. `unit` says what the limit counts:
-    bytes if it is empty or begins with `of`.
+    `constant` is `module:NAME`, with the full name of the module. `unit` is what the limit counts.
+    If it is empty or begins with `of`, the limit counts bytes.
     """
 
     constant: str
@@ -25,19 +25,19 @@ class Limit:
 
     @property
     def counts_bytes(self) -> bool:
-        """Whether the limit is a number of bytes."""
+        """Return whether the limit is a number of bytes."""
         return not self.unit or self.unit.startswith("of ")
 
     def value(self) -> int:
-        """The number; of a class's field, its default."""
+        """Return the number. For a field of a class, it is the default."""
         module, _, names = self.constant.partition(":")
-        found: Any = import_module(module)
+        value: Any = import_module(module)
         for name in names.split("."):
-            found = getattr(found() if isinstance(found, type) else found, name)
-        return int(found)
+            value = getattr(value() if isinstance(value, type) else value, name)
+        return int(value)
 
     def shown(self) -> str:
-        """The limit in words."""
+        """Return the limit as text, such as `64 MiB`."""
         value = self.value()
         if not self.counts_bytes:
             return f"{value:,} {self.unit}"
@@ -55,15 +55,16 @@ class Row:
     reader: str
     limits: tuple[Limit, ...]
     within: tuple[str, ...]
-    """The rows of inputs of which this one is a part. Their limits in bytes hold for it, too."""
+    """The rows of inputs of which this one is a part. Their limits in bytes apply to it, too."""
     more: str
-    """Other bounds, in words."""
+    """Other bounds, as text."""
     bad: str
+    """What happens with bad input, as text."""
     target: str
     """The name of its target of `pubsub fuzz`, empty if there is none."""
 
     def shown_limits(self) -> str:
-        """All limits in words."""
+        """Return all limits as text."""
         shown = [limit.shown() for limit in self.limits]
         if self.within:
             shown.append(f"the bytes of {' or '.join(self.within)}")
@@ -101,7 +102,10 @@ def all_rows() -> tuple[Row, ...]:
 
 
 def _limit(package: str, reader: str, text: str) -> Limit:
-    """Read a limit: a constant of the reader's module, or of `module:` in some distribution."""
+    """Read a limit, `NAME unit` or `module:NAME unit`.
+
+    Without a module, the constant is in the module of the reader.
+    """
     constant, _, unit = text.partition(" ")
     module, colon, name = constant.rpartition(":")
     if not colon:

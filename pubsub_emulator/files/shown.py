@@ -1,8 +1,8 @@
-"""Escaping of texts that a stranger may have made, before they are shown.
+"""Escaping of untrusted texts before they are shown.
 
-A terminal obeys control characters, overrides of the writing direction mislead a reader, and a
-spreadsheet evaluates cells that begin like a formula. Texts from files and answers must not contain
-any of them when they are shown on a terminal, in a log line, in Markdown or in a table's cell.
+A terminal obeys control characters, changes of the writing direction mislead a reader, and a
+spreadsheet evaluates cells that begin like a formula. Texts from files and answers must be escaped
+before they are shown on a terminal, in a log line, in Markdown or in a table's cell.
 """
 
 from typing import Final
@@ -23,16 +23,20 @@ def safe(text: str) -> str:
 def whole(text: str) -> str:
     """Escape a text as `safe` does, but do not cut it.
 
-    Documents need this, because a cut would change their meaning.
+    This is for documents, whose meaning a cut would change.
     """
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else escaped(each) for each in text)
+    return "".join(
+        character if character.isprintable() else escaped(character) for character in text
+    )
 
 
 def marked(text: str) -> str:
     """Escape a text for a line or a table's cell of Markdown, so that it contains no markup."""
-    return "".join(f"\\{each}" if each in _MARKS else each for each in safe(text))
+    return "".join(
+        f"\\{character}" if character in _MARKS else character for character in safe(text)
+    )
 
 
 def cell(value: object) -> object:
@@ -53,4 +57,4 @@ def escaped(character: str) -> str:
     if character in "\n\r\t":
         return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]
     units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+    return "".join(f"\\u{units[start : start + 2].hex()}" for start in range(0, len(units), 2))

@@ -13,23 +13,18 @@ from typing import Final, NoReturn
 from pubsub_emulator.primitives.errors import PubsubError
 
 MEBIBYTE: Final = 1_048_576
-
 MOST_BYTES: Final = 64 * MEBIBYTE
-"""The maximum size of a file of evidence, such as a fixture, a finding or a node's answers, in
-bytes.
+"""The maximum size in bytes of a file of evidence, such as a fixture, a finding or a node's
+answers.
 """
-
 MOST_TEXT: Final = MEBIBYTE
 """The maximum size of a file that people write by hand, in bytes."""
-
 MOST_DEPTH: Final = 64
 """The maximum nesting of lists and tables. All formats of this project need at most ten levels."""
-
 MOST_VALUES: Final = 4 * MEBIBYTE
-"""The maximum number of values of a JSON document, counted as commas and opening brackets. Each
-value becomes a Python object.
+"""The maximum number of values of a JSON document, counted as commas and opening brackets. It
+limits memory, because each value becomes a Python object.
 """
-
 _JSON_TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
 """A string, or a bracket outside strings."""
 _TOML_TOKEN: Final = re.compile(r"[\[{]|[\]}]")
@@ -43,7 +38,7 @@ class Unreadable(PubsubError):
 def read_bytes(path: Path, most: int = MOST_BYTES, error: type[PubsubError] = Unreadable) -> bytes:
     """Return the content of a file of at most `most` bytes.
 
-    Raises `error`. At most one byte beyond the limit is read.
+    Raises `error` if it cannot be read or is longer. At most one byte beyond the limit is read.
     """
     try:
         with path.open("rb") as file:
@@ -68,7 +63,7 @@ def parse_json(data: bytes, place: str, error: type[PubsubError] = Unreadable) -
 
     Raises `error`, whose message begins with `place`.
     """
-    if sum(data.count(each) for each in (b",", b"[", b"{")) > MOST_VALUES:
+    if sum(data.count(character) for character in (b",", b"[", b"{")) > MOST_VALUES:
         raise error(f"{place}: more than {MOST_VALUES:,} values")
     depth = 0
     # The expression also matches whole strings, so that brackets inside strings are not counted.
@@ -83,9 +78,9 @@ def parse_json(data: bytes, place: str, error: type[PubsubError] = Unreadable) -
     try:
         return json.loads(data.decode(), parse_constant=_refuse_constant)
     except json.JSONDecodeError as failure:
-        what = failure.msg[:1].lower() + failure.msg[1:]
+        reason = failure.msg[:1].lower() + failure.msg[1:]
         raise error(
-            f"{place}: not JSON: line {failure.lineno}, column {failure.colno}: {what}"
+            f"{place}: not JSON: line {failure.lineno}, column {failure.colno}: {reason}"
         ) from None
     except (ValueError, RecursionError) as failure:
         raise error(f"{place}: not JSON: {failure}") from None
@@ -94,7 +89,7 @@ def parse_json(data: bytes, place: str, error: type[PubsubError] = Unreadable) -
 def parse_toml(text: str) -> dict[str, object]:
     """Return the TOML document in a text.
 
-    Raises `Unreadable` with the reason alone. Brackets inside strings count as levels, too.
+    Raises `Unreadable` with only the reason. Brackets inside strings count as levels, too.
     """
     depth = 0
     for token in _TOML_TOKEN.finditer(text):

@@ -35,9 +35,9 @@ def newest_runtime(network: Network, para: int) -> RuntimeSpec:
     chain = network.parachain(para)
     current = chain.spec()
     ordered = network.ordered.get(chain.para)
-    return (
-        ordered if ordered is not None and ordered.spec_version > current.spec_version else current
-    )
+    if ordered is None or ordered.spec_version <= current.spec_version:
+        return current
+    return ordered
 
 
 def act(network: Network, action: actions.Action) -> int | None:
@@ -62,14 +62,18 @@ def act(network: Network, action: actions.Action) -> int | None:
                 refuse(f"{action.para} is a publisher only and requests no keys")
             return _change(network, action.para, extra_keys=tuple(dict.fromkeys(action.keys)))
         case actions.Limit():
-            # A depth of 0 means that there is no limit.
-            value = action.value or (None if action.name == "max_trie_depth" else 0)
-            return _change(network, action.para, **{action.name: value})
+            # In a runtime, a depth without a limit is `None`.
+            no_limit = action.name == "max_trie_depth" and action.value == 0
+            return _change(
+                network, action.para, **{action.name: None if no_limit else action.value}
+            )
         case actions.Cheat():
             return _cheat(network, action)
         case actions.Honest():
             chain = network.parachain(action.para)
-            chain.collators = tuple(replace(each, strategies=()) for each in chain.collators)
+            chain.collators = tuple(
+                replace(collator, strategies=()) for collator in chain.collators
+            )
             return len(chain.collators)
         case actions.Register():
             usual = network.config.relay.pubsub.publisher_deposit
@@ -126,7 +130,7 @@ def _cheat(network: Network, cheat: actions.Cheat) -> int:
 def _next_collator(network: Network, chain: Parachain) -> int:
     """Return the index of the collator that authors first in the parachain's next turn.
 
-    In relay block N, it is collator N mod n of n collators.
+    In relay block N, it is the collator with the index N mod n, of n collators.
     """
     block = network.number + 1
     while block % chain.pace.every:
@@ -156,16 +160,16 @@ def _resubscribe(network: Network, action: actions.AddKeys | actions.DropKeys) -
         refuse(f"{chain.para} is a publisher only and cannot subscribe")
     current = newest_runtime(network, chain.para)
     keys = [PubsubKey(key) for key in action.keys]
-    held = current.subscriptions.get(publisher, ())
-    others = [(each, list(known)) for each, known in current.subscriptions.items()]
+    subscribed = current.subscriptions.get(publisher, ())
+    present = [(para, list(known)) for para, known in current.subscriptions.items()]
     if isinstance(action, actions.AddKeys):
-        merged = merge_subscriptions([*others, (network.parachain(publisher).para, keys)])
+        merged = merge_subscriptions([*present, (network.parachain(publisher).para, keys)])
     else:
-        if not held or not set(keys) <= set(held):
+        if not subscribed or not set(keys) <= set(subscribed):
             refuse(f"{chain.para} does not subscribe to that of {publisher}")
-        left = [key for key in held if keys and key not in keys]
-        kept = [(each, known) for each, known in others if each != publisher]
-        merged = merge_subscriptions([*kept, (publisher, left)])
+        remaining = [key for key in subscribed if keys and key not in keys]
+        others = [(para, known) for para, known in present if para != publisher]
+        merged = merge_subscriptions([*others, (publisher, remaining)])
     return _change(network, chain.para, subscriptions=merged)
 
 
@@ -175,8 +179,8 @@ def _upgrade(network: Network, action: actions.Upgrade) -> int:
     current = newest_runtime(network, ParaId(action.para))
     if (spec.para_id, spec.accounts) != (current.para_id, current.accounts):
         refuse(
-            f"a runtime of {current.para_id} keeps that id, and its chain's accounts or their"
-            " absence"
+            f"a new runtime of {current.para_id} must have the same id, and accounts exactly if the"
+            " chain has them"
         )
     if spec.spec_version != current.spec_version + 1:
         newest = f"{current.spec_version}, the newest runtime of {current.para_id}"
@@ -197,8 +201,8 @@ def _order(network: Network, spec: RuntimeSpec) -> int:
     if spec.relay_parent_offset and not network.config.relay.validators:
         refuse(
             f"blocks with relay_parent_offset {spec.relay_parent_offset} show sealed relay headers;"
-            " this relay chain seals none, since no parachain had an offset when the network"
-            " started"
+            " this relay chain does not seal headers, since no parachain had an offset when the"
+            " network started"
         )
     network.upgrade(spec)
     network.ordered[spec.para_id] = spec
@@ -210,27 +214,32 @@ def _set_storage(network: Network, action: actions.SetStorage) -> None:
 
     A parachain receives the calls as downward messages.
     """
-    put: list[tuple[bytes, bytes]] = []
+    written: list[tuple[bytes, bytes]] = []
+    removed: list[bytes] = []
     for key, *values in action.entries:
-        put += [(key, value) for value in values if value is not None]
-    killed = [each[0] for each in action.entries if each[1:] in {(), (None,)}]
+        # An entry is a key with a value or `None`, or only a key.
+        value = values[0] if values else None
+        if value is None:
+            removed.append(key)
+        else:
+            written.append((key, value))
     if action.chain is None:
-        if put:
-            network.call(Root(), "System", "set_storage", put)
-        if killed:
-            network.call(Root(), "System", "kill_storage", killed)
+        if written:
+            network.call(Root(), "System", "set_storage", written)
+        if removed:
+            network.call(Root(), "System", "kill_storage", removed)
         return
-    if put:
-        network.send_downward(action.chain, transact(_SET_STORAGE + _entries.encode(put)))
-    if killed:
-        network.send_downward(action.chain, transact(_KILL_STORAGE + _keys.encode(killed)))
+    if written:
+        network.send_downward(action.chain, transact(_SET_STORAGE + _entries.encode(written)))
+    if removed:
+        network.send_downward(action.chain, transact(_KILL_STORAGE + _keys.encode(removed)))
 
 
 def _travel(network: Network, slot: int) -> None:
     """Skip slots, so that the next relay block has the given one."""
     following = network.relay.slot(network.number + 1)
     if slot < following:
-        refuse(f"the next block has slot {following} at least: time goes forward")
+        refuse(f"the next block has slot {following} at least, because time only goes forward")
     if slot > actions.LAST_SLOT:
         refuse(f"a slot is at most {actions.LAST_SLOT}, so that blocks can follow")
     network.travel(slot - following)

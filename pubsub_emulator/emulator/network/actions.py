@@ -26,28 +26,26 @@ def _from_hex(value: object) -> object:
 
 
 def _from_text(value: object) -> object:
-    return (
-        value.encode()
-        if isinstance(value, str) and not value.startswith("0x")
-        else _from_hex(value)
-    )
+    """Convert text, or hexadecimal digits after 0x, to bytes."""
+    if isinstance(value, str) and not value.startswith("0x"):
+        return value.encode()
+    return _from_hex(value)
 
 
 def _from_name(value: object) -> object:
     """Convert a key's name or hexadecimal digits to the key."""
     if isinstance(value, str) and not value.startswith("0x"):
         return key_from_name(value)
-    found = _from_hex(value)
-    if isinstance(found, bytes) and len(found) != KEY_LENGTH:
-        raise ValueError(f"a key has {KEY_LENGTH} bytes, not {len(found)}")
-    return found
+    key = _from_hex(value)
+    if isinstance(key, bytes) and len(key) != KEY_LENGTH:
+        raise ValueError(f"a key has {KEY_LENGTH} bytes, not {len(key)}")
+    return key
 
 
 LAST_SLOT: Final = 2**63 // 6_000
-"""The latest slot that can be requested. The milliseconds of later blocks then still fit into 64
-bits.
+"""The latest slot that can be requested. The times of later blocks in milliseconds must still fit
+into 64 bits.
 """
-
 _WRITTEN: Final = (
     pydantic.PlainSerializer(hexed, when_used="json"),
     pydantic.WithJsonSchema({"type": "string"}),

@@ -22,18 +22,19 @@ def refuse(reason: str) -> NoReturn:
 
 def member(kind: type[E], value: object, argument: str) -> E:
     """Return the member of an enumeration with this value. Raises `BadRequest`."""
-    for each in kind:
-        if value == each.value:
-            return each
-    refuse(f"{argument} is one of {', '.join(str(each.value) for each in kind)}, not {value!r}")
+    for option in kind:
+        if value == option.value:
+            return option
+    known = ", ".join(str(option.value) for option in kind)
+    refuse(f"{argument} is one of {known}, not {value!r}")
 
 
 def ensure_key(key: object) -> None:
     """Raise `BadRequest` unless `key` has 32 bytes (PS-4)."""
-    found = len(key) if isinstance(key, bytes) else key
-    if not isinstance(key, bytes) or found != KEY_LENGTH:
+    actual = len(key) if isinstance(key, bytes) else key
+    if not isinstance(key, bytes) or actual != KEY_LENGTH:
         refuse(
-            f"a key is {KEY_LENGTH} bytes, not {found!r}; `key_from_data(b'name')` makes one of a"
+            f"a key is {KEY_LENGTH} bytes, not {actual!r}; `key_from_data(b'name')` makes one of a"
             " name"
         )
 
@@ -59,10 +60,10 @@ def ensure_ttl(ttl: object) -> None:
         refuse(f"a ttl is a number of relay blocks from 0 (no expiry) to {U32_MAX}, not {ttl!r}")
 
 
-def ensure_bytes(value: object, what: str) -> None:
-    """Raise `BadRequest` unless `value` is bytes. The message calls it `what`."""
+def ensure_bytes(value: object, argument: str) -> None:
+    """Raise `BadRequest` unless `value` is bytes. The message names the argument."""
     if not isinstance(value, bytes):
-        refuse(f"a {what} is bytes, not {value!r}")
+        refuse(f"a {argument} is bytes, not {value!r}")
 
 
 def ensure_blocks(blocks: object) -> None:
@@ -71,7 +72,7 @@ def ensure_blocks(blocks: object) -> None:
         refuse(f"a network steps by 0 or more whole blocks, not by {blocks!r}")
 
 
-def ensure_accounts(there: bool, chain: str) -> None:
-    """Raise `BadRequest` unless the chain accepts signed extrinsics."""
-    if not there:
+def ensure_accounts(has_accounts: bool, chain: str) -> None:
+    """Raise `BadRequest` unless the chain has accounts, which signed extrinsics need."""
+    if not has_accounts:
         raise BadRequest(f"{chain} has no accounts and takes no signed extrinsics")

@@ -1,4 +1,4 @@
-"""The time of a block in milliseconds since 1970. It comes from the chain and not from a clock."""
+"""The time of a block in milliseconds since 1970, as the chain has it. No clock is read."""
 
 from typing import Final
 

@@ -21,7 +21,7 @@ class ParachainConfig:
     collators: tuple[CollatorConfig, ...] = (HONEST, HONEST)
     pace: Pace = field(default_factory=Pace)
     fork: Fork | None = None
-    """The state that the genesis is written over, or `None` for an empty state."""
+    """The state into which the genesis is written, or `None` for an empty state."""
 
     @staticmethod
     def publisher(spec: RuntimeSpec) -> "ParachainConfig":
@@ -48,16 +48,16 @@ class NetworkConfig:
     unjudged: bool = False
     """Whether to accept honest blocks without verifying them.
 
-    The author's own outcome then counts as the verdict, which saves walking the proof and executing
-    the block a second time. The history is the same, but only cheating collators and later audits
-    exercise the verifier.
+    The author's own outcome is then taken as the verdict. This saves walking the proof and
+    executing the block a second time. The history is the same, but the verifier only runs on blocks
+    of cheating collators and in later audits.
     """
 
     @property
     def rules(self) -> Rules:
         """Return the rules of the relay chain.
 
-        A parachain's runtime names them, or the shipped ones.
+        The runtime of a parachain names these or the shipped ones.
         """
         return self.relay.pubsub.rules
 
@@ -65,11 +65,11 @@ class NetworkConfig:
 def with_validators(config: NetworkConfig) -> NetworkConfig:
     """Return the same network, with validators if blocks of a parachain show relay headers.
 
-    Without an offset, relay headers have no seals, so that their hashes, and every digest and
-    history of such networks, stay as they were (UP-12).
+    Networks without a relay parent offset have no validators: their relay headers have no seals, so
+    that the hashes and digests of their histories stay the same as before UP-12.
     """
-    wanted = any(each.spec.relay_parent_offset for each in config.parachains)
-    if not wanted or config.relay.validators:
+    has_offset = any(chain.spec.relay_parent_offset for chain in config.parachains)
+    if not has_offset or config.relay.validators:
         return config
     return replace(config, relay=replace(config.relay, validators=validator_seeds(config.seed)))
 
@@ -79,9 +79,9 @@ def with_forks(config: NetworkConfig, forks: Forks) -> NetworkConfig:
 
     Raises `BadRequest` if a fork belongs to a parachain that the network does not have.
     """
-    for para in forks.parachains.keys() - {each.spec.para_id for each in config.parachains}:
-        refuse(f"a fork of parachain {para}, which is not of this network")
+    for para in forks.parachains.keys() - {chain.spec.para_id for chain in config.parachains}:
+        refuse(f"a fork of parachain {para}, which is not in this network")
     chains = tuple(
-        replace(each, fork=forks.parachains.get(each.spec.para_id)) for each in config.parachains
+        replace(chain, fork=forks.parachains.get(chain.spec.para_id)) for chain in config.parachains
     )
     return replace(config, parachains=chains, fork=forks.relay)

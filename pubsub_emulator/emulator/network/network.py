@@ -68,7 +68,7 @@ from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 
 class UnknownCall(PubsubError):
-    """A call that the relay chain does not have, or with the wrong arguments."""
+    """A call that the relay chain does not have, or that has other arguments."""
 
 
 def _given(**given: object) -> dict[str, Any]:
@@ -100,23 +100,23 @@ class Network:
         config = with_validators(config)
         self.config = config
         self.parachains = {
-            each.spec.para_id: Parachain.start(
-                each.spec,
-                make_collators(config.seed, each.spec.para_id, each.collators),
-                each.pace,
-                each.fork,
-                config.rules,
+            chain.spec.para_id: Parachain.start(
+                chain.spec,
+                make_collators(config.seed, chain.spec.para_id, chain.collators),
+                chain.pace,
+                fork=chain.fork,
+                rules=config.rules,
             )
-            for each in sorted(config.parachains, key=lambda each: each.spec.para_id)
+            for chain in sorted(config.parachains, key=lambda chain: chain.spec.para_id)
         }
         self.relay = RelayChain.start(
             config.relay,
             Genesis(
                 {para: chain.header.encode() for para, chain in self.parachains.items()},
                 {para: self.manager(para) for para in self.parachains},
-                config.publishers,
-                config.channels,
-                config.fork,
+                publishers=config.publishers,
+                channels=config.channels,
+                fork=config.fork,
             ),
         )
         self._observers: list[Observer] = []
@@ -128,9 +128,13 @@ class Network:
         """Signed extrinsics for the next relay block."""
         self.ordered: dict[ParaId, RuntimeSpec] = {}
         """The newest runtime that an action sent to each parachain. It may not have arrived yet."""
-        chains = self.parachains.values()
+        # In each turn, a parachain can skip to any collator and then needs a slot for each attempt.
         slots = max(
-            (len(chain.collators) + ATTEMPTS * chain.pace.blocks for chain in chains), default=1
+            (
+                len(chain.collators) + ATTEMPTS * chain.pace.blocks
+                for chain in self.parachains.values()
+            ),
+            default=1,
         )
         self._schedule = Schedule(slots, config.segment_length)
 
@@ -154,11 +158,12 @@ class Network:
     ) -> "Network":
         """Return a small network. Raises `BadRequest`.
 
-        `subscribers` are `{subscriber: {publisher: keys}}`. `collators` are the cheats of each
-        author of a parachain, for instance `{2000: [(), ("omit-node",)]}`. The arguments from
-        `cache` on are fields of a scenario, with sizes in bytes. Chains continue from `fork` and
-        `parachain_forks`, if given. Blocks of all subscribers show `relay_parent_offset`
-        descendants of their relay parent (UP-12). `rules` replace shipped rules.
+        `subscribers` are `{subscriber: {publisher: keys}}`. `collators` are the strategies of each
+        collator of a parachain, for instance `{2000: [(), ("omit-node",)]}`. The arguments from
+        `cache` to `max_stored_keys` are fields of a scenario, with sizes in bytes. Chains continue
+        from `fork` and `parachain_forks`, if given. Blocks of all subscribers show
+        `relay_parent_offset` descendants of their relay parent (UP-12). `rules` replace the shipped
+        rules.
         """
         arguments.ensure_blocks(relay_parent_offset)
         subscribed = {
@@ -172,13 +177,12 @@ class Network:
         relay = RelayConfig(pubsub=PubsubConfig(ttl_policy=ttls, rules=rules, **limits))
         size = _given(max_pov_size=max_pov_size)
         policy = arguments.member(CachePolicy, cache, "cache")
-        given = (collators or {}).items()
         authors = {
-            ParaId(para): tuple(CollatorConfig(tuple(names)) for names in each)
-            for para, each in given
+            ParaId(para): tuple(CollatorConfig(tuple(names)) for names in strategies)
+            for para, strategies in (collators or {}).items()
         }
         for para in authors.keys() - subscribed.keys():
-            arguments.refuse(f"collators: {para} is no subscriber of this network")
+            arguments.refuse(f"collators: {para} is not a subscriber of this network")
         publishing = tuple(ParaId(para) for para in publishers)
         chains = []
         for para, items in subscribed.items():
@@ -224,10 +228,10 @@ class Network:
 
     def parachain(self, para: int) -> Parachain:
         """Return a parachain by its id. Raises `UnknownParachain`."""
-        found = self.parachains.get(ParaId(para))
-        if found is None:
+        chain = self.parachains.get(ParaId(para))
+        if chain is None:
             raise unknown_parachain(para, self.parachains)
-        return found
+        return chain
 
     def publish(self, para: int, key: PubsubKey, value: bytes, ttl: int = 0) -> None:
         """Let a parachain publish a key with its next block.
@@ -297,8 +301,8 @@ class Network:
                 f"{pallet}::{name} takes {len(info.codecs)} ({takes}), not {len(args)}"
             )
         # Lists are copied, so that the caller cannot change them between this check and the block.
-        own = tuple(list(arg) if isinstance(arg, list) else arg for arg in args)
-        extrinsic = Extrinsic(origin, Call(pallet, name, own))
+        copied = tuple(list(arg) if isinstance(arg, list) else arg for arg in args)
+        extrinsic = Extrinsic(origin, Call(pallet, name, copied))
         try:
             executive.encode_extrinsic(extrinsic)
         except (AttributeError, TypeError, ValueError, OverflowError) as error:
@@ -344,15 +348,15 @@ class Network:
     def step(self, blocks: int = 1) -> list[Step]:
         """Build relay blocks and return the result of each.
 
-        Each step is made completely or not at all. A parachain that cannot build is `idle`, and a
-        failed call or message is an event; neither makes the step fail. Raises `BadRequest` if
-        `blocks` is negative.
+        A step is made completely or not at all. It does not fail if a parachain cannot build
+        (`Step.idle`) or if a call or message fails (`Step.events`). Raises `BadRequest` if `blocks`
+        is negative.
         """
         arguments.ensure_blocks(blocks)
         return [self._step() for _ in range(blocks)]
 
     def situation(self, para: int) -> Situation:
-        """Return the knowledge of the author of a parachain's next block, for an attack.
+        """Return what the author of a parachain's next block knows, for an attack.
 
         Raises `UnknownParachain` or `CannotAuthor`.
         """
@@ -363,8 +367,8 @@ class Network:
     def observe(self, observer: Observer, *, past: bool = True) -> None:
         """Add an observer.
 
-        It first receives all relay blocks so far if `past` is set, and the present state of each
-        chain.
+        It first receives the present state of each chain, and with `past` also all stored relay
+        blocks.
         """
         self._observers.append(observer)
         for kept in self.relay.blocks if past else ():
@@ -399,14 +403,14 @@ class Network:
             self.relay.snapshot(),
             chains,
             tuple(self._extrinsics),
-            self._offered,
-            dict(self.ordered),
+            offered=self._offered,
+            ordered=dict(self.ordered),
         )
 
     def restore(self, snapshot: Snapshot) -> None:
         """Return to a snapshot.
 
-        Observers are not notified, so that a restored network should have none, or new ones.
+        Observers are not notified. Dismiss them, or add new ones afterwards.
         """
         self.relay.restore(snapshot.relay)
         self.parachains = {chain.para: chain.copy() for chain in snapshot.parachains}
@@ -433,43 +437,51 @@ class Network:
         before = self.snapshot()
         turns = self._turns
         try:
-            now, block = self._advance()
+            finished, block = self._advance()
         except BaseException:
             # Even an interrupt by the user must not leave a half-built block.
             self.restore(before)
             self._turns = turns
             raise
-        if self._schedule.begins_segment(now.number):
+        number = finished.number
+        if self._schedule.begins_segment(number):
             for observer in self._observers:
-                self._checkpoint(observer, self._schedule.segment(now.number), before.parachains)
-        self._tell(now, block)
-        return Step(now.number, block, tuple(now.records), tuple(self.parachains), now.idle)
+                self._checkpoint(observer, self._schedule.segment(number), before.parachains)
+        self._notify(finished, block)
+        return Step(
+            number,
+            block,
+            tuple(finished.records),
+            parachains=tuple(self.parachains),
+            idle=finished.idle,
+        )
 
     def _advance(self) -> tuple[Round, Block]:
         """Build the candidates of all parachains and the relay block."""
-        now = self._round()
-        turns, self._turns = self._turns, {}
+        current = self._round()
+        turns = self._turns
+        self._turns = {}
         # Copies of the parachains, to undo blocks that the relay chain does not include.
         before = {
             para: chain.copy()
             for para, chain in self.parachains.items()
-            if not chain.offline and (para in turns or chain.has_turn(now.number))
+            if not chain.offline and (para in turns or chain.has_turn(current.number))
         }
         for para in before:
-            now.turn(self.parachains[para])
-        block = self.relay.build(now.backed, self._extrinsics, self._offered)
+            current.turn(self.parachains[para])
+        block = self.relay.build(current.backed, self._extrinsics, self._offered)
         self._extrinsics = list(block.left_out)
         for record in block.events:
-            # The block is valid, but the relay chain did not include it. The parachain returns to
-            # the moment before its turn, when its messages still waited.
+            # The parachain's block is valid, but the relay chain did not include it. The parachain
+            # returns to its state before the turn, and its messages wait again.
             if isinstance(record.event, CandidateRefused):
                 self.parachains[record.event.para] = before[record.event.para]
-                now.drop(record.event.para)
+                current.drop(record.event.para)
         # Offers are only valid for one step.
         self._offered = ()
         for chain in self.parachains.values():
             chain.offered = ()
-        return now, block
+        return current, block
 
     def _round(self) -> Round:
         return Round(self.relay, self._schedule, self.config.seed, unjudged=self.config.unjudged)
@@ -481,29 +493,28 @@ class Network:
         for chain in chains:
             observer.checkpoint(CheckpointRecord(chain.para, segment, chain.header, chain.state))
 
-    def _tell(self, now: Round, block: Block) -> None:
+    def _notify(self, finished: Round, block: Block) -> None:
         """Send observers the records of a step."""
         header = block.header
         events = tuple(record.event for record in block.events)
-        slot = self._schedule.newest_slot(now.number)
         chain = self.relay
         relay = RelayRecord(
-            now.number,
+            finished.number,
             header.hash(),
             header.state_root,
-            slot,
-            events,
-            chain.executions,
-            chain.lost_downward,
-            header.parent_hash,
-            relay_time(header, chain.state),
-            chain.weight(),
-            chain.lags(events),
-            chain.clock(),
+            slot=self._schedule.newest_slot(finished.number),
+            events=events,
+            executions=chain.executions,
+            lost_downward=chain.lost_downward,
+            parent=header.parent_hash,
+            time=relay_time(header, chain.state),
+            weight=chain.weight(),
+            lags=chain.lags(events),
+            clock=chain.clock(),
         )
         for observer in self._observers:
             observer.relay_block(relay)
-            for record in now.records:
+            for record in finished.records:
                 observer.candidate(record)
-            for change in now.changes:
+            for change in finished.changes:
                 observer.subscriptions(change)

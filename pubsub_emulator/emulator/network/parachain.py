@@ -1,4 +1,4 @@
-"""A parachain of a network: its newest block, its collators, and the messages that wait to be sent.
+"""A parachain of a network: its newest block, its collators, and its unsent messages.
 
 Nothing writes to a parachain's `State`, so that a snapshot only copies references.
 """
@@ -29,11 +29,9 @@ from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.xcm import Publish, decode, encode_instruction, message_of
 
 MESSAGE_BYTES: Final = 60_000
-"""The maximum size of an upward message of publishes. The relay chain accepts up to 65,531 bytes.
-"""
-
+"""The maximum size of an upward message of publishes in bytes. The relay chain accepts 65,531."""
 _MESSAGE_HEAD: Final = 4
-"""The size reserved for a message's version and its number of instructions."""
+"""The number of bytes reserved for a message's version and its number of instructions."""
 
 
 class Unsendable(PubsubError):
@@ -78,8 +76,8 @@ class Pace:
     lag: int = 0
     """The number of relay blocks by which the relay parent is older than the newest relay block."""
     on_demand: bool = False
-    """Whether to build only when there is something to send, as publishers without subscriptions
-    do.
+    """Whether to build only when there is something to send. This is for parachains that publish
+    and do not subscribe.
     """
 
 
@@ -95,7 +93,7 @@ class Parachain:
     pace: Pace
     """When the parachain builds blocks."""
     publishes: list[tuple[bytes, int]] = field(default_factory=list)
-    """Encoded publish instructions that wait, each with the size that packing counts for it."""
+    """Encoded publish instructions that wait, each with the bytes that packing counts for it."""
     upward: list[bytes] = field(default_factory=list)
     """Whole upward messages that wait."""
     horizontal: list[OutboundHrmpMessage] = field(default_factory=list)
@@ -105,7 +103,7 @@ class Parachain:
     offline: bool = False
     """Whether the collators build no blocks, regardless of the pace."""
     known_subscriptions: Subscriptions = field(default_factory=dict)
-    """The subscriptions that observers were last notified of."""
+    """The subscriptions of the last notification of observers."""
 
     @staticmethod
     def start(
@@ -182,7 +180,7 @@ class Parachain:
         self.publishes.clear()
 
     def fit(self, longest: int) -> None:
-        """Split waiting messages of publishes that are longer than `longest` bytes."""
+        """Split those waiting messages of publishes that are longer than `longest` bytes."""
         fitting: list[bytes] = []
         for message in self.upward:
             fitting += split(message, longest)
@@ -218,25 +216,29 @@ def pack(publishes: Iterable[Publish], longest: int = MESSAGE_BYTES) -> list[byt
 
 
 def encoded(publish: Publish) -> tuple[bytes, int]:
-    """Return the encoded instruction of a publish, and the size that packing counts for it."""
+    """Return the encoded instruction of a publish, and the bytes that packing counts for it.
+
+    They are an upper bound: the key, the value, and 10 bytes for ttl, length and number.
+    """
     return encode_instruction(publish), 32 + len(publish.value) + 10
 
 
 def _packed(publishes: Iterable[tuple[bytes, int]], longest: int) -> list[bytes]:
-    """Return messages with these encoded publishes.
+    """Return messages with these encoded publishes, in order.
 
-    The size of a message is estimated: `encoded` counts 42 bytes and the value for each publish.
+    The size of a message is estimated by the bytes that `encoded` counts for each publish.
     """
     messages: list[bytes] = []
     batch: list[bytes] = []
     size = 0
     limit = min(longest - _MESSAGE_HEAD, MESSAGE_BYTES)
-    for instruction, weight in publishes:
-        if batch and (len(batch) == PUBLISHES_PER_MESSAGE or size + weight > limit):
+    for instruction, counted in publishes:
+        if batch and (len(batch) == PUBLISHES_PER_MESSAGE or size + counted > limit):
             messages.append(message_of(batch))
-            batch, size = [], 0
+            batch = []
+            size = 0
         batch.append(instruction)
-        size += weight
+        size += counted
     if batch:
         messages.append(message_of(batch))
     return messages
@@ -254,17 +256,17 @@ def split(message: bytes, longest: int) -> list[bytes]:
     except ScaleError:
         return [message]
     publishes = [instruction for instruction in instructions if isinstance(instruction, Publish)]
-    return (
-        pack(publishes, longest=longest) if len(publishes) == len(instructions) > 1 else [message]
-    )
+    if len(publishes) < 2 or len(publishes) != len(instructions):
+        return [message]
+    return pack(publishes, longest=longest)
 
 
 def make_collators(
     seed: bytes, para: ParaId, settings: Sequence[CollatorConfig]
 ) -> tuple[Collator, ...]:
     """Return one collator for each setting, with keys derived from the network's seed."""
-    out = []
-    for at, (strategies, rate) in enumerate(settings):
-        own = secret(seed, f"collator/{para}/{at}")
-        out.append(Collator(own, public_key(own), strategies, rate))
-    return tuple(out)
+    collators = []
+    for index, (strategies, rate) in enumerate(settings):
+        own_seed = secret(seed, f"collator/{para}/{index}")
+        collators.append(Collator(own_seed, public_key(own_seed), strategies, rate=rate))
+    return tuple(collators)

@@ -22,7 +22,7 @@ class RelayRecord:
     number: RelayBlockNumber
     hash: Hash
     storage_root: Hash
-    """The root of the block's state, which parachains verify proofs against."""
+    """The root of the block's state, against which parachains verify proofs."""
     slot: Slot
     """The newest parachain slot that candidates judged in the block may claim."""
     events: tuple[Event, ...] = ()
@@ -40,8 +40,8 @@ class RelayRecord:
     lags: tuple[int, ...] = ()
     """For each expired entry that the block removed, the number of blocks since its expiry."""
     clock: int = 0
-    """The time that entries published in the block are stored with: its number, unless the rules
-    differ.
+    """The time of insertion of entries that are published in the block. It is the block's number,
+    unless the rules use another time.
     """
 
 
@@ -95,9 +95,7 @@ class BlockRecord:
     relay_storage_root: Hash | None
     """The storage root of its relay parent, or `None` if it names an unknown relay block."""
     unpruned: tuple[tuple[ParaId, int], ...]
-    """The size of the full proof that its author started from, by publisher. It cannot be verified
-    later.
-    """
+    """The size of the author's proof before pruning, by publisher. It cannot be verified later."""
     outcome: BlockOutcome | None
     """The result of its execution, or `None` if it is invalid."""
     refusal: InvalidBlock | None
@@ -105,8 +103,8 @@ class BlockRecord:
     strategy: str | None = None
     """The strategy with which its author cheated, if any. Audits are measured by it."""
     due: tuple[Verdict, ...] = ()
-    """All verdicts that the cheat must meet, in order. They are computed from the author's
-    knowledge and not by judging the candidate.
+    """All verdicts that the candidate must receive if it is a cheat, in order. They are computed
+    from the author's knowledge and not by judging the candidate.
     """
     idle: str | None = None
     """The strategy that its author tried if the result was the honest block."""

@@ -1,11 +1,12 @@
 """The round of candidates for one relay block.
 
-turn    each block of a parachain's pace; after an invalid one the next collator tries
-author  the honest block, or the block of a cheating collator
-judge   `validate_block` on the parachain's newest block; an invalid block changes nothing
-        (PS-53, PS-79); an honest block is not executed again if `confirmed` has its author's
-        outcome, and if honest blocks are `unjudged`, that outcome counts without a check
-enact   a valid block becomes the parachain's newest; the relay chain gets its commitments
+turn    Repeat the following for each block of a parachain's pace. After an invalid block, the next
+        collator tries.
+author  Build the honest block, or let a cheating collator build another one.
+judge   Run `validate_block` on the parachain's newest block. An invalid block changes nothing
+        (PS-53, PS-79). An honest block is not executed again if `confirmed` accepts the outcome of
+        its author. With `unjudged`, that outcome is taken without a check.
+enact   Make a valid block the parachain's newest one, and hand its commitments to the relay chain.
 """
 
 from dataclasses import dataclass
@@ -43,10 +44,8 @@ from pubsub_emulator.xcm import Publish
 
 REMEMBERED: Final = 8
 """The number of older relay blocks that a cheating collator knows."""
-
 EQUIVOCATION: Final = "equivocation"
 """The name of the strategy of a second block for the same slot."""
-
 ATTEMPTS: Final = 2
 """The maximum number of candidates for one block. After an invalid one, the next collator tries."""
 
@@ -56,9 +55,9 @@ class Schedule:
     """The slots of parachain blocks and the segments of histories, by relay block."""
 
     slots: int
-    """Parachain slots per relay block, sufficient for all collators and attempts."""
+    """The number of parachain slots per relay block, sufficient for all collators and attempts."""
     segment_length: int
-    """Relay blocks between two checkpoints."""
+    """The number of relay blocks between two checkpoints."""
 
     def newest_slot(self, number: int) -> Slot:
         """Return the newest slot that a candidate judged in relay block `number` may claim."""
@@ -85,22 +84,22 @@ class Schedule:
 
 
 @value_type
-class _Tried:
+class _Unjudged:
     """A candidate that has not been judged yet."""
 
     candidate: Candidate
     unpruned: tuple[tuple[ParaId, int], ...]
     """The size of the author's full proof, by publisher."""
     strategy: str | None = None
-    """The strategy with which its author cheated."""
+    """The strategy with which its author cheated, if any."""
     due: tuple[Verdict, ...] = ()
-    """The verdicts that the cheat must meet."""
+    """The verdicts that the candidate must receive if it is a cheat."""
     twin: Candidate | None = None
-    """A second block of the same author for the same slot."""
+    """A second block of the same author for the same slot, to be judged after this one."""
     idle: str | None = None
-    """The strategy that was tried if it led to the honest block."""
+    """The strategy that its author tried, if it led to the honest block."""
     authored: Authored | None = None
-    """The block of an honest author, with the result that it got when it executed it."""
+    """The block of an honest author, with the outcome of its execution by the author."""
 
 
 class Round:
@@ -133,10 +132,10 @@ class Round:
             chain.abandon()
             return
         slot = self._schedule.first_slot(self.number, len(chain.collators))
-        for at in range(chain.pace.blocks):
+        for index in range(chain.pace.blocks):
             for _attempt in range(ATTEMPTS):
                 try:
-                    record = self._try(chain, slot, first=at == 0)
+                    record = self._try(chain, slot, first=index == 0)
                 except CannotAuthor as reason:
                     self.idle[chain.para] = str(reason)
                     return
@@ -150,13 +149,19 @@ class Round:
         Candidates after the first of them are dropped as well, since they were built on it.
         """
         records = list(enumerate(self.records))
-        built = (at for at, each in records if each.chain == para and each.outcome is not None)
-        first = next(built, len(records))
-        self.records = [each for at, each in records if each.chain != para or at < first]
-        self.changes = [each for each in self.changes if each.chain != para]
+        valid = (
+            index
+            for index, record in records
+            if record.chain == para and record.outcome is not None
+        )
+        first = next(valid, len(records))
+        self.records = [
+            record for index, record in records if record.chain != para or index < first
+        ]
+        self.changes = [change for change in self.changes if change.chain != para]
 
     def situation(self, chain: Parachain) -> Situation:
-        """Return the knowledge of the author of a parachain's first block of this round.
+        """Return what the author of a parachain's first block of this round knows.
 
         Raises `CannotAuthor`.
         """
@@ -172,98 +177,104 @@ class Round:
         Raises `CannotAuthor`.
         """
         relay = self._relay_parent(chain)
-        tried = self._author(chain, relay, slot)
-        record = self._judge(chain, tried)
+        unjudged = self._author(chain, relay, slot)
+        record = self._judge(chain, unjudged)
         if record.outcome is not None:
             self._enact(chain, record.candidate, record.outcome, first=first)
-        if tried.twin is not None:
+        if unjudged.twin is not None:
             # The second block for the same slot is judged on the first one, which was just enacted.
             messages = self._inbound(chain, relay)
             situation = self._situation(chain, relay, messages, slot)
-            self._judge(
-                chain,
-                _Tried(tried.twin, tried.unpruned, EQUIVOCATION, expected(situation, tried.twin)),
-            )
+            due = expected(situation, unjudged.twin)
+            twin = _Unjudged(unjudged.twin, unjudged.unpruned, EQUIVOCATION, due=due)
+            self._judge(chain, twin)
         return record
 
-    def _judge(self, chain: Parachain, tried: _Tried) -> BlockRecord:
+    def _judge(self, chain: Parachain, unjudged: _Unjudged) -> BlockRecord:
         """Judge a candidate and record the result."""
-        claimed = self._relay.block(tried.candidate.inherent.relay_parent_number)
+        parent_number = unjudged.candidate.inherent.relay_parent_number
+        claimed = self._relay.block(parent_number)
         root = None if claimed is None else claimed.header.state_root
         slot_now = self._schedule.newest_slot(self.number)
-        context = RelayContext(tried.candidate.inherent.relay_parent_number, root, slot_now)
-        own = self._own_outcome(chain, tried, context)
-        outcome, refusal = (
-            (own, None) if own is not None else judge_block(chain.head, tried.candidate, context)
-        )
+        context = RelayContext(parent_number, root, slot_now)
+        outcome = self._own_outcome(chain, unjudged, context)
+        refusal = None
+        if outcome is None:
+            outcome, refusal = judge_block(chain.head, unjudged.candidate, context)
         record = BlockRecord(
-            chain.para,
-            self._schedule.segment(self.number),
-            tried.candidate,
-            self.number,
-            slot_now,
-            root,
-            tried.unpruned,
-            outcome,
-            refusal,
-            tried.strategy,
-            tried.due,
-            tried.idle,
+            chain=chain.para,
+            segment=self._schedule.segment(self.number),
+            candidate=unjudged.candidate,
+            included_at=self.number,
+            slot_now=slot_now,
+            relay_storage_root=root,
+            unpruned=unjudged.unpruned,
+            outcome=outcome,
+            refusal=refusal,
+            strategy=unjudged.strategy,
+            due=unjudged.due,
+            idle=unjudged.idle,
         )
         self.records.append(record)
         return record
 
     def _own_outcome(
-        self, chain: Parachain, tried: _Tried, context: RelayContext
+        self, chain: Parachain, unjudged: _Unjudged, context: RelayContext
     ) -> BlockOutcome | None:
-        """Return the outcome that an honest author already got, if its block need not be judged."""
-        if tried.authored is None:
+        """Return the outcome of an honest author's own execution, or `None`.
+
+        With an outcome, the block need not be executed again.
+        """
+        if unjudged.authored is None:
             return None
         if self._unjudged:
-            return tried.authored.outcome
-        return confirmed(chain.head, tried.candidate, context, tried.authored)
+            return unjudged.authored.outcome
+        return confirmed(chain.head, unjudged.candidate, context, unjudged.authored)
 
-    def _author(self, chain: Parachain, relay: RelayBlock, slot: Slot) -> _Tried:
+    def _author(self, chain: Parachain, relay: RelayBlock, slot: Slot) -> _Unjudged:
         """Return the block of the slot's author: the honest one, or another one if it cheats."""
         collator = chain.author_of(slot)
         messages = self._inbound(chain, relay)
         stream = Draws(self._seed, f"cheat/{chain.para}/{slot}")
         if collator.strategies and stream.chance(collator.rate):
             situation = self._situation(chain, relay, messages, slot)
-            attempted = attempt(
-                situation, (STRATEGIES[stream.choice(collator.strategies)],), stream.take(32)
+            strategy = STRATEGIES[stream.choice(collator.strategies)]
+            attempted = attempt(situation, (strategy,), stream.take(32))
+            if attempted is None:
+                return _Unjudged(situation.honest, situation.proof.unpruned)
+            name = "+".join(attempted.strategies)
+            is_cheat = bool(attempted.expected)
+            keys = tuple(other.key for other in chain.collators)
+            # A strategy that leads to a valid block is not a cheat (PS-52). If it is another block
+            # than the honest one, the author can still sign both for the slot.
+            is_twin = (
+                not is_cheat
+                and equivocates(attempted.candidate, situation.honest, keys) is not None
             )
-            if attempted is not None:
-                name = "+".join(attempted.strategies)
-                keys = tuple(each.key for each in chain.collators)
-                two = (
-                    not attempted.expected
-                    and equivocates(attempted.candidate, situation.honest, keys) is not None
-                )
-                twin = situation.honest if two else None
-                # A strategy that leads to a valid block is not a cheat (PS-52).
-                cheat = name if attempted.expected else None
-                idle = name if attempted.candidate == situation.honest else None
-                return _Tried(
-                    attempted.candidate,
-                    situation.proof.unpruned,
-                    cheat,
-                    attempted.expected,
-                    twin,
-                    idle,
-                )
-            return _Tried(situation.honest, situation.proof.unpruned)
+            return _Unjudged(
+                attempted.candidate,
+                situation.proof.unpruned,
+                strategy=name if is_cheat else None,
+                due=attempted.expected,
+                twin=situation.honest if is_twin else None,
+                idle=name if attempted.candidate == situation.honest else None,
+            )
         authored = author(
-            chain.head, relay, messages, slot, collator.seed, extrinsics=chain.offered
+            chain.head,
+            relay,
+            messages,
+            slot,
+            collator.seed,
+            extrinsics=chain.offered,
         )
-        return _Tried(authored.candidate, authored.unpruned, authored=authored)
+        return _Unjudged(authored.candidate, authored.unpruned, authored=authored)
 
     def _relay_parent(self, chain: Parachain) -> RelayBlock:
         """Return the relay parent of a parachain's next block.
 
-        It is older than the newest relay block by the lag, and by the offset of the runtime, so
-        that it has as many descendants (UP-12). Raises `CannotAuthor` if the relay block is no
-        longer stored, or does not have them yet.
+        It is older than the newest relay block by the sum of the lag and the runtime's relay parent
+        offset. The offset ensures that it has as many descendants (UP-12). Raises `CannotAuthor` if
+        the relay block is no longer stored, or does not have the descendants yet.
         """
         last = LAST_RELAY_PARENT.get(Storage(chain.state))
         spec = chain.spec()
@@ -279,9 +290,9 @@ class Round:
         return relay
 
     def _inbound(self, chain: Parachain, relay: RelayBlock) -> InboundMessages:
-        """Return the messages for the next block, those beyond its share hashed.
+        """Return the messages for the next block. Those beyond the block's share are hashes only.
 
-        Raises `CannotAuthor` if no block can take the next message.
+        Raises `CannotAuthor` if the next message does not fit into any block.
         """
         spec = chain.spec()
         shares = spec.shares(chain.head.rules.named(spec.rules))
@@ -292,12 +303,13 @@ class Round:
     def _situation(
         self, chain: Parachain, relay: RelayBlock, messages: InboundMessages, slot: Slot
     ) -> Situation:
-        """Return the knowledge of a collator that may cheat.
+        """Return what a collator that may cheat knows.
 
-        It includes older relay blocks, the newest first, and a state that belongs to no block.
-        Raises `CannotAuthor` if no block can have these messages.
+        This includes older relay blocks, the newest first, and a state that does not belong to any
+        block. Raises `CannotAuthor` if a block cannot have these messages.
         """
         numbers = range(relay.number - 1, max(relay.number - 1 - REMEMBERED, -1), -1)
+        older = (self._relay.access(number) for number in numbers)
         foreign = relay.state.fork()
         foreign.apply({b"foreign": b"state"}, {})
         situation = Situation(
@@ -306,9 +318,9 @@ class Round:
             messages,
             slot,
             self._schedule.newest_slot(self.number),
-            tuple(each.seed for each in chain.collators),
+            tuple(collator.seed for collator in chain.collators),
             secret(self._seed, "stranger"),
-            tuple(found for number in numbers if (found := self._relay.access(number)) is not None),
+            tuple(block for block in older if block is not None),
             RelayBlock(relay.number, foreign),
             extrinsics=chain.offered,
             waiting=self._waiting(chain, relay),
@@ -327,7 +339,7 @@ class Round:
     ) -> None:
         """Make a valid block the parachain's newest one.
 
-        The first block of a turn also takes the waiting messages along.
+        The first block of a turn also sends the waiting messages.
         """
         inherent = candidate.inherent
         chain.head = chain.head.followed(candidate.header, outcome.state)
@@ -346,16 +358,20 @@ class Round:
         parent = inherent.relay_parent_number
         taken = len(inherent.messages.downward)
         commitments = CandidateCommitments(
-            upward, horizontal, candidate.header.encode(), taken, outcome.hrmp_watermark
+            upward,
+            horizontal,
+            candidate.header.encode(),
+            taken,
+            outcome.hrmp_watermark,
         )
         self.backed.append(BackedCandidate(chain.para, parent, commitments))
 
     def _outbound(
         self, chain: Parachain
     ) -> tuple[tuple[bytes, ...], tuple[OutboundHrmpMessage, ...]]:
-        """Take the messages from the parachain's queues that the relay chain has room for.
+        """Remove and return the queued messages for which the relay chain has room.
 
-        The others wait for the next block (PS-23).
+        They are upward and horizontal messages. The others wait for the next block (PS-23).
         """
         storage = self._relay.storage()
         runtime = self._relay.runtime
@@ -365,11 +381,12 @@ class Round:
         capacity = self._relay.capacity(chain.para)
         # Messages are packed for the usual limit, which the host configuration can lower.
         chain.fit(capacity.longest)
-        taken, size = 0, capacity.size
+        taken = 0
+        room = capacity.size
         for message in chain.upward[: capacity.messages]:
-            if len(message) > min(size, capacity.longest):
+            if len(message) > min(room, capacity.longest):
                 break
-            size -= len(message)
+            room -= len(message)
             taken += 1
         upward = tuple(chain.upward[:taken])
         del chain.upward[:taken]

@@ -15,7 +15,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 
 
 class UnknownParachain(PubsubError):
-    """An id that no parachain of the network has."""
+    """The id of a parachain that the network does not have."""
 
 
 def unknown_parachain(para: int, known: Iterable[ParaId]) -> UnknownParachain:

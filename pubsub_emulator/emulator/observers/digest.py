@@ -1,6 +1,6 @@
-"""One hash of everything that happened in a run, equal for equal runs on any machine (PS-90).
+"""One hash of everything that happens in a run. It is equal for equal runs on any machine (PS-90).
 
-digest' = blake2_256( [u8; 32] digest ++ u8 kind ++ content )      from 32 zero bytes on
+digest' = blake2_256( [u8; 32] digest ++ u8 kind ++ content )      the first digest is 32 zero bytes
 
 0 relay block   hash ++ storage root
 1 candidate     u32 chain ++ block hash ++ Vec<Vec<u8>> proof ++ Option<post-state root>
@@ -43,20 +43,21 @@ class RunDigest(Observer):
 
     def candidate(self, record: BlockRecord) -> None:
         """Add a candidate with its proof and its verdict or post-state, and its deliveries."""
-        outcome, refusal = record.outcome, record.refusal
+        outcome = record.outcome
+        refusal = record.refusal
         proof = encode_bytes_list(record.candidate.inherent.proof)
         root = b"\x00" if outcome is None else b"\x01" + outcome.state_root
         verdict = encode_bytes(b"" if refusal is None else refusal.verdict.value.encode())
         self._add(
             1, record.chain.to_bytes(4, "little"), record.candidate.hash(), proof, root, verdict
         )
-        for each in () if outcome is None else outcome.deliveries:
+        for delivery in () if outcome is None else outcome.deliveries:
             self._add(
                 2,
-                each.publisher.to_bytes(4, "little"),
-                each.key,
-                each.entry_hash,
-                bytes((each.value is None,)),
+                delivery.publisher.to_bytes(4, "little"),
+                delivery.key,
+                delivery.entry_hash,
+                bytes((delivery.value is None,)),
             )
 
 

@@ -36,7 +36,7 @@ class SubscriberMetrics:
     counted.
     """
     cursor_age: int = 0
-    """The number of most recent blocks in a row whose walk stopped before its end."""
+    """The number of successive newest blocks whose walks stopped before their ends."""
     cache_nodes: int = 0
     """Cached nodes or rows of slots."""
     cache_bytes: int = 0
@@ -73,7 +73,7 @@ class Metrics:
 
     def json(self) -> dict[str, object]:
         """Return all counters as plain values in a fixed order."""
-        return {each.name: plain(getattr(self, each.name)) for each in fields(self)}
+        return {counter.name: plain(getattr(self, counter.name)) for counter in fields(self)}
 
     def _relay(self, network: Network, step: Step) -> None:
         """Count the events and failures of the relay block."""
@@ -89,42 +89,45 @@ class Metrics:
                 case CandidateRefused():
                     self.failures[str(event.error)] += 1
                 case KeyExpired() if before is not None:
-                    # The block has removed the entry, so that its lifetime is in the state before.
+                    # The block has removed the entry, so its lifetime is read from the parent's
+                    # state.
                     lifetime = TtlData.get(Storage(before.state), event.publisher, event.key)
                     if lifetime is not None:
                         self.expiry_lag[step.number - sum(lifetime)] += 1
-        for ran in network.relay.executions:
-            for failure in ran.execution.failures:
-                self.failures[
-                    failure.error.kind.name if failure.cause is None else str(failure.cause)
-                ] += 1
+        for message in network.relay.executions:
+            for failure in message.execution.failures:
+                cause = failure.cause
+                reason = failure.error.kind.name if cause is None else str(cause)
+                self.failures[reason] += 1
         self.ttl_rows = sum(1 for _ in TtlData.rows(network.relay.storage()))
 
     def _subscriber(self, network: Network, step: Step, chain: Parachain) -> None:
         """Update the counters of a subscriber."""
-        mine = self.subscribers.setdefault(chain.para, SubscriberMetrics())
+        counters = self.subscribers.setdefault(chain.para, SubscriberMetrics())
         storage = Storage(chain.state)
         spec = runtime_spec(storage)
         view = SubscriberView(storage, spec, network.rules)
         roots, _ = view.processed_roots()
-        mine.pending = mine.cache_nodes = mine.cache_bytes = 0
+        counters.pending = 0
+        counters.cache_nodes = 0
+        counters.cache_bytes = 0
         for publisher, keys in spec.subscriptions.items():
             newest = (
                 network.relay.state.child_root(view.rules.placed(publisher, ())[0])
                 or EMPTY_TRIE_ROOT
             )
             if roots.get(publisher) != newest and not view.is_disabled(publisher):
-                mine.pending += len(keys)
+                counters.pending += len(keys)
             info = CACHE_INFO.get(storage, publisher)
             slots = [row for _, row in CACHE_SLOTS.items(storage, publisher)]
-            mine.cache_nodes += info.nodes + len(slots)
-            mine.cache_bytes += info.bytes + sum(map(len, slots))
+            counters.cache_nodes += info.nodes + len(slots)
+            counters.cache_bytes += info.bytes + sum(map(len, slots))
         for record in step.records:
             if record.chain != chain.para or record.outcome is None:
                 continue
             after = Storage(record.outcome.state)
-            mine.cursor_age = mine.cursor_age + 1 if PROCESSING_CURSOR.exists(after) else 0
+            counters.cursor_age = counters.cursor_age + 1 if PROCESSING_CURSOR.exists(after) else 0
             for delivery in record.outcome.deliveries:
                 row = delivered.get(after, runtime_spec(after), delivery.publisher, delivery.key)
                 if delivery.value is not None and row is not None:
-                    mine.latency[step.number - row.when_inserted] += 1
+                    counters.latency[step.number - row.when_inserted] += 1

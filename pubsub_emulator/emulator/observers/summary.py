@@ -1,7 +1,8 @@
 """A summary of a run in figures, counted by an observer in constant memory."""
 
 from collections import Counter
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import field as dataclass_field
 
 from pubsub_emulator.emulator.network.records import BlockRecord, Observer, RelayRecord
 from pubsub_emulator.primitives.errors import PubsubError
@@ -53,9 +54,9 @@ class ChainSummary:
     largest_proof: int = 0
     """The size of the largest proof."""
     latency: int = 0
-    """The sum of relay blocks from publication to delivery, for all updates."""
+    """The sum of the numbers of relay blocks from publication to delivery, over all updates."""
     latest: int = 0
-    """The maximum of relay blocks from publication to delivery."""
+    """The largest number of relay blocks from publication to delivery."""
     ref_time: int = 0
     """The reference time of all blocks (`BlockLedger.weight`)."""
     proof_size: int = 0
@@ -69,10 +70,10 @@ class PublisherSummary:
     published: int = 0
     expired: int = 0
     deleted: int = 0
-    failed: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = dataclass_field(default_factory=Counter)
     """Failed publishes by error."""
     cut_short: int = 0
-    """Messages that ended at a failed instruction, so that later instructions were lost (PS-21)."""
+    """Messages that ended at a failed instruction, so that later ones did not run (PS-21)."""
 
 
 @dataclass(slots=True)
@@ -83,15 +84,15 @@ class Summary(Observer):
     """The height of the newest relay block."""
     relay_root: bytes = b""
     """The storage root of the newest relay block."""
-    chains: dict[ParaId, ChainSummary] = field(default_factory=dict)
-    verdicts: Counter[str] = field(default_factory=Counter)
+    chains: dict[ParaId, ChainSummary] = dataclass_field(default_factory=dict)
+    verdicts: Counter[str] = dataclass_field(default_factory=Counter)
     """Invalid candidates by verdict."""
-    cheats: Counter[tuple[str, str]] = field(default_factory=Counter)
+    cheats: Counter[tuple[str, str]] = dataclass_field(default_factory=Counter)
     """Invalid candidates by strategy and verdict."""
-    idle: Counter[str] = field(default_factory=Counter)
-    """Blocks on which a strategy was tried without changing them, by strategy."""
-    publishers: dict[ParaId, PublisherSummary] = field(default_factory=dict)
-    failed_calls: Counter[str] = field(default_factory=Counter)
+    idle: Counter[str] = dataclass_field(default_factory=Counter)
+    """Honest blocks whose authors tried a strategy that changed nothing, by strategy."""
+    publishers: dict[ParaId, PublisherSummary] = dataclass_field(default_factory=dict)
+    failed_calls: Counter[str] = dataclass_field(default_factory=Counter)
     """Failed calls on the relay chain, by error."""
     lost_downward: int = 0
     """Downward messages that were lost because a queue was full."""
@@ -99,12 +100,12 @@ class Summary(Observer):
     """The weight that calls and hooks of all relay blocks used."""
     heaviest: Weight = WEIGHT_ZERO
     """The maximum weight of one block, separately for each dimension."""
-    lags: Counter[int] = field(default_factory=Counter)
+    lags: Counter[int] = dataclass_field(default_factory=Counter)
     """Entries removed as expired, by the number of relay blocks since their expiry."""
-    blocks: dict[int, int] = field(default_factory=dict)
-    """Relay blocks by the time that entries published in them are stored with."""
+    blocks: dict[int, int] = dataclass_field(default_factory=dict)
+    """Relay blocks by the time of insertion of entries that are published in them."""
     undetected: int = 0
-    """Valid blocks of collators that cheated. It is 0 if the verifier is right."""
+    """Cheats that were judged as valid blocks. The number is 0 if the verifier is right."""
 
     def relay_block(self, record: RelayRecord) -> None:
         """Count a relay block and its events."""
@@ -115,18 +116,18 @@ class Summary(Observer):
             self._event(event)
         self.lost_downward += record.lost_downward
         self.weight += record.weight
-        most, now = self.heaviest, record.weight
         self.heaviest = Weight(
-            max(most.ref_time, now.ref_time), max(most.proof_size, now.proof_size)
+            max(self.heaviest.ref_time, record.weight.ref_time),
+            max(self.heaviest.proof_size, record.weight.proof_size),
         )
         self.lags.update(record.lags)
-        for each in record.executions:
-            if each.execution.failures:
-                publisher = self._publisher(each.para)
-                publisher.cut_short += isinstance(each.execution.outcome, Incomplete)
+        for message in record.executions:
+            if message.execution.failures:
+                publisher = self._publisher(message.para)
+                publisher.cut_short += isinstance(message.execution.outcome, Incomplete)
                 publisher.failed.update(
                     failure.error.kind.name if failure.cause is None else _error(failure.cause)
-                    for failure in each.execution.failures
+                    for failure in message.execution.failures
                 )
 
     def _event(self, event: Event) -> None:
@@ -164,15 +165,14 @@ class Summary(Observer):
                 chain.removed += 1
             else:
                 chain.delivered += 1
-        called = {(each.publisher, each.key) for each in record.outcome.deliveries}
+        called = {(delivery.publisher, delivery.key) for delivery in record.outcome.deliveries}
         for change in record.outcome.plan.changes:
             if change.entry is not None and (change.para, change.key) in called:
-                # With some rules, entries are stored with a time that is not the number of the
-                # relay block.
+                # With some rules, the time of insertion is not the number of the relay block.
                 inserted = change.entry.when_inserted
-                late = record.included_at - self.blocks.get(inserted, inserted)
-                chain.latency += late
-                chain.latest = max(chain.latest, late)
+                age = record.included_at - self.blocks.get(inserted, inserted)
+                chain.latency += age
+                chain.latest = max(chain.latest, age)
         chain.messages_bytes += ledger.messages_bytes
         chain.proof_bytes += ledger.proof_bytes
         chain.unpruned_bytes += ledger.static_bytes + sum(size for _, size in record.unpruned)
@@ -194,8 +194,8 @@ class Summary(Observer):
             "relay_root": hexed(self.relay_root),
             "verdicts": plain(self.verdicts),
             "cheats": [
-                {"strategy": by, "verdict": verdict, "blocks": count}
-                for (by, verdict), count in cheats
+                {"strategy": strategy, "verdict": verdict, "blocks": count}
+                for (strategy, verdict), count in cheats
             ],
             "undetected": self.undetected,
             "publishers": plain(self.publishers),
@@ -211,9 +211,9 @@ class Summary(Observer):
 def plain(value: object) -> object:
     """Return figures as JSON values, with tables in ascending order of keys."""
     if isinstance(value, dict):
-        return {str(key): plain(each) for key, each in sorted(value.items())}
+        return {str(key): plain(inner) for key, inner in sorted(value.items())}
     if is_dataclass(value):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     return value
 
 

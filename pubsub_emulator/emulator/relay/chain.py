@@ -30,7 +30,7 @@ from pubsub_emulator.trie import ordered_root
 
 _ZERO: Final = RelayBlockNumber(0)
 KEPT_BLOCKS: Final = 256
-"""The number of newest blocks whose states are stored. Older ones are pruned, as by a node."""
+"""The number of newest blocks whose states are stored. A node prunes older ones in the same way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class Genesis:
     channels: tuple[tuple[ParaId, ParaId], ...] = ()
     """Channels to open, as (sender, recipient)."""
     fork: Fork | None = None
-    """The block that the first one is built on, if any. Its state is then overwritten in part."""
+    """The block on which the first one is built, if any. A part of its state is overwritten."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptBlock:
-    """A relay block that candidates can be built on. Its state never changes."""
+    """A relay block on which candidates can be built. Its state never changes."""
 
     header: Header
     state: State
@@ -116,7 +116,11 @@ class RelayChain:
             storage, genesis.heads, genesis.managers, genesis.publishers, genesis.channels
         )
         root = storage.commit()
-        parent, number = (Hash(bytes(32)), 0) if fork is None else (fork.block, fork.number + 1)
+        parent = Hash(bytes(32))
+        number = 0
+        if fork is not None:
+            parent = fork.block
+            number = fork.number + 1
         digest = (babe.pre_digest(Slot(config.genesis_slot + number)),)
         header = Header(parent, number, root, ordered_root(()), digest)
         return RelayChain(
@@ -170,15 +174,15 @@ class RelayChain:
             return ()
         storage = Storage(before.state)
         lifetimes = [
-            TtlData.get(storage, each.publisher, each.key)
-            for each in events
-            if isinstance(each, KeyExpired)
+            TtlData.get(storage, event.publisher, event.key)
+            for event in events
+            if isinstance(event, KeyExpired)
         ]
         now = self.clock()
         return tuple(now - sum(lifetime) for lifetime in lifetimes if lifetime is not None)
 
     def clock(self) -> RelayBlockNumber:
-        """Return the time at the newest block in which lifetimes are counted.
+        """Return the time at the newest block, by which lifetimes are counted.
 
         It is the block's number, unless the rules use another time.
         """
@@ -190,13 +194,13 @@ class RelayChain:
 
     def block(self, number: int) -> KeptBlock | None:
         """Return a stored block by its height, or `None`."""
-        at = number - self.blocks[0].header.number
-        return self.blocks[at] if 0 <= at < len(self.blocks) else None
+        index = number - self.blocks[0].header.number
+        return self.blocks[index] if 0 <= index < len(self.blocks) else None
 
     def access(self, number: int) -> RelayBlock | None:
         """Return a block's state for a collator, or `None` if it is not stored.
 
-        If the chain seals its headers, the collator also sees those from this block on.
+        If the chain seals its headers, the collator also receives the headers from this block on.
         """
         kept = self.block(number)
         if kept is None:
@@ -204,17 +208,17 @@ class RelayChain:
         return RelayBlock(RelayBlockNumber(number), kept.state, self._sealed_headers(number))
 
     def _sealed_headers(self, number: int) -> tuple[Header, ...]:
-        """Return the headers of a stored block and its descendants, as many as a block can have.
+        """Return the headers of a stored block and of up to `MAX_DESCENDANTS - 1` descendants.
 
-        The list is empty if the block has no seal, as the chain's first one.
+        The tuple is empty if the block has no seal, such as the chain's first one.
         """
         if not self.runtime.config.validators or number == self.first:
             return ()
-        at = number - self.blocks[0].header.number
-        return tuple(kept.header for kept in self.blocks[at : at + MAX_DESCENDANTS])
+        index = number - self.blocks[0].header.number
+        return tuple(kept.header for kept in self.blocks[index : index + MAX_DESCENDANTS])
 
     def inbound(self, number: int, para: ParaId) -> InboundMessages:
-        """Return the messages that wait for `para` at relay block `number`, all in full.
+        """Return the messages that wait for `para` at relay block `number`, all with their content.
 
         The parachain may have processed some of them already.
         """
@@ -257,8 +261,7 @@ class RelayChain:
         parent = self.blocks[-1]
         number = parent.header.number + 1
         storage = Storage(parent.state.fork())
-        # Extrinsics are signed for block 0. A fork begins later, so that its first block takes that
-        # place.
+        # Signatures include the hash of block 0. On a fork, the first block takes its place.
         if self.first == parent.header.number > 0:
             BLOCK_HASH.insert(storage, 0, parent.header.hash())
         lost = 0

@@ -1,7 +1,7 @@
 """The outcomes of upward messages, on chain as events and off chain with all details.
 
-`XcmPallet::Attempted`, which precedes `MessageQueue::Processed`, says which instruction failed.
-XCM's encoding has no place for the pallet's error behind a `PublishFailed`. Observers find it in
+The event `XcmPallet::Attempted` precedes `MessageQueue::Processed` and says which instruction
+failed. XCM cannot express the pallet's error that caused a `PublishFailed`. Observers find it in
 the block's record (PS-21, PS-71).
 """
 

@@ -57,22 +57,20 @@ BLOCK_LENGTH: Final = 5 * 1024 * 1024
 NORMAL_LENGTH: Final = BLOCK_LENGTH * 3 // 4
 """The maximum size of the signed extrinsics of a block in bytes."""
 _VERSION: Final = RuntimeVersion(SPEC_NAME, SPEC_VERSION, API_VERSIONS)
-
 GENESIS_SLOT: Final = 1_000_000
 """The default slot of the relay chain's block 0."""
-
 CHANNEL_CAPACITY: Final = 64
 """The capacity of a channel opened at genesis, in messages."""
 
 
 class AddedPallet(Protocol):
-    """A pallet that a relay chain has beside those of `RELAY`: a value that can be pickled."""
+    """A pallet that a relay chain has beside those of `RELAY`. It must be possible to pickle it."""
 
     def make(self) -> Hooks:
         """Return the pallet."""
 
     def genesis(self, pallet: Any, storage: Storage) -> None:
-        """Write the pallet's part of block 0; `pallet` is the result of `make`."""
+        """Write the pallet's part of block 0. `pallet` is the result of `make`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +139,13 @@ class RelayAccounts:
     def bind(self, pallets: tuple[Hooks, ...]) -> None:
         """Set all pallets of the chain, so that calls can be decoded.
 
-        This is called once, after all pallets were created: `Utility` and `Sudo` contain calls of
-        any pallet, also of pallets created after them.
+        This is called once, after all pallets have been created, because calls of `Utility` and
+        `Sudo` contain calls of any pallet.
         """
         self.definition = RuntimeDefinition(CRATE, _VERSION, pallets, APIS, parachain_origins=True)
-        self.calls = self._utility.calls = self._sudo.calls = CallTable(pallets)
+        self.calls = CallTable(pallets)
+        self._utility.calls = self.calls
+        self._sudo.calls = self.calls
         self.signing = Signing(self.calls, self._balances, SPEC_VERSION)
 
     def apply(self, storage: Storage, index: int, raw: bytes, room: Room) -> DispatchOutcome:
@@ -192,9 +192,8 @@ class RelayRuntime:
             self.paras, self._scheduled_session, config.pubsub.system_para_threshold
         )
         self.broadcaster = Broadcaster(config.pubsub, self.balances, self.registrar)
-        queue = self.message_queue = MessageQueue(
-            XcmMessages(config.pubsub, self.broadcaster), config.queue
-        )
+        queue = MessageQueue(XcmMessages(config.pubsub, self.broadcaster), config.queue)
+        self.message_queue = queue
         self.added = tuple(added.make() for added in config.added)
         self.inclusion = ParaInclusion(self.paras, queue, self.dmp, self.hrmp, config.bounds)
         has_epochs = config.accounts or config.validators
@@ -202,8 +201,8 @@ class RelayRuntime:
         self.session = Session(
             config.session_length,
             self.paras,
-            # The queue is first. A message executed after the parachain's data was removed would
-            # publish data again (PS-11).
+            # The queue must be first. A message that is executed after the parachain's data has
+            # been removed would publish data again (PS-11).
             offboarding=(
                 queue.on_offboard,
                 self.broadcaster.on_offboard,
@@ -226,11 +225,11 @@ class RelayRuntime:
     def _pallets(self) -> tuple[Hooks, ...]:
         """Return the chain's pallets in the order of their hooks.
 
-        Their number determines the rotation of `on_idle`.
+        `on_idle` begins with another pallet in each block, so their number matters.
         """
         config = self.config
         left_out = () if config.accounts else ACCOUNTS
-        made = [each for each in vars(self).values() if isinstance(each, Hooks)]
+        made = [attribute for attribute in vars(self).values() if isinstance(attribute, Hooks)]
         made += self.added
         if self.accounts is not None:
             made += self.accounts.made
@@ -254,11 +253,10 @@ class RelayRuntime:
                 pass
             self.broadcaster.on_runtime_upgrade(storage)
         except ScaleError as error:
-            why = (
-                f"{self.broadcaster.pallet} does not have the storage items of this program's"
-                " pallet"
-            )
-            raise BadFork(f"{source}: {why}: {error}") from error
+            raise BadFork(
+                f"{source}: {self.broadcaster.pallet} does not have the storage items of this"
+                f" program's pallet: {error}"
+            ) from error
 
     def genesis(
         self,
@@ -287,11 +285,11 @@ class RelayRuntime:
             if self.config.validators:
                 self.babe.genesis(storage, Slot(self.config.genesis_slot))
         else:
-            # One of the profile's accounts manages every parachain, so that no others are endowed.
+            # An account of the profile manages all parachains, so no other account needs a balance.
             self.accounts.genesis(storage)
         self.inclusion.check_bounds(storage)
         for para in publishers:
-            # A publisher of the fork stays registered with its manager and deposit.
+            # A publisher in the fork's state keeps its manager and deposit.
             if RegisteredPublishers.contains(storage, para):
                 continue
             call = Call(self.broadcaster.pallet.name, "register_publisher", (para,))

@@ -14,7 +14,7 @@ VALIDATORS: Final = 5
 
 def validator_seeds(seed: bytes) -> tuple[bytes, ...]:
     """Return the Sr25519 seeds of a network's validators."""
-    return tuple(secret(seed, f"validator/{at}") for at in range(VALIDATORS))
+    return tuple(secret(seed, f"validator/{index}") for index in range(VALIDATORS))
 
 
 class Validators:
@@ -23,12 +23,12 @@ class Validators:
     def __init__(self, seeds: Iterable[bytes]) -> None:
         """Derive the keys."""
         pairs = [schnorrkel.pair(seed) for seed in seeds]
-        self._pairs = {each.public: each for each in pairs}
+        self._pairs = {pair.public: pair for pair in pairs}
         self.keys = tuple(self._pairs)
         """The public keys, in the order of the seeds."""
 
     def seal(self, header: Header, key: bytes) -> Header:
-        """Return a header with the seal of the validator with this public key."""
+        """Return a header with the seal of the validator that has this public key."""
         signer = self._pairs.get(key)
         if signer is None:
             raise DefensiveFailure(f"no validator has the key {key.hex()}")

@@ -39,7 +39,7 @@ class NeverRun:
 
     error: xcm.ProcessMessageError
     weight: Weight = _UNDECODABLE
-    """The weight of finding that out."""
+    """The weight of the attempt to decode or weigh it."""
 
 
 class XcmMessages:
@@ -55,7 +55,7 @@ class XcmMessages:
         self._broadcaster = broadcaster
 
     def prepare(self, message: bytes) -> xcm.WeighedMessage | NeverRun:
-        """Decode and weigh a message."""
+        """Decode and weigh a message. Returns `NeverRun` if that is not possible."""
         weighed = xcm.weigh_message(self._executor.weigher, message)
         return weighed if isinstance(weighed, xcm.WeighedMessage) else NeverRun(weighed)
 

@@ -40,16 +40,16 @@ class Error(PalletError):
 
 
 def _versioned(name: str, codec: XcmCodec[Xcm] | XcmCodec[Location]) -> Codec[object]:
-    """Return a codec for a value after its XCM version, which must be 5."""
+    """Return a codec for an XCM version, which must be 5, and a value after it."""
 
     def encode_versioned(value: object) -> bytes:
         return bytes((VERSION,)) + codec.encode(value)  # type: ignore[arg-type]  # the codec checks what it is given
 
     def read(reader: Reader) -> object:
-        at = reader.pos
+        start = reader.pos
         version = reader.u8()
         if version != VERSION:
-            raise ScaleError(f"{name}::V{version} at offset {at} is not supported, only V5")
+            raise ScaleError(f"{name}::V{version} at offset {start} is not supported, only V5")
         return read_xcm(codec, reader)  # type: ignore[misc]  # of either type
 
     return Codec(name, encode_versioned, read, type_info.Named(name))

@@ -25,22 +25,16 @@ from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 _PUBLISH_OVERHEAD: Final = 64
 """An upper bound on the bytes that a message with one publish has besides the value."""
-
 MOST_CHAINS: Final = 4096
 """The maximum number of parachains of a scenario."""
-
 MOST_KEYS: Final = 1_000_000
 """The maximum number of keys of all publishers together, and of one subscriber."""
-
 MOST_MESSAGES: Final = 10_000
 """The maximum number of downward messages of a load per relay block."""
-
 MOST_ACTS: Final = 100_000
 """The maximum number of acts of a scenario."""
-
 MOST_BLOCKS: Final = 64
 """The maximum number of blocks of a parachain per turn."""
-
 _SPEC_FIELDS: Final = ("max_pov_size", "max_cache_bytes", "relay_parent_offset")
 """Fields of a subscriber that errors of runtimes can name."""
 
@@ -50,43 +44,43 @@ def check(scenario: model.Scenario, rules: Rules = SHIPPED) -> list[Misplaced]:
 
     The list is empty if the scenario can run under `rules`.
     """
-    found = [*_sizes(scenario)]
+    faults = list(_sizes(scenario))
     # The other checks build lists and runtimes, which would need too much memory with such numbers.
-    if found:
-        return found
-    found = [*_listed_once(scenario), *_publishers(scenario)]
-    for at, subscriber in enumerate(scenario.subscribers):
-        found += _subscriber(scenario, ("subscribers", at), subscriber)
-    for at, acts in enumerate(scenario.acts):
-        found += _acts(scenario, ("acts", at), acts)
-    # Runtimes are built from subscriptions, which need existing publishers.
-    return found or [*_runtimes(scenario, rules)]
+    if faults:
+        return faults
+    faults = [*_listed_once(scenario), *_publishers(scenario)]
+    for index, subscriber in enumerate(scenario.subscribers):
+        faults += _subscriber(scenario, ("subscribers", index), subscriber)
+    for index, acts in enumerate(scenario.acts):
+        faults += _acts(scenario, ("acts", index), acts)
+    # Runtimes can only be built from valid subscriptions.
+    return faults or list(_runtimes(scenario, rules))
 
 
 def _sizes(scenario: model.Scenario) -> Iterator[Misplaced]:
-    """Yield numbers with which a short file could use much memory."""
+    """Yield too large numbers, with which even a short file would need much memory."""
     chains = len(scenario.publisher_ids()) + len(scenario.subscribers)
     if chains > MOST_CHAINS:
         yield Misplaced(
             ("publishers",), f"{chains:,} parachains, and a scenario has at most {MOST_CHAINS:,}"
         )
-    if sum(len(each.do) for each in scenario.acts) > MOST_ACTS:
+    if sum(len(acts.do) for acts in scenario.acts) > MOST_ACTS:
         yield Misplaced(("acts",), f"a scenario has at most {MOST_ACTS:,} acts")
-    held = 0
-    for at, group in enumerate(scenario.publishers):
-        held += group.keys * len(group.paras)
-        if held > MOST_KEYS:
+    keys = 0
+    for index, group in enumerate(scenario.publishers):
+        keys += group.keys * len(group.paras)
+        if keys > MOST_KEYS:
             reason = (
-                f"{held:,} keys up to here, and the publishers of a scenario hold at most"
+                f"{keys:,} keys up to here, and the publishers of a scenario hold at most"
                 f" {MOST_KEYS:,}"
             )
-            yield Misplaced(("publishers", at, "keys"), reason)
+            yield Misplaced(("publishers", index, "keys"), reason)
             return
-    for at, subscriber in enumerate(scenario.subscribers):
-        place = ("subscribers", at)
+    for index, subscriber in enumerate(scenario.subscribers):
+        place = ("subscribers", index)
         lists = (
             ("subscribe", subscriber.subscribe),
-            *(("changes", each.subscribe) for each in subscriber.changes),
+            *(("changes", change.subscribe) for change in subscriber.changes),
         )
         for name, subscriptions in lists:
             items = sum(_most_items(scenario, wanted) for wanted in subscriptions)
@@ -119,32 +113,37 @@ def _most_items(scenario: model.Scenario, wanted: model.SubscriptionSettings) ->
 def _listed_once(scenario: model.Scenario) -> Iterator[Misplaced]:
     """Yield parachains and names that occur more than once."""
     seen: set[ParaId] = set()
-    for at, group in enumerate(scenario.publishers):
+    for index, group in enumerate(scenario.publishers):
         for para in group.paras:
             if para in seen:
                 yield Misplaced(
-                    ("publishers", at, "paras"), f"para {para} is listed more than once"
+                    ("publishers", index, "paras"), f"para {para} is listed more than once"
                 )
             seen.add(para)
     known: set[ParaId] = set()
-    names = Counter(each.name for each in scenario.subscribers if "name" in each.model_fields_set)
-    for at, subscriber in enumerate(scenario.subscribers):
+    names = Counter(
+        subscriber.name
+        for subscriber in scenario.subscribers
+        if "name" in subscriber.model_fields_set
+    )
+    for index, subscriber in enumerate(scenario.subscribers):
         if subscriber.para in known:
             yield Misplaced(
-                ("subscribers", at, "para"), f"para {subscriber.para} is listed more than once"
+                ("subscribers", index, "para"), f"para {subscriber.para} is listed more than once"
             )
         known.add(subscriber.para)
         if names[subscriber.name] > 1:
             yield Misplaced(
-                ("subscribers", at, "name"), f"{names[subscriber.name]} subscribers are called that"
+                ("subscribers", index, "name"),
+                f"{names[subscriber.name]} subscribers are called that",
             )
 
 
 def _publishers(scenario: model.Scenario) -> Iterator[Misplaced]:
     """Yield faults of the publishers."""
     limit = network.pubsub_config(scenario.relay).max_value_length
-    for at, group in enumerate(scenario.publishers):
-        place = ("publishers", at)
+    for index, group in enumerate(scenario.publishers):
+        place = ("publishers", index)
         yield from _in_time(scenario, (*place, "first_block"), group.first_block)
         yield from _in_time(scenario, (*place, "offboard_at"), group.offboard_at)
         if group.last_block is not None and group.last_block < group.first_block:
@@ -224,17 +223,21 @@ def _subscriber(
 def _acts(scenario: model.Scenario, place: Location, acts: model.Acts) -> Iterator[Misplaced]:
     """Yield acts after the end of the scenario or on unknown parachains."""
     yield from _in_time(scenario, (*place, "at_block"), acts.at_block)
-    known = {*scenario.publisher_ids(), *(each.para for each in scenario.subscribers)}
-    for at, action in enumerate(acts.do):
+    known = {
+        *scenario.publisher_ids(),
+        *(subscriber.para for subscriber in scenario.subscribers),
+    }
+    for index, action in enumerate(acts.do):
         for name in ("para", "publisher", "sender", "recipient", "chain"):
             para = getattr(action, name, None)
+            # Parachains outside the scenario can be registered as publishers, too.
             if (
                 para is not None
                 and para not in known
                 and not isinstance(action, Register | Deregister)
             ):
                 yield Misplaced(
-                    (*place, "do", at, name), str(unknown_parachain(para, sorted(known)))
+                    (*place, "do", index, name), str(unknown_parachain(para, sorted(known)))
                 )
 
 
@@ -282,10 +285,10 @@ def _keys(
     With `all`, `system` and `public`, publishers with fewer keys are allowed, as long as one has
     enough.
     """
-    each = isinstance(wanted.publishers, tuple)
+    is_by_id = isinstance(wanted.publishers, tuple)
     last = wanted.first_key + (1 if wanted.keys == "all" else wanted.keys)
     short = {para: group.keys for para, group in groups.items() if group.keys < last}
-    if short and (each or len(short) == len(groups)):
+    if short and (is_by_id or len(short) == len(groups)):
         name = (
             "first_key"
             if wanted.keys == "all" or wanted.first_key >= min(short.values())
@@ -303,7 +306,7 @@ def _runtimes(scenario: model.Scenario, rules: Rules) -> Iterator[Misplaced]:
         yield Misplaced(_relay_field(str(error)), str(error))
         return
     specs = {}
-    for at, subscriber in enumerate(scenario.subscribers):
+    for index, subscriber in enumerate(scenario.subscribers):
         specs[subscriber.para] = network.subscriber_spec(scenario, subscriber, rules=rules)
         wanted = (subscriber.subscribe, *(change.subscribe for change in subscriber.changes))
         for subscriptions in wanted:
@@ -314,15 +317,14 @@ def _runtimes(scenario: model.Scenario, rules: Rules) -> Iterator[Misplaced]:
                     )
                 )
             except ImpossibleConfig as error:
-                name = next((name for name in _SPEC_FIELDS if name in str(error)), "")
-                yield Misplaced(
-                    ("subscribers", at, name) if name else ("subscribers", at), str(error)
-                )
+                place: Location = ("subscribers", index)
+                named = [field for field in _SPEC_FIELDS if field in str(error)]
+                yield Misplaced((*place, *named[:1]), str(error))
                 break
     config = network.relay_config(scenario, specs, rules)
-    found = [*_messages(scenario.relay, config)]
-    if found:
-        yield from found
+    faults = list(_messages(scenario.relay, config))
+    if faults:
+        yield from faults
         return
     try:
         RelayRuntime(config)

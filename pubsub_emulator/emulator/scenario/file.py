@@ -1,6 +1,7 @@
 """Reads scenario files and writes their JSON Schema.
 
-Files are TOML. Errors name file, line and field. Editors use the schema for completion and checks.
+Files are TOML. Errors name the file, line and field. Editors use the schema for completion and
+checks.
 """
 
 from functools import partial
@@ -22,15 +23,15 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def load_scenario(path: Path, rules: Rules = SHIPPED) -> Scenario:
-    """Return the scenario in a file, which must be able to run under `rules`.
+    """Return the scenario in a file.
 
-    Raises `SettingsError`, also if the file cannot be read.
+    Raises `SettingsError` if the file cannot be read or the scenario cannot run under `rules`.
     """
     return read(path, Scenario, partial(check, rules=rules))
 
 
 def parse_scenario(text: str, file: str, rules: Rules = SHIPPED) -> Scenario:
-    """Return the scenario in a TOML text. Raises `SettingsError`, which calls the text `file`."""
+    """Return the scenario in a TOML text, which errors call `file`. Raises `SettingsError`."""
     return parse(text, file, Scenario, partial(check, rules=rules))
 
 
@@ -72,11 +73,11 @@ def scenario_schema() -> dict[str, object]:
 def _as_written(value: object) -> None:
     """Change the defaults in a schema to their form in files.
 
-    Shares are numbers from 0 to 1 there, and whole tables have no default.
+    In files, shares are numbers from 0 to 1. The defaults of whole tables are removed.
     """
     if isinstance(value, list):
-        for each in value:
-            _as_written(each)
+        for item in value:
+            _as_written(item)
     if not isinstance(value, dict):
         return
     default = value.get("default")
@@ -84,5 +85,5 @@ def _as_written(value: object) -> None:
         del value["default"]
     elif value.get("type") == "number" and isinstance(default, int):
         value["default"] = default / MILLION
-    for each in value.values():
-        _as_written(each)
+    for inner in value.values():
+        _as_written(inner)

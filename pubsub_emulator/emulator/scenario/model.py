@@ -153,11 +153,9 @@ class PublisherGroup(Model):
 
     def sizes(self) -> Span:
         """Return the value sizes as a range."""
-        return (
-            self.value_size
-            if isinstance(self.value_size, Span)
-            else Span(min=self.value_size, max=self.value_size)
-        )
+        if isinstance(self.value_size, Span):
+            return self.value_size
+        return Span(min=self.value_size, max=self.value_size)
 
     def ttls(self) -> tuple[int, ...]:
         """Return the lifetimes to draw from."""
@@ -348,7 +346,9 @@ class Scenario(Model):
     def names(self) -> dict[ParaId, str]:
         """Return the names that the file gives to chains."""
         return {
-            each.para: each.name for each in self.subscribers if "name" in each.model_fields_set
+            subscriber.para: subscriber.name
+            for subscriber in self.subscribers
+            if "name" in subscriber.model_fields_set
         }
 
     def publisher_ids(self) -> tuple[ParaId, ...]:
@@ -362,17 +362,19 @@ class Scenario(Model):
 
         Publishers and keys are in ascending order and distinct (PS-30).
         """
-        found: dict[ParaId, set[PubsubKey]] = {}
+        selected: dict[ParaId, set[PubsubKey]] = {}
         for subscription in subscriptions:
             for para in self.select(subscription.publishers):
                 group = self.group_of(para)
-                held = group.keys if group is not None else 0
-                wanted = held if subscription.keys == "all" else subscription.keys
-                indexes = range(subscription.first_key, min(subscription.first_key + wanted, held))
-                keys = found.setdefault(para, set())
-                keys.update(published_key(para, index) for index in indexes)
-                keys.update(missing_key(para, index) for index in range(subscription.missing_keys))
-        return {para: tuple(sorted(found[para])) for para in sorted(found)}
+                count = group.keys if group is not None else 0
+                wanted = count if subscription.keys == "all" else subscription.keys
+                first = subscription.first_key
+                keys = selected.setdefault(para, set())
+                for index in range(first, min(first + wanted, count)):
+                    keys.add(published_key(para, index))
+                for index in range(subscription.missing_keys):
+                    keys.add(missing_key(para, index))
+        return {para: tuple(sorted(selected[para])) for para in sorted(selected)}
 
     def select(self, publishers: tuple[ParaId, ...] | str) -> tuple[ParaId, ...]:
         """Return the publishers that a subscription names."""

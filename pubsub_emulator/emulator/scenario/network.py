@@ -59,9 +59,9 @@ def network_config(
         tuple(chains),
         relay,
         tuple(para for para in publishers if para >= scenario.relay.system_para_threshold),
-        channels(scenario),
-        scenario.seed.encode(),
-        scenario.segment_length,
+        channels=channels(scenario),
+        seed=scenario.seed.encode(),
+        segment_length=scenario.segment_length,
     )
 
 
@@ -73,18 +73,18 @@ def with_accounts(config: NetworkConfig) -> NetworkConfig:
     bounds = config.relay.bounds
     # All messages to a parachain must fit into the smallest block.
     host = config.relay.host
-    smallest = min((each.spec.allowed_pov for each in config.parachains), default=host.max_pov_size)
-    channel = channel_weight(CHANNEL_CAPACITY, host.hrmp_channel_max_total_size)
-    more = min(
-        MORE_CHANNELS,
-        max((smallest - bounds.downward - bounds.horizontal - LISTS_BYTES) // channel, 0),
+    smallest = min(
+        (chain.spec.allowed_pov for chain in config.parachains), default=host.max_pov_size
     )
+    channel = channel_weight(CHANNEL_CAPACITY, host.hrmp_channel_max_total_size)
+    room = max(smallest - bounds.downward - bounds.horizontal - LISTS_BYTES, 0)
+    more = min(MORE_CHANNELS, room // channel)
     wider = MessageBounds(bounds.downward, bounds.horizontal + more * channel)
     return replace(
         config,
         relay=replace(config.relay, accounts=True, bounds=wider),
         parachains=tuple(
-            replace(each, spec=replace(each.spec, accounts=True)) for each in config.parachains
+            replace(chain, spec=replace(chain.spec, accounts=True)) for chain in config.parachains
         ),
     )
 
@@ -103,8 +103,8 @@ def relay_config(
 ) -> RelayConfig:
     """Return the relay chain of a scenario.
 
-    The bounds of messages are those of the scenario. Without them they are chosen such that all
-    messages fit into the smallest parachain block (PS-50).
+    The bounds of messages are those of the scenario. If it sets none, all waiting messages of a
+    parachain fit into the smallest parachain block (PS-50).
     """
     settings = scenario.relay
     host = host_configuration(settings)
@@ -165,9 +165,9 @@ def subscriber_spec(
         subscriber.para,
         scenario.items(subscriber.subscribe) if items is None else items,
         version,
-        subscriber.max_pov_size,
-        subscriber.reserve_minimum,
-        CachePolicy(subscriber.cache),
+        max_pov_size=subscriber.max_pov_size,
+        reserve_minimum=subscriber.reserve_minimum,
+        cache=CachePolicy(subscriber.cache),
         meter_cache_reads=subscriber.meter_cache_reads,
         max_trie_depth=subscriber.max_trie_depth or None,
         handler=subscriber.handler,

@@ -43,22 +43,24 @@ class Simulation:
         """Build the network at genesis.
 
         `accounts` adds the profile of that name, and `added` adds pallets to the relay chain.
-        Chains continue from the states in `forks`, and blocks of the scenario then count from
-        there. `rules` are those of all chains. Raises `SettingsError`.
+        Chains continue from the states in `forks`, and the scenario's first block is then the one
+        after the fork. `rules` are those of all chains. Raises `SettingsError`.
         """
         self.scenario = scenario
         self.rules = rules
-        found = check(scenario, rules)
-        if found:
+        faults = check(scenario, rules)
+        if faults:
             raise SettingsError(
-                scenario.name, *(Problem(None, each.field(), each.reason) for each in found)
+                scenario.name, *(Problem(None, fault.field(), fault.reason) for fault in faults)
             )
         self._acts: dict[int, list[tuple[str, Act]]] = {}
-        for at, each in enumerate(scenario.acts, start=1):
+        """The actions before each block, with their fields in the file."""
+        for index, acts in enumerate(scenario.acts, start=1):
             placed = (
-                (f"acts.{at}.do.{number}", action) for number, action in enumerate(each.do, start=1)
+                (f"acts.{index}.do.{number}", action)
+                for number, action in enumerate(acts.do, start=1)
             )
-            self._acts.setdefault(each.at_block, []).extend(placed)
+            self._acts.setdefault(acts.at_block, []).extend(placed)
         self.accounts = accounts or scenario.accounts
         self.forks = forks
         self._specs = {
@@ -91,7 +93,7 @@ class Simulation:
 
         Raises `SettingsError` if an act is refused.
         """
-        # Blocks of a scenario are counted from the first one, which is not block 0 on a fork.
+        # The blocks of a scenario count from the chain's first one, which is not block 0 on a fork.
         block = RelayBlockNumber(self.network.number + 1 - self.network.relay.first)
         self._act(block)
         self._publish(block)
@@ -118,7 +120,8 @@ class Simulation:
 
     def _publish(self, block: RelayBlockNumber) -> None:
         """Send publications, deletions and offboardings of a block."""
-        network, scenario = self.network, self.scenario
+        network = self.network
+        scenario = self.scenario
         for group in scenario.publishers:
             for para in group.paras:
                 for key, value, ttl in _publications(scenario, group, para, block):
@@ -132,15 +135,12 @@ class Simulation:
     def _load(self, block: RelayBlockNumber) -> None:
         """Send the messages of loads in a block."""
         for subscriber in self.scenario.subscribers:
-            for load in (
-                each for each in subscriber.load if each.first_block <= block <= each.last_block
-            ):
-                for at in range(load.downward_messages):
-                    body = _message(
-                        self.scenario,
-                        f"downward/{subscriber.para}/{block}/{at}",
-                        load.downward_size,
-                    )
+            for load in subscriber.load:
+                if not load.first_block <= block <= load.last_block:
+                    continue
+                for index in range(load.downward_messages):
+                    label = f"downward/{subscriber.para}/{block}/{index}"
+                    body = _message(self.scenario, label, load.downward_size)
                     self.network.send_downward(subscriber.para, body)
                 for sender in load.senders:
                     label = f"horizontal/{sender}/{subscriber.para}/{block}"
@@ -163,14 +163,14 @@ class Simulation:
                     self.network.upgrade(replace(spec, accounts=self.accounts))
 
 
-# Traffic is a pure function of scenario and block. A network that was restored from a snapshot
-# therefore gets the same traffic again.
+# Traffic depends only on the scenario and the block. A network that was restored from a snapshot
+# therefore receives the same traffic again.
 
 
 def _publications(
     scenario: Scenario, group: PublisherGroup, para: ParaId, block: RelayBlockNumber
 ) -> list[tuple[PubsubKey, bytes, int]]:
-    """Return the keys that a publisher sends while `block` is built, with values and lifetimes.
+    """Return the keys that a publisher publishes before `block`, with values and lifetimes.
 
     New keys come first, then updates of random keys.
     """
@@ -207,7 +207,7 @@ def _deletions(
 
 
 def _message(scenario: Scenario, label: str, size: int) -> bytes:
-    """Return a meaningless message of `size` bytes, which repeats one hash."""
+    """Return a message of `size` bytes without a meaning. It repeats one hash."""
     word = Draws(scenario.seed.encode(), label).take(32)
     return (word * (size // 32 + 1))[:size]
 

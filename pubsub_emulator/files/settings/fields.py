@@ -1,4 +1,4 @@
-"""The base class of settings, and descriptions of fields for errors and documentation."""
+"""The base class of settings, and descriptions of their fields for errors and documentation."""
 
 import ast
 import inspect
@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 Location = tuple[str | int, ...]
-"""The way to a value of a document: names of tables and fields, and indices of lists from 0."""
+"""The path to a value in a document: names of tables and fields, and indices of lists from 0."""
 
 
 class Model(BaseModel):
@@ -39,7 +39,7 @@ class Misplaced:
     """A field whose value is not allowed or contradicts another part of the file."""
 
     location: Location
-    """The way to the field."""
+    """The path to the field."""
     reason: str
 
     def field(self) -> str:
@@ -55,14 +55,14 @@ class Described:
     """The table that it belongs to, such as `subscribers.load`."""
     name: str
     holds: str
-    """The allowed values in words."""
+    """The allowed values, as text."""
     default: str
     meaning: str
     """The string below the field."""
 
 
 def described(root: type[Model]) -> Iterator[Described]:
-    """Yield every field of every table of a file, with tables in the order of first use."""
+    """Yield all fields of all tables of a file. Tables are in the order of their first use."""
     add_meanings(root)
     yield from _table("", root)
 
@@ -96,8 +96,8 @@ def _table(place: str, model: type[Model]) -> Iterator[Described]:
     for name, field in model.model_fields.items():
         inner = models_in(field.annotation)
         # If a field has several kinds of tables, the documentation lists them elsewhere.
-        for each in inner if len(inner) == 1 else ():
-            yield from _table(f"{place}.{name}" if place else name, each)
+        if len(inner) == 1:
+            yield from _table(f"{place}.{name}" if place else name, inner[0])
 
 
 def _default(field: FieldInfo) -> str:
@@ -106,7 +106,7 @@ def _default(field: FieldInfo) -> str:
         return ""
     value = field.get_default(call_default_factory=True)
     if isinstance(value, Model) or (
-        isinstance(value, tuple) and any(isinstance(each, Model) for each in value)
+        isinstance(value, tuple) and any(isinstance(item, Model) for item in value)
     ):
         return "see there"
     if value is None or value in ((), []):
@@ -136,30 +136,32 @@ def models_in(annotation: object) -> tuple[type[Model], ...]:
 
 
 def holds(field: FieldInfo) -> str:
-    """Return the allowed values of a field, as in `a whole number from 1 to 4,294,967,295`."""
-    return _says(field.annotation, tuple(field.metadata))
+    """Return the allowed values of a field, such as `a whole number from 1 to 4,294,967,295`."""
+    return _allowed(field.annotation, tuple(field.metadata))
 
 
-def _says(annotation: object, metadata: tuple[Any, ...]) -> str:
-    """Return the allowed values of a type with these constraints in words."""
+def _allowed(annotation: object, metadata: tuple[Any, ...]) -> str:
+    """Return the allowed values of a type with these constraints, as text."""
     origin = get_origin(annotation)
     if origin is Annotated:
         inner, *more = get_args(annotation)
-        return _says(inner, (*_opened(more), *metadata))
+        return _allowed(inner, (*_opened(more), *metadata))
     if origin in (Union, UnionType) and len(models_in(annotation)) > 1:
         return "a table of one of the kinds"
     if origin in (Union, UnionType):
-        return " or ".join(_says(each, ()) for each in get_args(annotation) if each is not NoneType)
+        options = (option for option in get_args(annotation) if option is not NoneType)
+        return " or ".join(_allowed(option, ()) for option in options)
     if origin is Literal:
         *others, last = (
-            f'"{each}"' if isinstance(each, str) else str(each) for each in get_args(annotation)
+            f'"{value}"' if isinstance(value, str) else str(value) for value in get_args(annotation)
         )
         return f"{', '.join(others)} or {last}" if others else last
-    some = " of at least one" if any(isinstance(each, MinLen) for each in metadata) else ""
+    has_minimum = any(isinstance(constraint, MinLen) for constraint in metadata)
+    some = " of at least one" if has_minimum else ""
     if origin in _LISTS:
-        return f"a list{some}, each {_says(get_args(annotation)[0], ())}"
+        return f"a list{some}, each {_allowed(get_args(annotation)[0], ())}"
     if origin is dict:
-        return f"a table of names{some}, each {_says(get_args(annotation)[1], ())}"
+        return f"a table of names{some}, each {_allowed(get_args(annotation)[1], ())}"
     if isinstance(annotation, type) and issubclass(annotation, Model):
         return f"a table {{ {', '.join(_written(annotation))} }}"
     if annotation is bool:
@@ -167,50 +169,52 @@ def _says(annotation: object, metadata: tuple[Any, ...]) -> str:
     if annotation is bytes:
         return "0x and hexadecimal digits"
     if annotation is str:
-        pattern = next((each.pattern for each in metadata if getattr(each, "pattern", None)), None)
+        patterns = (getattr(constraint, "pattern", None) for constraint in metadata)
+        pattern = next((pattern for pattern in patterns if pattern), None)
         return f"text like {pattern}" if pattern else "text"
     return _number("whole number" if annotation is not float else "number", metadata)
 
 
 def _opened(metadata: list[object]) -> Iterator[object]:
     """Yield the metadata with pydantic's `Field` replaced by the bounds inside it."""
-    for each in metadata:
-        yield from each.metadata if isinstance(each, FieldInfo) else (each,)
+    for item in metadata:
+        yield from item.metadata if isinstance(item, FieldInfo) else (item,)
 
 
 def _is_share(metadata: tuple[object, ...]) -> bool:
-    return any(isinstance(each, BeforeValidator) for each in metadata)
+    """Return whether a number is a share. Only shares are converted before they are checked."""
+    return any(isinstance(constraint, BeforeValidator) for constraint in metadata)
 
 
 def _number(kind: str, metadata: tuple[object, ...]) -> str:
-    """Return the allowed range of a number in words."""
+    """Return the allowed range of a number, as text."""
     if _is_share(metadata):
         return "a share from 0 to 1"
-    above = next((each.gt for each in metadata if isinstance(each, Gt)), None)
-    least = next((each.ge for each in metadata if isinstance(each, Ge)), 0)
-    most = next((each.le for each in metadata if isinstance(each, Le)), None)
+    above = next((bound.gt for bound in metadata if isinstance(bound, Gt)), None)
+    least = next((bound.ge for bound in metadata if isinstance(bound, Ge)), 0)
+    most = next((bound.le for bound in metadata if isinstance(bound, Le)), None)
     start = f"from {least}" if above is None else f"above {above}"
     return f"a {kind} {start} on" if most is None else f"a {kind} {start} to {most:,}"
 
 
 def faults(document: object, error: ValidationError, root: type[Model]) -> list[Misplaced]:
-    """Return the faults of a document, each field once.
+    """Return the faults of a document, at most one for each field.
 
-    The reasons name the allowed values, because pydantic's messages name Python's types.
+    The reasons name the allowed values, whereas pydantic's messages name Python's types.
     """
-    found: dict[Location, str] = {}
+    reasons: dict[Location, str] = {}
     for details in error.errors():
         location, reason = _fault(document, details, root)
-        found.setdefault(location, reason)
-    inside: set[Location] = set()
-    for location in found:
-        inside.update(location[:depth] for depth in range(len(location)))
-    # For a value with alternatives, pydantic reports findings of each. If one of them has findings
-    # inside the value, it was meant, and findings about the whole value are dropped.
+        reasons.setdefault(location, reason)
+    with_faults_inside: set[Location] = set()
+    for location in reasons:
+        with_faults_inside.update(location[:depth] for depth in range(len(location)))
+    # If a value can have one of several types, pydantic reports findings for each type. A finding
+    # inside the value shows which type was meant. Those about the whole value are then dropped.
     return [
-        Misplaced(at, why)
-        for at, why in found.items()
-        if at not in inside or not why.startswith(_WANTED)
+        Misplaced(location, reason)
+        for location, reason in reasons.items()
+        if location not in with_faults_inside or not reason.startswith(_WANTED)
     ]
 
 
@@ -220,18 +224,19 @@ _LISTS: Final = (tuple, list)
 
 
 def _fault(document: object, details: ErrorDetails, root: type[Model]) -> tuple[Location, str]:
-    """Return the place of pydantic's finding in the document, and the reason.
+    """Return the location of pydantic's finding in the document, and the reason.
 
-    pydantic's own place also contains the names of alternatives and tags, which are not in the
-    document.
+    pydantic's own location also contains the names of alternative types and tags, which are not in
+    the document.
     """
     location: list[str | int] = []
     value: object = document
     kind: object = root
     """The type of the value at the location."""
     model = root
-    """The last table on the way."""
+    """The innermost table so far."""
     key: object = None
+    """The type of the keys of the innermost dictionary so far."""
     options: tuple[type[Model], ...] = (root,)
     for part in details["loc"]:
         if isinstance(part, int) and isinstance(value, list):
@@ -249,9 +254,9 @@ def _fault(document: object, details: ErrorDetails, root: type[Model]) -> tuple[
             value = value[part]
             key = _inner(kind, (dict,), 0)
             kind = named
-        elif part in value or any(part in _written(each) for each in options):
+        elif part in value or any(part in _written(option) for option in options):
             model = next(
-                (each for each in options if part in _written(each)),
+                (option for option in options if part in _written(option)),
                 options[0] if options else model,
             )
             field = _written(model).get(part)
@@ -261,9 +266,9 @@ def _fault(document: object, details: ErrorDetails, root: type[Model]) -> tuple[
             continue
         location.append(part)
         options = tuple(
-            each
-            for each in _alternatives(kind)
-            if isinstance(each, type) and issubclass(each, Model)
+            alternative
+            for alternative in _alternatives(kind)
+            if isinstance(alternative, type) and issubclass(alternative, Model)
         )
     if details["type"] in {"union_tag_invalid", "union_tag_not_found"}:
         name = details["ctx"]["discriminator"].strip("'")
@@ -271,7 +276,7 @@ def _fault(document: object, details: ErrorDetails, root: type[Model]) -> tuple[
         for option in options:
             tags += get_args(_written(option)[name].annotation)
         given = value.get(name) if isinstance(value, dict) else None
-        reason = "missing" if given is None else f"{shown(given)} is none of those known"
+        reason = "missing" if given is None else f"{shown(given)} is not known"
         return (*location, name), f"{reason}; {_hint(str(given or ''), tags)}"
     return tuple(location), _reason(details, tuple(location), value, kind, model)
 
@@ -286,16 +291,21 @@ def _alternatives(kind: object) -> tuple[object, ...]:
     return (kind,)
 
 
-def _inner(kind: object, containers: tuple[type, ...], at: int) -> object:
-    """Return the type of the elements of a list or table, or `None` for any other type."""
-    found = (get_args(each)[at] for each in _alternatives(kind) if get_origin(each) in containers)
-    return next(found, None)
+def _inner(kind: object, containers: tuple[type, ...], index: int) -> object:
+    """Return a type argument of a container type, or `None` for any other type.
+
+    The argument with the index 0 is the type of a list's elements or of a dictionary's keys.
+    """
+    for alternative in _alternatives(kind):
+        if get_origin(alternative) in containers:
+            return get_args(alternative)[index]
+    return None
 
 
 def _tagged(
     options: tuple[type[Model], ...], tag: str, value: dict[str, object]
 ) -> type[Model] | None:
-    """Return the model among several whose constant field has this value in the document."""
+    """Return the model among several whose tag field has this value in the document, or `None`."""
     for model in options if len(options) > 1 else ():
         for name, field in _written(model).items():
             if (
@@ -315,13 +325,13 @@ def _written(model: type[Model]) -> dict[str, FieldInfo]:
 def _reason(
     details: ErrorDetails, location: Location, value: object, kind: object, model: type[Model]
 ) -> str:
-    """Return the reason of a finding in words."""
+    """Return the reason of a finding, as text."""
     if details["type"] == "extra_forbidden":
         return f"no such field; {_hint(str(location[-1]), list(_written(model)))}"
     if details["type"] == "value_error" or kind is None:
         return details["msg"].removeprefix("Value error, ")
     if details["type"] == "missing":
-        return f"missing: {_says(kind, ())}"
+        return f"missing: {_allowed(kind, ())}"
     tables = models_in(kind)
     if (
         isinstance(value, dict)
@@ -330,12 +340,15 @@ def _reason(
         and location[-1] in _written(model)
     ):
         return f"{_WANTED}a list of tables, written [[{location[-1]}]] and not [{location[-1]}]"
-    return f"{_WANTED}{_says(kind, ())}, not {shown(value)}"
+    return f"{_WANTED}{_allowed(kind, ())}, not {shown(value)}"
 
 
 def _hint(name: str, known: list[str]) -> str:
+    """Return the known names as text, and first the one that resembles `name`."""
     near = get_close_matches(name, known, n=1)
-    return f"{f'did you mean {near[0]}? There' if near else 'there'} are {', '.join(known)}"
+    if near:
+        return f"did you mean {near[0]}? There are {', '.join(known)}"
+    return f"there are {', '.join(known)}"
 
 
 def shown(value: object) -> str:

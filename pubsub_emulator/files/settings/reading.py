@@ -56,12 +56,13 @@ def _no_check(_model: Model) -> Iterable[Misplaced]:
 
 
 def read(path: Path, root: type[M], check: Callable[[M], Iterable[Misplaced]] = _no_check) -> M:
-    """Return the settings in a file. Raises `SettingsError`, also if the file cannot be read.
+    """Return the settings in a file.
 
-    `check` returns contradictions between fields.
+    `check` returns contradictions between fields. Raises `SettingsError` if the file cannot be read
+    or has faults.
     """
     if path.is_dir():
-        raise SettingsError(str(path), Problem(None, "", "a folder, and no TOML file"))
+        raise SettingsError(str(path), Problem(None, "", "a folder, and not a TOML file"))
     try:
         data = read_bytes(path, MOST_TEXT)
     except Unreadable as error:
@@ -77,17 +78,16 @@ def parse(
     root: type[M],
     check: Callable[[M], Iterable[Misplaced]] = _no_check,
 ) -> M:
-    """Return the settings in TOML. Raises `SettingsError`, which calls the text `file`."""
+    """Return the settings in a TOML text, which errors call `file`. Raises `SettingsError`."""
     try:
         text = data if isinstance(data, str) else data.decode()
         document = parse_toml(text)
     except UnicodeDecodeError as error:
         raise SettingsError(file, Problem(None, "", f"not UTF-8 at byte {error.start}")) from error
     except Unreadable as error:
-        found = _PLACE.search(str(error))
-        raise SettingsError(
-            file, Problem(int(found[1]) if found else None, "", str(error))
-        ) from error
+        place = _PLACE.search(str(error))
+        line = None if place is None else int(place[1])
+        raise SettingsError(file, Problem(line, "", str(error))) from error
     return validated(document, file, root, check, text)
 
 
@@ -116,15 +116,16 @@ def validated(
 def _refused(misplaced: Iterable[Misplaced], file: str, text: str) -> SettingsError:
     """Return the error for some faults, each with the nearest line of the file.
 
-    Problems are in the order of the file, with those without a line first.
+    Problems are in the order of the file. Those without a line come first.
     """
     lines = field_lines(text)
     problems = []
-    for found in misplaced:
-        known = found.location
-        while known and known not in lines:
-            known = known[:-1]
-        problems.append(Problem(lines.get(known), found.field(), found.reason))
+    for fault in misplaced:
+        # A missing field does not have a line, so the line of the table around it is used.
+        location = fault.location
+        while location and location not in lines:
+            location = location[:-1]
+        problems.append(Problem(lines.get(location), fault.field(), fault.reason))
     return SettingsError(file, *sorted(problems, key=lambda problem: problem.line or 0))
 
 
@@ -140,8 +141,9 @@ class Bundle:
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all scenarios."""
-        found = (entry.name for entry in self._folder().iterdir())
-        return tuple(sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml")))
+        files_in = (entry.name for entry in self._folder().iterdir())
+        names = (name.removesuffix(".toml") for name in files_in if name.endswith(".toml"))
+        return tuple(sorted(names))
 
     def text(self, name: str) -> str:
         """Return the content of a scenario's file.
@@ -159,8 +161,8 @@ class Bundle:
 def field_lines(text: str) -> dict[Location, int]:
     """Return the line of each table and key of a TOML text. Lines count from 1.
 
-    Keys of an inline table have the table's line. This is not a TOML parser: it only reads headers
-    and the beginnings of lines.
+    Keys inside an inline table are left out. This is not a TOML parser: it only reads headers and
+    the beginnings of lines.
     """
     lines: dict[Location, int] = {}
     counts: dict[Location, int] = {}
@@ -177,9 +179,10 @@ def field_lines(text: str) -> dict[Location, int]:
 
 
 def _resolve(names: list[str], counts: dict[Location, int], *, append: bool) -> Location:
-    """Return the location of a header, with the last element of each array of tables on the way.
+    """Return the location of a header. In each array of tables, it is in the last element so far.
 
-    `counts` has the number of elements so far of each array. `append` adds one.
+    `counts` has the number of elements of each array so far. With `append`, the header begins a new
+    element.
     """
     location: Location = ()
     for depth, name in enumerate(names):

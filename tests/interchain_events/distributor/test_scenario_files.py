@@ -81,11 +81,11 @@ def test_what_is_not_as_expected_is_said_with_its_step() -> None:
         ('title = "x"\n[networks.a]\n', "x.toml: steps: missing: a list of at least one, each"),
         (
             _with('at = 1\ndo = "dance"'),
-            "x.toml:7: steps.1.do: 'dance' is none of those known; there are ",
+            "x.toml:7: steps.1.do: 'dance' is not known; there are ",
         ),
         (
             _with('at = 1\ndo = "publsh"'),
-            "x.toml:7: steps.1.do: 'publsh' is none of those known; did you mean publish",
+            "x.toml:7: steps.1.do: 'publsh' is not known; did you mean publish",
         ),
         (_with("at = 1\nevent = 1"), "x.toml:5: steps.1.do: missing; there are publish, stranger"),
         (

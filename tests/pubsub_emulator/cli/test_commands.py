@@ -84,7 +84,7 @@ def test_au16_a_run_writes_its_history_where_an_audit_can_follow_it(
             ("audit", "nowhere", "--out", "o"),
             "pubsub: Invalid value for 'HISTORY': nowhere: there is no such folder",
         ),
-        (("run", ".", "--out", "o"), "pubsub: .: a folder, and no TOML file"),
+        (("run", ".", "--out", "o"), "pubsub: .: a folder, and not a TOML file"),
         (("fly",), "pubsub: No such command 'fly'"),
         (
             ("conform", "ws://127.0.0.1:1", "--rule", "PS8"),

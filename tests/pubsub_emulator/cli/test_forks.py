@@ -134,4 +134,4 @@ def test_what_cannot_be_forked_is_one_line(args: tuple[str, ...], words: str) ->
 
 def test_a_fork_of_a_parachain_that_the_network_has_not_is_refused(node: Served) -> None:
     done = CliRunner().invoke(pubsub, ["step", "node", "--fork-para", f"2999={node.url}2000"])
-    assert "a fork of parachain 2999, which is not of this network" in str(done.exception)
+    assert "a fork of parachain 2999, which is not in this network" in str(done.exception)

@@ -83,7 +83,7 @@ def test_acts_are_done_before_the_traffic_of_their_block() -> None:
         (
             '{ kind = "publsh" }',
             3,
-            "28: acts.1.do.1.kind: 'publsh' is none of those known; did you mean publish?",
+            "28: acts.1.do.1.kind: 'publsh' is not known; did you mean publish?",
         ),
         (
             '{ kind = "turn", para = 7 }',

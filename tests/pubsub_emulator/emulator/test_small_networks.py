@@ -106,7 +106,7 @@ def test_collators_cheat_as_they_are_told() -> None:
         ({"ttl_policy": 1}, "ttl_policy is one of scan, expiry_index, not 1"),
         ({"max_pov_size": 0}, "max_pov_size is a whole number from 1 on, not 0"),
         ({"max_stored_keys": True}, "max_stored_keys is a whole number"),
-        ({"collators": {1000: [()]}}, "collators: 1000 is no subscriber"),
+        ({"collators": {1000: [()]}}, "collators: 1000 is not a subscriber"),
     ],
 )
 def test_what_no_network_can_have_is_refused_by_its_name(

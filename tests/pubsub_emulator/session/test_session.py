@@ -429,7 +429,7 @@ def test_budgets_and_policies_change_from_the_block_after_the_message(session: S
         ("runtime 3000 reserve_minimum 1", "yes or no"),
         ("runtime 3000 cash none", "did you mean cache"),
         ("runtime 3000 reserve_minimum no", "max_pov_size 2097152"),
-        ("runtime 3000 relay_parent_offset 1", "this relay chain seals none"),
+        ("runtime 3000 relay_parent_offset 1", "this relay chain does not seal headers"),
         ("set relay 0x12 0x34", "--accounts"),
     ):
         with pytest.raises(PubsubError, match=complaint):
