@@ -1,7 +1,7 @@
 """An event, and the forms in which adapters report it (ID-11, ID-22).
 
 Publications of clients are parsed strictly. Notifications and rows of public adapters spell some
-fields differently and may have values that a publication must not have, so they are parsed more
+fields differently, and may have values that a publication must not have. So they are parsed more
 leniently.
 """
 
@@ -18,13 +18,13 @@ from pubsub_emulator.primitives.hashing import blake2_256
 MOST_TYPE: Final = 255
 """The greatest length of an event type, in characters."""
 MOST_METADATA: Final = 32
-"""The greatest number of metadata."""
+"""The greatest number of an event's metadata."""
 MOST_METADATUM: Final = 256
 """The greatest length of one of the metadata, in characters."""
 MOST_NUMBER: Final = 2**64 - 1
-"""The greatest `id` of an event in a log: contracts count in 64 bits."""
+"""The greatest `id` of an event in a log. Contracts count in 64 bits."""
 MOST_TIME: Final = 2**53 - 1
-"""The greatest time: JSON numbers up to here are exact in every language."""
+"""The greatest time. JSON numbers up to this one are exact in every language."""
 
 _HASH: Final = re.compile(r"0x[0-9a-fA-F]{64}")
 _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
@@ -84,7 +84,7 @@ class Event(NamedTuple):
 
 @lru_cache(4096)
 def _digest(event: Event) -> str:
-    """Return the digest; cached because several steps need the one of the same event."""
+    """Return the digest of an event. It is cached because several steps need it."""
     # `iss` is left out because a network may report another publisher than the publication named.
     lowered = Event(*event[:3], event.entity.lower(), event.previous.lower())
     return blake2_256(_CANONICAL.encode(lowered.body()).encode()).hex()
@@ -94,8 +94,7 @@ class Notice(NamedTuple):
     """An event in the log of a network."""
 
     number: int
-    """Its place in the log, beginning with 1. It is one more than the network's own `id`, which
-    begins with 0."""
+    """The event's place in the log, beginning with 1. The network's own `id` begins with 0."""
     time: int
     """The time of the block, in seconds."""
     event: Event
@@ -103,12 +102,12 @@ class Notice(NamedTuple):
     """The global id, `None` if the location does not contain one."""
     signer: str
     """The Ethereum address that signed the transaction, empty if the adapter does not report
-    one."""
+    it."""
     fault: str = ""
-    """The reason why there is no global id."""
+    """The reason why there is no global id, empty if there is one."""
     block: str = ""
-    """The block's hash, empty if the adapter does not report it. A hash commits to all blocks
-    before it, so equal hashes mean that the logs are equal up to here."""
+    """The block's hash, empty if the adapter does not report it. The hash commits to all earlier
+    blocks, so if it is the same, the log is the same up to here."""
 
     def body(self) -> dict[str, object]:
         """Return the body of a notification, without the field `network`."""
@@ -139,7 +138,8 @@ class Notice(NamedTuple):
 def _text(body: Mapping[str, object], name: str, most: int) -> str:
     """Return a field that must be a string of 1 to `most` characters.
 
-    A NUL or half of a surrogate pair is refused because stores cannot write it.
+    NUL characters and lone surrogates are refused, because stores cannot write them. Raises
+    `BadEventError`.
     """
     value = body.get(name)
     if not isinstance(value, str) or not 1 <= len(value) <= most:
@@ -154,7 +154,7 @@ def _text(body: Mapping[str, object], name: str, most: int) -> str:
 
 
 def _hash(body: Mapping[str, object], name: str) -> str:
-    """Return a field that must be `0x` and 64 hex digits."""
+    """Return a field that must be `0x` and 64 hex digits. Raises `BadEventError`."""
     value = body.get(name)
     if not isinstance(value, str) or not _HASH.fullmatch(value):
         raise BadEventError(f"{name}: 0x and 64 hex digits are needed")
@@ -164,8 +164,8 @@ def _hash(body: Mapping[str, object], name: str) -> str:
 def _metadata(body: Mapping[str, object], *, blank: bool = False) -> tuple[str, ...]:
     """Return the metadata of a body.
 
-    `blank` also accepts blank strings, which a publication must not have. Public adapters append an
-    empty one.
+    With `blank`, blank strings are accepted: a publication must not have them, but public adapters
+    append an empty one. Raises `BadEventError`.
     """
     values = body.get("relevantMetadata")
     if not isinstance(values, list) or len(values) > MOST_METADATA:
@@ -182,7 +182,7 @@ def _metadata(body: Mapping[str, object], *, blank: bool = False) -> tuple[str, 
 
 
 def _number(body: Mapping[str, object], name: str, most: int) -> int:
-    """Return a field that must be an integer from 0 to `most`."""
+    """Return a field that must be an integer from 0 to `most`. Raises `BadEventError`."""
     value = body.get(name)
     # `isinstance` would accept booleans.
     if type(value) is not int or not 0 <= value <= most:
@@ -191,7 +191,7 @@ def _number(body: Mapping[str, object], name: str, most: int) -> int:
 
 
 def _object(body: object) -> Mapping[str, Any]:
-    """Return a body that must be a JSON object."""
+    """Return a body that must be a JSON object. Raises `BadEventError`."""
     if not isinstance(body, dict):
         raise BadEventError("the body is not a JSON object")
     return body
@@ -208,15 +208,16 @@ def parse_publication(body: object) -> tuple[str, Event]:
     entity = _hash(fields, "entityId")
     previous = _hash(fields, "previousEntityHash")
     iss = None if fields.get("iss") is None else _hash(fields, "iss")
-    found = global_id(fields.get("dataLocation"))
-    return found, Event(kind, fields["dataLocation"], metadata, entity, previous, iss)
+    event_id = global_id(fields.get("dataLocation"))
+    event = Event(kind, fields["dataLocation"], metadata, entity=entity, previous=previous, iss=iss)
+    return event_id, event
 
 
-def _first(fields: Mapping[str, object], *names: str) -> str:
-    """Return the first of some spellings of a name that a body uses.
+def _spelling(fields: Mapping[str, object], *names: str) -> str:
+    """Return the first of several spellings of a field's name that the body has.
 
-    Public adapters use several. If the body has none of them, the first one is returned, which
-    errors then name.
+    Public adapters use different ones. If the body has none of them, the result is the first, so
+    that the error about the missing field names it.
     """
     return next((name for name in names if name in fields), names[0])
 
@@ -224,24 +225,32 @@ def _first(fields: Mapping[str, object], *names: str) -> str:
 def _notice(fields: Mapping[str, object], time: int) -> Notice:
     """Return the notice of a notification or row. `time` is in seconds.
 
-    An event without a global id is not refused: it takes up a number of the log, so it must be
-    stored.
+    An event without a global id is not refused, because it has a number in the log and the numbers
+    must be complete. Raises `BadEventError`.
     """
-    publisher = fields.get(_first(fields, "publisherAddress", "origin", "iss"))
+    publisher = fields.get(_spelling(fields, "publisherAddress", "origin", "iss"))
     iss = publisher if isinstance(publisher, str) and _HASH.fullmatch(publisher) else None
-    signer = fields.get(_first(fields, "ethereumAddress", "authorAddress"))
+    signer = fields.get(_spelling(fields, "ethereumAddress", "authorAddress"))
     address = signer if isinstance(signer, str) and _ADDRESS.fullmatch(signer) else ""
+    event_id, fault = find_id(fields.get("dataLocation"))
     location = fields.get("dataLocation")
-    found, fault = find_id(location)
-    kept = location if isinstance(location, str) else ""
+    if not isinstance(location, str):
+        location = ""
+    if event_id is None:
+        # It may have any length, and is only shown to operators.
+        location = location[:64]
     kind = _text(fields, "eventType", MOST_TYPE)
     metadata = _metadata(fields, blank=True)
-    entity = _hash(fields, _first(fields, "entityIDHash", "entityIdHash", "entityId"))
+    entity = _hash(fields, _spelling(fields, "entityIDHash", "entityIdHash", "entityId"))
     previous = _hash(fields, "previousEntityHash")
-    # A location without an id may have any length. It is only shown to operators.
-    event = Event(kind, kept if found else kept[:64], metadata, entity, previous, iss)
     return Notice(
-        _number(fields, "id", MOST_NUMBER) + 1, time, event, found, address, fault, block_of(fields)
+        _number(fields, "id", MOST_NUMBER) + 1,
+        time,
+        Event(kind, location, metadata, entity=entity, previous=previous, iss=iss),
+        id=event_id,
+        signer=address,
+        fault=fault,
+        block=block_of(fields),
     )
 
 
@@ -272,9 +281,9 @@ def parse_notification(body: object) -> tuple[str | None, Notice]:
 
 
 def parse_row(body: object) -> Notice:
-    """Return the notice of a row of an adapter's answer, whose time is in milliseconds.
+    """Return the notice of a row with which an adapter answers a query.
 
-    Raises `BadEventError`.
+    The row's time is in milliseconds. Raises `BadEventError`.
     """
     fields = _object(body)
     return _notice(fields, _number(fields, "timestamp", MOST_TIME) // 1000)
@@ -285,7 +294,7 @@ def legacy_notice(notice: Notice, chain_id: str) -> Notice:
 
     They append the chain id or an empty string.
     """
-    kept = notice.event.metadata
-    if kept and kept[-1] in {chain_id, ""}:
-        kept = kept[:-1]
-    return notice._replace(event=notice.event._replace(metadata=kept))
+    metadata = notice.event.metadata
+    if metadata and metadata[-1] in {chain_id, ""}:
+        metadata = metadata[:-1]
+    return notice._replace(event=notice.event._replace(metadata=metadata))

@@ -1,6 +1,6 @@
 """Adapters: the HTTP interface of a distributor over the log of one network (ID-1, ID-2).
 
-A `ledger` publishes to a network and reads its log, the `desk` has the subscriptions and delivers
-events to them, and `http` serves both. `inside` uses them without HTTP. Ledgers exist for an
+A `ledger` publishes to a network and reads its log. The `desk` has the subscriptions and delivers
+events to them. `http` serves both, and `inside` uses both without HTTP. Ledgers exist for an
 emulated chain (`chain`), a Substrate chain (`rpc`) and EVM chains (`evm`).
 """

@@ -30,7 +30,7 @@ AUTHOR: Final = AccountId(blake2_256(b"DomeEvents adapter"))
 
 
 class DomeChain:
-    """A chain with one pallet, which builds a block for each call. All its blocks are final."""
+    """A chain with the pallet `DomeEvents`. It builds a final block for each call."""
 
     def __init__(self, network: str, *, unique: bool = True) -> None:
         self._executive = Executive((DomeEvents(network, unique=unique),))
@@ -44,11 +44,11 @@ class DomeChain:
         """The header of the newest block."""
 
     def call(self, author: AccountId, publication: Publication, now: int) -> Block:
-        """Build the next block, with one call of `emit_new_event`.
+        """Build the next block, which contains one call of `emit_new_event`, and return it.
 
         `now` is the block's time in ms.
         """
-        # A fork, so that the chain does not change if building the block fails.
+        # The chain must not change if building the block fails.
         storage = Storage(self._state.fork())
         head = self.header
         NOW.put(storage, now)
@@ -68,7 +68,7 @@ def publication_of(event: Event, network: str) -> Publication:
     return Publication(
         event.event_type.encode(),
         event.data_location.encode(),
-        [each.encode() for each in event.metadata],
+        [value.encode() for value in event.metadata],
         bytes.fromhex(event.entity[2:]),
         bytes.fromhex(event.previous[2:]),
         None if event.iss is None else bytes.fromhex(event.iss[2:]),
@@ -76,25 +76,34 @@ def publication_of(event: Event, network: str) -> Publication:
     )
 
 
-def notice_of(found: EventDOMEv1, now: int, block: bytes) -> Notice:
+def notice_of(emitted: EventDOMEv1, now: int, block: bytes) -> Notice:
     """Return the notice of an event that the pallet has emitted.
 
-    `now` is the time of its block in ms, and `block` is the block's hash. Ethereum addresses are
-    the last 20 bytes of the author's account.
+    `now` is the time of its block in ms, and `block` is the block's hash. The signer's Ethereum
+    address is the last 20 bytes of the author's account. An event without `iss` has the author as
+    its issuer.
     """
+    author = bytes(emitted.author)
+    issuer = author if emitted.iss is None else emitted.iss
+    # The pallet accepts any bytes. Only publications through an adapter are known to be UTF-8.
     event = Event(
-        found.event_type.decode(errors="replace"),
-        found.data_location.decode(errors="replace"),
-        # The pallet takes any bytes, and only publications through an adapter are known to be
-        # UTF-8.
-        tuple(each.decode(errors="replace") for each in found.relevant_metadata),
-        "0x" + found.entity_id.hex(),
-        "0x" + found.previous_entity_hash.hex(),
-        "0x" + (found.iss if found.iss is not None else bytes(found.author)).hex(),
+        emitted.event_type.decode(errors="replace"),
+        emitted.data_location.decode(errors="replace"),
+        tuple(value.decode(errors="replace") for value in emitted.relevant_metadata),
+        entity="0x" + emitted.entity_id.hex(),
+        previous="0x" + emitted.previous_entity_hash.hex(),
+        iss="0x" + issuer.hex(),
     )
     event_id, fault = find_id(event.data_location)
-    signer = "0x" + bytes(found.author)[-20:].hex()
-    return Notice(found.index + 1, now // 1000, event, event_id, signer, fault, "0x" + block.hex())
+    return Notice(
+        emitted.index + 1,
+        now // 1000,
+        event,
+        id=event_id,
+        signer="0x" + author[-20:].hex(),
+        fault=fault,
+        block="0x" + block.hex(),
+    )
 
 
 class ChainLedger(NetworkLog):
@@ -109,7 +118,10 @@ class ChainLedger(NetworkLog):
         self.chain = DomeChain(network, unique=unique)
 
     async def publish(self, event: Event) -> Published | No | Unknown:
-        """Build a block with the event's publication."""
+        """Build a block that publishes the event.
+
+        The answer is `No` if the pallet refuses it.
+        """
         now = int(self._clock() * 1000)
         block = self.chain.call(AUTHOR, publication_of(event, self._network), now)
         error = block.outcomes[0].error if block.outcomes else None
@@ -117,7 +129,10 @@ class ChainLedger(NetworkLog):
             return Published(self._times.get(global_id(event.data_location), 0), new=False)
         if error is not None:
             return No(str(error))
-        name = block.header.hash()
-        found = [record.event for record in block.events if isinstance(record.event, EventDOMEv1)]
-        self._grow(notice_of(each, now, name) for each in found)
+        block_hash = block.header.hash()
+        self._grow(
+            notice_of(record.event, now, block_hash)
+            for record in block.events
+            if isinstance(record.event, EventDOMEv1)
+        )
         return Published(now // 1000, new=True)

@@ -4,8 +4,8 @@ The events of one entity are delivered in order. Up to `AT_ONCE` events of diffe
 delivered at once. Each subscription and its position in the log are rows of a store, so deliveries
 continue after a restart.
 
-A notification is repeated until it is acknowledged or has been tried `MOST_TRIES` times. Then it is
-lost, and the subscriber has to read the event from the log.
+A notification is repeated until it is acknowledged, but tried at most `MOST_TRIES` times. After
+that the subscriber has to read the event from the log.
 """
 
 import asyncio
@@ -25,23 +25,23 @@ from interchain_events.distributor.service.requests import Wish
 log = logging.getLogger("pubsub.adapter")
 
 TABLE: Final = "adapter-subscriptions"
-"""The table of subscriptions by name."""
+"""The table of `AdapterSubscription` by name."""
 CURSORS: Final = "adapter-cursors"
-"""The table of the last delivered numbers by subscription."""
+"""The table of the last delivered number by the subscription's name."""
 MOST_TRIES: Final = 3
-"""How often a notification is tried."""
+"""The greatest number of times that a notification is tried."""
 RETRY_SECONDS: Final = 0.5
-"""The wait before the first repetition, which doubles with each."""
+"""The wait before the first repetition. Each further wait is twice as long."""
 WAIT_SECONDS: Final = 2.0
 """The longest wait until the log is read again."""
 PAGE: Final = 100
-"""The number of notices that are read from the log at once."""
+"""The number of notices in one read of the log."""
 AT_ONCE: Final = 32
 """The greatest number of notifications of one subscription that are under way at once."""
 
 Post = Callable[[str, list[Notice]], Awaitable[list[bool]]]
-"""A function that notifies an endpoint of several events, and returns for each whether it was
-acknowledged."""
+"""A function that notifies an endpoint of several events. It returns for each whether the endpoint
+acknowledged it."""
 
 
 class AdapterSubscription(NamedTuple):
@@ -77,9 +77,9 @@ class Desk:
         self._deliveries.clear()
 
     async def subscribe(self, wish: Wish) -> tuple[str, bool]:
-        """Store a subscription to the events from now on, unless an equal one exists.
+        """Store a subscription to later events, unless an equal one exists.
 
-        Returns its name and whether it is new. Raises `StoreError`.
+        Returns the subscription's name and whether it is new. Raises `StoreError`.
         """
         row = AdapterSubscription(sorted(wish.types), sorted(wish.metadata), wish.endpoint)
         text = json.dumps(row)
@@ -98,7 +98,10 @@ class Desk:
         return name, True
 
     async def _end(self) -> int:
-        """Return the number of the last notice in the log, at which a new subscription begins."""
+        """Return the number of the last notice in the log, after which a new subscription begins.
+
+        Raises `StoreError` if the network cannot be reached.
+        """
         after = 0
         while True:
             page = await self._ledger.read(after, 1000)
@@ -109,7 +112,7 @@ class Desk:
                 return after
 
     def subscriptions(self) -> list[tuple[str, AdapterSubscription]]:
-        """Every subscription. Raises `StoreError`."""
+        """Return the name and content of every subscription. Raises `StoreError`."""
         return [
             (name, AdapterSubscription(*json.loads(text))) for name, text in self._store.rows(TABLE)
         ]
@@ -118,10 +121,10 @@ class Desk:
         """Remove a subscription. Returns whether there was one. Raises `StoreError`."""
 
         def remove(tx: Transaction) -> bool:
-            found = tx.get(TABLE, name) is not None
+            is_stored = tx.get(TABLE, name) is not None
             tx.delete(TABLE, name)
             tx.delete(CURSORS, name)
-            return found
+            return is_stored
 
         task = self._deliveries.pop(name, None)
         if task is not None:
@@ -135,46 +138,47 @@ class Desk:
     async def _delivery(self, name: str) -> None:
         """Deliver the events after a subscription's position, until the subscription is removed.
 
-        After each group the position is stored. So a restart repeats at most one group.
+        The position is stored after each group, so a restart repeats at most one group.
         """
         while True:
             try:
-                cursor = self._store.transact(
+                text, position = self._store.transact(
                     lambda tx: (tx.get(TABLE, name), tx.get(CURSORS, name))
                 )
-                if cursor[0] is None:
+                if text is None:
                     return
-                after = int(cursor[1] or 0)
+                after = int(position or 0)
                 page = await self._ledger.read(after, PAGE)
-                subscription = AdapterSubscription(*json.loads(cursor[0]))
-                for together in in_order(() if page is None else page.notices):
-                    await self._tell(subscription, together)
-                    after = together[-1].number
-                    self._store.transact(lambda tx, at=after: tx.put(CURSORS, name, str(at)))  # type: ignore[misc]
-                await (
-                    asyncio.sleep(WAIT_SECONDS)
-                    if page is None
-                    else self._ledger.wait(after, WAIT_SECONDS)
-                )
+                subscription = AdapterSubscription(*json.loads(text))
+                for group in in_order(() if page is None else page.notices):
+                    await self._notify(subscription, group)
+                    after = group[-1].number
+                    self._store.transact(
+                        lambda tx, number=after: tx.put(CURSORS, name, str(number))  # type: ignore[misc]
+                    )
+                if page is None:
+                    await asyncio.sleep(WAIT_SECONDS)
+                else:
+                    await self._ledger.wait(after, WAIT_SECONDS)
             except StoreError as error:
                 log.warning("the store is down", extra={"fields": {"error": str(error)}})
                 await asyncio.sleep(WAIT_SECONDS)
 
-    async def _tell(self, subscription: AdapterSubscription, notices: list[Notice]) -> None:
-        """Notify a subscription of one group, and repeat unacknowledged notifications."""
+    async def _notify(self, subscription: AdapterSubscription, notices: list[Notice]) -> None:
+        """Notify a subscription of those of a group that match, and repeat unacknowledged ones."""
         left = [
-            each
-            for each in notices
-            if matches(subscription.types, subscription.metadata, each.event)
+            notice
+            for notice in notices
+            if matches(subscription.types, subscription.metadata, notice.event)
         ]
         for attempt in range(MOST_TRIES):
             if not left:
                 return
-            answer = await self._post(subscription.endpoint, left)
+            answers = await self._post(subscription.endpoint, left)
             left = [
                 notice
-                for notice, acknowledged in zip(left, answer, strict=True)
-                if not acknowledged
+                for notice, is_acknowledged in zip(left, answers, strict=True)
+                if not is_acknowledged
             ]
             if left:
                 await asyncio.sleep(RETRY_SECONDS * 2**attempt)
@@ -184,7 +188,7 @@ class Desk:
 
 
 def in_order(notices: Iterable[Notice]) -> Iterator[list[Notice]]:
-    """Yield groups of consecutive notices, which may be delivered at once.
+    """Yield groups of consecutive notices. The notices of a group may be delivered at once.
 
     A group has at most `AT_ONCE` notices, and at most one of each entity.
     """

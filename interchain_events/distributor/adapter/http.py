@@ -38,10 +38,7 @@ _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 @lru_cache(1024)
 def notification(network: str, notice: Notice) -> bytes:
-    """Return the body of a notification.
-
-    It is cached because all subscriptions get the same body.
-    """
+    """Return the body of a notification. It is cached: all subscriptions get the same one."""
     return _ENCODER.encode({**notice.body(), "network": network}).encode()
 
 
@@ -72,7 +69,7 @@ class AdapterHttp(Interface):
         self._network = network
 
     def application(self) -> web.Application:
-        """Return the application, which itself starts and stops the deliveries."""
+        """Return the application. Its start and stop also start and stop the deliveries."""
         app = self._routed(problems)
         app.cleanup_ctx.append(self._life)
         return app
@@ -88,22 +85,22 @@ class AdapterHttp(Interface):
     async def post(self, endpoint: str, notices: list[Notice]) -> list[bool]:
         """Notify an endpoint of all notices concurrently.
 
-        Returns for each notice whether it was acknowledged with a status 2xx.
+        Returns for each notice whether it was acknowledged with a status of 200 to 299.
         """
         return await asyncio.gather(*(self._post(endpoint, notice) for notice in notices))
 
     async def _post(self, endpoint: str, notice: Notice) -> bool:
         """Notify an endpoint of one event.
 
-        Returns whether it was acknowledged with a status 2xx.
+        Returns whether it was acknowledged with a status of 200 to 299.
         """
-        sent = await self._poster.send(endpoint, notification(self._network, notice))
-        status = sent.status
+        result = await self._poster.send(endpoint, notification(self._network, notice))
+        status = result.status
         self.metrics.count("posts", outcome="none" if status is None else f"{status // 100}xx")
         return status is not None and status // 100 == 2
 
     async def publish(self, request: web.Request) -> web.Response:
-        """Publish an event on the network, and answer once it is in the log."""
+        """Publish an event on the network, and answer when it is in the log."""
         fields = await json_body(request)
         event_id, event = parse_publication(fields)
         check_receiver(request, fields, self._node)
@@ -120,7 +117,7 @@ class AdapterHttp(Interface):
         return web.json_response(body, status=HTTPStatus.CREATED if answer.new else HTTPStatus.OK)
 
     async def _subscribed(self, wish: Wish) -> web.Response:
-        """Store a subscription. One with a secret is refused, because adapters do not sign."""
+        """Store a subscription. Refuse one with a secret, because adapters do not sign."""
         if wish.secret is not None:
             raise bad(
                 "bad-subscription", "secret: an adapter does not sign; let a distributor do it"
@@ -131,8 +128,8 @@ class AdapterHttp(Interface):
 
     async def subscriptions(self, _request: web.Request) -> web.Response:
         """Answer with every subscription."""
-        found = self.desk.subscriptions()
-        return web.json_response([listed(name, *each) for name, each in found])
+        subscriptions = self.desk.subscriptions()
+        return web.json_response([listed(name, *row) for name, row in subscriptions])
 
     async def unsubscribe(self, request: web.Request) -> web.Response:
         """End a subscription."""
@@ -142,13 +139,13 @@ class AdapterHttp(Interface):
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     async def events(self, request: web.Request) -> web.Response:
-        """Answer with the log's events: all of them, or the newest one of each entity."""
+        """Answer with the log's events that match the query."""
         query = parse_query(request.query)._replace(after=parse_number(request.query))
-        found = _reached(await selected(self._ledger, query))
-        return web.json_response([notice.row() for notice in found])
+        notices = _reached(await selected(self._ledger, query))
+        return web.json_response([notice.row() for notice in notices])
 
     async def publication(self, request: web.Request) -> web.Response:
-        """Answer whether the log has an id."""
+        """Answer with the state of an id, or with status 404 if the log does not have it."""
         event_id = request.match_info["id"]
         if not any(notice.id == event_id for notice in _reached(await read_log(self._ledger))):
             raise not_found("the network has no event with this id")
@@ -156,7 +153,7 @@ class AdapterHttp(Interface):
         return web.json_response({"globalId": event_id, "networks": [state]})
 
     async def health(self, _request: web.Request) -> web.Response:
-        """Answer whether the network can be read."""
+        """Answer whether the network can be read: with status 200 if it can, otherwise 503."""
         page = await self._ledger.read(0, 1)
         status = "DOWN" if page is None else "UP"
         body = {
@@ -174,11 +171,11 @@ class AdapterHttp(Interface):
         }
 
 
-def _reached(found: list[Notice] | None) -> list[Notice]:
+def _reached(notices: list[Notice] | None) -> list[Notice]:
     """Return the notices that were read.
 
-    Raises a `Problem` with status 503 if the network could not be reached.
+    Raises a `Problem` with status 503 if they are `None`: the network could not be reached.
     """
-    if found is None:
+    if notices is None:
         raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "network-down")
-    return found
+    return notices

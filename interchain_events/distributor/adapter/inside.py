@@ -1,4 +1,4 @@
-"""An adapter in the distributor's own process: a desk and a ledger without HTTP between (ID-50)."""
+"""An adapter in the distributor's own process: a desk and a ledger, without HTTP (ID-50)."""
 
 from interchain_events.database.errors import StoreError
 from interchain_events.distributor.adapter.desk import Desk, Post
@@ -30,38 +30,42 @@ class InsideAdapter:
     async def publish(self, event: Event) -> Answer:
         """Publish an event on the ledger."""
         answer = await self._ledger.publish(event)
-        return answer if isinstance(answer, No | Unknown) else Yes(answer.time)
+        if isinstance(answer, No | Unknown):
+            return answer
+        return Yes(answer.time)
 
     async def misfit(self) -> str:
-        """Return an empty string, because this adapter has the right interface."""
+        """Return an empty string: this adapter always has the right interface."""
         return ""
 
-    async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> Place:  # noqa: ARG002  # the whole log is at hand
+    async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> Place:  # noqa: ARG002  # the whole log is searched
         """Return whether the log has the id."""
-        found = await read_log(self._ledger)
-        return Place(None if found is None else any(notice.id == event_id for notice in found))
+        log = await read_log(self._ledger)
+        if log is None:
+            return Place(None)
+        return Place(any(notice.id == event_id for notice in log))
 
     async def read(self, after: int, limit: int, since: int) -> Page | None:  # noqa: ARG002  # read by number
-        """Return the log after a number."""
+        """Return at most `limit` notices of the log after a number."""
         return await self._ledger.read(after, limit)
 
     async def query(self, query: Query) -> list[Notice] | None:
-        """Return events for a client."""
+        """Return the notices that a client's query asks for."""
         return await selected(self._ledger, query)
 
     async def hooks(self) -> tuple[Hook, ...] | None:
         """Return the desk's subscriptions, `None` if the store is down."""
         try:
-            return tuple(Hook(name, each.endpoint) for name, each in self.desk.subscriptions())
+            return tuple(Hook(name, row.endpoint) for name, row in self.desk.subscriptions())
         except StoreError:
             return None
 
     async def hook(
         self, endpoint: str, types: tuple[str, ...] | None, metadata: tuple[str, ...]
     ) -> bool | None:
-        """Subscribe at the desk. Returns `None` if the store is down."""
+        """Subscribe at the desk. Returns true, or `None` if the store is down."""
         try:
-            await self.desk.subscribe(Wish(types or ("*",), metadata, endpoint, None))
+            await self.desk.subscribe(Wish(types or ("*",), metadata, endpoint, secret=None))
         except StoreError:
             return None
         return True
@@ -77,13 +81,15 @@ class InsideAdapter:
 
 
 async def deliver(engine: Engine, endpoint: str, notices: list[Notice]) -> list[bool]:
-    """Pass notifications to the engine to whose webhook an endpoint leads.
+    """Pass notifications to the engine without HTTP. `endpoint` is one of its own webhooks.
 
-    Returns for each whether it was stored.
+    Returns for each notification whether it was stored.
     """
-    kind, network, *rest = endpoint.removeprefix(f"{engine.rules.public_url}/internal/").split("/")
+    path = endpoint.removeprefix(f"{engine.rules.public_url}/internal/")
+    # The forms of the path are those of `Rules.hook_url` and `Rules.interest_url`.
+    kind, network, *rest = path.split("/")
     subscription = rest[0] if kind == "desmosNotification" else None
-    found = await engine.tell_all(
+    results = await engine.tell_all(
         [Noticed(network, rest[-1], notice, subscription) for notice in notices]
     )
-    return [not isinstance(effects, StoreError) and not reply_of(effects).code for effects in found]
+    return [not isinstance(result, StoreError) and not reply_of(result).code for result in results]

@@ -14,30 +14,30 @@ from interchain_events.distributor.service.requests import newest_per_entity
 from interchain_events.distributor.simulation.network import SimulatedNetwork
 
 PAGE: Final = 1000
-"""The number of notices that are read at once."""
+"""The number of notices in one read."""
 
 
 class Published(NamedTuple):
-    """The result of a publication after which the event is in the log."""
+    """The result of a publication whose event is now in the log."""
 
     time: int
-    """The time of its block in seconds, 0 if it is not known."""
+    """The time of the event's block in seconds, 0 if it is not known."""
     new: bool
-    """Whether this publication added the event. Otherwise it was there before."""
+    """Whether this publication added the event. If false, the event was there before."""
 
 
 class NetworkLog(ABC):
-    """The log of a network, as far as it was read, in order.
+    """The log of a network, as far as it has been read.
 
-    The notices of the log are `_log`. The number of a notice is its index plus one.
+    `_log` has the notices in order. The number of a notice is its index plus one.
     """
 
     def __init__(self, log: list[Notice] | None = None) -> None:
         self._log: list[Notice] = [] if log is None else log
         self._times: dict[str, int] = {}
-        """The time, in seconds, of the first block with an id."""
+        """The time, in seconds, of the first block that has an id, by id."""
         self._grown = asyncio.Event()
-        """Set when the log changes the next time. Each change replaces it by a new one."""
+        """Set at the next change of the log, and then replaced by a new one."""
 
     def _grow(self, notices: Iterable[Notice]) -> None:
         """Append notices, and wake the callers of `wait`."""
@@ -60,20 +60,20 @@ class NetworkLog(ABC):
         return Page(tuple(self._log[after : after + limit]), after + limit >= len(self._log))
 
     async def wait(self, after: int, seconds: float) -> None:
-        """Return when the log has a notice after a number, or after `seconds`."""
+        """Wait until the log has a notice after a number, at most for `seconds`."""
         if len(self._log) <= after:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._grown.wait(), seconds)
 
     def _shrink(self, length: int) -> None:
         """Remove all but the first `length` notices, because the chain no longer has the others."""
-        # The same list object must be changed: a subclass may share it with the network.
-        kept = self._log[:length]
+        remaining = self._log[:length]
+        # A subclass may share this list with the network, so the list itself must change.
         self._log.clear()
         self._times.clear()
-        self._grow(kept)
+        self._grow(remaining)
 
-    async def close(self) -> None:  # noqa: B027  # a log in this process has none
+    async def close(self) -> None:  # noqa: B027  # a log in this process has no connections
         """Close connections."""
 
 
@@ -85,9 +85,10 @@ class MemoryLedger(NetworkLog):
         self.network = network
 
     async def publish(self, event: Event) -> Published | No | Unknown:
-        """Publish as the emulated network does.
+        """Publish an event on the emulated network.
 
-        It may be down, refuse the event, lie, or publish without an answer.
+        Depending on its settings, the network may be down, refuse the event, claim to have
+        published it, or publish it without an answer.
         """
         network = self.network
         if network.delay:
@@ -100,16 +101,17 @@ class MemoryLedger(NetworkLog):
         if network.lies:
             return Published(now, new=True)
         notice = self.append(event)
-        return (
-            Unknown("the answer was lost")
-            if network.mute
-            else Published(now, new=notice is not None)
-        )
+        if network.mute:
+            return Unknown("the answer was lost")
+        return Published(now, new=notice is not None)
 
     def append(self, event: Event) -> Notice | None:
-        """Append an event to the log as if somebody else had published it."""
+        """Append an event to the log, and return its notice.
+
+        Returns `None` if the network refuses the id because it has it already.
+        """
         notice = self.network.append(event, int(time.time() * 1000))
-        # The network has appended to the shared list, so only the waiting callers are left to wake.
+        # The network has appended to the shared list. This only wakes the callers of `wait`.
         self._grow(())
         return notice
 
@@ -121,20 +123,21 @@ class MemoryLedger(NetworkLog):
 async def read_log(
     ledger: NetworkLog, after: int = 0, most: int | None = None
 ) -> list[Notice] | None:
-    """Return at most `most` notices after number `after`.
+    """Return at most `most` notices after number `after`, all if `most` is `None`.
 
     Returns `None` if the network cannot be reached.
     """
-    found: list[Notice] = []
-    while most is None or len(found) < most:
-        page = await ledger.read(after, PAGE if most is None else min(PAGE, most - len(found)))
+    notices: list[Notice] = []
+    while most is None or len(notices) < most:
+        limit = PAGE if most is None else min(PAGE, most - len(notices))
+        page = await ledger.read(after, limit)
         if page is None:
             return None
-        found += page.notices
+        notices += page.notices
         if page.complete or not page.notices:
             break
-        after = found[-1].number
-    return found
+        after = notices[-1].number
+    return notices
 
 
 async def selected(ledger: NetworkLog, query: Query) -> list[Notice] | None:
@@ -142,13 +145,13 @@ async def selected(ledger: NetworkLog, query: Query) -> list[Notice] | None:
 
     Returns `None` if the network cannot be reached.
     """
-    # Without a time and an environment every notice matches, so no more than the limit has to be
-    # read.
-    unbounded = query.all and query[:3] == Query()[:3]
-    log = await read_log(ledger, query.after, query.limit if unbounded else None)
+    # If the query has no time and environment, every notice matches, so no more than the limit has
+    # to be read.
+    matches_every = query.all and query[:3] == Query()[:3]
+    log = await read_log(ledger, query.after, query.limit if matches_every else None)
     if log is None:
         return None
-    found = [each for each in log if query.concerns(each)]
-    return (found if query.all else newest_per_entity(found, lambda each: each.event.order))[
-        : query.limit
-    ]
+    matching = [notice for notice in log if query.concerns(notice)]
+    if not query.all:
+        matching = newest_per_entity(matching, lambda notice: notice.event.order)
+    return matching[: query.limit]

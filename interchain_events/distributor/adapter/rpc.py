@@ -1,8 +1,8 @@
 """The ledger of a Substrate chain with pallet `DomeEvents`, behind a node's JSON-RPC (ID-50).
 
-Events are read from final blocks and are decoded with the metadata of their blocks. A publication
-is a signed extrinsic, which counts once it is in a block. If the node's chain no longer has a block
-that was read, the log is read again from the last common block.
+Events are read from final blocks and decoded with the metadata of their blocks. A publication is a
+signed extrinsic, and is done when a block includes it. If the node's chain no longer has a block
+that was read, the log is read again from the last block that it still has.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ log = logging.getLogger("pubsub.adapter")
 POLL_SECONDS: Final = 0.3
 """The wait between two questions for final blocks."""
 INCLUDED_SECONDS: Final = 60.0
-"""How long a publication waits until its extrinsic is in a block."""
+"""How long a publication waits for a block that includes its extrinsic."""
 
 
 class _Block(NamedTuple):
-    """A final block that was read."""
+    """A final block that has been read."""
 
     number: int
     hash: bytes
@@ -55,30 +55,30 @@ class RpcLedger(NetworkLog):
         self._node = SubstrateNode(rpc)
         self._seed = seed
         self._blocks: list[_Block] = []
-        """All blocks that were read, from block 1 on."""
+        """All blocks that have been read, from block 1 on."""
         self._reading = asyncio.Lock()
         """Held while blocks are read, because `publish`, `read` and `wait` all read them."""
         self._signing = asyncio.Lock()
-        """Held from the choice of a nonce until its extrinsic is in a block, so that no other one
-        gets the nonce."""
+        """Held from the choice of a nonce until its extrinsic is in a block, so that no other
+        extrinsic gets the same nonce."""
 
     # publishing
 
     async def publish(self, event: Event) -> Published | No | Unknown:
         """Submit an event as an extrinsic, and wait until it is in a block."""
-        wanted = global_id(event.data_location)
+        event_id = global_id(event.data_location)
         try:
             async with asyncio.timeout(INCLUDED_SECONDS):
-                if await self._update() and wanted in self._times:
-                    return Published(self._times[wanted], new=False)
+                if await self._update() and event_id in self._times:
+                    return Published(self._times[event_id], new=False)
                 async with self._signing:
                     extrinsic = await self._signed(event)
                     methods = ("author_submitAndWatchExtrinsic", "author_unwatchExtrinsic")
-                    async with self._rpc.subscribe(*methods, "0x" + extrinsic.hex()) as found:
-                        block = await _included(found)
+                    async with self._rpc.subscribe(*methods, "0x" + extrinsic.hex()) as updates:
+                        block = await _including_block(updates)
                 if block is None:
                     return Unknown("the extrinsic left the pool")
-                return await self._outcome(block, wanted)
+                return await self._outcome(block, event_id)
         except NodeRefused as error:
             return Unknown(f"the node refused the extrinsic: {error}")
         except (ClientError, TimeoutError) as error:
@@ -93,37 +93,38 @@ class RpcLedger(NetworkLog):
         call = EncodedCall(PALLET.name, "emit_new_event", arguments, encoded)
         return await signed_extrinsic(self._node, self._seed, call)
 
-    async def _outcome(self, block: bytes, wanted: str) -> Published | No | Unknown:
-        """Return the result of a call from its block.
+    async def _outcome(self, block: bytes, event_id: str) -> Published | No | Unknown:
+        """Return the result of a publication whose extrinsic is in a block.
 
-        The block has the event or the pallet's error. If the pallet has the id already, somebody
-        else has published it.
+        The block has the event or the pallet's error. If it has an error but the pallet has the id,
+        somebody else has published it before.
         """
         events = await self._node.events(block)
         now = await self._node.timestamp(block) or 0
-        for each in events:
-            notice = _notice(each, now, block)
-            if notice is not None and notice.id == wanted:
+        for event in events:
+            notice = _notice(event, now, block)
+            if notice is not None and notice.id == event_id:
                 return Published(now // 1000, new=True)
-        if (
-            await self._node.item(block, PALLET.name, "Published", encode_bytes(wanted.encode()))
-            is not None
-        ):
-            return Published(self._times.get(wanted, 0), new=False)
-        failures = [
-            each for each in events if (each.pallet, each.name) == ("System", "ExtrinsicFailed")
+        key = encode_bytes(event_id.encode())
+        if await self._node.item(block, PALLET.name, "Published", key) is not None:
+            return Published(self._times.get(event_id, 0), new=False)
+        reasons = [
+            _reason(event.fields.get("dispatch_error"))
+            for event in events
+            if (event.pallet, event.name) == ("System", "ExtrinsicFailed")
         ]
-        reasons = ", ".join(_reason(each.fields.get("dispatch_error")) for each in failures)
-        return No(reasons) if failures else Unknown("the block has neither the event nor a failure")
+        if reasons:
+            return No(", ".join(reasons))
+        return Unknown("the block has neither the event nor a failure")
 
     # reading
 
     async def _update(self) -> bool:
-        """Read the final blocks that have not been read. Returns whether the node answered."""
+        """Read the final blocks that have not been read yet. Returns whether the node answered."""
         async with self._reading:
             try:
                 head = await self._node.header(await self._node.finalized_head())
-                await self._drop_what_left(head.number)
+                await self._drop_reverted(head.number)
                 for number in range(len(self._blocks) + 1, head.number + 1):
                     await self._take(number)
             except ClientError as error:
@@ -131,8 +132,11 @@ class RpcLedger(NetworkLog):
                 return False
         return True
 
-    async def _drop_what_left(self, head: int) -> None:
-        """Remove the blocks that the chain no longer has, and their notices."""
+    async def _drop_reverted(self, head: int) -> None:
+        """Remove the blocks that the chain no longer has, and their notices.
+
+        `head` is the number of the last final block.
+        """
         while self._blocks:
             last = self._blocks[-1]
             if last.number <= head and await self._node.block_hash(last.number) == last.hash:
@@ -146,17 +150,18 @@ class RpcLedger(NetworkLog):
         if block is None:
             return
         now = await self._node.timestamp(block) or 0
-        found = (_notice(each, now, block) for each in await self._node.events(block))
-        notices = tuple(notice for notice in found if notice is not None)
+        events = await self._node.events(block)
+        candidates = (_notice(event, now, block) for event in events)
+        notices = tuple(notice for notice in candidates if notice is not None)
         self._blocks.append(_Block(number, block, notices))
         self._grow(notices)
 
     async def read(self, after: int, limit: int) -> Page | None:
-        """Return notices after a number, `None` if the node does not answer."""
+        """Return at most `limit` notices after a number, `None` if the node does not answer."""
         return await super().read(after, limit) if await self._update() else None
 
     async def wait(self, after: int, seconds: float) -> None:
-        """Return when the log has a notice after a number, or after `seconds`."""
+        """Wait until the log has a notice after a number, at most for `seconds`."""
         end = asyncio.get_running_loop().time() + seconds
         while len(self._log) <= after and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(POLL_SECONDS)
@@ -168,7 +173,7 @@ class RpcLedger(NetworkLog):
             await self._rpc.__aexit__(None, None, None)
 
 
-async def _included(updates: AsyncIterable[object]) -> bytes | None:
+async def _including_block(updates: AsyncIterable[object]) -> bytes | None:
     """Return the hash of the block that includes an extrinsic, `None` if it left the pool."""
     async for update in updates:
         status = update if isinstance(update, dict) else {update: None}
@@ -180,35 +185,39 @@ async def _included(updates: AsyncIterable[object]) -> bytes | None:
     return None
 
 
-def _notice(found: DecodedEvent, now: int, block: bytes) -> Notice | None:
-    """Return the notice of an event of the pallet, `None` for any other event."""
-    if (found.pallet, found.name) != (PALLET.name, "EventDOMEv1"):
+def _notice(event: DecodedEvent, now: int, block: bytes) -> Notice | None:
+    """Return the notice of an event of the pallet, `None` for any other event.
+
+    `now` is the time of the event's block in ms, `block` the block's hash.
+    """
+    if (event.pallet, event.name) != (PALLET.name, "EventDOMEv1"):
         return None
-    fields = found.fields
+    fields = event.fields
     iss = fields["iss"]
-    made = EventDOMEv1(
-        _bytes(fields["event_type"]),
-        _bytes(fields["data_location"]),
-        [_bytes(each) for each in fields["relevant_metadata"]],
-        _bytes(fields["entity_id"]),
-        _bytes(fields["previous_entity_hash"]),
-        None if iss is None else _bytes(iss),
-        _bytes(fields["network"]),
-        AccountId(_bytes(fields["author"])),
-        int(fields["index"]),
+    emitted = EventDOMEv1(
+        event_type=_bytes(fields["event_type"]),
+        data_location=_bytes(fields["data_location"]),
+        relevant_metadata=[_bytes(value) for value in fields["relevant_metadata"]],
+        entity_id=_bytes(fields["entity_id"]),
+        previous_entity_hash=_bytes(fields["previous_entity_hash"]),
+        iss=None if iss is None else _bytes(iss),
+        network=_bytes(fields["network"]),
+        author=AccountId(_bytes(fields["author"])),
+        index=int(fields["index"]),
     )
-    return notice_of(made, now, block)
+    return notice_of(emitted, now, block)
 
 
 def _reason(error: object) -> str:
-    """Return a dispatch error as text, by its name if it is one of the pallet."""
+    """Return a dispatch error as text. An error of the pallet is given by its name."""
     module = error.get("Module") if isinstance(error, dict) else None
     if isinstance(module, dict) and module.get("index") == PALLET.index:
         number = _bytes(module["error"])[0]
-        return f"{PALLET}::{next((each.name for each in Error if each.value == number), number)}"
+        names = {member.value: member.name for member in Error}
+        return f"{PALLET}::{names.get(number, number)}"
     return str(error)[:100]
 
 
 def _bytes(value: object) -> bytes:
-    """Return bytes that the decoder gives either as bytes or as hexadecimal text."""
+    """Return bytes, which the decoder represents as bytes or as hexadecimal text."""
     return value if isinstance(value, bytes) else bytes.fromhex(str(value).removeprefix("0x"))

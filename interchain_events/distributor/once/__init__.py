@@ -37,17 +37,17 @@ def open_store(address: str) -> Store:
     if (scheme == "sqlite" and rest) or (
         scheme in {"postgresql", "postgres"} and rest.startswith("//")
     ):
-        from interchain_events.distributor.once.sql import SqlStore  # noqa: PLC0415  # only who asks pays
+        from interchain_events.distributor.once.sql import SqlStore  # noqa: PLC0415  # imported only if it is used
 
-        place = rest.removeprefix("//") if scheme == "sqlite" else address
-        database = open_database(place, serializable=True)
+        location = rest.removeprefix("//") if scheme == "sqlite" else address
+        database = open_database(location, serializable=True)
         try:
             return SqlStore(database)
         except BaseException:
             database.close()
             raise
     if scheme in {"redis", "rediss", "valkey", "unix"} and rest:
-        from interchain_events.distributor.once.redis import RedisStore  # noqa: PLC0415  # the same
+        from interchain_events.distributor.once.redis import RedisStore  # noqa: PLC0415  # imported only if it is used
 
         return RedisStore("redis:" + rest if scheme == "valkey" else address)
     raise StoreError(

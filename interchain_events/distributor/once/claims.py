@@ -1,8 +1,8 @@
 """Claims on the members of a set: the rules of EV-30 as functions of a transaction.
 
-A member is absent, claimed until its lease ends, or done, which means that it is in the set. Leases
-run by the store's clock. A commit states a fact, so every process may commit, even after the lease
-has lapsed. Only the owner of a claim may release it.
+A member is absent, claimed until its lease ends, or done, that is, in the set. Leases are measured
+by the store's clock. A commit states a fact, so every process may commit, even after its lease has
+lapsed. Only the owner of a claim may release it.
 """
 
 from enum import StrEnum
@@ -20,25 +20,28 @@ class Claim(StrEnum):
     CLAIMED = "Claimed"
     """The caller has the claim."""
     IN_FLIGHT = "InFlight"
-    """Another claim has not lapsed."""
+    """Another claim's lease has not ended."""
     DONE = "Done"
     """The member is in the set."""
 
 
 def lease_end(tx: Transaction, set_name: str, member: str) -> int:
-    """Return the time in ms at which the latest claim's lease ends or has ended, else 0."""
-    held = tx.get(CLAIMS, f"{set_name}|{member}")
-    return 0 if held is None else int(held.partition("|")[0])
+    """Return the time in ms at which the lease of the latest claim ends, also if it is past.
+
+    Returns 0 if there is no claim.
+    """
+    row = tx.get(CLAIMS, f"{set_name}|{member}")
+    return 0 if row is None else int(row.partition("|")[0])
 
 
 def owner_of(tx: Transaction, set_name: str, member: str) -> str | None:
     """Return the owner of the latest claim, `None` if it was committed or released.
 
-    The lease may have lapsed. The owner may still finish its work as long as nobody else has
+    The lease may have lapsed. The owner may still finish its work as long as no other process has
     claimed the member.
     """
-    held = tx.get(CLAIMS, f"{set_name}|{member}")
-    return None if held is None else held.partition("|")[2]
+    row = tx.get(CLAIMS, f"{set_name}|{member}")
+    return None if row is None else row.partition("|")[2]
 
 
 def claim(tx: Transaction, set_name: str, member: str, owner: str, lease: int) -> Claim:
@@ -50,20 +53,20 @@ def claim(tx: Transaction, set_name: str, member: str, owner: str, lease: int) -
         return Claim.DONE
     if lease_end(tx, set_name, member) > tx.now:
         return Claim.IN_FLIGHT
-    renew(tx, set_name, member, owner, lease)
+    renew(tx, set_name, member, owner=owner, lease=lease)
     return Claim.CLAIMED
 
 
 def renew(tx: Transaction, set_name: str, member: str, owner: str, lease: int) -> None:
-    """Start the lease of a claim, or restart it.
+    """Start or restart the lease of a claim, `lease` ms long.
 
-    The caller must know that it may claim: this checks neither the set nor another owner.
+    The caller must know that it may claim, because this checks neither the set nor the owner.
     """
     tx.put(CLAIMS, f"{set_name}|{member}", f"{tx.now + lease}|{owner}")
 
 
 def forget(tx: Transaction, set_name: str, member: str) -> None:
-    """Remove a claim of any owner."""
+    """Remove a claim, whoever owns it, if there is one."""
     if tx.get(CLAIMS, f"{set_name}|{member}") is not None:
         tx.delete(CLAIMS, f"{set_name}|{member}")
 
@@ -75,7 +78,7 @@ def commit(tx: Transaction, set_name: str, member: str) -> None:
 
 
 def release(tx: Transaction, set_name: str, member: str, owner: str) -> bool:
-    """Remove a claim of `owner`. Returns whether `owner` had it.
+    """Remove the claim of a member if `owner` has it. Returns whether it did.
 
     A member that is done remains done.
     """

@@ -25,9 +25,9 @@ def machine_clock() -> int:
 
 
 class MemoryStore(Store):
-    """A store that lives as long as the object.
+    """A store whose content is lost with the object.
 
-    `clock` returns ms. Simulations pass a virtual one.
+    `clock` returns the time in ms. Simulations pass a virtual one.
     """
 
     def __init__(self, clock: Callable[[], int] = machine_clock) -> None:
@@ -44,7 +44,7 @@ class MemoryStore(Store):
         return lambda key: rows[key].value if key in rows else None
 
     def transact(self, step: Step[T]) -> T:
-        """Run `step` under a lock, and apply its writes if it raises nothing."""
+        """Run `step` under a lock, and apply its writes unless it raises an exception."""
         with self._lock:
             self._trips += 1
             tx = Transaction(self.reader, self._clock())
@@ -54,7 +54,7 @@ class MemoryStore(Store):
             return result
 
     def _apply(self, kind: str, name: str, key: str, row: Row | None) -> None:
-        """Replace or remove a row, and move it in the list of its lane."""
+        """Replace or remove a row, and update the lists of due rows."""
         old = self.parts[kind, name].pop(key, None)
         if old is not None and old.due is not None:
             self._lanes[old.lane].remove((old.due, name, key))
@@ -68,13 +68,13 @@ class MemoryStore(Store):
         with self._lock:
             self._trips += 1
             now = self._clock()
-            found: list[DueRow] = []
+            rows: list[DueRow] = []
             for _, waiting in sorted(self._lanes.items()):
                 for due, table, key in waiting:
-                    if due > now or len(found) == limit:
+                    if due > now or len(rows) == limit:
                         break
-                    found.append(DueRow(table, key))
-            return found
+                    rows.append(DueRow(table, key))
+            return rows
 
     def next_due(self) -> int | None:
         """Return the time in ms at which the next row is due, `None` if there is none.

@@ -2,10 +2,9 @@
 
 The store's sets are SETs, its tables are hashes, and the due rows are a sorted set.
 
-A step runs in this process over beliefs (see `beliefs`). One script then compares every value that
-the step has read with the stored one. If all are equal, it applies all writes. Otherwise it returns
-the stored values, and the step runs again. So a step costs one round trip if the beliefs were
-right.
+A step runs in this process over beliefs (see `beliefs`). A script then compares every value that
+the step has read with the stored one. If all are equal, it applies the writes. Otherwise it returns
+the stored values, and the step runs again. So a step costs one round trip if the beliefs are right.
 """
 
 import hashlib
@@ -33,17 +32,17 @@ from interchain_events.distributor.once.transaction import (
 VERSION: Final = 1
 """The version of the schema."""
 CHECK_SECONDS: Final = 10.0
-"""How often the server's settings are checked. They are also checked at each connection."""
+"""The interval at which the server's settings are checked. Each new connection checks them, too."""
 CHECK_AGAIN_SECONDS: Final = 1.0
-"""The wait before a server that was refused is checked again."""
+"""The wait before a refused server is checked again."""
 CLOCK_TOLERANCE: Final = 250
 """The greatest difference, in ms, between a step's time and the server's clock.
 
-The process does not ask the server for its time before each step but estimates it. The script
-refuses a step whose time is too far off.
+The process estimates the server's time instead of asking for it before each step. The script
+refuses a step whose estimate is too far off.
 """
 LONG: Final = 64
-"""Longer texts are compared by their SHA-1 hash, so that they do not have to be sent."""
+"""Texts with more characters are compared by their SHA-1 hash, so that they need not be sent."""
 LANES: Final = 2
 """The number of lanes that `due` lists."""
 
@@ -51,20 +50,17 @@ _EVICTS: Final = "maxmemory-policy is {}, which drops ids; set it to noeviction"
 _LANE: Final = 100_000_000_000_000
 """The score of a due row is its lane times this number, plus its time.
 
-The number is far beyond any time in ms, so the order of scores is the order in which rows are
-listed.
+The number exceeds any time in ms, so rows are listed in the order of their scores.
 """
 
-# ARGV[1] is the JSON of [prefix, now, tolerance, checks, writes, due, undue]:
-# - checks: [kind, table, keys, expected values] for each table or set. An empty text stands for an
-#   absent value, and `#` with 40 hex digits for a SHA-1 hash.
-# - writes: [kind, table, flat list of keys and values (for a set, its members), keys to remove].
-# - due: a flat list of scores and rows.
-# - undue: the written rows that have no due time.
-# The answer is {1, time} if the writes were applied. Otherwise it is {0, time, list}: a flat list
-# of the positions of wrong values, counted from 1, and the stored values.
-# One argument is packed much faster than many, and one call for a table is much faster than one for
-# each key.
+# ARGV[1] is the JSON of [prefix, now, tolerance, checks, writes, due, undue]: - checks: [kind,
+# table, keys, expected values] for each table or set. An empty text stands for an absent value, and
+# `#` with 40 hex digits for a SHA-1 hash. - writes: [kind, table, flat list of keys and values (for
+# a set, its members), keys to remove]. - due: a flat list of scores and rows. - undue: the written
+# rows that have no due time. The answer is {1, time} if the writes were applied. Otherwise it is
+# {0, time, list}, a flat list of the positions of the wrong values, counted from 1, and the stored
+# values. One JSON text is packed much faster than many arguments, and one call for a table is much
+# faster than one for each key.
 _APPLY: Final = """
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -141,15 +137,17 @@ return found
 
 
 _NAMES: Final = {
-    each: hashlib.sha1(each.encode(), usedforsecurity=False).hexdigest() for each in (_APPLY, _DUE)
+    script: hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
+    for script in (_APPLY, _DUE)
 }
 """The SHA-1 hash of each script, under which the server caches it."""
 
 
 class RedisStore(Store):
-    """A store in one Redis database, not in a cluster.
+    """A store in one Redis database. Clusters are not supported.
 
-    SETs have the names of the store's sets. All other keys begin with `prefix`.
+    The SETs have the names of the store's sets. All other keys begin with `prefix`. Raises
+    `StoreError`.
     """
 
     def __init__(self, url: str, prefix: str = "ied:") -> None:
@@ -160,9 +158,10 @@ class RedisStore(Store):
         answer."""
         self._believed = Beliefs()
         self._refused = ""
-        """Why the server is not used, empty if it is."""
+        """The reason why the server is not used, empty if it is."""
         self._checked = 0.0
-        """When the server's settings were checked, in seconds of the monotonic clock."""
+        """The time of the monotonic clock, in seconds, at which the server's settings were last
+        checked."""
         try:
             self._redis = redis.Redis.from_url(
                 url,
@@ -187,9 +186,9 @@ class RedisStore(Store):
             )
 
     def _connected(self, connection: Any) -> None:
-        """Set a new connection up, and check the server's settings before its first use.
+        """Set up a new connection, and check the server's settings before its first use.
 
-        The server may be another one than before, or the same one after a restart. Raises
+        The server may have been replaced or restarted since the last connection. Raises
         `RedisError`.
         """
         connection.on_connect()
@@ -202,10 +201,10 @@ class RedisStore(Store):
         self._checked = 0.0
 
     def _check_eviction(self) -> None:
-        """Raise `StoreError` if the server may drop keys, or has dropped some.
+        """Raise `StoreError` if the server may evict keys, or has evicted some.
 
-        The settings may change while the server runs. `INFO` is asked for at most once in
-        `CHECK_SECONDS`.
+        The settings may change while the server runs, so this precedes each use. It asks the server
+        only once in `CHECK_SECONDS`.
         """
         wait = CHECK_AGAIN_SECONDS if self._refused else CHECK_SECONDS
         if self._checked and time.monotonic() - self._checked < wait:
@@ -218,17 +217,18 @@ class RedisStore(Store):
             raise StoreError(self._refused)
 
     def _fault(self) -> str:
-        """Return why the server cannot be used, empty if it can.
+        """Return the reason why the server cannot be used, empty if it can.
 
-        The number of evicted keys counts from the first use of an empty database. The server counts
-        from its own start, so the number is stored with the name of the server's run.
+        The server counts its evictions from its own start. So their number at the first check of
+        each run of the server is stored, and any later eviction is a fault. Emptying the database
+        ends the fault, because it also removes the stored number.
         """
-        found = self._ask("INFO")
-        policy = found.get("maxmemory_policy", "noeviction")
+        info = self._ask("INFO")
+        policy = info.get("maxmemory_policy", "noeviction")
         if policy != "noeviction":
             return f"Redis: {_EVICTS.format(policy)}"
-        run = str(found.get("run_id", ""))
-        evicted = int(found.get("evicted_keys", 0))
+        run = str(info.get("run_id", ""))
+        evicted = int(info.get("evicted_keys", 0))
         key = f"{self._prefix}evictions"
         known_run, _, known = str(self._ask("GET", key) or "").partition(" ")
         if known_run != run:
@@ -246,22 +246,23 @@ class RedisStore(Store):
             self._check_eviction()
             now = self.now() if self._offset is None else _local() + self._offset
             while True:
-                # The step's time is an estimate. The script refuses it if it is wrong by too much.
-                made = Attempt(step, self._believed.reader, now)
-                asked = orjson.dumps(
-                    (self._prefix, now, CLOCK_TOLERANCE, _checks(made.tx), *_writes(made.tx))
+                attempt = Attempt(step, self._believed.reader, now)
+                tx = attempt.tx
+                argument = orjson.dumps(
+                    (self._prefix, now, CLOCK_TOLERANCE, _checks(tx), *_writes(tx))
                 )
                 with self._trip():
-                    answer = self._run(_APPLY, asked)
-                self._offset = int(answer[1]) - _local()
-                if answer[0] == 1:
-                    self._believed.learn_all(made.tx)
-                    return made.end()
+                    answer = self._run(_APPLY, argument)
                 now = int(answer[1])
-                places = list(made.tx.reads())
+                self._offset = now - _local()
+                if answer[0] == 1:
+                    self._believed.learn_all(tx)
+                    return attempt.end()
+                wrong = answer[2]
+                places = list(tx.reads())
                 # Positions count the values of `_checks`, which has them in the order of `reads`.
-                for at, value in zip(answer[2][::2], answer[2][1::2], strict=True):
-                    self._believed.learn(places[int(at) - 1], value or None)
+                for position, value in zip(wrong[::2], wrong[1::2], strict=True):
+                    self._believed.learn(places[int(position) - 1], value or None)
 
     @contextmanager
     def _trip(self) -> Iterator[None]:
@@ -278,7 +279,7 @@ class RedisStore(Store):
                 raise StoreError(f"Redis: {error}") from error
 
     def _run(self, script: str, *arguments: str | bytes | int) -> Any:
-        """Run a script. If the server has not cached it, send its text."""
+        """Run a script by its hash. If the server has not cached it, send its text."""
         name = _NAMES[script]
         try:
             return self._redis.execute_command("EVALSHA", name, 0, *arguments)  # type: ignore[no-untyped-call]
@@ -288,8 +289,7 @@ class RedisStore(Store):
     def _ask(self, *command: str | int) -> Any:
         """Run one command.
 
-        The client's own methods are typed as if they might return awaitables, so this does not use
-        them.
+        The client has methods for commands, but they are typed as if they might return awaitables.
         """
         with self._trip():
             return self._redis.execute_command(*command)  # type: ignore[no-untyped-call]  # the client types it so
@@ -305,24 +305,24 @@ class RedisStore(Store):
         """Return the rows that are due."""
         self._check_eviction()
         with self._trip():
-            found: list[str] = self._run(_DUE, self._prefix, limit)
-        return [DueRow(*member.split("\0", 1)) for member in found]
+            members: list[str] = self._run(_DUE, self._prefix, limit)
+        return [DueRow(*member.split("\0", 1)) for member in members]
 
     def rows(self, table: str, after: str = "", limit: int = 1000) -> list[tuple[str, str]]:
         """Return a table in the order of its keys.
 
-        Reads the whole table because hashes have no order.
+        Reads the whole table, because hashes have no order.
         """
-        found: dict[str, str] = self._ask("HGETALL", self._prefix + table)
-        return sorted((key, value) for key, value in found.items() if key > after)[:limit]
+        table_rows: dict[str, str] = self._ask("HGETALL", self._prefix + table)
+        return sorted((key, value) for key, value in table_rows.items() if key > after)[:limit]
 
     def members(self, set_name: str, after: str = "", limit: int = 1000) -> list[str]:
         """Return a set in the order of its members.
 
-        Reads the whole set because SETs have no order.
+        Reads the whole set, because SETs have no order.
         """
-        found: set[str] = self._ask("SMEMBERS", set_name)
-        return sorted(member for member in found if member > after)[:limit]
+        all_members: set[str] = self._ask("SMEMBERS", set_name)
+        return sorted(member for member in all_members if member > after)[:limit]
 
     def backlog(self) -> int:
         """Return the number of rows that have a due time."""
@@ -336,7 +336,7 @@ class RedisStore(Store):
 def _checks(tx: Transaction) -> list[tuple[str, str, list[str], list[str]]]:
     """Return the values that a step has read, in the form in which the script compares them."""
     return [
-        (kind, name, list(part.reads), [*map(_expected, part.reads.values())])
+        (kind, name, list(part.reads), list(map(_expected, part.reads.values())))
         for kind, name, part in tx.parts()
         if part.reads
     ]
@@ -348,27 +348,27 @@ Written = tuple[list[tuple[str, str, list[str], list[str]]], list[str], list[str
 
 def _writes(tx: Transaction) -> Written:
     """Return the writes of a step in the form in which the script applies them."""
-    written: list[tuple[str, str, list[str], list[str]]] = []
+    writes: list[tuple[str, str, list[str], list[str]]] = []
     due: list[str] = []
     undue: list[str] = []
     for kind, name, part in tx.parts():
-        put: list[str] = []
-        gone: list[str] = []
+        written: list[str] = []
+        removed: list[str] = []
         for key, row in part.writes.items():
             if row is None:
-                gone.append(key)
+                removed.append(key)
             elif kind == MEMBER:
-                put.append(key)
+                written.append(key)
             else:
-                put += (key, row.value)
-                if row.due is not None:
-                    due += (str(max(row.due, 0) + row.lane * _LANE), f"{name}\0{key}")
-                    continue
-            if kind == ROW:
+                written += (key, row.value)
+            # Members of sets never have due times.
+            if row is not None and row.due is not None:
+                due += (str(max(row.due, 0) + row.lane * _LANE), f"{name}\0{key}")
+            elif kind == ROW:
                 undue.append(f"{name}\0{key}")
         if part.writes:
-            written.append((kind, name, put, gone))
-    return written, due, undue
+            writes.append((kind, name, written, removed))
+    return writes, due, undue
 
 
 def _local() -> int:
@@ -377,9 +377,10 @@ def _local() -> int:
 
 
 def _expected(value: str | None) -> str:
-    """Return a value in the form in which the script compares it.
+    """Return a value in the form in which the script compares it: the text or its SHA-1 hash.
 
-    A text that begins with `#` is hashed, too, because the script takes that sign for a hash.
+    A text that begins with `#` is hashed whatever its length, because to the script that sign
+    begins a hash.
     """
     if value is not None and (len(value) > LONG or value.startswith("#")):
         return "#" + hashlib.sha1(value.encode(), usedforsecurity=False).hexdigest()

@@ -10,7 +10,6 @@ has read.
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from interchain_events.database.database import Database, Dialect, Session, migrate
@@ -18,8 +17,11 @@ from interchain_events.database.errors import StoreConflict, StoreReplaced, Tabl
 from interchain_events.distributor.once.beliefs import Attempt, Beliefs
 from interchain_events.distributor.once.memory import machine_clock
 from interchain_events.distributor.once.transaction import (
+    MEMBER,
+    ROW,
     DueRow,
     Place,
+    Read,
     Reader,
     Row,
     Step,
@@ -44,11 +46,11 @@ _DUE: Final = (
     "SELECT tbl, key FROM once_places WHERE due IS NOT NULL AND due <= {} ORDER BY lane, due, tbl,"
     " key LIMIT ?"
 )
-"""Completed with the clock. Its order is that of the index."""
+"""The query for due rows. The clock is filled in. The order is that of the index."""
 _NAMED: Final = "FROM once_places WHERE tbl = ? AND kind = ? AND key > ? ORDER BY key LIMIT ?"
-"""A part of a table or set, from the first key after a given one."""
+"""The end of a query for a part of a table or set, beginning after a given key."""
 _ASKED: Final = "unnest(?::text[], ?::text[], ?::text[]) AS asked (kind, tbl, key)"
-"""Many places in one statement, as three arrays."""
+"""The places that a PostgreSQL statement concerns, as three arrays."""
 _NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 """The clock of the PostgreSQL server in ms, which advances during a transaction."""
 
@@ -56,21 +58,22 @@ _NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 class _Sql(NamedTuple):
     """The statements that differ between the databases.
 
-    On SQLite each concerns one place and is run for many. On PostgreSQL each takes arrays of
-    places, so that many cost one round trip.
+    On SQLite a statement concerns one place and is run once for each. On PostgreSQL it takes arrays
+    of places, so that all of them together cost one round trip.
     """
 
     steps: tuple[tuple[str | Callable[[Session], None], ...], ...]
-    """The steps of the schema, for `migrate`."""
+    """The steps that create the schema or update an older one, for `migrate`."""
     read: str
     write: str
     delete: str
 
 
 def _adopt_sqlite(session: Session) -> None:
-    """Take over the table of earlier versions, and make those versions refuse the file from now on.
+    """Take over the table of earlier versions of this package.
 
-    They refuse a greater `user_version` than theirs.
+    Those versions refuse a file with a `user_version` above their own, so they will refuse this
+    one.
     """
     if session.run("SELECT 1 FROM sqlite_master WHERE name = 'places'"):
         session.run("ALTER TABLE places RENAME TO once_places")
@@ -79,7 +82,7 @@ def _adopt_sqlite(session: Session) -> None:
 
 
 def _adopt_postgres(session: Session) -> None:
-    """Make earlier versions, whose table this is, refuse the database from now on."""
+    """Make earlier versions of this package, which use the same table, refuse the database."""
     if session.run("SELECT to_regclass('once_schema')::text") != [(None,)]:
         session.run("UPDATE once_schema SET version = 2")
 
@@ -105,8 +108,8 @@ _OF: Final = {
 class SqlStore(Store):
     """Rows and sets in one SQL table.
 
-    The database must have been opened as `serializable`: otherwise a step could write over values
-    that another process has changed since it read them.
+    The database must have been opened as `serializable`. Otherwise a step could overwrite values
+    that another process has changed since the step read them.
     """
 
     def __init__(self, database: Database) -> None:
@@ -118,20 +121,20 @@ class SqlStore(Store):
         self._make_tables()
 
     def _make_tables(self) -> None:
-        """Create the tables, or bring them to this version."""
+        """Create the table, or update it to this version."""
         migrate(self._database, "once", self._sql.steps, only_table="once_places")
 
     def transact(self, step: Step[T]) -> T:
-        """Run `step` in a serializable transaction, again after each conflict.
+        """Run `step` in a serializable transaction, and again after each conflict.
 
-        If the tables are gone, they are made again. The caller sees that they are empty.
+        If the table is gone, it is created again, and `step` finds it empty.
         """
         with self._lock:
             made_tables = False
             while True:
                 try:
                     with self._database.transaction(write=True) as session:
-                        made = self._run(session, step)
+                        attempt = self._run(session, step)
                 except StoreConflict:
                     continue
                 except (StoreReplaced, TablesMissing):
@@ -141,46 +144,54 @@ class SqlStore(Store):
                     self._believed.clear()
                     self._make_tables()
                     continue
-                # Only now is the transaction committed, so only now are its writes believed.
+                # Before the commit, the writes might still have been lost.
                 if not self._sqlite:
-                    self._believed.learn_all(made.tx)
-                return made.end()
+                    self._believed.learn_all(attempt.tx)
+                return attempt.end()
 
     def _run(self, session: Session, step: Step[T]) -> Attempt[T]:
-        """Run `step` in an open transaction until it has read the stored values, and write.
+        """Run `step` in an open transaction until all values that it read are true, and write.
 
-        On SQLite the first run reads them directly.
+        On SQLite the step reads the stored values directly, so one run suffices.
         """
         if self._sqlite:
-            made = Attempt(step, self._reader(session), machine_clock())
-            if isinstance(made.failure, sqlite3.Error):
-                # The step has read, and the failure is the database's. Its context names it.
-                raise made.failure
-            self._write(session, made.tx.writes())
-            return made
+            attempt = Attempt(step, self._reader(session), machine_clock())
+            if isinstance(attempt.failure, sqlite3.Error):
+                # A read of the step failed. The transaction turns the database's error into a
+                # `StoreError`.
+                raise attempt.failure
+            self._write(session, attempt.tx.writes())
+            return attempt
         now = int(session.run(f"SELECT {_NOW}")[0][0])
         while True:
-            made = Attempt(step, self._believed.reader, now)
-            wrong = self._wrong(session, made.tx.reads())
+            attempt = Attempt(step, self._believed.reader, now)
+            wrong = self._wrong(session, attempt.tx.reads())
             if not wrong:
-                self._write(session, made.tx.writes())
-                return made
+                self._write(session, attempt.tx.writes())
+                return attempt
             for place, value in wrong.items():
                 self._believed.learn(place, value)
 
     def _reader(self, session: Session) -> Reader:
-        """Return the function that reads tables and sets in a session."""
-        return lambda kind, name: (
-            lambda key: next(chain(*session.run(self._sql.read, (kind, name, key))), None)
-        )
+        """Return the function that reads tables and sets in a session on SQLite."""
+
+        def reader(kind: str, name: str) -> Read:
+            def read(key: str) -> str | None:
+                rows = session.run(self._sql.read, (kind, name, key))
+                value: str | None = rows[0][0] if rows else None
+                return value
+
+            return read
+
+        return reader
 
     def _wrong(
         self, session: Session, reads: Mapping[Place, str | None]
     ) -> dict[Place, str | None]:
-        """Return the stored values of all places at which the beliefs were wrong."""
+        """Return the stored values of the places at which the beliefs `reads` are wrong."""
         self._trips += 1
-        found = session.run(self._sql.read, _columns(list(reads))) if reads else []
-        stored = {(kind, table, key): value for kind, table, key, value in found}
+        rows = session.run(self._sql.read, _columns(list(reads))) if reads else []
+        stored = {(kind, table, key): value for kind, table, key, value in rows}
         return {
             place: stored.get(place) for place, value in reads.items() if stored.get(place) != value
         }
@@ -197,7 +208,7 @@ class SqlStore(Store):
         self._trips += bool(removed) + bool(written)
 
     def _all(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
-        """Return the rows of a query outside of a step."""
+        """Return the rows of a query outside of a step. If the table is gone, create it again."""
         self._trips += 1
         try:
             return self._database.select(query, values)
@@ -208,19 +219,18 @@ class SqlStore(Store):
     def due(self, limit: int) -> list[DueRow]:
         """Return the rows that are due."""
         clock = (machine_clock(),) if self._sqlite else ()
-        found = self._all(_DUE.format("?" if self._sqlite else _NOW), *clock, limit)
-        return [DueRow(*row) for row in found]
+        rows = self._all(_DUE.format("?" if self._sqlite else _NOW), *clock, limit)
+        return [DueRow(*row) for row in rows]
 
     def rows(self, table: str, after: str = "", limit: int = 1000) -> list[tuple[str, str]]:
         """Return a table in the order of its keys."""
-        return [
-            (key, value)
-            for key, value in self._all(f"SELECT key, value {_NAMED}", table, "r", after, limit)
-        ]
+        rows = self._all(f"SELECT key, value {_NAMED}", table, ROW, after, limit)
+        return [(key, value) for key, value in rows]
 
     def members(self, set_name: str, after: str = "", limit: int = 1000) -> list[str]:
         """Return a set in the order of its members."""
-        return [key for (key,) in self._all(f"SELECT key {_NAMED}", set_name, "s", after, limit)]
+        rows = self._all(f"SELECT key {_NAMED}", set_name, MEMBER, after, limit)
+        return [key for (key,) in rows]
 
     def backlog(self) -> int:
         """Return the number of rows that have a due time."""

@@ -1,10 +1,10 @@
 """The transaction of one atomic step, and the interface of stores.
 
-A step is a pure function of a `Transaction`. It reads rows and set members and buffers writes,
-which become visible to others all at once when the store applies them.
+A step is a pure function of a `Transaction`. It reads rows and set members and buffers writes. When
+the store applies the writes, other processes see all of them at once.
 
 A store may run a step several times with different values, and applies only the last run. So a step
-must do nothing but read, write and return a result.
+must not do anything except read, write and return a result.
 """
 
 from abc import ABC, abstractmethod
@@ -47,10 +47,11 @@ class DueRow(NamedTuple):
 
 
 Read = Callable[[str], "str | None"]
-"""A function that reads a key of one table, or a member of one set. It returns `None` if it is
-absent."""
+"""A function that reads a key of one table or a member of one set. It returns `None` if there is no
+such key or member."""
 Reader = Callable[[str, str], Read]
-"""A function that returns the `Read` of a table or set, from `ROW` or `MEMBER` and its name."""
+"""A function that returns the `Read` of a table or set. Its arguments are `ROW` or `MEMBER`, and
+the name."""
 
 
 class Part:
@@ -61,19 +62,20 @@ class Part:
     def __init__(self, read: Read) -> None:
         self.read = read
         self.values: dict[str, str | None] = {}
-        """The values that the step sees: those that were read, overlaid with its own writes."""
+        """The values that the step sees: those that were read, replaced by its own writes."""
         self.reads: dict[str, str | None] = {}
-        """The values that were read from the store, so that a store can check whether they still
-        hold."""
+        """The values that were read. A store compares them with the stored ones before it
+        writes."""
         self.writes: dict[str, Row | None] = {}
         """The rows that are to be written, `None` for a removal."""
 
     def value(self, key: str) -> str | None:
         """Return the value of a key, which is read from the store only once."""
-        if key in self.values:
-            return self.values[key]
-        value = self.values[key] = self.reads[key] = self.read(key)
-        return value
+        if key not in self.values:
+            value = self.read(key)
+            self.values[key] = value
+            self.reads[key] = value
+        return self.values[key]
 
     def write(self, key: str, row: Row | None) -> None:
         """Buffer a row, or its removal if `row` is `None`."""
@@ -82,7 +84,7 @@ class Part:
 
 
 class Parts(dict[str, Part]):
-    """The tables, or the sets, that a step has touched, by name."""
+    """The tables or the sets that a step has read or written, by name."""
 
     def __init__(self, kind: str, read: Reader) -> None:
         super().__init__()
@@ -90,8 +92,9 @@ class Parts(dict[str, Part]):
         self._read = read
 
     def __missing__(self, name: str) -> Part:
-        """Create the part of a table or set that is touched for the first time."""
-        part = self[name] = Part(self._read(self._kind, name))
+        """Create the part of a table or set that is used for the first time."""
+        part = Part(self._read(self._kind, name))
+        self[name] = part
         return part
 
 
@@ -109,7 +112,7 @@ class Transaction:
         self.now = now
 
     def parts(self) -> Iterator[tuple[str, str, Part]]:
-        """Yield the parts that were touched, each with `ROW` or `MEMBER` and its name."""
+        """Yield `ROW` or `MEMBER`, the name and the part of each table and set that was used."""
         for kind, parts in ((ROW, self.tables), (MEMBER, self.sets)):
             for name, part in parts.items():
                 yield kind, name, part
@@ -131,14 +134,14 @@ class Transaction:
         return rows
 
     def undo(self) -> None:
-        """Discard all writes, for a step that failed.
+        """Discard all writes after the step has failed.
 
         The reads remain, because the store must check whether the step failed over true values.
         """
         for _, _, part in self.parts():
-            # The step has ended and will write nothing more, so `values` may be the same
-            # dictionary.
-            part.values, part.writes = part.reads, {}
+            # The step will not write any more, so `values` may be the same dictionary.
+            part.values = part.reads
+            part.writes = {}
 
     def get(self, table: str, key: str) -> str | None:
         """Return the text of a row, `None` if there is none."""
@@ -147,7 +150,7 @@ class Transaction:
     def put(self, table: str, key: str, value: str, due: int | None = None, lane: int = 0) -> None:
         """Write a row.
 
-        `value` must not be empty. `due` and `lane` replace those that the row had, so that a row
+        `value` must not be empty. `due` and `lane` replace those that the row had: a row that is
         written without `due` is not due any more.
         """
         self.tables[table].write(key, Row(value, due, lane))
@@ -176,9 +179,9 @@ Step = Callable[[Transaction], T]
 class Store(ABC):
     """Rows and sets that change in atomic steps.
 
-    A store may be used by many processes and threads at once. Every method raises `StoreError` if
-    the store cannot be reached. A step has then been applied either completely or not at all, and
-    the caller does not know which.
+    Many processes and threads may use a store at once. Every method raises `StoreError` if the
+    store cannot be reached. The caller then does not know whether a step has been applied, but it
+    is never applied partly.
     """
 
     def __init__(self) -> None:
@@ -227,5 +230,5 @@ class Store(ABC):
         """Return the number of round trips to the store, for measurements."""
         return self._trips
 
-    def close(self) -> None:  # noqa: B027  # not every store has any
+    def close(self) -> None:  # noqa: B027  # a store in memory has none
         """Close connections and files."""

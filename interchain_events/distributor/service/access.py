@@ -1,7 +1,7 @@
 """The rights of callers, and events signed as JWTs (ID-13, ID-23).
 
-A caller proves its rights with a bearer token. That is either a fixed token, whose hash is in the
-settings, or a JWT.
+A caller proves its rights with a bearer token: a fixed token, whose hash is in the settings, or a
+JWT.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ RIGHTS: Final = ("publish", "subscribe", "read", "admin")
 ALGORITHMS: Final = ("ES256", "EdDSA", "RS256")
 """The signature algorithms that are accepted."""
 REFRESH_SECONDS: Final = 300.0
-"""The age at which fetched keys are fetched again. If a key is not known, a tenth of it
-suffices."""
+"""The age at which fetched keys are fetched again. A token with an unknown key causes a fetch at a
+tenth of this age."""
 LEEWAY_SECONDS: Final = 5
 """The tolerated difference between the clocks of the issuer and of this machine."""
 MOST_KEYS: Final = 256 * 1024
@@ -39,13 +39,13 @@ _NO_KEYS: Final[dict[str, list[object]]] = {"keys": []}
 
 
 class AccessError(PubsubError):
-    """Raised if settings of access cannot be used. The message names the place."""
+    """Raised if the settings of access cannot be used. The message names the place."""
 
 
 class Keys:
     """A JSON Web Key Set: a fixed one, or one that is fetched from a URL.
 
-    A fetched set is fetched again when it is old, and earlier if a token names an unknown key.
+    It is fetched again when it is old, and earlier if a token names an unknown key.
     """
 
     def __init__(self, keys: object = _NO_KEYS, url: str = "") -> None:
@@ -57,9 +57,9 @@ class Keys:
         self._set = _key_set(keys)
 
     async def find(self, kid: str | None) -> jwt.PyJWK | None:
-        """Return the key with an id, `None` if it is not known.
+        """Return the key with the id `kid`, `None` if there is no such key.
 
-        Without an id, returns the only key if there is only one.
+        If `kid` is `None`, returns the only key of the set, or `None` if there are several.
         """
         if self._url and self._is_old(kid):
             async with self._fetching:
@@ -71,19 +71,20 @@ class Keys:
     def _is_old(self, kid: str | None) -> bool:
         """Return whether the keys must be fetched again.
 
-        The interval limits how often a caller with invented keys can cause a fetch.
+        Even for an unknown key there is an interval, because callers can invent keys.
         """
         age = time.monotonic() - self._fetched
-        return age > (REFRESH_SECONDS / 10 if self._look(kid) is None else REFRESH_SECONDS)
+        most = REFRESH_SECONDS / 10 if self._look(kid) is None else REFRESH_SECONDS
+        return age > most
 
     def _look(self, kid: str | None) -> jwt.PyJWK | None:
-        """Return a key that has been fetched."""
+        """Return a key of the present set, see `find`."""
         if kid is None:
             return self._set[0] if len(self._set) == 1 else None
         return next((key for key in self._set if key.key_id == kid), None)
 
     async def _fetch(self) -> None:
-        """Fetch the keys. If that fails, log it and go on with those known so far."""
+        """Fetch the keys. If that fails, log the error and keep the present ones."""
         try:
             timeout = aiohttp.ClientTimeout(total=5)
             async with (
@@ -108,10 +109,7 @@ class Keys:
 
 
 async def _whole(content: aiohttp.StreamReader) -> bytes:
-    """Return the body of an answer.
-
-    Raises `AccessError` if it is longer than `MOST_KEYS` bytes.
-    """
+    """Return the body of an answer. Raises `AccessError` if it exceeds `MOST_KEYS` bytes."""
     body = b""
     async for part in content.iter_any():
         body += part
@@ -121,29 +119,29 @@ async def _whole(content: aiohttp.StreamReader) -> bytes:
 
 
 def _key_set(keys: object) -> list[jwt.PyJWK]:
-    """Return the keys of a set that can verify signatures, and ignore the others.
+    """Return those keys of a set that can verify signatures.
 
     Raises `AccessError` if `keys` is not a key set.
     """
     if not isinstance(keys, dict) or not isinstance(keys.get("keys"), list):
         raise AccessError("a JSON Web Key Set is an object with a list `keys`")
-    found = []
-    for key in keys["keys"]:
+    usable = []
+    for fields in keys["keys"]:
         try:
-            made = jwt.PyJWK.from_dict(key)
+            key = jwt.PyJWK.from_dict(fields)
         except (PyJWTError, TypeError, AttributeError):
             continue
-        if made.algorithm_name in ALGORITHMS:
-            found.append(made)
-    return found
+        if key.algorithm_name in ALGORITHMS:
+            usable.append(key)
+    return usable
 
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """Verifies JWTs (compact JWS).
+    """The settings with which JWTs (compact JWS) are verified.
 
-    Without `check`, every signature and time is accepted. With `expire`, a token must have the
-    claim `exp`.
+    If `check` is false, every signature and time is accepted. If `expire` is true, a token must
+    have the claim `exp`.
     """
 
     keys: Keys
@@ -162,7 +160,7 @@ class Verifier:
     async def _claims(self, token: str) -> dict[str, object]:
         """Return the claims of a token.
 
-        Only the algorithm of the key is accepted. A token must not choose another one.
+        The token must have the algorithm of its key, so that it cannot choose a weaker one.
         """
         if not self.check:
             return jwt.decode(
@@ -219,10 +217,14 @@ class Access:
         if scheme.lower() != "bearer" or not token.isascii() or not token.strip():
             raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "a bearer token is needed")
         hashed = hash_token(token.strip())
-        known = [
-            rights for each, rights in self.tokens.items() if hmac.compare_digest(each, hashed)
-        ]
-        if right not in (known[0] if known else await self._of_jwt(token.strip())):
+        rights = None
+        for known, known_rights in self.tokens.items():
+            # Every hash is compared, in constant time, so that the duration tells nothing.
+            if hmac.compare_digest(known, hashed):
+                rights = known_rights
+        if rights is None:
+            rights = await self._of_jwt(token.strip())
+        if right not in rights:
             raise Problem(HTTPStatus.FORBIDDEN, "forbidden", f"the right {right!r} is needed")
 
     async def _of_jwt(self, token: str) -> frozenset[str]:
@@ -249,7 +251,10 @@ class Access:
 
 
 async def jwt_event(verifier: Verifier | None, body: bytes) -> dict[str, object]:
-    """Return the fields of a publication that was sent as a JWT (ID-23). Raises `Problem`."""
+    """Return the fields of a publication that was sent as a JWT (ID-23).
+
+    Raises a `Problem` if the token is refused or no verifier is configured.
+    """
     if verifier is None:
         raise Problem(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,

@@ -13,7 +13,7 @@ from interchain_events.distributor.core.messages import Answer, Hook, No, Page, 
 from interchain_events.distributor.event import BadEventError, Event, Notice, block_of, parse_row
 
 NO_STATUSES: Final = frozenset({400, 409, 413, 415, 422})
-"""The statuses by which an adapter refuses an event for good, if it also sends problem+json."""
+"""The statuses that mean a final refusal of an event, if the body is problem+json."""
 MOST_ANSWER: Final = 16 * 2**20
 """The greatest size of an adapter's answer, in bytes."""
 
@@ -28,16 +28,17 @@ class Query(NamedTuple):
     environment: str | None = None
     """A value that the metadata must contain, `None` for all events."""
     all: bool = False
-    """Whether every event is wanted. Otherwise only the newest one of each entity is."""
+    """Whether every event is wanted, or only the newest one of each entity."""
     after: int = 0
     """The number after which events are wanted."""
     limit: int = 1000
     """The greatest number of events."""
 
     def concerns(self, notice: Notice) -> bool:
-        """Return whether an event is after the number, in the time and of the environment."""
-        timely = notice.number > self.after and self.start <= notice.time * 1000 <= self.end
-        return timely and (self.environment is None or self.environment in notice.event.metadata)
+        """Return whether an event matches the number, the time and the environment."""
+        if notice.number <= self.after or not self.start <= notice.time * 1000 <= self.end:
+            return False
+        return self.environment is None or self.environment in notice.event.metadata
 
 
 class Place(NamedTuple):
@@ -46,22 +47,22 @@ class Place(NamedTuple):
     there: bool | None
     """`None` if the adapter could not tell."""
     hidden: bool = False
-    """Whether the event may be there although it is not shown, see `Probed`."""
+    """Whether the event may be on the network although it is not shown (see `Probed`)."""
     last: int = 0
-    """The second of the last event that is shown, see `Probed`."""
+    """The second of the last event that is shown (see `Probed`)."""
 
 
 class Adapter(Protocol):
     """An adapter of one network, through which the distributor publishes and reads the log.
 
-    No method raises an exception for an error of the adapter or its network.
+    Methods do not raise exceptions for errors of the adapter or its network.
     """
 
     fault: str
-    """Why the last request failed, empty if it was answered as it should be."""
+    """The reason why the last request failed, empty if it succeeded."""
 
     async def misfit(self) -> str:
-        """Return why the adapter does not have the interface of its profile.
+        """Return the reason why the adapter does not have the interface of its profile.
 
         Empty if it has that interface, or if it does not answer.
         """
@@ -72,18 +73,19 @@ class Adapter(Protocol):
     async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> Place:
         """Return whether the network has the id of an event.
 
-        The others are for adapters that cannot be asked for an id: `since` is the second from which
-        to search, `entity` is `Event.order`, and `second` that of the event's block, 0 if unknown.
+        Some adapters cannot be asked for an id and are searched. For these, `since` is the second
+        from which to search, `entity` is the event's `Event.order`, and `second` is the second of
+        its block, 0 if unknown.
         """
 
     async def read(self, after: int, limit: int, since: int) -> Page | None:
-        """Return the log after a number, `None` on failure.
+        """Return at most `limit` notices of the log after a number, `None` on failure.
 
         An adapter that is read by time begins at the second `since` instead.
         """
 
     async def query(self, query: Query) -> list[Notice] | None:
-        """Return events for a client, in ascending order, `None` on failure."""
+        """Return the notices that a query asks for, in ascending order, `None` on failure."""
 
     async def hooks(self) -> tuple[Hook, ...] | None:
         """Return the subscriptions that the adapter lists, `None` on failure."""
@@ -93,7 +95,7 @@ class Adapter(Protocol):
     ) -> bool | None:
         """Subscribe an endpoint, to everything if `types` is `None`.
 
-        Returns `False` if the adapter refuses, `None` if that is unclear.
+        Returns whether the adapter accepts, `None` if that is unclear.
         """
 
     async def drop(self, subscription: str) -> None:
@@ -107,9 +109,9 @@ class Profile:
     chain_id: str = ""
     """The value that a public adapter appends to the metadata."""
     environments: tuple[str, ...] = ()
-    """The environments that a public adapter is asked for. Empty for all that it knows."""
+    """The environments for which a public adapter is asked, empty for all that it knows."""
     token: str = ""
-    """The bearer token that the adapter needs, empty for none."""
+    """The bearer token that the adapter needs, empty if it needs none."""
     timeout: float = 10.0
     """The longest time of a call, in seconds."""
 
@@ -126,7 +128,7 @@ class HttpAdapter:
         self._headers = {"Authorization": f"Bearer {profile.token}"} if profile.token else {}
 
     async def _base(self) -> str | None:
-        """Return the URL of the interface's version, `None` if no known version is served."""
+        """Return the URL of the interface, `None` if the adapter serves no known version."""
         return f"{self._url}/api/v2"
 
     async def _ask(self, method: str, path: str, **how: Any) -> "HttpAnswer | None":
@@ -150,23 +152,24 @@ class HttpAdapter:
                 method, URL(url, encoded=True), headers=self._headers, allow_redirects=False, **how
             ) as response:
                 body = await response.content.read(MOST_ANSWER)
-                # `read` may return less than is still to come.
+                # `read` may return less than the rest of the body.
                 while len(body) < MOST_ANSWER and not response.content.at_eof():
                     body += await response.content.read(MOST_ANSWER - len(body))
                 if not response.content.at_eof():
                     self.fault = f"its answer has more than {MOST_ANSWER:,} bytes"
                     return None
-                known = response.status < 500 and response.status not in {401, 403, 408, 429}
-                self.fault = "" if known else f"status {response.status}"
+                is_answer = response.status < 500 and response.status not in {401, 403, 408, 429}
+                self.fault = "" if is_answer else f"status {response.status}"
                 return HttpAnswer(response.status, response.content_type, body)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             self.fault = cause_of(error, self._timeout.total)
             return None
 
     async def misfit(self) -> str:
-        """Return why the adapter does not have this interface.
+        """Return the reason why the adapter does not have this interface, empty if it has it.
 
-        Asks for an id that no event has: an adapter with this interface answers with problem+json.
+        Asks for an id that no event has. An adapter with this interface then answers with
+        problem+json.
         """
         answer = await self._ask("GET", "/publications/-")
         if answer is not None and answer.status in {401, 403}:
@@ -185,15 +188,15 @@ class HttpAdapter:
     async def publish(self, event: Event) -> Answer:
         """POST the event to `/publishEvent`.
 
-        Only problem+json counts as a refusal. Other errors may come from a proxy between, so they
-        are unclear.
+        Only problem+json counts as a refusal. Other errors may come from a proxy in between, so
+        they are unclear.
         """
         answer = await self._ask("POST", "/publishEvent", json=event.body())
         if answer is None:
             return Unknown(self.fault or "no answer")
         if answer.status in {200, 201}:
-            found = answer.json()
-            return Yes(found if type(found) is int and found >= 0 else 0)
+            time = answer.json()
+            return Yes(time if type(time) is int and time >= 0 else 0)
         if answer.status in NO_STATUSES and answer.kind == "application/problem+json":
             problem = answer.json()
             detail = problem.get("type", "") if isinstance(problem, dict) else ""
@@ -203,29 +206,31 @@ class HttpAdapter:
         return Unknown(f"status {answer.status}")
 
     async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> Place:  # noqa: ARG002  # asked for by its id
-        """GET `/publications/{id}`."""
+        """GET `/publications/{id}`, and return whether the network has the id."""
         answer = await self._ask("GET", f"/publications/{quote(event_id, safe='')}")
         if answer is None or answer.status not in {200, 404}:
             return Place(None)
         if answer.status == 404:
             return Place(False if answer.kind == "application/problem+json" else None)
-        found = answer.json()
-        if not isinstance(found, dict) or not isinstance(found.get("networks"), list):
+        body = answer.json()
+        if not isinstance(body, dict) or not isinstance(body.get("networks"), list):
             return Place(None)
-        states = [each.get("state") for each in found["networks"] if isinstance(each, dict)]
+        states = [network.get("state") for network in body["networks"] if isinstance(network, dict)]
         return Place(any(state in {"published", "seen"} for state in states))
 
     async def read(self, after: int, limit: int, since: int) -> Page | None:  # noqa: ARG002  # read by number
         """GET `/events?all=true&after=…`."""
         notices = await self._notices({"all": "true", "limit": str(limit), **_after(after)})
-        return None if notices is None else Page(notices, len(notices) < limit)
+        if notices is None:
+            return None
+        return Page(notices, complete=len(notices) < limit)
 
     async def _notices(
         self, parameters: Mapping[str, str], **how: Any
     ) -> tuple[Notice, ...] | None:
         """GET `/events` and return the notices.
 
-        Returns `None` without an answer, and if a row has no number.
+        Returns `None` if there is no answer, or if a row has no number.
         """
         answer = await self._ask("GET", f"/events?{urlencode(parameters)}", **how)
         if answer is None:
@@ -249,34 +254,34 @@ class HttpAdapter:
         if query.environment is not None:
             parameters["envM"] = query.environment
         parameters |= {"limit": str(query.limit), **_after(query.after)}
-        parameters |= {"all": "true"} if query.all else {}
+        if query.all:
+            parameters["all"] = "true"
         notices = await self._notices(parameters)
         return None if notices is None else list(notices)
 
     async def hooks(self) -> tuple[Hook, ...] | None:
         """GET `/subscribe`. Entries without an endpoint are ignored."""
         answer = await self._ask("GET", "/subscribe")
-        found = None if answer is None or answer.status != 200 else answer.json()
-        if not isinstance(found, list):
+        entries = None if answer is None or answer.status != 200 else answer.json()
+        if not isinstance(entries, list):
             return None
         return tuple(
-            Hook(str(each.get("subscriptionId", "")), each["notificationEndpoint"])
-            for each in found
-            if isinstance(each, dict) and isinstance(each.get("notificationEndpoint"), str)
+            Hook(str(entry.get("subscriptionId", "")), entry["notificationEndpoint"])
+            for entry in entries
+            if isinstance(entry, dict) and isinstance(entry.get("notificationEndpoint"), str)
         )
 
     async def hook(
         self, endpoint: str, types: tuple[str, ...] | None, metadata: tuple[str, ...]
     ) -> bool | None:
-        """POST to `/subscribe/all` or `/subscribe`."""
+        """POST to `/subscribe/all`, or to `/subscribe` if there are types."""
         body: dict[str, object] = {"notificationEndpoint": endpoint}
         if types is not None:
             body["eventTypes"] = list(types)
             if metadata:
                 body["metadata"] = list(metadata)
-        answer = await self._ask(
-            "POST", "/subscribe/all" if types is None else "/subscribe", json=body
-        )
+        path = "/subscribe/all" if types is None else "/subscribe"
+        answer = await self._ask("POST", path, json=body)
         if answer is None or answer.status >= 500 or answer.status in {401, 403, 408, 429}:
             return None
         return answer.status in {200, 201, 204}
@@ -287,17 +292,17 @@ class HttpAdapter:
 
 
 def _after(number: int) -> dict[str, str]:
-    """Return the parameter `after`, which is the `id` of the last event that is not wanted.
+    """Return the parameter `after` of a query for the events after a number.
 
-    The `id` is one less than the number. For the whole log there is no parameter.
+    It is an `id`, which is one less than the number. A query for the whole log does not have it.
     """
     return {"after": str(number - 1)} if number else {}
 
 
 def cause_of(error: BaseException, seconds: float | None = None) -> str:
-    """Return why a request had no answer, in a few plain words.
+    """Return the reason why a request had no answer, in a few plain words.
 
-    `seconds` is the timeout of the request.
+    `seconds` is the timeout of the request, `None` if it is not to be named.
     """
     if isinstance(error, TimeoutError):
         return "no answer" if seconds is None else f"no answer within {seconds:g} s"
@@ -305,6 +310,7 @@ def cause_of(error: BaseException, seconds: float | None = None) -> str:
         return "the host name is not known"
     if isinstance(error, aiohttp.ClientSSLError):
         return "the TLS certificate or handshake is refused"
+    # aiohttp wraps the operating system's error.
     inner = getattr(error, "os_error", error)
     if isinstance(inner, ConnectionRefusedError):
         return "connection refused"
@@ -342,5 +348,12 @@ def _quarantined_row(row: object) -> Notice | None:
     except BadEventError as error:
         if not isinstance(row, dict) or type(number := row.get("id")) is not int or number < 0:
             return None
-        fault = f"malformed: {error}"[:200]
-        return Notice(number + 1, 0, Event("", "", (), "", ""), None, "", fault, block_of(row))
+        return Notice(
+            number + 1,
+            0,
+            Event("", "", (), entity="", previous=""),
+            id=None,
+            signer="",
+            fault=f"malformed: {error}"[:200],
+            block=block_of(row),
+        )

@@ -1,9 +1,9 @@
 """The addresses that the distributor may connect to for its subscribers (ID-42).
 
-Clients choose the endpoints that are notified. They must not make the distributor call services of
-its own network. A name can resolve to any address, and to another one each time. So the address is
-judged when a connection is made, and the endpoint's text is only checked to refuse obvious mistakes
-early.
+Clients choose the endpoints that are notified. They must not be able to make the distributor call
+services in its own network. A name can resolve to a different address each time. So the address is
+checked when a connection is made. The endpoint's text is also checked, but only to refuse obvious
+mistakes early.
 """
 
 import ipaddress
@@ -22,8 +22,8 @@ _QUAD: Final = re.compile(r"(0|[1-9][0-9]{0,2})(\.(0|[1-9][0-9]{0,2})){3}", re.A
 """An IPv4 address in its usual form. Other forms (`127.1`, `0177.0.0.1`) are read differently by
 different libraries."""
 _UNICAST: Final = ipaddress.ip_network("2000::/3")
-"""All global IPv6 addresses. Some local ones lie outside of it, for example 64:ff9b:1::/48 and
-fec0::/10."""
+"""The range of global IPv6 addresses. Some local ones that Python calls global are outside of it,
+for example 64:ff9b:1::/48 and fec0::/10."""
 
 NOT_PUBLIC: Final = (
     "is a private, loopback, link-local or multicast address; private_endpoints = true in the"
@@ -41,9 +41,9 @@ class RefusedAddressError(OSError):
 def is_public(text: str) -> bool:
     """Return whether an address is a global unicast address.
 
-    Private, loopback, link-local, multicast and other special addresses are not. An IPv6 address
-    that stands for an IPv4 address is judged as that one. Raises `ValueError` if the text is not an
-    address.
+    Private, loopback, link-local, multicast and other special addresses are not. For an IPv6
+    address that stands for an IPv4 address, the latter counts. Raises `ValueError` if the text is
+    not an address.
     """
     address: Address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
@@ -57,7 +57,7 @@ def is_public(text: str) -> bool:
 
 
 def check_endpoint(text: object, *, private: bool) -> str:
-    """Return the URL of an endpoint if it may be notified. Raises `ValueError`.
+    """Return the URL of an endpoint if it may be notified. Otherwise raises `ValueError`.
 
     `private` allows private addresses.
     """
@@ -72,14 +72,14 @@ def check_endpoint(text: object, *, private: bool) -> str:
         raise ValueError("an http or https URL with a host is needed")
     if url.user is not None or url.password is not None or url.raw_fragment:
         raise ValueError("no user, password or fragment is allowed")
-    if not text.isascii() or any(ord(each) <= 32 for each in text):
+    if not text.isascii() or any(ord(character) <= 32 for character in text):
         raise ValueError("only printable ASCII is allowed")
     if url.host.replace(".", "").isdigit() and not _QUAD.fullmatch(url.host):
         raise ValueError(f"{url.host} is neither a name nor an address of four numbers")
     try:
         public = is_public(url.host)
     except ValueError:
-        # It is a name. Its address is judged when it is connected to.
+        # It is a name. Its address is checked when a connection is made.
         public = url.host != "localhost" and not url.host.endswith(".localhost")
     if not public and not private:
         raise ValueError(f"{url.host} {NOT_PUBLIC}")
@@ -87,17 +87,17 @@ def check_endpoint(text: object, *, private: bool) -> str:
 
 
 def guarded_connector(*, private: bool) -> aiohttp.TCPConnector:
-    """Return a connector that refuses addresses that are not public, unless `private`.
+    """Return a connector that refuses addresses that are not public, unless `private` is true.
 
-    It sees the resolved address of each connection, so a name cannot hide a private address.
+    It checks the resolved address of each connection, so a name cannot hide a private address.
     """
 
     def make_socket(info: Any) -> socket.socket:
         family, kind, protocol, _, address = info
         if not private and not is_public(str(address[0])):
             raise RefusedAddressError(f"{address[0]} {NOT_PUBLIC}")
-        made = socket.socket(family, kind, protocol)
-        made.setblocking(False)
-        return made
+        new = socket.socket(family, kind, protocol)
+        new.setblocking(False)
+        return new
 
     return aiohttp.TCPConnector(socket_factory=make_socket, ttl_dns_cache=10)

@@ -16,7 +16,7 @@ from pubsub_emulator.serving.origins import ORIGIN
 
 
 def _origin(text: str) -> str:
-    """Return a web origin. Raises `ValueError` for what no browser sends as one."""
+    """Return a web origin. Raises `ValueError` if a browser could not send it as one."""
     if not ORIGIN.fullmatch(text):
         raise ValueError("not a web origin such as http://localhost:3000")
     return text
@@ -31,7 +31,7 @@ Seconds = Annotated[float, Field(ge=0, le=10**9)]
 
 
 def _unusable(field: str, reason: str) -> SettingsError:
-    """Return the error for a setting that cannot be used. Its file is not known here."""
+    """Return the error for a setting that cannot be used. The settings' file is not named."""
     return SettingsError("", Problem(None, field, reason))
 
 
@@ -49,12 +49,12 @@ class AdapterConfig(StrictModel):
     environments: list[str] = Field(default_factory=list)
     """With `legacy`: the environments to read, otherwise all of `dev`, `prd` and `sbx`."""
     unique: bool | None = None
-    """Whether the network refuses an id that it has already. By default, it does unless it is
-    `legacy`."""
+    """Whether the network refuses an id that it already has. By default this is so unless the
+    profile is `legacy`."""
     token_env: str = ""
-    """The name of the environment variable with the adapter's token."""
+    """The name of the environment variable that has the adapter's token."""
     token_file: str = ""
-    """The file with the adapter's token, relative to the settings' folder."""
+    """The path of the file that has the adapter's token, relative to the settings' folder."""
 
     def token(self, place: str, folder: Path) -> str:
         """Return the token, empty if none is configured.
@@ -63,10 +63,10 @@ class AdapterConfig(StrictModel):
         be read.
         """
         if self.token_env:
-            found = os.environ.get(self.token_env)
-            if not found:
+            token = os.environ.get(self.token_env)
+            if not token:
                 raise _unusable(f"{place}.token_env", f"the environment has no {self.token_env}")
-            return found
+            return token
         if self.token_file:
             try:
                 return (folder / self.token_file).read_text(encoding="utf-8").strip()
@@ -76,7 +76,7 @@ class AdapterConfig(StrictModel):
 
 
 class TokenConfig(StrictModel):
-    """A caller's token. The settings have only its SHA-256 hash."""
+    """A caller's token. The settings contain only its SHA-256 hash."""
 
     name: str
     """A name for people."""
@@ -96,7 +96,7 @@ class TokenConfig(StrictModel):
 
 
 class JwtConfig(StrictModel):
-    """The keys with which JWTs are verified, and the claims that they must have."""
+    """The keys with which JWTs are verified, and the claims that the JWTs must have."""
 
     jwks: str = ""
     """A file or URL with a JSON Web Key Set."""
@@ -107,7 +107,7 @@ class JwtConfig(StrictModel):
     check: bool = True
     """With `false`, every signature is accepted."""
     without_exp: bool = False
-    """Accept callers' tokens that do not expire."""
+    """Accept callers' tokens without an expiry (`exp`)."""
 
     @model_validator(mode="after")
     def _has_keys(self) -> "JwtConfig":
@@ -118,7 +118,7 @@ class JwtConfig(StrictModel):
 
 
 class AccessConfig(StrictModel):
-    """The callers that are allowed."""
+    """The rights of callers."""
 
     open: bool = False
     """Serve everyone, even at a public address."""
@@ -145,12 +145,12 @@ class Config(StrictModel):
     """The address of the store, which replicas share: `sqlite:PATH`, `postgresql://…`, `redis://…`
     or `memory:`."""
     call_timeout: Annotated[float, Field(gt=0, le=300)] = 10
-    """The longest time of a call of an adapter, which is half the lease of a claim."""
+    """The longest time of a call of an adapter. The lease of a claim is twice as long."""
     replication_delay: Seconds | None = None
     """The wait before an event of one network is published on the others.
 
-    It makes it unlikely that two distributors with separate stores both find an id absent. The
-    default is 0, and 15 for networks that publish an id twice.
+    The wait makes it unlikely that two distributors with separate stores both find an id absent and
+    publish it. The default is 0, and 15 for networks that publish an id twice.
     """
     since: Literal["start", "now"] | Annotated[int, Field(ge=0)] = "start"
     """Events before this time are not published on other networks: `start`, `now` for the time of
@@ -160,10 +160,10 @@ class Config(StrictModel):
     private_endpoints: bool = False
     """Allow subscribers at private, loopback and link-local addresses."""
     origins: list[Origin] = Field(default_factory=list)
-    """Web origins whose pages may call and read the answers, such as `http://localhost:3000`; `*`
-    for all. The distributor's own page needs none."""
+    """Web origins whose pages may call and read the answers, such as `http://localhost:3000`. `*`
+    allows all. The distributor's own page need not be listed."""
     most_requests: Annotated[int, Field(ge=1, le=100_000)] = 1000
-    """The number of requests that are served at once. More get status 429."""
+    """The number of requests that are served at once. Further ones are answered with status 429."""
     grace: Annotated[float, Field(ge=0, le=600)] = 10
     """The longest time that work in progress may take after SIGTERM."""
     adapters: Annotated[dict[Name, AdapterConfig], Field(min_length=1, max_length=MOST_NETWORKS)]
@@ -172,19 +172,20 @@ class Config(StrictModel):
     events: JwtConfig | None = None
     """Keys for publications in `application/jwt`."""
     signed_only: bool = False
-    """Accept only publications in `application/jwt`. It needs `events`."""
+    """Accept only publications in `application/jwt`. This needs `events`."""
 
     @model_validator(mode="after")
     def _can_verify(self) -> "Config":
-        """Refuse `signed_only` without keys, as nothing could be published."""
+        """Refuse `signed_only` without keys, because no publication could be verified."""
         if self.signed_only and self.events is None:
             raise ValueError("signed_only: it needs the keys of `events`")
         return self
 
     def port_misfit(self) -> str:
-        """Return why adapters on this machine cannot reach the distributor, empty if they can.
+        """Return the reason why adapters cannot reach the distributor, empty if none is found.
 
-        A public URL with another host may lead through a proxy, so its port says nothing.
+        Only a public URL on this machine is checked. Another one may lead through a proxy, so its
+        port need not be the one on which the distributor listens.
         """
         url = urlsplit(self.public_url)
         name = url.hostname or ""
@@ -196,19 +197,19 @@ class Config(StrictModel):
         return f"public_url has port {port}, but the distributor listens on port {self.port}"
 
     def names(self) -> Names:
-        """Return the host names by which, and the origins from which the distributor may be called.
+        """Return the host names and origins with which the distributor may be called.
 
-        If callers need tokens or keys, every name is allowed: a malicious web page does not have
-        those.
+        If callers need tokens, every host name is allowed, because a malicious web page does not
+        have a token.
         """
-        keyed = not self.access.open and bool(self.access.tokens or self.access.jwt)
+        needs_token = not self.access.open and bool(self.access.tokens or self.access.jwt)
         name = urlsplit(self.public_url).hostname or ""
-        return Names(self.host, (name,), tuple(self.origins), any_host=keyed)
+        return Names(self.host, (name,), tuple(self.origins), any_host=needs_token)
 
     def _doubles(self, adapter: AdapterConfig) -> bool:
         """Return whether replication to a network waits because it publishes an id twice.
 
-        A configured `replication_delay` holds for all networks, so it replaces this wait.
+        A configured `replication_delay` replaces this wait, because it holds for all networks.
         """
         unique = adapter.profile == "standard" if adapter.unique is None else adapter.unique
         return self.replication_delay is None and not unique
@@ -230,11 +231,13 @@ class Config(StrictModel):
             owner,
             public_url=self.public_url.rstrip("/"),
             legacy=frozenset(
-                name for name, each in self.adapters.items() if each.profile == "legacy"
+                name for name, adapter in self.adapters.items() if adapter.profile == "legacy"
             ),
             call_timeout=int(self.call_timeout * 1000),
             replication_delay=int((self.replication_delay or 0) * 1000),
-            doubling=frozenset(name for name, each in self.adapters.items() if self._doubles(each)),
+            doubling=frozenset(
+                name for name, adapter in self.adapters.items() if self._doubles(adapter)
+            ),
             since=self._since(),
             retain=int(self.retain * 1000),
         )
@@ -255,8 +258,8 @@ def make_access(config: AccessConfig, host: str, folder: Path) -> Access:
 
     Raises `SettingsError` if everyone could call from other machines without `open = true`.
     """
-    keyed = bool(config.tokens) or config.jwt is not None
-    if not keyed and not config.open and not is_loopback(host):
+    needs_token = bool(config.tokens) or config.jwt is not None
+    if not needs_token and not config.open and not is_loopback(host):
         raise _unusable(
             "access", f"others can reach {host}; configure tokens or keys, or set open = true"
         )
@@ -266,13 +269,13 @@ def make_access(config: AccessConfig, host: str, folder: Path) -> Access:
             config.jwt, "access.jwt", folder, expire=not config.jwt.without_exp
         )
     tokens = {token.sha256: frozenset(token.rights) for token in config.tokens}
-    return Access(everyone=config.open or not keyed, tokens=tokens, verifier=verifier)
+    return Access(everyone=config.open or not needs_token, tokens=tokens, verifier=verifier)
 
 
 def make_verifier(config: JwtConfig, place: str, folder: Path, *, expire: bool = False) -> Verifier:
     """Return the verifier of JWTs. Raises `SettingsError` if its keys cannot be read.
 
-    `expire` requires that tokens expire.
+    `place` names the settings in errors. If `expire` is true, tokens must have an expiry.
     """
     if config.jwks.startswith(("http://", "https://")):
         keys = Keys(url=config.jwks)

@@ -1,11 +1,11 @@
-"""The engine: it runs the state machine over a store and carries out its effects.
+"""The engine, which runs the state machine over a store and carries out its effects.
 
-Inputs are applied in batches. One thread talks to the store. The inputs that arrive while it works
-become the next transaction, so that many inputs cost one round trip.
+One thread talks to the store. The inputs that arrive while it works are applied together in the
+next transaction, so that many inputs cost one round trip.
 
-Effects begin only after their transaction has been stored, and their results are inputs again. If a
-process dies, it loses only the work that was under way in it: its leases lapse, and the store's due
-rows start that work again.
+Effects begin only after their transaction has been stored, and their results become inputs. If a
+process dies, only its unfinished work is lost: the leases lapse, and the store's due rows start
+that work again.
 """
 
 import asyncio
@@ -43,27 +43,27 @@ MOST_BATCH: Final = 64
 POLL_SECONDS: Final = 0.2
 """The wait between two questions for due rows."""
 DUE_AT_ONCE: Final = 100
-"""The greatest number of due rows that are taken at once."""
+"""The greatest number of due rows in one question to the store."""
 ANSWER_SECONDS: Final = 30.0
 """How long a publication may wait for the adapters before the client gets an answer."""
 LOOK_SECONDS: Final = 0.5
-"""How often a waiting client's event is looked up, even without a report in this process. Another
-replica may have worked on it."""
+"""The interval at which the event of a waiting client is looked up without a report in this
+process. Another replica may have worked on the event."""
 STORE_SECONDS: Final = 1.0
 """The wait before the store is tried again after it was down."""
 RETELL: Final = 5
-"""How often the result of an effect is tried again if the store is down."""
+"""How many times storing the result of an effect is repeated if the store is down."""
 CONCURRENCY: Final = 256
 """The greatest number of effects that are carried out at once."""
 PAGE: Final = 1000
-"""The number of rows that are read from a table at once."""
+"""The number of rows in one read of a table."""
 LOOK_AT_STORE_SECONDS: Final = 2.0
-"""How often an idle process looks at the store, which may have lost rows."""
+"""The interval at which an idle process checks whether the store has lost rows."""
 POSTPONED: Final = 60_000
-"""Milliseconds by which a due row is postponed if a step fails on it."""
+"""Milliseconds by which a due row is postponed if its step fails."""
 MOST_KEYS: Final = 1024
-"""The greatest number of webhooks' keys that are remembered. Only the first notification with a key
-costs a question to the store."""
+"""The greatest number of webhook keys that are cached. A notification with a cached key needs no
+question to the store."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,13 @@ class Settings:
     """Settings that the state machine does not need."""
 
     types: tuple[str, ...] = ()
-    """The event types of the third form of subscription, see `Rules` and ID-32."""
+    """The event types of the form `types` of a subscription (see `rules.FORMS`)."""
     metadata: tuple[str, ...] = ()
     """The metadata of that form."""
     chain_ids: Mapping[str, str] = field(default_factory=dict)
     """For each legacy network, the chain id that its adapter appends to the metadata of events."""
     grace: float = 10.0
-    """Seconds that effects may take to end after `stop`."""
+    """The longest time, in seconds, that effects under way may take after `stop`."""
 
 
 DEFAULTS: Final = Settings()
@@ -97,7 +97,7 @@ class Reached:
 class Engine:
     """One process of a distributor.
 
-    All methods run in the event loop. Other replicas may use the same store.
+    All methods run in the event loop. Other processes, its replicas, may use the same store.
     """
 
     def __init__(
@@ -130,13 +130,12 @@ class Engine:
         self._waiters: dict[str, Waiter] = {}
         """The clients that wait for the result of a publication, by event id."""
         self._keys: set[tuple[str, str | None, str]] = set()
-        """Network, subscription and key of webhooks whose key was found to be right."""
+        """The network, subscription and key of webhooks whose key has been found right."""
         self._seat = Seat({name: secrets.token_hex(16) for name in rules.networks})
-        """What this process remembers about the store."""
         self._without_hook: set[str] = set()
-        """The networks of which it was logged that they accept no subscription to everything."""
+        """The networks for which it has been logged that no form of subscription works."""
         self.losses = 0
-        """How often the store was found to have lost rows."""
+        """The number of times that the store has lost rows."""
         self._looked = 0.0
         """The time of the last transaction, in seconds of the monotonic clock."""
         self._offset = 0
@@ -156,7 +155,7 @@ class Engine:
             self._spawn(self._compare_profile(name))
 
     async def _compare_profile(self, network: str) -> None:
-        """Log a warning if an adapter does not have the interface that its settings say."""
+        """Log a warning if an adapter does not have the interface of its profile."""
         if misfit := await self.adapters[network].misfit():
             fields = {"network": network, "error": misfit}
             log.warning("an adapter does not fit its profile", extra={"fields": fields})
@@ -176,7 +175,7 @@ class Engine:
     async def stop(self) -> None:
         """Stop the engine and close the store.
 
-        Effects that are under way may end for `Settings.grace` seconds, new ones do not begin. A
+        New effects do not begin, and those under way may take `Settings.grace` seconds to end. A
         second call does nothing.
         """
         if self._stopping:
@@ -185,8 +184,8 @@ class Engine:
         end = time.monotonic() + self._settings.grace
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._settings.grace)
-        # The queue is in order, so the results of effects are stored once this question is
-        # answered.
+        # The queue is in order, so when this question is answered, the results of effects have been
+        # stored.
         with contextlib.suppress(StoreError, asyncio.TimeoutError):
             await asyncio.wait_for(
                 self.look(lambda _: None), max(end - time.monotonic(), STORE_SECONDS)
@@ -206,31 +205,33 @@ class Engine:
     # inputs
 
     async def tell(self, message: messages.Input) -> messages.Effects:
-        """Apply an input and return its effects.
-
-        They have been stored and begun by then. Raises `StoreError`.
-        """
-        return (await self._wait(Waiting(message)))[0]
+        """Apply an input and return its effects, which have begun by then. Raises `StoreError`."""
+        effects, _ = await self._wait(Waiting(message))
+        return effects
 
     async def tell_all(
         self, inputs: Sequence[messages.Input]
     ) -> list[messages.Effects | StoreError]:
         """Apply several inputs, and return for each its effects or its `StoreError`.
 
-        Other exceptions of a step are raised.
+        Raises other exceptions of a step.
         """
-        ends = await asyncio.gather(
-            *(self._wait(Waiting(each)) for each in inputs), return_exceptions=True
+        results = await asyncio.gather(
+            *(self._wait(Waiting(message)) for message in inputs), return_exceptions=True
         )
-        found: list[messages.Effects | StoreError] = []
-        for end in ends:
-            if isinstance(end, BaseException) and not isinstance(end, StoreError):
-                raise end
-            found.append(end if isinstance(end, StoreError) else end[0])
-        return found
+        outcomes: list[messages.Effects | StoreError] = []
+        for result in results:
+            if isinstance(result, StoreError):
+                outcomes.append(result)
+            elif isinstance(result, BaseException):
+                raise result
+            else:
+                effects, _ = result
+                outcomes.append(effects)
+        return outcomes
 
     def _wait(self, waiting: Waiting) -> "asyncio.Future[tuple[messages.Effects, Any]]":
-        """Queue work, and return the future of its effects and of the value read."""
+        """Queue work, and return the future of its effects and of the result of its `look`."""
         waiting.done = asyncio.get_running_loop().create_future()
         self._put(waiting)
         return waiting.done
@@ -247,43 +248,44 @@ class Engine:
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), MOST_BATCH))]
             if not self._queue:
                 self._filled.clear()
-            await self._take_in(in_log_order(batch))
+            await self._apply(in_log_order(batch))
 
-    async def _take_in(self, batch: list[Waiting]) -> None:
-        """Apply a batch as one transaction, begin the effects and resolve the futures."""
+    async def _apply(self, batch: list[Waiting]) -> None:
+        """Apply a batch in one transaction, begin the effects and resolve the futures."""
 
         def apply(tx: Transaction) -> tuple[Entered, list[tuple[messages.Effects, object]]]:
             entered = enter(self.rules, self._seat, tx)
-            return entered, [each.take(self.rules, tx) for each in batch]
+            return entered, [waiting.take(self.rules, tx) for waiting in batch]
 
         try:
-            entered, found = await self.in_thread(self.store.transact, apply)
+            entered, results = await self.in_thread(self.store.transact, apply)
         except StoreError as error:
             self.store_failed(error)
             self._fail(batch, error)
         except Exception as error:
-            # A defect: one input raised. The others must not suffer, so each is applied alone.
+            # An input has met a defect. The others must not suffer, so each is applied alone.
             if len(batch) > 1:
-                for each in batch:
-                    await self._take_in([each])
+                for waiting in batch:
+                    await self._apply([waiting])
                 return
             log.exception("a defect", extra={"fields": {"input": type(batch[0].message).__name__}})
             if isinstance(batch[0].message, messages.Due):
                 await self._postpone(batch[0].message)
             self._fail(batch, error)
         else:
-            self._entered(entered)
+            self._note_entered(entered)
             self.metrics.count("inputs", len(batch))
-            for each, effects in zip(batch, found, strict=True):
-                for effect in effects[0]:
+            for waiting, result in zip(batch, results, strict=True):
+                effects, _ = result
+                for effect in effects:
                     self._begin_effect(effect)
-                if each.done is not None and not each.done.done():
-                    each.done.set_result(effects)
+                if waiting.done is not None and not waiting.done.done():
+                    waiting.done.set_result(result)
                 if self._waiters:
-                    self._wake(each.message)
+                    self._wake(waiting.message)
 
-    def _entered(self, entered: Entered) -> None:
-        """Remember the store as it was in a transaction that is stored now."""
+    def _note_entered(self, entered: Entered) -> None:
+        """Remember the seat of a transaction that has been stored, and report a loss."""
         self._seat = entered.seat
         self._looked = time.monotonic()
         self.standing.answered(Party.STORE, "store")
@@ -299,7 +301,7 @@ class Engine:
             self._begin_effect(effect)
 
     def store_failed(self, error: StoreError) -> None:
-        """Note that the store did not answer, or is not the right one."""
+        """Note that the store has not answered, or is not the right one."""
         self.standing.failed(Party.STORE, "store", str(error))
 
     def _wake(self, message: messages.Input | None) -> None:
@@ -314,7 +316,7 @@ class Engine:
             self._waiters[event_id].hear(message.network)
 
     async def _postpone(self, due: messages.Due) -> None:
-        """Postpone a due row on which the step fails, so that it is not tried again at once."""
+        """Postpone a due row whose step fails, so that it is not tried again at once."""
 
         def postpone(tx: Transaction) -> None:
             value = tx.get(due.table, due.key)
@@ -327,42 +329,43 @@ class Engine:
     def _fail(self, waiting: list[Waiting], error: Exception) -> None:
         """Report an error to the callers of a batch.
 
-        Results of effects have no callers. They are tried again a few times, and after that the
-        leases of their work end.
+        Results of effects have no callers. If the store is down, they are tried again a few times.
+        After that they are lost, and their work begins again when its lease ends.
         """
-        for each in waiting:
-            if each.done is not None:
-                if not each.done.done():
-                    each.done.set_exception(error)
-            elif each.left and isinstance(error, StoreError):
-                again = replace(each, left=each.left - 1)
+        for entry in waiting:
+            if entry.done is not None:
+                if not entry.done.done():
+                    entry.done.set_exception(error)
+            elif entry.left and isinstance(error, StoreError):
+                again = replace(entry, left=entry.left - 1)
                 asyncio.get_running_loop().call_later(STORE_SECONDS, self._put, again)
 
     async def _poll(self) -> None:
-        """Take the store's due rows as inputs, until the engine stops."""
+        """Apply the store's due rows as inputs, until the engine stops."""
         while not self._stopping:
             try:
-                found = await self.in_thread(self.store.due, DUE_AT_ONCE)
-                if found:
-                    ends = await asyncio.gather(*map(self.tell, found), return_exceptions=True)
-                    if any(isinstance(end, StoreError) for end in ends):
+                due = await self.in_thread(self.store.due, DUE_AT_ONCE)
+                if due:
+                    results = await asyncio.gather(*map(self.tell, due), return_exceptions=True)
+                    if any(isinstance(result, StoreError) for result in results):
                         await asyncio.sleep(STORE_SECONDS)
                 elif time.monotonic() - self._looked > LOOK_AT_STORE_SECONDS:
+                    # Every transaction checks whether the store has lost rows.
                     await self.look(lambda _: None)
             except StoreError as error:
                 self.store_failed(error)
                 await asyncio.sleep(STORE_SECONDS)
-                found = []
-            if len(found) < DUE_AT_ONCE:
+                due = []
+            if len(due) < DUE_AT_ONCE:
                 await asyncio.sleep(POLL_SECONDS)
 
     # effects
 
     def _begin_effect(self, effect: messages.Effect) -> None:
-        """Log a note, or start to carry out another effect. A `Reply` is read by its caller."""
+        """Log a note, or start to carry out another effect. A caller of `tell` reads a `Reply`."""
         if isinstance(effect, messages.Note):
             self.metrics.count("notes", kind=effect.kind)
-            # Each comparison of an adapter's subscriptions finds that anew.
+            # Each comparison of an adapter's subscriptions emits `no-hook`. It is logged once.
             if effect.kind != "no-hook" or effect.place not in self._without_hook:
                 log_note(effect)
             if effect.kind == "no-hook":
@@ -370,9 +373,9 @@ class Engine:
         elif not isinstance(effect, messages.Reply) and not self._stopping:
             self._spawn(self._perform(effect))
 
-    def _spawn(self, what: Coroutine[object, None, None]) -> None:
+    def _spawn(self, work: Coroutine[object, None, None]) -> None:
         """Run a coroutine as a task that `stop` waits for."""
-        task = asyncio.create_task(what)
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
@@ -385,11 +388,11 @@ class Engine:
     async def _perform(self, effect: messages.Effect) -> None:
         """Carry an effect out and queue its result."""
         async with self._limit:
-            end = await self._end_of(effect)
-        if end is not None:
-            self._put(Waiting(end, left=RETELL))
+            result = await self._result_of(effect)
+        if result is not None:
+            self._put(Waiting(result, left=RETELL))
 
-    async def _end_of(self, effect: messages.Effect) -> messages.Input | None:
+    async def _result_of(self, effect: messages.Effect) -> messages.Input | None:
         """Carry an effect out and return its result, `None` if it has none."""
         match effect:
             case messages.Call():
@@ -397,17 +400,17 @@ class Engine:
             case messages.Post():
                 return await self._post(effect)
             case messages.Probe():
-                found = await self.adapters[effect.network].probe(
-                    effect.id, effect.since, effect.entity, effect.time
+                place = await self.adapters[effect.network].probe(
+                    effect.id, effect.since, effect.entity, second=effect.time
                 )
-                self._note_reached(effect.network, answered=found.there is not None)
+                self._note_reached(effect.network, answered=place.there is not None)
                 return messages.Probed(
                     effect.network,
                     effect.id,
-                    found.there,
-                    effect.asked_at,
-                    hidden=found.hidden,
-                    last=found.last,
+                    place.there,
+                    asked_at=effect.asked_at,
+                    hidden=place.hidden,
+                    last=place.last,
                 )
             case messages.Read():
                 page = await self.adapters[effect.network].read(
@@ -425,7 +428,7 @@ class Engine:
         return None
 
     def _note_reached(self, network: str, *, answered: bool) -> None:
-        """Note that an adapter has answered, or has failed to."""
+        """Note whether an adapter has answered."""
         if answered:
             self.reached[network].answered = time.monotonic()
             self.standing.answered(Party.ADAPTER, network)
@@ -435,11 +438,11 @@ class Engine:
             self.standing.failed(Party.ADAPTER, network, cause)
 
     def store_time(self) -> int:
-        """Return the store's clock in ms, as it is estimated here."""
+        """Return an estimate of the store's clock in ms."""
         return _monotonic() + self._offset
 
     async def _call(self, effect: messages.Call) -> messages.Input:
-        """Publish on a network, unless the lease leaves too little time for it."""
+        """Publish on a network, unless it is too late to begin the call."""
         if self.store_time() > effect.before:
             return messages.Answered(
                 effect.network, effect.id, messages.Unknown("the call did not begin in time")
@@ -452,7 +455,7 @@ class Engine:
         return messages.Answered(effect.network, effect.id, answer)
 
     async def _post(self, effect: messages.Post) -> messages.Input:
-        """Notify a subscriber, unless the lease leaves too little time for it."""
+        """Notify a subscriber, unless it is too late to begin the POST."""
         if self.store_time() > effect.before:
             return messages.Posted(effect.subscription, effect.id, None)
         begun = time.monotonic()
@@ -467,7 +470,11 @@ class Engine:
             cause = posted.cause or f"status {status}"
             self.standing.failed(Party.SUBSCRIBER, effect.subscription, cause)
         return messages.Posted(
-            effect.subscription, effect.id, status, posted.cause, posted.retry_after
+            effect.subscription,
+            effect.id,
+            status,
+            cause=posted.cause,
+            retry_after=posted.retry_after,
         )
 
     async def make_hook(self, effect: messages.MakeHook) -> messages.Hooked:
@@ -475,11 +482,13 @@ class Engine:
 
         The form `types` counts as refused if the settings have no types for it.
         """
-        types, metadata = effect.types, effect.metadata
+        types = effect.types
+        metadata = effect.metadata
         if effect.form == "star":
             types = ("*",)
         elif effect.form == "types":
-            types, metadata = self._settings.types, self._settings.metadata
+            types = self._settings.types
+            metadata = self._settings.metadata
             if not types:
                 return messages.Hooked(effect.network, effect.form, accepted=False)
         accepted = await self.adapters[effect.network].hook(effect.endpoint, types, metadata)
@@ -492,21 +501,24 @@ class Engine:
         return await self.look(partial(whereabouts, self.rules, event_id=event_id))
 
     async def look(self, function: Callable[[Transaction], T]) -> T:
-        """Return the result of a function that only reads, run in the next transaction.
+        """Run a function that only reads in the next transaction, and return its result.
 
         Raises `StoreError`.
         """
-        return cast("T", (await self._wait(Waiting(None, function)))[1])
+        _, result = await self._wait(Waiting(None, function))
+        return cast("T", result)
 
     async def is_key(self, network: str, subscription: str | None, key: str) -> bool:
-        """Return whether the webhooks of a network or subscription have a key.
+        """Return whether `key` is that of the webhooks of a network or subscription.
 
-        A right key is remembered. Raises `StoreError`.
+        Right keys are cached. Raises `StoreError`.
         """
-        place = (network, subscription, key)
-        if place not in self._keys and await self.look(lambda tx: is_key(tx, *place)):
-            self._keys = {*self._keys, place} if len(self._keys) < MOST_KEYS else {place}
-        return place in self._keys
+        webhook = (network, subscription, key)
+        if webhook not in self._keys and await self.look(lambda tx: is_key(tx, *webhook)):
+            if len(self._keys) >= MOST_KEYS:
+                self._keys = set()
+            self._keys.add(webhook)
+        return webhook in self._keys
 
     def as_published(self, network: str, notice: Notice) -> Notice:
         """Return a notice without the metadata that a legacy adapter has appended (ID-1)."""
@@ -518,14 +530,13 @@ class Engine:
     ) -> tuple[messages.Reply, Whereabouts | None]:
         """Publish an event, and wait until all adapters have answered, at most `ANSWER_SECONDS`.
 
-        Returns the reply and the states on all networks, `None` for the states if the reply has an
-        error. Raises `StoreError`, also if the store loses rows meanwhile, as the event may be one
-        of them.
+        Returns the reply and the states on all networks. The states are `None` if the reply has an
+        error. Raises `StoreError`, also if the store loses rows meanwhile, because the event may be
+        lost, too.
         """
         losses = self.losses
         end = time.monotonic() + ANSWER_SECONDS
-        # Registered before the input is applied, because an adapter may answer before `_wait`
-        # returns.
+        # An adapter may answer before `_wait` returns, so the client waits from here on.
         waiter = self._waiters.setdefault(event_id, Waiter())
         waiter.users += 1
         try:
@@ -533,22 +544,21 @@ class Engine:
                 messages.Publish(event_id, event),
                 partial(whereabouts, self.rules, event_id=event_id),
             )
-            effects, found = await self._wait(waiting)
+            effects, states = await self._wait(waiting)
             reply = messages.reply_of(effects)
             if reply.code:
                 return reply, None
-            while (left := end - time.monotonic()) > 0 and any(
-                each.waiting for each in found.networks
-            ):
-                await waiter.wait(
-                    {each.name for each in found.networks if each.waiting}, min(left, LOOK_SECONDS)
-                )
-                found = await self.where(event_id)
+            while (left := end - time.monotonic()) > 0:
+                networks = {state.name for state in states.networks if state.waiting}
+                if not networks:
+                    break
+                await waiter.wait(networks, min(left, LOOK_SECONDS))
+                states = await self.where(event_id)
                 if self.losses != losses:
                     raise StoreError(
                         "the store lost rows, maybe those of this event; send it again"
                     )
-            return reply, found
+            return reply, states
         finally:
             waiter.users -= 1
             if not waiter.users:
@@ -556,12 +566,14 @@ class Engine:
 
     async def read_all(self, table: str) -> list[tuple[str, str]]:
         """Return all keys and texts of a table. Raises `StoreError`."""
-        found: list[tuple[str, str]] = []
+        table_rows: list[tuple[str, str]] = []
+        after = ""
         while True:
-            part = await self.in_thread(self.store.rows, table, found[-1][0] if found else "", PAGE)
-            found += part
+            part = await self.in_thread(self.store.rows, table, after, PAGE)
+            table_rows += part
             if len(part) < PAGE:
-                return found
+                return table_rows
+            after, _ = part[-1]
 
 
 def _monotonic() -> int:

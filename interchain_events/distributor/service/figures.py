@@ -1,4 +1,4 @@
-"""Figures for operators: what waits for each network and subscriber, and what was given up."""
+"""Figures for operators: waiting and given-up jobs of each network and subscriber."""
 
 import json
 from collections import Counter
@@ -14,13 +14,13 @@ MOST_ROWS: Final = 20_000
 
 @dataclass
 class Figures:
-    """What waits, and what was given up. Times are the store's clock in ms."""
+    """Waiting jobs and dead letters. Times are of the store's clock, in ms."""
 
     now: int = 0
     jobs: Counter[str] = field(default_factory=Counter)
-    """The number of waiting jobs by target, see `rows.on_network` and `rows.to_subscription`."""
+    """The number of waiting jobs by target (see `rows.on_network` and `rows.to_subscription`)."""
     oldest: dict[str, int] = field(default_factory=dict)
-    """The time at which the oldest waiting job of a target was stored."""
+    """The time at which the oldest waiting job of a target was stored, by target."""
     given_up: Counter[str] = field(default_factory=Counter)
     """The number of dead letters by target."""
 
@@ -29,12 +29,12 @@ class Figures:
         return self.jobs[rows.on_network(network)]
 
     def age(self, *targets: str) -> float:
-        """Return the seconds for which the oldest job of some targets has waited, 0 for none."""
+        """Return the seconds for which the oldest job of the targets has waited, 0 without jobs."""
         times = [self.oldest[target] for target in targets if target in self.oldest]
         return max((self.now - min(times)) / 1000, 0.0) if times else 0.0
 
     def notified(self) -> list[str]:
-        """Return the targets that are subscriptions and for which a job waits."""
+        """Return the targets of waiting jobs that are subscriptions."""
         return [target for target in self.jobs if target.startswith("s:")]
 
     def refused(self, network: str) -> int:
@@ -47,13 +47,16 @@ class Figures:
 
 
 def read_figures(store: Store) -> Figures:
-    """Count the jobs and the dead letters of a store. Raises `StoreError`."""
-    found = Figures(store.now())
+    """Count the jobs and the dead letters of a store, at most `MOST_ROWS` of each.
+
+    Raises `StoreError`.
+    """
+    figures = Figures(store.now())
     for key, text in store.rows(rows.JOBS, limit=MOST_ROWS):
         target = key.partition("|")[0]
         since = rows.Job(*json.loads(text)).since
-        found.jobs[target] += 1
-        found.oldest[target] = min(since, found.oldest.get(target, since))
+        figures.jobs[target] += 1
+        figures.oldest[target] = min(since, figures.oldest.get(target, since))
     for _, text in store.rows(rows.DEAD, limit=MOST_ROWS):
-        found.given_up[rows.Dead(*json.loads(text)).target] += 1
-    return found
+        figures.given_up[rows.Dead(*json.loads(text)).target] += 1
+    return figures

@@ -50,7 +50,7 @@ MOST_EVENT_BYTES: Final = 16 * 2**20
 MOST_PAGES: Final = 20
 """The greatest number of pages that are read from a network for one query."""
 FIGURES_SECONDS: Final = 5.0
-"""How long the figures of `/metrics` and of the status page are kept. Counting reads all jobs."""
+"""How long the figures of `/metrics` and of the status page are cached. Counting reads all jobs."""
 HEALTH_SECONDS: Final = 2.0
 """How long a health check waits for the store."""
 
@@ -86,7 +86,7 @@ class DistributorHttp(Interface):
         self._known: Figures | None = None
         """The figures that were read last."""
         self._counted = 0.0
-        """When they were read, in seconds of the monotonic clock."""
+        """The time of the monotonic clock, in seconds, at which they were read."""
         self._verifier = verifier
 
     def application(self) -> web.Application:
@@ -118,8 +118,8 @@ class DistributorHttp(Interface):
     async def publish(self, request: web.Request) -> web.Response:
         """Publish an event on every network.
 
-        Answers with the block time in seconds or, if the client prefers the representation, with
-        the states on all networks.
+        Answers with the block time in seconds, or with the states on all networks if the client
+        prefers the representation. The time is 0 if no network has the event yet.
         """
         signed = request.content_type == "application/jwt"
         if self._signed_only and not signed:
@@ -128,64 +128,72 @@ class DistributorHttp(Interface):
                 "not-signed",
                 "only signed publications are accepted: Content-Type: application/jwt",
             )
-        fields = await (
-            jwt_event(self._verifier, await request.read()) if signed else json_body(request)
-        )
+        fields: object
+        if signed:
+            fields = await jwt_event(self._verifier, await request.read())
+        else:
+            fields = await json_body(request)
         event_id, event = parse_publication(fields)
         requests.check_receiver(request, fields, self._engine.rules.public_url)
-        reply, found = await self._engine.publish(event_id, event)
-        if found is None:
+        reply, states = await self._engine.publish(event_id, event)
+        if states is None:
             raise Problem(
                 HTTPStatus.CONFLICT, "conflict", "the same id was published with other content"
             )
-        status = status_of(found, new=reply.new)
+        status = status_of(states, new=reply.new)
         if status == HTTPStatus.UNPROCESSABLE_ENTITY:
-            detail = "; ".join(f"{each.name}: {each.error}" for each in found.networks)
+            detail = "; ".join(f"{state.name}: {state.error}" for state in states.networks)
             raise Problem(
                 HTTPStatus.UNPROCESSABLE_ENTITY, "refused", f"every network refuses: {detail}"
             )
-        body: Any = found.time or (0 if status == HTTPStatus.ACCEPTED else int(time.time()))
+        body: Any = states.time
+        if not body and status != HTTPStatus.ACCEPTED:
+            # The adapters did not report the time of the block.
+            body = int(time.time())
         headers = {}
         if wants_representation(request):
             body = {
                 "globalId": event_id,
-                "networks": [self._state(each) for each in found.networks],
+                "networks": [self._state(state) for state in states.networks],
             }
-            if found.time:
-                body["timestamp"] = found.time
+            if states.time:
+                body["timestamp"] = states.time
             headers["Preference-Applied"] = "return=representation"
         return web.json_response(body, status=status, headers=headers)
 
     async def publication(self, request: web.Request) -> web.Response:
         """Answer with the states of an id on all networks."""
         event_id = _named(request, "id")
-        found = await self._engine.where(event_id)
-        if not found.known:
+        states = await self._engine.where(event_id)
+        if not states.known:
             raise not_found("no event with this id is known")
         return web.json_response(
-            {"globalId": event_id, "networks": [self._state(each) for each in found.networks]}
+            {"globalId": event_id, "networks": [self._state(state) for state in states.networks]}
         )
 
-    def _state(self, found: NetworkState) -> dict[str, str]:
+    def _state(self, state: NetworkState) -> dict[str, str]:
         """Return the state on a network, as it is sent to the client.
 
-        If the network's log cannot be read, the cause says more than that it is not read yet.
+        If the network's log is not read yet because its adapter fails, the error says why.
         """
-        state = {"name": found.name, "state": found.state}
-        error = found.error
+        fields = {"name": state.name, "state": state.state}
+        error = state.error
         if error == NOT_READ:
-            error = self._engine.standing.cause(Party.ADAPTER, found.name) or error
-        return {**state, "error": error} if error else state
+            error = self._engine.standing.cause(Party.ADAPTER, state.name) or error
+        if error:
+            fields["error"] = error
+        return fields
 
     # subscriptions
 
     async def _subscribed(self, wish: requests.Wish) -> web.Response:
         """Store a subscription, and answer with its name and with the adapters' answers."""
-        request = messages.Subscribe(*wish, secrets.token_hex(16), secrets.token_hex(16))
+        request = messages.Subscribe(*wish, fresh=secrets.token_hex(16), key=secrets.token_hex(16))
         reply = messages.reply_of(await self._engine.tell(request))
         if reply.code:
             raise Problem(HTTPStatus.TOO_MANY_REQUESTS, reply.code, reply.value)
-        networks = [_success(*each) for each in await self._on_networks(reply, request)]
+        answers = await self._on_networks(reply, request)
+        networks = [_success(name, success=accepted) for name, accepted in answers]
         status = HTTPStatus.CREATED if reply.new else HTTPStatus.OK
         return web.json_response(
             {"subscriptionId": reply.value, "networks": networks}, status=status
@@ -194,10 +202,10 @@ class DistributorHttp(Interface):
     async def _on_networks(
         self, reply: messages.Reply, request: messages.Subscribe
     ) -> list[tuple[str, bool]]:
-        """Subscribe on every adapter now, and return whether each has accepted.
+        """Subscribe on every adapter, and return each network's name and whether it has accepted.
 
-        If one fails, the next comparison tries it again (ID-32). For an equal subscription that
-        existed before, the stored answers are returned.
+        If one fails, the next comparison tries it again (ID-32). If an equal subscription existed
+        before, the stored answers are returned.
         """
         names = self._engine.rules.networks
         if not reply.new:
@@ -206,21 +214,22 @@ class DistributorHttp(Interface):
                 lambda tx: [(name, tx.get(rows.HOOKS, place) is not None) for name, place in places]
             )
         hooks = (for_interest(self._engine.rules, name, reply.value, request) for name in names)
-        ends = await asyncio.gather(*map(self._engine.make_hook, hooks))
-        for end in ends:
-            await self._engine.tell(end)
-        return [(end.network, bool(end.accepted)) for end in ends]
+        answers = await asyncio.gather(*map(self._engine.make_hook, hooks))
+        for answer in answers:
+            await self._engine.tell(answer)
+        return [(answer.network, bool(answer.accepted)) for answer in answers]
 
     async def subscriptions(self, _request: web.Request) -> web.Response:
         """Answer with every subscription, without secrets."""
-        found = await self._engine.read_all(rows.SUBSCRIPTIONS)
-        interests = [(name, rows.Interest(*json.loads(text))) for name, text in found]
-        return web.json_response(
-            [{**listed(name, *each[:3]), "active": bool(each.active)} for name, each in interests]
-        )
+        answer = []
+        for name, text in await self._engine.read_all(rows.SUBSCRIPTIONS):
+            interest = rows.Interest(*json.loads(text))
+            fields = listed(name, interest.types, interest.metadata, endpoint=interest.endpoint)
+            answer.append({**fields, "active": bool(interest.active)})
+        return web.json_response(answer)
 
     async def unsubscribe(self, request: web.Request) -> web.Response:
-        """End a subscription."""
+        """Remove a subscription."""
         name = _named(request, "subscription")
         reply = messages.reply_of(await self._engine.tell(messages.Unsubscribe(name)))
         if reply.code:
@@ -230,10 +239,10 @@ class DistributorHttp(Interface):
     # notifications
 
     async def notification(self, request: web.Request) -> web.StreamResponse:
-        """Take an adapter's notification, and answer with 200 once everything is stored (ID-31).
+        """Take an adapter's notification, and answer with status 200 when it is stored (ID-31).
 
-        The key is checked before the body is read, so that others cannot occupy the distributor
-        with bodies.
+        The key is checked before the body is read, so that strangers cannot make the distributor
+        read bodies.
         """
         network = _named(request, "network")
         key = _named(request, "key")
@@ -245,7 +254,7 @@ class DistributorHttp(Interface):
         if not await self._engine.is_key(network, subscription, key):
             raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "the key is wrong")
 
-        async def take(request: web.Request) -> web.Response:
+        async def store(request: web.Request) -> web.Response:
             named, notice = parse_notification(await json_body(request))
             if named is not None and named != network:
                 raise bad(
@@ -262,19 +271,19 @@ class DistributorHttp(Interface):
                 raise not_found("there is no network with this name")
             return web.json_response({})
 
-        return await self._whole(take)(request)
+        return await self._whole(store)(request)
 
     # dead letters
 
     async def dead_letters(self, _request: web.Request) -> web.Response:
         """Answer with every dead letter."""
-        found = await self._engine.read_all(rows.DEAD)
+        letters = await self._engine.read_all(rows.DEAD)
         return web.json_response(
-            [_letter(name, rows.Dead(*json.loads(text))) for name, text in found]
+            [_letter(name, rows.Dead(*json.loads(text))) for name, text in letters]
         )
 
     async def redrive(self, request: web.Request) -> web.Response:
-        """Try a dead letter again."""
+        """Try a dead letter again, and answer with status 202 and the event's id."""
         reply = messages.reply_of(
             await self._engine.tell(messages.Redrive(_named(request, "letter")))
         )
@@ -289,57 +298,60 @@ class DistributorHttp(Interface):
     async def events(self, request: web.Request) -> web.Response:
         """Answer with the events of all networks, each once, ascending by time.
 
-        An event that is on several networks is shown from the first of them that answers. Header
-        `IED-Missing` names networks that did not answer, and `IED-Next` has the cursor after this
-        page.
+        An event that is on several networks is shown from the first of them that answers. The
+        header `IED-Missing` names the networks that did not answer, and `IED-Next` has the cursor
+        after this page.
         """
         query = requests.parse_query(request.query)
         cursor = requests.read_cursor(request.query.get("after", ""))
         names = self._engine.rules.networks
-        found = await asyncio.gather(
+        parts = await asyncio.gather(
             *(self._of_network(name, query, cursor.get(name, 0)) for name in names)
         )
-        missing = [name for name, part in zip(names, found, strict=True) if part is None]
-        reached = {name: part for name, part in zip(names, found, strict=True) if part is not None}
+        missing = [name for name, part in zip(names, parts, strict=True) if part is None]
+        reached = {name: part for name, part in zip(names, parts, strict=True) if part is not None}
         merged: list[tuple[str, Notice]] = []
         for name, part in reached.items():
             merged += [(name, notice) for notice in part]
         homes = await self._homes([notice.id for _, notice in merged if notice.id], reached)
-        merged.sort(key=lambda each: (each[1].time, each[0], each[1].number))
+        merged.sort(key=lambda row: (row[1].time, row[0], row[1].number))
         merged = merged[: requests.horizon(merged, reached, query.limit)]
-        kept = [
+        matching = [
             (name, notice)
             for name, notice in merged
             if notice.id and homes.get(notice.id, name) == name
         ]
         if not query.all:
-            kept = requests.newest_per_entity(kept, lambda each: each[1].event.order)
-        page = kept[: query.limit]
+            matching = requests.newest_per_entity(matching, lambda row: row[1].event.order)
+        page = matching[: query.limit]
         headers = {"IED-Missing": ",".join(missing)} if missing else {}
-        walked = merged[: merged.index(page[-1]) + 1] if len(page) < len(kept) else merged
-        if walked:
-            headers["IED-Next"] = requests.write_cursor(cursor, walked)
+        # The next page begins after the last row that was shown or left out here.
+        passed = merged
+        if len(page) < len(matching):
+            passed = merged[: merged.index(page[-1]) + 1]
+        if passed:
+            headers["IED-Next"] = requests.write_cursor(cursor, passed)
         return web.json_response([notice.row() for _, notice in page], headers=headers)
 
     async def _of_network(self, name: str, query: Query, after: int) -> list[Notice] | None:
         """Return the events of one network, `None` if its adapter did not answer.
 
-        If all events are asked for, one page is enough. For the newest event of each entity, all
-        pages are needed.
+        One page is enough for a query for all events. A query for the newest event of each entity
+        needs all pages. Raises a `Problem` if they have too many events.
         """
         adapter = self._engine.adapters[name]
-        found = list[Notice]()
+        notices = list[Notice]()
         size = 0
         for _ in range(MOST_PAGES):
             part = await adapter.query(query._replace(after=after))
             if part is None:
                 return None
-            found += part
+            notices += part
             size += sum(map(_weight, part))
             if size > MOST_EVENT_BYTES:
                 break
             if query.all or len(part) < query.limit or name in self._engine.rules.legacy:
-                return found
+                return notices
             after = part[-1].number
         raise Problem(
             HTTPStatus.UNPROCESSABLE_ENTITY, "too-many", "too many events; ask for a shorter time"
@@ -371,19 +383,17 @@ class DistributorHttp(Interface):
         """
         checks = await self._checks()
         status = _worst(checks)
-        listed = [
-            {
-                "name": each.name,
-                "status": each.status,
-                **({"cause": each.cause} if each.cause else {}),
-            }
-            for each in checks
-        ]
+        listed = []
+        for check in checks:
+            fields = {"name": check.name, "status": check.status}
+            if check.cause:
+                fields["cause"] = check.cause
+            listed.append(fields)
         code = HTTPStatus.SERVICE_UNAVAILABLE if status == "DOWN" else HTTPStatus.OK
         return web.json_response({"status": status, "checks": listed}, status=code)
 
     async def _checks(self) -> list[Check]:
-        """Return the state of the store, of each adapter, and of what is wrong besides."""
+        """Return the state of the store and of each adapter, and a check for each alarm."""
         standing = self._engine.standing
         alarms: list[tuple[str, str]] = []
         try:
@@ -395,9 +405,9 @@ class DistributorHttp(Interface):
             cause = str(error)
         checks = [Check("store", "DOWN" if cause else "UP", cause)]
         for name, reached in self._engine.reached.items():
-            silent = reached.silent > reached.answered
-            why = standing.cause(Party.ADAPTER, name) if silent else ""
-            checks.append(Check(f"adapter {name}", "DEGRADED" if silent else "UP", why))
+            is_silent = reached.silent > reached.answered
+            cause = standing.cause(Party.ADAPTER, name) if is_silent else ""
+            checks.append(Check(f"adapter {name}", "DEGRADED" if is_silent else "UP", cause))
         for name, text in alarms:
             network = name.partition("|")[0]
             event_id, _, times = text.rpartition(": ")
@@ -406,7 +416,10 @@ class DistributorHttp(Interface):
         return checks
 
     async def _figures(self) -> Figures:
-        """Return what waits and what was given up, read at most once in a while."""
+        """Return the figures of the store, which are cached for `FIGURES_SECONDS`.
+
+        Raises `StoreError`.
+        """
         age = time.monotonic() - self._counted
         if self._known is None or age > FIGURES_SECONDS:
             self._known = await self._engine.in_thread(read_figures, self._engine.store)
@@ -414,21 +427,21 @@ class DistributorHttp(Interface):
         return self._known
 
     async def _gauges(self) -> dict[str, Gauge]:
-        """Return each gauge by name. If the store is down, those that need it are left out."""
+        """Return each gauge by name, without those that need the store if it is down."""
         engine = self._engine
         names = engine.rules.networks
         standing = engine.standing
         now = time.monotonic()
-        found = {
+        gauges = {
             "store_trips": gauge("Questions to the store since the start.", engine.store.trips()),
             "requests_now": gauge("Requests being served.", self._serving),
             "adapter_up": Gauge(
                 "1 if the adapter of a network answers, else 0.",
-                [(_of(name), float(not standing.cause(Party.ADAPTER, name))) for name in names],
+                [(_label(name), float(not standing.cause(Party.ADAPTER, name))) for name in names],
             ),
             "adapter_silent_seconds": Gauge(
                 "Seconds since the adapter of a network last answered.",
-                [(_of(name), now - engine.reached[name].answered) for name in names],
+                [(_label(name), now - engine.reached[name].answered) for name in names],
             ),
             "subscribers_down": gauge(
                 "Subscribers whose last notification failed.",
@@ -442,22 +455,22 @@ class DistributorHttp(Interface):
             backlog = await engine.in_thread(engine.store.backlog)
             figures = await self._figures()
         except StoreError:
-            return {**found, "store_up": gauge(_STORE_UP, 0)}
+            return {**gauges, "store_up": gauge(_STORE_UP, 0)}
         return {
-            **found,
+            **gauges,
             "store_up": gauge(_STORE_UP, float(not standing.cause(Party.STORE, "store"))),
             "backlog": gauge("Stored rows that wait for a time: jobs, checks and timers.", backlog),
             "waiting_events": Gauge(
                 "Events that wait to be published on a network.",
-                [(_of(name), figures.waiting(name)) for name in names],
+                [(_label(name), figures.waiting(name)) for name in names],
             ),
             "oldest_event_seconds": Gauge(
                 "Seconds for which the oldest event has waited for a network.",
-                [(_of(name), figures.age(rows.on_network(name))) for name in names],
+                [(_label(name), figures.age(rows.on_network(name))) for name in names],
             ),
             "refused_events": Gauge(
                 "Events that were given up on a network.",
-                [(_of(name), figures.refused(name)) for name in names],
+                [(_label(name), figures.refused(name)) for name in names],
             ),
             "waiting_notifications": gauge(
                 "Notifications that wait for a subscriber.",
@@ -484,7 +497,10 @@ class DistributorHttp(Interface):
         )
 
     async def _status(self, *, is_refreshed: bool) -> Status:
-        """Return what the status page shows. It needs no token, so it shows no endpoints then."""
+        """Return the content of the status page.
+
+        The page needs no token, so it shows subscriptions only if callers need no token either.
+        """
         engine = self._engine
         checks = await self._checks()
         figures = Figures()
@@ -493,18 +509,20 @@ class DistributorHttp(Interface):
         try:
             figures = await self._figures()
             if self._access.everyone:
-                found = await engine.read_all(rows.SUBSCRIPTIONS)
-                total = len(found)
-                lines = [self._line(name, text, figures) for name, text in found[:MOST_ROWS]]
+                subscriptions = await engine.read_all(rows.SUBSCRIPTIONS)
+                total = len(subscriptions)
+                lines = [
+                    self._line(name, text, figures) for name, text in subscriptions[:MOST_ROWS]
+                ]
         except StoreError as error:
             engine.store_failed(error)
         networks = [
             NetworkLine(
                 name,
                 engine.standing.cause(Party.ADAPTER, name),
-                figures.waiting(name),
-                figures.age(rows.on_network(name)),
-                figures.refused(name),
+                waiting=figures.waiting(name),
+                oldest=figures.age(rows.on_network(name)),
+                given_up=figures.refused(name),
             )
             for name in engine.rules.networks
         ]
@@ -525,39 +543,41 @@ class DistributorHttp(Interface):
             name,
             interest.types,
             interest.endpoint,
-            figures.jobs[rows.to_subscription(name)],
-            self._engine.standing.cause(Party.SUBSCRIBER, name),
-            bool(interest.active),
+            waiting=figures.jobs[rows.to_subscription(name)],
+            cause=self._engine.standing.cause(Party.SUBSCRIBER, name),
+            active=bool(interest.active),
         )
 
 
 _STORE_UP: Final = "1 if the store answers, else 0."
 
 
-def _of(network: str) -> Labels:
-    """Return the label of a network."""
+def _label(network: str) -> Labels:
+    """Return the labels of a value that belongs to a network."""
     return (("network", network),)
 
 
 def _weight(notice: Notice) -> int:
-    """Return about how many bytes the texts of a notice have."""
+    """Return the approximate size of a notice's texts, in bytes."""
     event = notice.event
     return len(event.data_location) + len(event.event_type) + sum(map(len, event.metadata))
 
 
 def _worst(checks: list[Check]) -> str:
-    """Return the worst state of some checks."""
-    found = {check.status for check in checks}
+    """Return the worst status of the checks."""
+    statuses = {check.status for check in checks}
     for status in ("DOWN", "DEGRADED"):
-        if status in found:
+        if status in statuses:
             return status
     return "UP"
 
 
-def _success(network: str, success: bool) -> dict[str, object]:
-    """Return how an adapter answered a subscription, as it is sent to the client."""
-    found: dict[str, object] = {"name": network, "success": success}
-    return found if success else {**found, "error": "the adapter did not accept it yet"}
+def _success(network: str, *, success: bool) -> dict[str, object]:
+    """Return an adapter's answer to a subscription, as it is sent to the client."""
+    fields: dict[str, object] = {"name": network, "success": success}
+    if not success:
+        fields["error"] = "the adapter did not accept it yet"
+    return fields
 
 
 def _letter(name: str, letter: rows.Dead) -> dict[str, object]:
@@ -574,9 +594,9 @@ def _letter(name: str, letter: rows.Dead) -> dict[str, object]:
 
 
 def _named(request: web.Request, part: str) -> str:
-    """Return a part of the path by its name.
+    """Return the part of the path with a name.
 
-    The text goes to the store, so one that stores cannot write is answered with 404.
+    Raises a `Problem` with status 404 if stores cannot write the text or it is too long.
     """
     text = request.match_info[part]
     if not requests.is_storable(text) or len(text) > requests.MOST_CURSOR:

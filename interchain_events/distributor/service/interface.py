@@ -43,16 +43,16 @@ _ROUTES: Final[tuple[Route, ...]] = (
 
 
 class Interface(ABC):
-    """The common routes, and the answers that are alike.
+    """The common routes, and the handlers that are the same for distributors and adapters.
 
-    A subclass has the handlers named by `_ROUTES` and by its own `ROUTES`. `private` allows
+    A subclass has the handlers named in `_ROUTES` and in its own `ROUTES`. `private` allows
     endpoints at private addresses. At most `most_requests` requests are served at once.
     """
 
     DISTRIBUTOR: ClassVar[bool]
-    """Whether this is a distributor. It decides which description is served."""
+    """Whether this is a distributor or an adapter. This decides which description is served."""
     ROUTES: ClassVar[tuple[Route, ...]] = ()
-    """Further routes of the subclass."""
+    """The routes that only the subclass has."""
 
     def __init__(
         self,
@@ -94,13 +94,13 @@ class Interface(ABC):
         return app
 
     def _whole(self, handler: Handler) -> Handler:
-        """Wrap a handler so that it runs only after the body has been read.
+        """Wrap a handler so that it runs only after the request's body has been read.
 
-        A slow body then does not count as a request being served. Beyond the greatest number of
-        those, the answer is 429.
+        So slow bodies do not use up the number of requests that are served at once. If that number
+        is reached, the answer has status 429.
         """
 
-        async def take(request: web.Request) -> web.StreamResponse:
+        async def serve(request: web.Request) -> web.StreamResponse:
             await read_body(request, BODY_SECONDS)
             if self._serving >= self._most:
                 raise Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests")
@@ -110,7 +110,7 @@ class Interface(ABC):
             finally:
                 self._serving -= 1
 
-        return take
+        return serve
 
     async def subscribe(self, request: web.Request) -> web.Response:
         """Subscribe to events of some types or, at `/subscribe/all`, to every event."""
@@ -119,7 +119,8 @@ class Interface(ABC):
         return await self._subscribed(wish)
 
     @abstractmethod
-    async def _subscribed(self, wish: Wish) -> web.Response: ...
+    async def _subscribed(self, wish: Wish) -> web.Response:
+        """Store a subscription and answer with its name."""
 
     @abstractmethod
     async def health(self, request: web.Request) -> web.Response:
@@ -130,7 +131,8 @@ class Interface(ABC):
         return web.json_response({"status": "UP"})
 
     @abstractmethod
-    async def _gauges(self) -> dict[str, Gauge]: ...
+    async def _gauges(self) -> dict[str, Gauge]:
+        """Return each gauge by name."""
 
     async def metrics_text(self, _request: web.Request) -> web.Response:
         """Answer with counters and gauges."""

@@ -25,7 +25,7 @@ _HELP: Final = {
 
 
 class Gauge(NamedTuple):
-    """The present values of a figure."""
+    """The current values of a figure."""
 
     words: str
     """The help text."""
@@ -61,18 +61,13 @@ class Metrics:
         """Return all counters and histograms, and the given gauges by name, as text."""
         lines: list[str] = []
         for name in sorted({name for name, _ in self._counts}):
-            full = f"ied_{name}_total"
-            values = (
-                (labels, value)
-                for (found, labels), value in sorted(self._counts.items())
-                if found == name
-            )
-            lines += family(
-                full,
-                "counter",
-                _HELP[name],
-                (sample(full, value, labels) for labels, value in values),
-            )
+            full_name = f"ied_{name}_total"
+            samples = [
+                sample(full_name, value, labels)
+                for (counter, labels), value in sorted(self._counts.items())
+                if counter == name
+            ]
+            lines += family(full_name, "counter", _HELP[name], samples)
         for name, histogram in sorted(self._observed.items()):
             lines += family(f"ied_{name}", "histogram", _HELP[name], histogram.lines(f"ied_{name}"))
         for name, gauge in sorted(gauges.items()):

@@ -1,4 +1,4 @@
-"""The log lines of notes, which the state machine emits with short names."""
+"""The log lines of the notes that the state machine emits."""
 
 import logging
 from typing import Final, NamedTuple
@@ -41,7 +41,8 @@ _LINES: Final = {
         logging.INFO, "a subscriber ended its subscription with status 410", "subscription"
     ),
 }
-"""The lines by kind. `store-lost` has none: the engine logs a loss itself, with its number."""
+"""The lines by kind of note. There is none for `store-lost`, because the engine logs losses with
+their number."""
 
 
 def log_note(note: Note) -> None:
@@ -52,7 +53,7 @@ def log_note(note: Note) -> None:
     fields = {line.place: note.place, "id": note.id, "detail": _detail(note), "kind": note.kind}
     match note.kind:
         case "quarantine" | "gap":
-            # The state machine has the number in place of an id, as the event has none.
+            # These events have no id, so the note's `id` has the number in the log.
             fields["id"] = ""
             fields["number"] = note.id
         case "conflict" if note.place == "publish":

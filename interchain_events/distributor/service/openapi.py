@@ -1,6 +1,6 @@
 """The OpenAPI 3.1 description of the interface that adapters and distributors have in common.
 
-It is written in `openapi.json`. The parts that can be derived are added here.
+Its text is `openapi.json`. This module adds the parts that can be derived.
 """
 
 import copy
@@ -15,9 +15,9 @@ from pubsub_emulator.version import VERSION
 Json = dict[str, Any]
 
 ANYWHERE: Final = (401, 403, 429, 503)
-"""Statuses of errors that every request can meet."""
+"""The statuses of errors with which any request may be answered."""
 _OF_DISTRIBUTORS: Final = ("/api/dead-letters", "/internal/")
-"""The beginnings of paths that adapters do not have."""
+"""The prefixes of paths that adapters do not have."""
 
 
 @cache
@@ -26,16 +26,15 @@ def document(*, distributor: bool) -> Json:
 
     Both versions of the interface have the same operations.
     """
-    made: Json = json.loads(
+    description: Json = json.loads(
         resources.files(__package__ or "").joinpath("openapi.json").read_text(encoding="utf-8")
     )
-    made["info"] |= {
-        "title": f"{made['info']['title']}: {'distributor' if distributor else 'adapter'}"
-    }
-    made["info"]["version"] = VERSION
-    described: Json = made["paths"]
-    made["paths"] = {}
-    for path, item in described.items():
+    description["info"]["title"] += ": distributor" if distributor else ": adapter"
+    description["info"]["version"] = VERSION
+    common: Json = description["paths"]
+    paths: Json = {}
+    description["paths"] = paths
+    for path, item in common.items():
         for method in {"get", "post", "delete"} & item.keys():
             for status in ANYWHERE:
                 item[method]["responses"].setdefault(
@@ -46,31 +45,34 @@ def document(*, distributor: bool) -> Json:
         if not distributor and path == "/api/events":
             _by_number(item["get"])
         for version in ("v1", "v2") if path.startswith("/api/") else ("",):
-            made["paths"][path.replace("/api/", f"/api/{version}/")] = _versioned(item, version)
-    return made
+            paths[path.replace("/api/", f"/api/{version}/")] = _versioned(item, version)
+    return description
 
 
 def _by_number(events: Json) -> None:
-    """Describe `/events` of an adapter: its cursor is a number, and it has no other networks."""
+    """Change the description of `/events` to that of an adapter.
+
+    Its cursor is a number, and it does not have the headers about several networks.
+    """
     del events["responses"]["200"]["headers"]
-    after = next(each for each in events["parameters"] if each.get("name") == "after")
+    after = next(entry for entry in events["parameters"] if entry.get("name") == "after")
     after["schema"] = {"type": "integer", "minimum": 0, "maximum": MOST_NUMBER}
 
 
 def _versioned(item: Json, version: str) -> Json:
     """Return the operations of a path with ids that are unique in the description."""
-    made = copy.deepcopy(item)
-    for part in made.values():
-        if version and isinstance(part, dict):
-            part["operationId"] += f"-{version}"
-    return made
+    versioned = copy.deepcopy(item)
+    for operation in versioned.values():
+        if version and isinstance(operation, dict):
+            operation["operationId"] += f"-{version}"
+    return versioned
 
 
 def page(*, distributor: bool) -> str:
-    """Return the calls in plain text, with which `/` and `/docs` answer."""
-    described = document(distributor=distributor)
-    lines = [described["info"]["title"], ""]
-    for path, item in described["paths"].items():
+    """Return a list of the calls in plain text, for `/` and `/docs`."""
+    description = document(distributor=distributor)
+    lines = [description["info"]["title"], ""]
+    for path, item in description["paths"].items():
         if not path.startswith(("/api/v1/", "/internal/")):
             lines += [
                 f"{name.upper():<7}{path:<42}{item[name]['summary']}"

@@ -21,27 +21,25 @@ from interchain_events.distributor.service.addresses import RefusedAddressError,
 log = logging.getLogger("pubsub.distributor")
 
 PREFIX: Final = "whsec_"
-"""The optional beginning of a secret."""
+"""The optional prefix of a secret."""
 FEWEST: Final = 16
 """The least number of bytes of a secret's key."""
 MOST: Final = 128
 """The greatest number of bytes of a secret's key."""
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
-
-
 MOST_RETRY_AFTER: Final = 86_400
-"""The longest wait in seconds that is read from `Retry-After`."""
+"""The longest wait that is accepted from `Retry-After`, in seconds."""
 
 
 class Sent(NamedTuple):
-    """How a receiver answered."""
+    """A receiver's answer to a notification."""
 
     status: int | None
     """The HTTP status, `None` without an answer."""
     cause: str = ""
-    """Why there is no answer, empty if there is one."""
+    """The reason why there is no answer, empty if there is one."""
     retry_after: int = 0
-    """The ms that the receiver asks to wait before the next request, 0 if it does not say."""
+    """The wait in ms before the next request for which the receiver asks, 0 if it does not ask."""
 
 
 def _is_closed(error: BaseException) -> bool:
@@ -52,9 +50,9 @@ def _is_closed(error: BaseException) -> bool:
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> int:
-    """Return the wait in ms that a failed answer asks for, 0 if it asks for none.
+    """Return the wait in ms for which a failed answer asks, 0 if it does not ask for any.
 
-    `Retry-After` has seconds or a date (RFC 9110).
+    The header `Retry-After` has seconds or a date (RFC 9110).
     """
     text = response.headers.get("Retry-After", "").strip()
     if response.status // 100 == 2 or not text:
@@ -83,15 +81,12 @@ class Poster:
 
     @cached_property
     def _session(self) -> aiohttp.ClientSession:
-        """Return the HTTP client.
-
-        It is made on first use, because it needs a running event loop.
-        """
+        """Return the HTTP client. It is created on first use, as it needs a running event loop."""
         connector = guarded_connector(private=self._private)
         return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
     async def post(self, effect: Post) -> "Sent":
-        """Notify a subscriber and return how it answered. The body of the answer is not read."""
+        """Notify a subscriber and return its answer. The body of the answer is not read."""
         body = _ENCODER.encode(effect.notice.body()).encode()
         now = int(time.time())
         headers = {"webhook-id": effect.webhook, "webhook-timestamp": str(now)}
@@ -102,11 +97,11 @@ class Poster:
     async def send(
         self, endpoint: str, body: bytes, headers: Mapping[str, str] | None = None, name: str = ""
     ) -> "Sent":
-        """POST a JSON body and return how the receiver answered.
+        """POST a JSON body and return the receiver's answer.
 
-        `name` names the subscription in logs. A receiver may close a connection that was used
-        before, just as the next request is sent on it. Then the request is sent again at once:
-        receivers recognize repetitions by their id.
+        `name` is the subscription's name for logs. If the receiver closes the connection just as
+        the request is sent on it, the request is sent once more. This does no harm, because
+        receivers recognize repetitions by the id.
         """
         headers = {"Content-Type": "application/json", **(headers or {})}
         for is_last in (False, True):
@@ -137,7 +132,10 @@ class Poster:
 
 
 def secret_bytes(secret: str) -> bytes:
-    """Return the key of a secret: base64 with or without `whsec_`. Raises `ValueError`."""
+    """Return the key of a secret, which is base64 with or without `whsec_`.
+
+    Raises `ValueError` if it is not, or if the key is too short or too long.
+    """
     try:
         key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
     except ValueError:

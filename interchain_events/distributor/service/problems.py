@@ -74,7 +74,7 @@ _NO_ID: Final = {
     "hl-characters": "the parameter hl has characters that ids do not have",
     "hl-too-long": "the parameter hl is too long",
 }
-"""Why a `dataLocation` has no global id, by the code of ID-21."""
+"""The reasons why a `dataLocation` has no global id, by the codes of ID-21."""
 _OF_AIOHTTP: Final = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "too-large",
     HTTPStatus.NOT_FOUND: "not-found",
@@ -132,8 +132,7 @@ async def json_body(request: web.Request) -> object:
 def parse_json(body: bytes) -> object:
     """Return the value of JSON in UTF-8.
 
-    Raises `Problem`, also if an object has a name twice, and for NaN and infinities, which JSON
-    does not have.
+    Raises `Problem`. Objects with a name twice, NaN and infinities are refused, too.
     """
     try:
         return json.loads(body.decode(), object_pairs_hook=_object, parse_constant=_no_constant)
@@ -143,12 +142,12 @@ def parse_json(body: bytes) -> object:
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return an object's members. Raises `ValueError` if a name occurs twice."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a name occurs twice")
-    return found
+    return members
 
 
 def _no_constant(name: str) -> None:
-    """Refuse a constant that Python would accept."""
+    """Refuse a constant (NaN or an infinity) that Python accepts but JSON does not have."""
     raise ValueError(name)

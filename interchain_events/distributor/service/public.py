@@ -1,12 +1,14 @@
 """A public adapter (profile `legacy`), which is read by time.
 
-It has the version of the interface that it turns out to serve. In the time asked for, it shows only
-the newest event of each entity. It steps through that time second by second and serves nobody else
-meanwhile. So a log is read in windows, one at a time. If a window fails, the next ones are shorter,
-and after a timeout they may take longer.
+Of the requested time, a public adapter shows only the newest event of each entity. It goes through
+that time second by second, and answers other requests only after that. So a log is read in windows
+of time, one after the other. If a window fails, the next ones are shorter. After a timeout, the
+next ones also get more time.
 
-Numbers have no gaps. If numbers are missing between two events, the time between those two is read,
-too.
+The numbers of events have no gaps. If numbers are missing between two events, the time between them
+is read, too.
+
+The version of the interface is not configured. The adapter is asked for it.
 """
 
 import asyncio
@@ -29,21 +31,21 @@ from interchain_events.distributor.service.adapters import (
 VERSIONS: Final = ("v2", "v1")
 """The versions of the interface, the preferred one first."""
 ENVIRONMENTS: Final = ("dev", "prd", "sbx")
-"""All environments that a public adapter knows. An event without one of these is never shown."""
+"""All environments of a public adapter. It never shows an event without one of them."""
 AROUND: Final = 600
-"""The seconds before and after a time in which an event is looked for."""
+"""The seconds by which a search begins earlier and ends later, because clocks differ."""
 DAY: Final = 86_400
 """Seconds of a day, the shortest window."""
 EARLIEST: Final = 1_672_531_200
-"""The beginning of 2023 in seconds. No contract of a public adapter is older."""
+"""The beginning of 2023 in seconds. The contracts of public adapters are younger."""
 FIRST_WINDOW: Final = 90 * DAY
-"""Seconds of the first window."""
+"""The length of the first window in seconds."""
 MOST_WINDOW: Final = 16 * FIRST_WINDOW
-"""Seconds of the longest window."""
+"""The greatest length of a window in seconds."""
 MOST_PATIENCE: Final = 160.0
 """The longest timeout of a window, in seconds."""
 MOST_SPLITS: Final = 32
-"""The greatest number of times between events that one read asks for."""
+"""The greatest number of further requests with which one read looks for missing events."""
 
 
 class PublicAdapter(HttpAdapter):
@@ -55,11 +57,11 @@ class PublicAdapter(HttpAdapter):
         """The version that the adapter serves, empty if it is not known."""
         self._environments = profile.environments or ENVIRONMENTS
         self._reading = asyncio.Lock()
-        """Held during a read, as the adapter serves only one request at a time."""
+        """Held during a read, because the adapter serves only one request at a time."""
         self._window = FIRST_WINDOW
-        """Seconds of the next window."""
+        """The length of the next window in seconds."""
         self._patience = profile.timeout
-        """Seconds of the next timeout."""
+        """The timeout of the next window in seconds."""
 
     async def _base(self) -> str | None:
         """Return the URL of the version that the adapter serves, `None` if none is found."""
@@ -70,7 +72,7 @@ class PublicAdapter(HttpAdapter):
     async def _find_version(self) -> dict[str, int]:
         """Find the version that the adapter serves.
 
-        Returns the statuses of those that it does not.
+        Returns the statuses of the answers of other versions, empty if a version is found.
         """
         statuses = {}
         for version in VERSIONS:
@@ -85,8 +87,8 @@ class PublicAdapter(HttpAdapter):
     async def _ask(self, method: str, path: str, **how: object) -> HttpAnswer | None:
         """Send a request to a path of the interface.
 
-        After a 404 the version is found again, because the adapter may have been replaced by
-        another version.
+        After a status 404 the version is found anew, because the adapter may have been replaced by
+        one of another version.
         """
         answer = await super()._ask(method, path, **how)
         if answer is not None and answer.status == 404:
@@ -96,43 +98,44 @@ class PublicAdapter(HttpAdapter):
     async def misfit(self) -> str:
         """Return why this is not a public adapter. Empty if it is one, or does not answer."""
         statuses = await self._find_version()
-        found = ", ".join(
+        if not statuses or self._version:
+            return ""
+        reasons = ", ".join(
             f"/api/{version}/subscribe has status {status}" for version, status in statuses.items()
         )
-        return (
-            f"{self._url} is not a public adapter: {found}" if found and not self._version else ""
-        )
+        return f"{self._url} is not a public adapter: {reasons}"
 
     async def probe(self, event_id: str, since: int, entity: str, second: int = 0) -> Place:
         """Return whether the events since a time include the id, or hide it for good.
 
-        An event of the entity hides earlier ones, so the time before the earliest that is shown is
-        asked for, again and again, until no event of the entity is shown.
+        An event of the entity hides the earlier ones of the requested time. So the time before the
+        earliest shown event is requested, again and again, until no event of the entity is shown.
         """
         start = max(since - AROUND, EARLIEST)
-        found = await self._between(start, int(time.time()) + AROUND)
-        if found is None:
+        shown = await self._between(start, int(time.time()) + AROUND)
+        if shown is None:
             return Place(None)
-        place = shown_among(tuple(found.values()), event_id, entity, second)
+        place = shown_among(tuple(shown.values()), event_id, entity, second=second)
         for _ in range(MOST_SPLITS):
-            times = [each.time for each in found.values() if each.event.order == entity]
+            times = [notice.time for notice in shown.values() if notice.event.order == entity]
             if place.there or not times or min(times) <= start:
                 return place
             earlier = await self._between(start, min(times) - 1, whole=False)
             if earlier is None:
                 return Place(None)
-            among = shown_among(tuple(earlier.values()), event_id, entity, second)
-            # The end of a short log also hides events of the last second that was asked for.
-            hidden = among.hidden or (not among.there and second != 0 and among.last == second)
-            place = Place(bool(among.there), hidden=place.hidden or hidden, last=place.last)
-            found = earlier
+            part = shown_among(tuple(earlier.values()), event_id, entity, second=second)
+            # The last shown event also hides other events of its second.
+            is_hidden = part.hidden or (not part.there and second != 0 and part.last == second)
+            place = Place(bool(part.there), hidden=place.hidden or is_hidden, last=place.last)
+            shown = earlier
+        # The search has not come to its end, so an absent event may still be hidden.
         return Place(place.there, hidden=not place.there, last=place.last)
 
     async def read(self, after: int, limit: int, since: int) -> Page | None:  # noqa: ARG002  # it is read by time
         """Return one window of the log.
 
-        Returns `None` while another read is under way. The adapter would not answer, and the answer
-        to the other read will count.
+        Returns `None` on failure, and while another read is under way: the adapter would not
+        answer, and the other read's answer suffices.
         """
         if self._reading.locked():
             return None
@@ -140,58 +143,59 @@ class PublicAdapter(HttpAdapter):
         end = int(time.time()) + AROUND
         until = start + self._window
         complete = until >= end - DAY
-        found = await self._between(start, end if complete else until, after)
-        if found is None:
+        notices = await self._between(start, end if complete else until, after)
+        if notices is None:
             return None
-        return Page(
-            tuple(found[number] for number in sorted(found)), complete, 0 if complete else until
-        )
+        in_order = tuple(notices[number] for number in sorted(notices))
+        return Page(in_order, complete, until=0 if complete else until)
 
     async def query(self, query: Query) -> list[Notice] | None:
-        """Return events for a client, read window by window."""
+        """Return the notices that a client's query asks for, `None` on failure."""
         start = max(query.start // 1000, EARLIEST)
         end = min(query.end // 1000, int(time.time()) + AROUND)
-        found: dict[int, Notice] = {}
+        notices: dict[int, Notice] = {}
         while start <= end:
             until = min(start + self._window, end)
             part = await self._between(start, until, whole=query.all)
             if part is None:
                 return None
-            found |= part
+            notices |= part
             start = until + 1
-        return [found[number] for number in sorted(found) if query.concerns(found[number])]
+        return [notice for _, notice in sorted(notices.items()) if query.concerns(notice)]
 
     async def _between(
         self, start: int, end: int, after: int | None = None, *, whole: bool = True
     ) -> dict[int, Notice] | None:
-        """Return the events between two seconds by number.
+        """Return the events between two seconds by number, `None` on failure.
 
-        Without `whole`, these are the events that the adapter shows for that time. With `whole`,
-        the times in which numbers are missing are read, too, as far as `MOST_SPLITS` allows.
-        `after` is the number before the first wanted one, if it is known.
+        If `whole` is false, these are only the events that the adapter shows for that time. If it
+        is true, the times in which numbers are missing are read, too, with at most `MOST_SPLITS`
+        further requests. `after` is the number before the first wanted one, if it is known.
         """
         async with self._reading:
-            found = await self._shown(start, end)
-            if found is None or not whole:
-                return found
+            notices = await self._shown(start, end)
+            if notices is None or not whole:
+                return notices
             tried: set[tuple[int, int]] = {(start, end)}
             for _ in range(MOST_SPLITS):
-                times = next(
-                    (times for times in _missing(found, after, start) if times not in tried), None
-                )
-                more = None if times is None else await self._shown(*times)
-                if times is None or more is None:
+                untried = (times for times in _missing(notices, after, start) if times not in tried)
+                times = next(untried, None)
+                if times is None:
+                    break
+                more = await self._shown(*times)
+                if more is None:
                     break
                 tried.add(times)
-                found |= more
-            return found
+                notices |= more
+            return notices
 
     async def _shown(self, start: int, end: int) -> dict[int, Notice] | None:
         """GET `/events` between two seconds, for each environment.
 
-        The window and the timeout adapt to the speed of the answers.
+        Returns the shown events by number, `None` on failure. The window and the timeout adapt to
+        the speed of the answers.
         """
-        found: dict[int, Notice] = {}
+        shown: dict[int, Notice] = {}
         for environment in self._environments:
             begun = time.monotonic()
             parameters = {
@@ -203,25 +207,24 @@ class PublicAdapter(HttpAdapter):
                 parameters, timeout=aiohttp.ClientTimeout(total=self._patience)
             )
             if notices is None:
-                # Also after an error: a search of more than five seconds outlasts the adapter's
-                # connection to its node, and ends with one.
+                # An error may also be a matter of time: the adapter loses the connection to its
+                # node during searches of more than five seconds.
                 self._window = max(self._window // 4, DAY)
                 if time.monotonic() - begun >= self._patience:
                     self._patience = min(self._patience * 2, MOST_PATIENCE)
                 return None
             if time.monotonic() - begun < self._patience / 4:
                 self._window = min(self._window * 2, MOST_WINDOW)
-            found |= {
-                notice.number: legacy_notice(notice, self._profile.chain_id) for notice in notices
-            }
-        return found
+            for notice in notices:
+                shown[notice.number] = legacy_notice(notice, self._profile.chain_id)
+        return shown
 
 
 def shown_among(notices: tuple[Notice, ...], event_id: str, entity: str, second: int = 0) -> Place:
     """Return whether an id is among the shown events, and the second of the last one.
 
-    If it is not, another event of the same entity and second hides it. If its `second` is not
-    known, 0, each event of the entity may be that one.
+    An absent id may be hidden by another event of its entity and second. If `second` is 0, it is
+    unknown, so any event of the entity may hide the id.
     """
     there = any(notice.id == event_id for notice in notices)
     hiding = (notice.event.order == entity and second in {0, notice.time} for notice in notices)
@@ -232,18 +235,21 @@ def shown_among(notices: tuple[Notice, ...], event_id: str, entity: str, second:
     )
 
 
-def _missing(found: dict[int, Notice], after: int | None, start: int) -> Iterator[tuple[int, int]]:
-    """Yield the times, in seconds, in which events must lie whose numbers are missing.
+def _missing(
+    notices: dict[int, Notice], after: int | None, start: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the times in which the events with missing numbers must be, as pairs of seconds.
 
-    Each ends with the next known event. Another one ends a second earlier, because within one
-    second that event may hide the missing ones.
+    A time ends with the next known event. It is followed by the time that ends a second earlier,
+    because that event may hide missing ones of its own second.
     """
-    number, begun = after, start
-    for following in sorted(found):
-        until = found[following].time
+    number = after
+    begin = start
+    for following, notice in sorted(notices.items()):
         if number is not None and following > number + 1:
-            yield begun, until
-            if until > begun:
-                yield begun, until - 1
+            yield begin, notice.time
+            if notice.time > begin:
+                yield begin, notice.time - 1
         if number is None or following > number:
-            number, begun = following, until
+            number = following
+            begin = notice.time

@@ -1,7 +1,7 @@
 """Parsing of clients' requests, and pages of events (ID-10).
 
-The events of several networks form one list. The cursor of a page has the last number shown of each
-network, as the networks count independently.
+The events of several networks form one list. Networks count independently, so the cursor after a
+page has the last number shown of each network.
 """
 
 import base64
@@ -21,17 +21,17 @@ from interchain_events.distributor.service.problems import bad
 
 T = TypeVar("T")
 MOST_TYPES: Final = 64
-"""The greatest number of event types of a subscription."""
+"""The greatest number of a subscription's event types."""
 MOST_INTEREST_METADATA: Final = 16
-"""The greatest number of metadata of a subscription."""
+"""The greatest number of a subscription's metadata."""
 MOST_LIMIT: Final = 1000
 """The greatest number of events on a page."""
 MOST_MS: Final = 2**53 - 1
-"""The greatest time in a query."""
+"""The greatest time in a query, in ms."""
 MOST_SECRET: Final = 256
 """The greatest length of a secret, in characters."""
 MOST_CURSOR: Final = 4096
-"""The greatest length of a cursor, and of a name in a path."""
+"""The greatest length of a cursor or of a name in a path, in characters."""
 
 _NUMBER: Final = re.compile(r"[0-9]{1,20}")
 
@@ -48,8 +48,8 @@ class Wish(NamedTuple):
 def check_receiver(request: web.Request, fields: object, own: str) -> None:
     """Check that a publication is meant for this distributor (ID-11).
 
-    If it has a field `rpcAddress`, that must be `own` (the public URL) or the address of the
-    request. Raises `Problem`.
+    A field `rpcAddress` must be `own`, the public URL, or the address of the request. Raises
+    `Problem`.
     """
     receiver = fields.get("rpcAddress") if isinstance(fields, dict) else None
     if receiver is None:
@@ -62,7 +62,11 @@ def check_receiver(request: web.Request, fields: object, own: str) -> None:
 def _texts(
     body: Mapping[str, object], name: str, fewest: int, most: int, length: int
 ) -> tuple[str, ...]:
-    """Return a list of strings without duplicates, in the order of their first occurrence."""
+    """Return the strings in a field without duplicates, in the order of their first occurrence.
+
+    There must be `fewest` to `most` of them, with at most `length` characters each. Raises
+    `Problem`.
+    """
     values = body.get(name, [])
     if not isinstance(values, list) or not fewest <= len(values) <= most:
         raise bad("bad-subscription", f"{name}: a list of {fewest} to {most} strings is needed")
@@ -73,11 +77,10 @@ def _texts(
 
 
 def is_storable(text: str) -> bool:
-    """Return whether stores can write a text.
-
-    They cannot if it has a NUL or half of a surrogate pair.
-    """
-    return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
+    """Return whether stores can write a text: it has neither a NUL nor a lone surrogate."""
+    if "\0" in text:
+        return False
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def parse_wish(body: object, *, everything: bool, private: bool) -> Wish:
@@ -92,14 +95,14 @@ def parse_wish(body: object, *, everything: bool, private: bool) -> Wish:
     except ValueError as error:
         raise bad("bad-endpoint", f"notificationEndpoint: {error}") from None
     if everything:
-        return Wish(("*",), (), endpoint, None)
-    types = _texts(body, "eventTypes", 1, MOST_TYPES, MOST_TYPE)
-    metadata = _texts(body, "metadata", 0, MOST_INTEREST_METADATA, MOST_METADATUM)
+        return Wish(("*",), (), endpoint, secret=None)
+    types = _texts(body, "eventTypes", 1, most=MOST_TYPES, length=MOST_TYPE)
+    metadata = _texts(body, "metadata", 0, most=MOST_INTEREST_METADATA, length=MOST_METADATUM)
     return Wish(types, metadata, endpoint, _secret(body.get("secret")))
 
 
 def _secret(secret: object) -> str | None:
-    """Return the secret of a subscription if it can sign notifications."""
+    """Return the secret of a subscription. Raises `Problem` if it cannot sign notifications."""
     if secret is None:
         return None
     if not isinstance(secret, str) or len(secret) > MOST_SECRET:
@@ -114,7 +117,7 @@ def _secret(secret: object) -> str | None:
 
 
 def _integer(parameters: Mapping[str, str], name: str, default: int, fewest: int, most: int) -> int:
-    """Return an integer parameter of a query."""
+    """Return an integer parameter of a query, `default` if it is absent. Raises `Problem`."""
     text = parameters.get(name)
     if text is None:
         return default
@@ -131,59 +134,67 @@ def parse_query(parameters: Mapping[str, str]) -> Query:
     environment = parameters.get("envM")
     if environment is not None and not 1 <= len(environment) <= MOST_METADATUM:
         raise bad("bad-query", f"envM: 1 to {MOST_METADATUM} characters are needed")
-    start = _integer(parameters, "startDate", 0, 0, MOST_MS)
-    end = _integer(parameters, "endDate", MOST_MS, 0, MOST_MS)
-    limit = _integer(parameters, "limit", MOST_LIMIT, 1, MOST_LIMIT)
-    return Query(start, end, environment, everything == "true", limit=limit)
+    start = _integer(parameters, "startDate", 0, fewest=0, most=MOST_MS)
+    end = _integer(parameters, "endDate", MOST_MS, fewest=0, most=MOST_MS)
+    limit = _integer(parameters, "limit", MOST_LIMIT, fewest=1, most=MOST_LIMIT)
+    return Query(start, end, environment, all=everything == "true", limit=limit)
 
 
 def parse_number(parameters: Mapping[str, str]) -> int:
     """Return the number after which an adapter is read. Raises `Problem`.
 
-    The parameter `after` counts from 0 and numbers count from 1. Without it, the log is read from
-    its beginning.
+    The parameter `after` counts from 0 and numbers count from 1. Without the parameter, the log is
+    read from its beginning.
     """
-    return _integer(parameters, "after", -1, 0, MOST_NUMBER) + 1
+    return _integer(parameters, "after", -1, fewest=0, most=MOST_NUMBER) + 1
 
 
 def newest_per_entity(rows: list[T], entity: Callable[[T], str]) -> list[T]:
     """Return the last row of each entity, in the order of the rows."""
-    last = {entity(row): place for place, row in enumerate(rows)}
-    return [rows[place] for place in sorted(last.values())]
+    last = {entity(row): index for index, row in enumerate(rows)}
+    return [rows[index] for index in sorted(last.values())]
 
 
 def horizon(
     merged: list[tuple[str, Notice]], reached: Mapping[str, list[Notice]], limit: int
 ) -> int:
-    """Return how many of the merged rows can be shown.
+    """Return how many of the merged rows can be shown in their final order.
 
-    If the part of a network is full, the network may have more rows, which would come before later
-    rows of other networks. So the merged rows end where the first full part ends.
+    If the part of a network has `limit` rows, the network may have further ones, which would come
+    before later rows of other networks. So only the rows up to the end of the first such part can
+    be shown.
     """
     full = [(name, part[-1]) for name, part in reached.items() if len(part) == limit]
     return min((merged.index(last) + 1 for last in full), default=len(merged))
 
 
 def write_cursor(cursor: dict[str, int], page: list[tuple[str, Notice]]) -> str:
-    """Return the cursor after a page: the last number shown of each network, as base64 of JSON."""
-    found = dict(cursor)
+    """Return the cursor after a page: the last number shown of each network, as base64 of JSON.
+
+    `cursor` is the one before the page.
+    """
+    numbers = dict(cursor)
     for name, notice in page:
-        found[name] = max(found.get(name, 0), notice.number)
-    return base64.urlsafe_b64encode(json.dumps(found, sort_keys=True).encode()).decode().rstrip("=")
+        numbers[name] = max(numbers.get(name, 0), notice.number)
+    text = json.dumps(numbers, sort_keys=True)
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def read_cursor(text: str) -> dict[str, int]:
-    """Return the last number shown of each network. Raises `Problem`."""
+    """Return the last number shown of each network, as written by `write_cursor`.
+
+    Raises `Problem`.
+    """
     if not text or text == "0":
         return {}
     try:
-        found = json.loads(
+        numbers = json.loads(
             base64.urlsafe_b64decode(unquote(text)[:MOST_CURSOR] + "=" * (-len(text) % 4))
         )
     except (ValueError, RecursionError):
-        found = None
-    if isinstance(found, dict) and all(
-        type(each) is int and 0 <= each <= MOST_NUMBER for each in found.values()
+        numbers = None
+    if isinstance(numbers, dict) and all(
+        type(number) is int and 0 <= number <= MOST_NUMBER for number in numbers.values()
     ):
-        return found
+        return numbers
     raise bad("bad-cursor", "after: not a cursor of header IED-Next")

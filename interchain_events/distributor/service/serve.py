@@ -44,11 +44,11 @@ class Running:
 class JsonLines(logging.Formatter):
     """Formats a log record as a line of JSON.
 
-    A dict passed as `extra={"fields": …}` is merged into it, without empty values.
+    A dict passed as `extra={"fields": …}` is merged into the line, without its empty values.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the line of a record."""
         seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line: dict[str, object] = {
             "time": f"{seconds}.{int(record.msecs):03}Z",
@@ -74,10 +74,9 @@ def log_lines() -> None:
 
 
 def tune_collector() -> None:
-    """Make the garbage collector run less often.
+    """Make the garbage collector run less often, and never visit the objects that exist now.
 
-    The process has many rows in memory, which each full run would visit, and creates few cycles.
-    Objects that exist now are never visited again.
+    The process has many rows in memory, all of which a full run visits, but creates few cycles.
     """
     gc.collect()
     gc.freeze()
@@ -95,8 +94,8 @@ async def served(app: web.Application, host: str, port: int) -> AsyncIterator[st
 async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
     """Run a distributor inside of the context.
 
-    `folder` is that of the settings file. On leaving, first requests end, then effects, then the
-    store closes.
+    Paths in the settings are relative to `folder`. When the context ends, the server stops first,
+    then the effects, and then the store is closed. Raises `SettingsError` and `StoreError`.
     """
     if misfit := config.port_misfit():
         log.warning("adapters cannot reach this distributor", extra={"fields": {"error": misfit}})
@@ -105,12 +104,12 @@ async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
     verifier = None if config.events is None else make_verifier(config.events, "events", folder)
     profiles = {
         name: Profile(
-            each.chain_id,
-            tuple(each.environments),
-            each.token(f"adapters.{name}", folder),
-            config.call_timeout,
+            adapter.chain_id,
+            tuple(adapter.environments),
+            adapter.token(f"adapters.{name}", folder),
+            timeout=config.call_timeout,
         )
-        for name, each in config.adapters.items()
+        for name, adapter in config.adapters.items()
     }
     # The stack closes in reverse order: the server first, then the engine, then its connections.
     async with contextlib.AsyncExitStack() as stack:
@@ -119,12 +118,10 @@ async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
                 cookie_jar=aiohttp.DummyCookieJar(), connector=aiohttp.TCPConnector(limit=0)
             )
         )
-        adapters: dict[str, Adapter] = {
-            name: (PublicAdapter if each.profile == "legacy" else HttpAdapter)(
-                each.url, profiles[name], session
-            )
-            for name, each in config.adapters.items()
-        }
+        adapters: dict[str, Adapter] = {}
+        for name, adapter in config.adapters.items():
+            make_adapter = PublicAdapter if adapter.profile == "legacy" else HttpAdapter
+            adapters[name] = make_adapter(adapter.url, profiles[name], session)
         private = config.private_endpoints
         poster = Poster(private=private)
         stack.push_async_callback(poster.close)
@@ -132,24 +129,22 @@ async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
             tuple(config.subscriptions.types),
             tuple(config.subscriptions.metadata),
             {
-                name: each.chain_id
-                for name, each in config.adapters.items()
-                if each.profile == "legacy"
+                name: adapter.chain_id
+                for name, adapter in config.adapters.items()
+                if adapter.profile == "legacy"
             },
             grace=config.grace,
         )
         engine = Engine(rules, open_store(config.store), adapters, poster, settings)
         await engine.start()
         stack.push_async_callback(engine.stop)
-        most = config.most_requests
-        names = config.names()
         http = DistributorHttp(
             engine,
             access,
             verifier=verifier,
             private=private,
-            most=most,
-            names=names,
+            most=config.most_requests,
+            names=config.names(),
             signed_only=config.signed_only,
         )
         url = await stack.enter_async_context(served(http.application(), config.host, config.port))

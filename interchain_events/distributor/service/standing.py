@@ -1,8 +1,8 @@
-"""The adapters, the store and the subscribers that do not answer, and why.
+"""The adapters, the store and the subscribers that do not answer, and their causes.
 
-A party that goes down is logged once, with the cause, and once again when it is back. Failures in
-between only change the cause. Further causes of the store are logged too, each once: a store that
-went away may come back as one that must not be used.
+A party is logged once with the cause when it goes down, and once when it is back. Failures in
+between only change the cause. Further causes of the store are also logged, each once: a store that
+was away may come back as one that must not be used.
 """
 
 import logging
@@ -14,9 +14,7 @@ log = logging.getLogger("pubsub.distributor")
 
 MOST_DOWN: Final = 10_000
 """The greatest number of parties that are remembered. Clients decide how many subscribers there
-are, so that beyond it the oldest is forgotten."""
-
-
+are, so beyond this number the oldest one is forgotten."""
 MOST_CAUSES: Final = 8
 """The greatest number of causes that are logged while a store is down."""
 
@@ -34,9 +32,9 @@ class Down(NamedTuple):
 
     cause: str
     since: float
-    """Seconds of the monotonic clock."""
+    """The time of the monotonic clock, in seconds, since which it does not answer."""
     logged: frozenset[str]
-    """The causes that were logged."""
+    """The causes that have been logged."""
 
 
 class Standing:
@@ -46,7 +44,7 @@ class Standing:
         self._down: dict[tuple[Party, str], Down] = {}
 
     def failed(self, party: Party, name: str, cause: str) -> None:
-        """Note that a party has not answered, or not as it should."""
+        """Note that a party has not answered correctly."""
         known = self._down.get((party, name))
         if known is not None:
             logged = known.logged
@@ -71,21 +69,21 @@ class Standing:
             log.info("%s is back", _article(party), extra={"fields": fields})
 
     def forget(self, party: Party, name: str) -> None:
-        """Forget a party that is not asked any more."""
+        """Forget a party that is no longer used."""
         self._down.pop((party, name), None)
 
     def cause(self, party: Party, name: str) -> str:
-        """Return why a party does not answer, empty if it does."""
+        """Return the reason why a party does not answer, empty if it answers."""
         known = self._down.get((party, name))
         return "" if known is None else known.cause
 
     def names(self, party: Party) -> list[str]:
-        """Return the names of a kind's parties that do not answer."""
+        """Return the names of the parties of a kind that do not answer."""
         return [name for kind, name in self._down if kind is party]
 
 
 def _article(party: Party) -> str:
-    """Return the words for one party of a kind."""
+    """Return the name of a kind of party with its article."""
     if party is Party.STORE:
         return "the store"
     return "an adapter" if party is Party.ADAPTER else "a subscriber"

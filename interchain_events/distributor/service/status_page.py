@@ -1,7 +1,7 @@
 """The status page at `/`, for people with a browser.
 
-It is one HTML document without scripts. The browser loads it again every few seconds if the reader
-asks for that: a page that changes by itself loses the place of people with a screen reader.
+It is one HTML document without scripts. The browser reloads it every few seconds, but only if the
+reader asks for that: people with a screen reader lose their place on a page that changes by itself.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,13 +12,13 @@ from pubsub_emulator.files.shown import safe
 from pubsub_emulator.pages.assets import styles
 
 REFRESH_SECONDS: Final = 5
-"""How often the browser loads the page again, if it is asked to."""
+"""The interval at which the browser reloads the page if the reader asks for that."""
 REFRESH: Final = "refresh"
-"""The parameter of the request that asks for that."""
+"""The parameter of a request for a page that is reloaded."""
 MOST_ROWS: Final = 200
 """The greatest number of subscriptions that are shown."""
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
-"""The page's Content-Security-Policy: it loads nothing and runs nothing."""
+"""The page's Content-Security-Policy. The page may not load or run anything."""
 
 _STYLE: Final = f"""{styles()}
 td {{ overflow-wrap: anywhere; }}
@@ -26,7 +26,7 @@ td {{ overflow-wrap: anywhere; }}
 .badge.good::before {{ content: "\\2713\\00a0"; }}
 .badge.bad::before {{ content: "\\2715\\00a0"; }}
 """
-"""The style of every page of the emulator, and the signs that repeat a state's colour."""
+"""The style of the emulator's pages, and signs that say the same as the colours of states."""
 
 
 class Check(NamedTuple):
@@ -43,7 +43,7 @@ class NetworkLine(NamedTuple):
 
     name: str
     cause: str
-    """Why its adapter does not answer, empty if it does."""
+    """The reason why its adapter does not answer, empty if it answers."""
     waiting: int
     oldest: float
     """Seconds for which the oldest event has waited."""
@@ -58,7 +58,7 @@ class SubscriptionLine(NamedTuple):
     endpoint: str
     waiting: int
     cause: str
-    """Why its subscriber does not answer, empty if it does."""
+    """The reason why its subscriber does not answer, empty if it answers."""
     active: bool
 
 
@@ -75,7 +75,7 @@ class Status(NamedTuple):
     total: int
     """The number of all subscriptions."""
     is_refreshed: bool = False
-    """Whether the browser loads the page again by itself."""
+    """Whether the browser reloads the page by itself."""
 
 
 class _Cell(NamedTuple):
@@ -87,7 +87,7 @@ class _Cell(NamedTuple):
 
 
 def status_page(status: Status) -> str:
-    """Return the page."""
+    """Return the page as HTML."""
     networks = [
         (
             _text(line.name),
@@ -166,7 +166,7 @@ def _subscriber(line: SubscriptionLine) -> str:
 
 
 def _table(header: Sequence[str], lines: Iterable[Sequence[_Cell]]) -> str:
-    """Return a table. On narrow screens each row is a list, in which cells name their column."""
+    """Return a table. On narrow screens each row becomes a list whose cells name their columns."""
     rows = list(lines)
     kinds = [cell.kind for cell in rows[0]] if rows else [""] * len(header)
     head = "".join(
@@ -200,5 +200,5 @@ def _mark(text: str, *, is_up: bool) -> _Cell:
 
 
 def _span(text: str, *, is_up: bool) -> str:
-    """Return a state, which a sign and a colour repeat."""
+    """Return a state with a sign and a colour that say the same."""
     return f'<span class="badge {"good" if is_up else "bad"}">{escape(safe(text))}</span>'

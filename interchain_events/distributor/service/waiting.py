@@ -16,81 +16,79 @@ class Waiting:
 
     message: Input | None
     look: Callable[[Transaction], object] | None = None
-    """A function of the transaction, called after the step, so that it sees the step's writes."""
+    """The function that reads. It is called after the step and sees the step's writes."""
     done: "asyncio.Future[tuple[Effects, object]] | None" = None
-    """The future of a caller that waits for the effects and for the result of `look`. `None` for
-    the result of an effect, which has no caller."""
+    """The future for the effects and the result of `look`. `None` if `message` is the result of an
+    effect, for which no caller waits."""
     left: int = 0
-    """How often it is tried again if the store is down."""
+    """How many more times this is tried if the store is down."""
 
     def take(self, rules: Rules, tx: Transaction) -> tuple[Effects, object]:
-        """Run the step, then `look`, and return the effects and the value that was read."""
+        """Run the step and then `look`, and return the effects and the result of `look`."""
         effects = [] if self.message is None else step(rules, tx, self.message)
-        return effects, None if self.look is None else self.look(tx)
+        result = None if self.look is None else self.look(tx)
+        return effects, result
 
 
 def in_log_order(waiting: list[Waiting]) -> list[Waiting]:
-    """Return the batch with its notifications in the order of their numbers.
+    """Return a batch with its notifications sorted by their numbers, and the others unmoved.
 
-    Otherwise a notice after a gap would be parked, although the notices that fill the gap are in
-    the same batch. All other inputs remain at their places.
+    Otherwise a notice after a gap would be parked although the notices that fill the gap are in the
+    same batch.
     """
-    noticed = iter(
-        sorted((each for each in waiting if isinstance(each.message, Noticed)), key=_number)
-    )
-    return [next(noticed) if isinstance(each.message, Noticed) else each for each in waiting]
+    notifications = [entry for entry in waiting if isinstance(entry.message, Noticed)]
+    in_order = iter(sorted(notifications, key=_sort_key))
+    return [next(in_order) if isinstance(entry.message, Noticed) else entry for entry in waiting]
 
 
-def _number(waiting: Waiting) -> tuple[int, bool]:
+def _sort_key(waiting: Waiting) -> tuple[int, bool]:
     """Return the key by which notifications are sorted.
 
-    For the same number, the notification of everything comes first, as it moves the cursor that a
-    client's subscription needs.
+    Of those with the same number, the notification of everything comes first. It moves the cursor,
+    and only then can notifications for clients' subscriptions be used.
     """
     message = waiting.message
-    return (
-        (message.notice.number, message.subscription is not None)
-        if isinstance(message, Noticed)
-        else (0, False)
-    )
+    if not isinstance(message, Noticed):
+        return 0, False
+    return message.notice.number, message.subscription is not None
 
 
 class Waiter:
-    """The clients that wait until some networks have reported on an event."""
+    """The clients that wait until networks have reported on one event."""
 
     def __init__(self) -> None:
         self.users = 0
-        """The number of clients, counted by the engine, which drops the waiter after the last
-        one."""
-        self._told: set[str] = set()
-        """The networks that have reported and that nobody has waited for since."""
+        """The number of clients. The engine counts them, and drops the waiter after the last."""
+        self._reported: set[str] = set()
+        """The networks that have reported since a client last waited for them."""
         self._waiting: list[tuple[set[str], asyncio.Future[None]]] = []
-        """For each waiting client, the networks that it waits for and the future that wakes it."""
+        """The networks for which each client waits, and the future that wakes the client."""
 
     def hear(self, network: str) -> None:
         """Note that a network has reported on the event."""
-        self._told.add(network)
+        self._reported.add(network)
         for networks, future in self._waiting:
-            if networks <= self._told:
+            if networks <= self._reported:
                 _end(future)
 
     async def wait(self, networks: set[str], seconds: float) -> None:
-        """Return when all of these networks have reported, or after so many seconds."""
-        if not networks <= self._told:
+        """Wait until all of these networks have reported, at most for `seconds`."""
+        if not networks <= self._reported:
             loop = asyncio.get_running_loop()
-            entry = (networks, loop.create_future())
+            future = loop.create_future()
+            entry = (networks, future)
             self._waiting.append(entry)
-            late = loop.call_later(seconds, _end, entry[1])
+            timer = loop.call_later(seconds, _end, future)
             try:
-                await entry[1]
+                await future
             finally:
-                late.cancel()
+                timer.cancel()
                 self._waiting.remove(entry)
         # The next call waits for further reports.
-        self._told -= networks
+        self._reported -= networks
 
 
 def _end(future: "asyncio.Future[None]") -> None:
-    """Wake a client, unless it has been woken."""
+    """Wake a client, unless it has been woken already."""
     if not future.done():
         future.set_result(None)

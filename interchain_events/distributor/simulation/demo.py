@@ -65,13 +65,13 @@ class _Play:
             World(
                 self.seed,
                 {"alastria": SimulatedNetwork("alastria"), "hashnet": shared},
-                2,
+                replicas=2,
                 name="operator",
             ),
             World(
                 self.seed + 1,
                 {"hashnet": shared, "fabric": SimulatedNetwork("fabric")},
-                1,
+                replicas=1,
                 name="access-node",
             ),
         )
@@ -85,7 +85,7 @@ class _Play:
         return name, event
 
     def round(self) -> None:
-        """Let one random thing happen in one world, and let some time pass."""
+        """Publish, fail or recover at random in one world, and let some time pass."""
         world = self.random.choice(self.worlds)
         name = self.random.choice(sorted(world.networks))
         kind = self.random.randrange(12)
@@ -103,14 +103,14 @@ class _Play:
 
 
 def demonstrate(seed: int = 0) -> Demonstration:
-    """Run the demonstration. Everything in it follows from the seed."""
+    """Run the demonstration. Everything in it is derived from the seed."""
     play = _Play(seed)
-    operator, node = play.worlds
+    operator, access_node = play.worlds
     for world in play.worlds:
         world.start()
     run_together(play.worlds, 1_000)
     operator.subscribe(SUBSCRIBERS[0])
-    node.subscribe(SUBSCRIBERS[1], ("*",), ("prd",))
+    access_node.subscribe(SUBSCRIBERS[1], ("*",), ("prd",))
     for world in play.worlds:
         world.faults = FAULTS
     for _ in range(ROUNDS):
@@ -122,29 +122,29 @@ def demonstrate(seed: int = 0) -> Demonstration:
     happened: Counter[str] = Counter()
     for world in play.worlds:
         happened.update(world.happened)
-    found: list[str] = []
+    violations: list[str] = []
     for world in play.worlds:
-        found += [f"{world.name}: {each}" for each in surprises(world, play.originals)]
-    networks = {**operator.networks, **node.networks}
+        violations += [f"{world.name}: {text}" for text in surprises(world, play.originals)]
+    networks = {**operator.networks, **access_node.networks}
     published: set[str] = set()
     for network in networks.values():
         published.update(notice.id or "" for notice in network.log)
     for event_id in sorted(published):
-        found += [
+        violations += [
             f"1: {event_id} is not on {name}"
             for name, network in networks.items()
             if not network.has(event_id)
         ]
     digest = blake2_256("".join(world.digest() for world in play.worlds).encode())
     return Demonstration(
-        len(play.originals),
-        {name: len(network.log) for name, network in networks.items()},
-        dict(happened),
-        {
+        events=len(play.originals),
+        on_networks={name: len(network.log) for name, network in networks.items()},
+        happened=dict(happened),
+        acknowledged={
             url: sum(answer == 200 for _, _, answer in world.endpoints[url].got)
             for world, url in zip(play.worlds, SUBSCRIBERS, strict=True)
         },
-        settled,
-        found,
-        "0x" + digest.hex(),
+        settled=settled,
+        surprises=violations,
+        digest="0x" + digest.hex(),
     )

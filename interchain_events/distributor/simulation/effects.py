@@ -1,4 +1,4 @@
-"""The effects of a distributor's processes in a story, with the faults that they meet."""
+"""The execution of the effects of a distributor's processes in a story, with faults."""
 
 from abc import ABC, abstractmethod
 
@@ -12,7 +12,7 @@ def _probed(network: SimulatedNetwork, probe: messages.Probe) -> messages.Probed
     """Return the result of a probe of a network that answers."""
     if not network.legacy:
         there = network.has(probe.id)
-        return messages.Probed(probe.network, probe.id, there, probe.asked_at)
+        return messages.Probed(probe.network, probe.id, there, asked_at=probe.asked_at)
     shown = network.newest_of_seconds(probe.since)
     there = any(notice.id == probe.id for notice in shown)
     hiding = (
@@ -22,20 +22,20 @@ def _probed(network: SimulatedNetwork, probe: messages.Probe) -> messages.Probed
         probe.network,
         probe.id,
         there,
-        probe.asked_at,
+        asked_at=probe.asked_at,
         hidden=not there and any(hiding),
         last=max((notice.time for notice in shown), default=0),
     )
 
 
 class Hands(Scenery, ABC):
-    """The carrying out of effects: calls, probes, reads and notifications."""
+    """The part of a world that carries out effects: calls, probes, reads and notifications."""
 
     @abstractmethod
     def tell(
         self, process: Process | None, *inputs: messages.Input
     ) -> list[messages.Effects] | None:
-        """Apply inputs in a process, as one transaction.
+        """Apply inputs in a process, in one transaction.
 
         Returns their effects, or `None` if the process or the store is down.
         """
@@ -48,13 +48,13 @@ class Hands(Scenery, ABC):
     def publish_on(self, name: str, event: Event, *, by: Scenery | None = None) -> None:
         """Append an event to a network's log, and notify its subscriptions.
 
-        `by` is the distributor that has called, `None` for a stranger.
+        `by` is the distributor that publishes, `None` for a stranger.
         """
 
     def perform(self, process: Process, run: int, effect: messages.Effect) -> None:
-        """Carry an effect out, if the process that emitted it is still running.
+        """Carry out an effect if the process that emitted it is still running.
 
-        The process may be killed instead.
+        By chance, the process is killed instead.
         """
         if not process.alive or process.run != run:
             return
@@ -68,7 +68,7 @@ class Hands(Scenery, ABC):
             case messages.Post():
                 self._post(process, run, effect)
             case messages.Probe() | messages.Read() | messages.List() | messages.MakeHook():
-                self._answer(process, run, self._told(effect))
+                self._answer(process, run, self._result_of(effect))
             case messages.DropHook():
                 network = self.networks[effect.network]
                 if network.up:
@@ -77,9 +77,9 @@ class Hands(Scenery, ABC):
     def _answer(
         self, process: Process, run: int, message: messages.Input, delay: int | None = None
     ) -> None:
-        """Deliver a result to the process that asked, if it is still running.
+        """Deliver a result to the process that emitted the effect, if it is still running.
 
-        `delay` is in ms, by default a random latency.
+        `delay` is in ms. If it is `None`, it is a random latency.
         """
 
         def arrive() -> None:
@@ -99,14 +99,15 @@ class Hands(Scenery, ABC):
         self.later(self.latency() if delay is None else delay, arrive)
 
     def _call(self, process: Process, run: int, effect: messages.Call) -> None:
-        """Publish on a network, as well as the network and the faults allow."""
+        """Publish on a network, if the network and the faults allow it."""
 
-        def answer(what: messages.Answer, delay: int) -> None:
-            # The caller stops waiting at its timeout, whatever happens later.
+        def answer(reply: messages.Answer, delay: int) -> None:
+            # At its timeout, the caller stops waiting.
             if delay > self.rules.call_timeout:
-                what = messages.Unknown("timeout")
+                reply = messages.Unknown("timeout")
                 delay = self.rules.call_timeout
-            self._answer(process, run, messages.Answered(effect.network, effect.id, what), delay)
+            message = messages.Answered(effect.network, effect.id, reply)
+            self._answer(process, run, message, delay=delay)
 
         network = self.networks[effect.network]
         if self.now > effect.before:
@@ -130,31 +131,32 @@ class Hands(Scenery, ABC):
             self.record("lie", effect.network, effect.id)
             answer(messages.Yes(self.now // 1000), delay)
             return
-        # The event is published even if the caller has stopped waiting: this makes a call doubtful.
+        # The event is published even if the caller has stopped waiting. The caller cannot know.
         self.later(delay, lambda: self.publish_on(effect.network, effect.event, by=self))
-        silent = network.mute or self.chance(self.faults.answer_lost)
-        self.happened["publications without an answer"] += silent
-        answer(
-            messages.Yes((self.now + delay) // 1000),
-            self.rules.call_timeout + 1 if silent else delay + self.latency(),
-        )
+        is_silent = network.mute or self.chance(self.faults.answer_lost)
+        self.happened["publications without an answer"] += is_silent
+        reply = messages.Yes((self.now + delay) // 1000)
+        if is_silent:
+            answer(reply, self.rules.call_timeout + 1)
+        else:
+            answer(reply, delay + self.latency())
 
-    def _told(
+    def _result_of(
         self, effect: messages.Probe | messages.Read | messages.List | messages.MakeHook
     ) -> messages.Input:
         """Return the result of a probe, of a read, or of a request about subscriptions."""
         network = self.networks[effect.network]
-        fails = (
-            self.faults.call_fails
-            if isinstance(effect, messages.MakeHook)
-            else self.faults.read_fails
-        )
-        answers = network.up and not self.chance(fails)
+        fault_rate = self.faults.read_fails
+        if isinstance(effect, messages.MakeHook):
+            fault_rate = self.faults.call_fails
+        answers = network.up and not self.chance(fault_rate)
         match effect:
             case messages.Probe():
                 self.record("probe", effect.network, effect.id)
                 if not answers:
-                    return messages.Probed(effect.network, effect.id, None, effect.asked_at)
+                    return messages.Probed(
+                        effect.network, effect.id, None, asked_at=effect.asked_at
+                    )
                 return _probed(network, effect)
             case messages.Read():
                 page = network.page(effect.after, effect.limit, effect.since) if answers else None
@@ -170,20 +172,23 @@ class Hands(Scenery, ABC):
                 return messages.Hooked(effect.network, effect.form, None if lost else accepted)
 
     def _post(self, process: Process, run: int, effect: messages.Post) -> None:
-        """Notify a subscriber, as well as the subscriber and the faults allow."""
+        """Notify a subscriber, if the subscriber and the faults allow it."""
         posted = messages.Posted(effect.subscription, effect.id, None)
         if self.now > effect.before:
-            self._answer(process, run, posted, 0)
+            self._answer(process, run, posted, delay=0)
             return
         self.posts[effect.subscription, effect.id] += 1
         if self.chance(self.faults.post_fails):
             self.happened["notifications of subscribers failed"] += 1
-            self._answer(process, run, posted, 5)
+            self._answer(process, run, posted, delay=5)
             return
         status = self.endpoints[effect.endpoint].post(effect.webhook, effect.id)
         self.record("post", effect.webhook, effect.id, status)
-        lost = status is None or self.chance(self.faults.answer_lost)
-        delay = self.rules.post_timeout if lost else self.latency()
+        is_lost = status is None or self.chance(self.faults.answer_lost)
+        delay = self.rules.post_timeout if is_lost else self.latency()
         if delay > self.rules.post_timeout:
-            lost, delay = True, self.rules.post_timeout
-        self._answer(process, run, posted if lost else posted._replace(status=status), delay)
+            is_lost = True
+            delay = self.rules.post_timeout
+        if not is_lost:
+            posted = posted._replace(status=status)
+        self._answer(process, run, posted, delay=delay)

@@ -49,7 +49,7 @@ class SubscriptionTable(StrictModel):
 
 
 class _Step(StrictModel):
-    """The part that all steps have."""
+    """The field that all steps have."""
 
     at: Seconds
     """Seconds since the beginning."""
@@ -185,7 +185,7 @@ def parse_scenario(text: str, file: str) -> ScenarioFile:
 
 
 def _misplaced(scenario: ScenarioFile) -> Iterator[Misplaced]:
-    """Yield the errors of steps that are well formed but make no sense."""
+    """Yield the errors of steps that are well formed but do not fit the scenario."""
     before = 0.0
     for number, step in enumerate(scenario.steps):
         here: Location = ("steps", number)

@@ -1,8 +1,8 @@
-"""A campaign of stores that lose rows: a story is told again for each of its transactions.
+"""A campaign of stores that lose rows: a story is told once for each of its transactions.
 
 Before that transaction, the store is emptied, becomes an older copy, or is replaced by another
-store for a while. The processes keep running. Everything that is on a network must then come to all
-networks, once, as if nothing had happened. Subscriptions that the store has lost are lost.
+store for a while. The processes keep running. All events must still reach all networks once.
+Subscriptions that the store has lost are lost.
 """
 
 from collections import deque
@@ -14,15 +14,15 @@ from interchain_events.distributor.simulation.stories import DistributorStory
 from interchain_events.distributor.simulation.world import Copy, World
 
 BACKS: Final = (1, 2, 5, 20, 80)
-"""By how many transactions copies are older."""
+"""The numbers of transactions by which copies are older."""
 TICK: Final = 2_000
-"""How often, in ms, an idle process looks at the store."""
+"""The interval in ms at which an idle process looks at the store."""
 SWAPPED_FOR: Final = 20_000
-"""How long another store is in the place of the right one, in ms."""
+"""The time in ms for which another store replaces the right one."""
 
 
 class LossKind(StrEnum):
-    """What happens to a store."""
+    """The kind of a loss."""
 
     EMPTIED = "emptied"
     OLDER = "older"
@@ -34,9 +34,9 @@ class Loss(NamedTuple):
 
     kind: LossKind
     at: int
-    """The number of the transaction before which it happens."""
+    """The number of the transaction before which the loss happens."""
     back: int = 0
-    """By how many transactions the older copy is older."""
+    """The number of transactions by which an older copy is older."""
 
     def __str__(self) -> str:
         """Return the loss in words."""
@@ -52,7 +52,7 @@ class Ending(NamedTuple):
     surprises: list[str]
     """The violated invariants."""
     noticed: int
-    """How often a process noticed the loss."""
+    """The number of times that a process noticed the loss."""
     steps: int
 
 
@@ -65,7 +65,7 @@ class LossStory(DistributorStory):
         self._copies: deque[Copy] = deque(maxlen=loss.back + 1)
         """The rows before the last transactions."""
         self._aside: Copy | None = None
-        """The rows of the right store while another one is in its place."""
+        """The rows of the right store while another one replaces it."""
         self._other: Copy = {}
         """The rows of the other store."""
         self.calm = self.calm or calm
@@ -79,13 +79,13 @@ class LossStory(DistributorStory):
         watch = self.world.watch
         if self._aside is not None:
             # A process that starts would take the other store for its own.
-            if any(each.alive and not each.seat.epochs for each in self.world.processes):
+            if any(process.alive and not process.seat.epochs for process in self.world.processes):
                 self._swap_back()
             return
         if self._loss.kind is LossKind.OLDER:
             self._copies.append(watch.copy())
-        # If nobody remembers the store, nobody can notice.
-        remembered = any(each.alive and each.seat.epochs for each in self.world.processes)
+        # A loss can only be noticed by a process that has used the store before.
+        remembered = any(process.alive and process.seat.epochs for process in self.world.processes)
         if self._loss.kind is LossKind.SWAPPED and self._subscribing:
             return
         if number < self._loss.at or self.happened or self._loss.at < 0 or not remembered:
@@ -104,14 +104,14 @@ class LossStory(DistributorStory):
         self._tick()
 
     def _subscribe(self) -> None:
-        """Subscribe at the right store, as a client would try again until it can."""
+        """Subscribe at the right store, because a client would try again until it succeeds."""
         self._swap_back()
         self._subscribing = True
         super()._subscribe()
         self._subscribing = False
 
     def _swap_back(self) -> None:
-        """Put the right store back, and check that nobody has written to the other one."""
+        """Put the right store back, and check that the other one was not written to."""
         watch = self.world.watch
         if self._aside is None:
             return
@@ -122,7 +122,7 @@ class LossStory(DistributorStory):
         self._tick()
 
     def _tick(self) -> None:
-        """Let each process look at the store, as idle processes do."""
+        """Make each process look at the store, as idle processes do, now and every `TICK` ms."""
         for process in self.world.processes:
             self.world.tell(process)
         self.world.later(TICK, self._tick)
@@ -149,7 +149,7 @@ def steps_of(seed: int) -> int:
 
 
 def losses(steps: int) -> Iterator[Loss]:
-    """Yield every loss at every transaction of a story that has so many."""
+    """Yield every loss before every transaction of a story with `steps` transactions."""
     for at in range(2, steps + 1):
         yield Loss(LossKind.EMPTIED, at)
         yield Loss(LossKind.SWAPPED, at)

@@ -18,23 +18,23 @@ PUBLISHER: Final = "0x" + "43" * 32
 class SimulatedNetwork:
     """The log of a network, and the adapter that serves it.
 
-    A legacy adapter lists by time and shows only the newest event of each entity.
+    A legacy adapter is read by time and shows only the newest event of each entity.
     """
 
     name: str
     unique: bool = True
-    """Whether the network refuses an id that it has (ID-50)."""
+    """Whether the network refuses an id that it already has (ID-50)."""
     legacy: bool = False
     tells_blocks: bool = True
     """Whether rows and notifications have the hash of their block."""
     up: bool = True
     """Whether the adapter can be reached."""
     refuses: str = ""
-    """The reason with which every publication is refused, empty to accept them."""
+    """The reason with which every publication is refused, empty if they are accepted."""
     lies: bool = False
-    """Whether publications are accepted and not carried out."""
+    """Whether publications are accepted but not carried out."""
     mute: bool = False
-    """Whether publications are carried out and not answered."""
+    """Whether publications are carried out but not answered."""
     delay: int = 0
     """Milliseconds that pass before a publication is carried out."""
     offers: tuple[str, ...] = ("all", "star", "types")
@@ -45,26 +45,27 @@ class SimulatedNetwork:
     """Whether the adapter lists subscriptions at all."""
     log: list[Notice] = field(default_factory=list)
     hooks: dict[str, str] = field(default_factory=dict)
-    """The endpoints of the subscriptions that are listed, by name."""
+    """The endpoints of the listed subscriptions, by the subscription's name."""
     unlisted: dict[str, str] = field(default_factory=dict)
-    """The endpoints of the subscriptions that are notified but not listed, by name."""
+    """The endpoints of subscriptions that are notified but not listed, by the subscription's
+    name."""
     hooks_made: int = 0
     branch: int = 0
-    """How often the log was rewound."""
+    """The number of times that the log was rewound."""
     _counts: Counter[str] = field(default_factory=Counter, repr=False)
-    """The number of times that the log has each id."""
+    """The number of times that each id is in the log."""
     _counted: int = 0
     """The length of the log up to which `_counts` counts. Other code may append to the log."""
     strangers: list[Counter[tuple[str, str]]] = field(default_factory=list, repr=False)
-    """One counter for each distributor on this network, in which publications by others are counted
-    by network and id."""
+    """A counter for each distributor on this network. It counts the publications by others, by
+    network and id."""
 
     def has(self, event_id: str) -> bool:
         """Return whether the log has an id."""
         return self.count(event_id) > 0
 
     def count(self, event_id: str) -> int:
-        """Return how often the log has an id."""
+        """Return how many times an id is in the log."""
         if len(self.log) < self._counted:
             self._counted = 0
             self._counts.clear()
@@ -74,17 +75,22 @@ class SimulatedNetwork:
         return self._counts[event_id]
 
     def append(self, event: Event, now: int) -> Notice | None:
-        """Append an event to the log.
+        """Append an event to the log and return its notice.
 
-        Returns `None`, and changes nothing, if the network has the id and accepts each id only
-        once.
+        `now` is in ms. If the network has the id already and accepts each id only once, the log
+        remains as it is and the result is `None`.
         """
-        found, fault = find_id(event.data_location)
-        if found is not None and self.unique and self.has(found):
+        event_id, fault = find_id(event.data_location)
+        if event_id is not None and self.unique and self.has(event_id):
             return None
-        stamped = event._replace(iss=event.iss or PUBLISHER)
         notice = Notice(
-            len(self.log) + 1, now // 1000, stamped, found, SIGNER, fault, self._block(event)
+            len(self.log) + 1,
+            now // 1000,
+            event._replace(iss=event.iss or PUBLISHER),
+            id=event_id,
+            signer=SIGNER,
+            fault=fault,
+            block=self._block(event),
         )
         self.log.append(notice)
         return notice
@@ -92,17 +98,17 @@ class SimulatedNetwork:
     def _block(self, event: Event) -> str:
         """Return the hash of the next block, empty if blocks are not reported.
 
-        It covers the parent's hash, the event and the branch. So it is different after a rewind,
-        even for the same event.
+        It commits to the parent's hash, the event and the branch. So it is different after a
+        rewind, even for the same event.
         """
         if not self.tells_blocks or self.legacy:
             return ""
         parent = self.log[-1].block if self.log else ""
         return f"0x{blake2_256(f'{parent}|{self.branch}|{event.digest()}'.encode()).hex()}"
 
-    def cut(self, to: int) -> None:
-        """Rewind the log to its first `to` events. Later events are on another branch."""
-        del self.log[to:]
+    def cut(self, length: int) -> None:
+        """Rewind the log to its first `length` events. Later events are on another branch."""
+        del self.log[length:]
         self._counts.clear()
         self._counted = 0
         self.branch += 1
@@ -110,14 +116,15 @@ class SimulatedNetwork:
     def page(self, after: int, limit: int, since: int) -> Page:
         """Return a page of the log, as the adapter serves it."""
         if not self.legacy:
-            return Page(tuple(self.log[after : after + limit]), after + limit >= len(self.log))
+            notices = tuple(self.log[after : after + limit])
+            return Page(notices, complete=after + limit >= len(self.log))
         newest = {notice.event.order: notice for notice in self.log if notice.time >= since}
         return Page(tuple(newest.values()), complete=True)
 
     def newest_of_seconds(self, since: int) -> tuple[Notice, ...]:
         """Return the newest event of each entity in each second from `since` on.
 
-        A legacy adapter shows these to somebody who asks for one second after the other.
+        A legacy adapter shows these to a caller that asks for each second separately.
         """
         newest = {
             (notice.event.order, notice.time): notice for notice in self.log if notice.time >= since
@@ -129,8 +136,9 @@ class SimulatedNetwork:
         if form in {"all", "star", "types"} and form not in self.offers:
             return False
         self.hooks_made += 1
-        listed = self.lists and (form != "all" or self.lists_all)
-        (self.hooks if listed else self.unlisted)[f"{self.name}-{self.hooks_made}"] = endpoint
+        is_listed = self.lists and (form != "all" or self.lists_all)
+        hooks = self.hooks if is_listed else self.unlisted
+        hooks[f"{self.name}-{self.hooks_made}"] = endpoint
         return True
 
 
@@ -139,7 +147,7 @@ class Subscriber:
     """The endpoint of a client."""
 
     status: int | None = 200
-    """The status of every answer after `answers`, `None` for no answer."""
+    """The status of the answers that follow those in `answers`, `None` for no answer."""
     answers: list[int | None] = field(default_factory=list)
     """The statuses of the next answers."""
     got: list[tuple[str, str, int | None]] = field(default_factory=list)
@@ -152,8 +160,8 @@ class Subscriber:
         return answer
 
     def acknowledged(self, event_id: str) -> int:
-        """Return how many POSTs of an id were answered with a status 2xx."""
+        """Return how many POSTs of an id were answered with a status of 200 to 299."""
         return sum(
-            found == event_id and answer is not None and answer // 100 == 2
-            for _, found, answer in self.got
+            posted == event_id and answer is not None and answer // 100 == 2
+            for _, posted, answer in self.got
         )

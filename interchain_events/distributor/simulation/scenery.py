@@ -50,19 +50,20 @@ class Process:
 
     name: str
     run: int = 0
-    """How often it was started. Each run claims under a name of its own."""
+    """The number of times that it was started. Each run claims under its own name."""
     alive: bool = False
     rules: Rules = field(default_factory=lambda: Rules((), ""))
     seat: Seat = field(default_factory=lambda: Seat({}))
-    """What the run remembers about the store."""
+    """The run's knowledge of the store."""
 
 
 @dataclass(eq=False)
 class Scenery:
     """Networks, subscribers, faults, and counters of occurrences. Times are in ms.
 
-    Actions run in the order of their times, and at the same time in the order in which they were
-    scheduled. All random numbers come from one generator, and all occurrences go into one digest.
+    Actions run in the order of their times. Those of the same time run in the order in which they
+    were scheduled. All random numbers come from one generator, and all occurrences go into one
+    digest.
     """
 
     seed: int = 0
@@ -74,7 +75,7 @@ class Scenery:
     down_for: int = 3_000
     """How long a killed process is away."""
     kill_at: int = -1
-    """The number of the effect, counted from 0, before which a process is killed. -1 for none."""
+    """The number of the effect, counted from 0, before which a process is killed, -1 for none."""
 
     def __post_init__(self) -> None:
         if not self.networks:
@@ -92,7 +93,7 @@ class Scenery:
         self._events: list[tuple[int, int, Callable[[], object]]] = []
         """A heap of scheduled actions: time, sequence number and function."""
         self._sequence = 0
-        """The number of actions that were scheduled, which orders actions of the same time."""
+        """The number of actions scheduled so far. It orders actions of the same time."""
         self._hash = new_blake2_256()
         """The hash over all occurrences so far."""
         self.processes = [Process(f"p{number}") for number in range(self.replicas)]
@@ -105,7 +106,7 @@ class Scenery:
         self.happened: Counter[str] = Counter()
         """The number of faults by kind."""
         self.calls: Counter[tuple[str, str]] = Counter()
-        """The number of publications that processes began, by network and id."""
+        """The number of publications that processes have begun, by network and id."""
         self.timely: Counter[tuple[str, str]] = Counter()
         """The number of calls whose caller has applied a clear answer, by network and id."""
         self.strangers: Counter[tuple[str, str]] = Counter()
@@ -113,38 +114,36 @@ class Scenery:
         self.taken_back: set[tuple[str, str]] = set()
         """The network and id of each event that a rewind removed from a log."""
         self.lied: set[tuple[str, str]] = set()
-        """The network and id of each event that was accepted and not published."""
+        """The network and id of each event that was accepted but not published."""
         self.lie_seconds: dict[tuple[str, str], int] = {}
-        """The second that each network named in its last untrue acceptance of an id."""
+        """The second named in the last untrue acceptance, by network and id."""
         self.refused: set[tuple[str, str]] = set()
         """The network and id of each event that was refused."""
         self.posts: Counter[tuple[str, str]] = Counter()
-        """The number of notifications that processes began, by subscription and id."""
+        """The number of notifications that processes have begun, by subscription and id."""
         self.answered_posts: Counter[tuple[str, str]] = Counter()
         """The number of notifications whose status the process has applied, by subscription and
         id."""
         self.performed = 0
-        """The number of effects begun."""
+        """The number of effects that have begun."""
 
     def latency(self) -> int:
         """Return a random latency in ms."""
-        return (
-            self.random.randrange(5_000, 60_000)
-            if self.chance(self.faults.late)
-            else self.random.randrange(1, 50)
-        )
+        if self.chance(self.faults.late):
+            return self.random.randrange(5_000, 60_000)
+        return self.random.randrange(1, 50)
 
-    def later(self, delay: int, what: Callable[[], object]) -> None:
+    def later(self, delay: int, action: Callable[[], object]) -> None:
         """Schedule an action after `delay` ms."""
         self._sequence += 1
-        heapq.heappush(self._events, (self.now + delay, self._sequence, what))
+        heapq.heappush(self._events, (self.now + delay, self._sequence, action))
 
     def run(self, duration: int) -> None:
         """Run the actions of the next `duration` ms."""
         self.run_until(lambda: False, duration)
 
     def run_until(self, enough: Callable[[], bool], most: int) -> bool:
-        """Run until `enough()` holds, for at most `most` ms. Returns whether it holds."""
+        """Run until `enough()` is true, for at most `most` ms. Returns whether it is true."""
         end = self.now + most
         while not enough():
             if not self._events or self._events[0][0] > end:
@@ -155,8 +154,8 @@ class Scenery:
 
     def next(self) -> None:
         """Advance the time to the next action and run it."""
-        self.now, _, what = heapq.heappop(self._events)
-        what()
+        self.now, _, action = heapq.heappop(self._events)
+        action()
 
     @property
     def next_at(self) -> int | None:
@@ -164,8 +163,8 @@ class Scenery:
         return self._events[0][0] if self._events else None
 
     def chance(self, thousandths: int) -> bool:
-        """Draw whether something happens, at a rate in thousandths."""
-        # Without a rate no number is drawn, so that other faults of a story do not depend on it.
+        """Decide by chance whether something happens, at a rate in thousandths."""
+        # If the rate is 0, no number is drawn, so that the rest of a story is the same as before.
         return bool(thousandths) and self.random.randrange(1000) < thousandths
 
     def record(self, *words: object) -> None:

@@ -1,4 +1,4 @@
-"""Plays a scenario file in virtual time: its steps, its expectations, and then every invariant."""
+"""The player of scenario files: steps and expectations in virtual time, and then all invariants."""
 
 from typing import Final
 
@@ -12,11 +12,11 @@ from interchain_events.distributor.simulation.stories import event_of
 ENDPOINT: Final = "https://{}.example/dlt"
 """The endpoint of a subscription, by its name."""
 ANSWERED: Final = 31_000
-"""Milliseconds after which a publication has been answered."""
+"""Milliseconds after which every publication has been answered."""
 
 
 def play_file(scenario: files.ScenarioFile, seed: int = 0) -> Stage:
-    """Play a scenario to its end. The stage that is returned has the failures."""
+    """Play a scenario to its end, and return its stage, which has the failures."""
     stage = Stage(seed)
     _Play(scenario, stage).run()
     stage.end()
@@ -34,7 +34,7 @@ class _Play:
         self._scenario = scenario
         self._stage = stage
         self._until = 0
-        """The time up to which the scenario must run so that all answers have been checked."""
+        """The time in ms up to which the scenario must run for all answers to be checked."""
         networks = [
             SimulatedNetwork(name, **table.model_dump())
             for name, table in scenario.networks.items()
@@ -94,51 +94,52 @@ class _Play:
                 self._expect(step, number)
 
     def _publish(self, step: files.PublishStep, number: int) -> None:
-        """Publish an event, and check the answer when it must be there.
-
-        The scenario continues meanwhile.
-        """
+        """Publish an event, and schedule the check of its answer."""
         request = self._stage.publish(
             step.event, step.entity, environment=step.environment, kind=step.type
         )
 
-        def look() -> None:
+        def check() -> None:
             answer = request.status or "an answer"
             self._stage.that(
                 request.status == step.status, f"steps.{number}: status {step.status}, not {answer}"
             )
 
         if step.status is not None:
-            self._world.later(ANSWERED, look)
+            self._world.later(ANSWERED, check)
             self._until = self._world.now + ANSWERED
 
     def _expect(self, step: files.ExpectStep, number: int) -> None:
         """Compare the counts that a step expects with those of the world."""
         world = self._world
-        found = dict[str, tuple[object, object]]()
-        if step.event is not None:
-            event_id = event_of(step.event)[0]
-            for name, count in step.on.items():
-                found[f"event {step.event} on {name}"] = count, world.networks[name].count(event_id)
-            for name, count in step.acknowledged.items():
-                got = world.endpoints[ENDPOINT.format(name)].acknowledged(event_id)
-                found[f"event {step.event} acknowledged by {name}"] = count, got
-        if step.calls is not None:
-            found["calls"] = step.calls, sum(world.calls.values())
-        if step.dead_letters is not None:
-            found["dead letters"] = step.dead_letters, len(world.dead_letters())
-        for what, (wanted, is_so) in found.items():
+
+        def check(name: str, expected: int, actual: int) -> None:
             self._stage.that(
-                wanted == is_so,
-                f"steps.{number}, after {step.at:g} s: {what}: {wanted}, not {is_so}",
+                expected == actual,
+                f"steps.{number}, after {step.at:g} s: {name}: {expected}, not {actual}",
             )
 
+        if step.event is not None:
+            event_id, _ = event_of(step.event)
+            for name, count in step.on.items():
+                actual = world.networks[name].count(event_id)
+                check(f"event {step.event} on {name}", count, actual)
+            for name, count in step.acknowledged.items():
+                actual = world.endpoints[ENDPOINT.format(name)].acknowledged(event_id)
+                check(f"event {step.event} acknowledged by {name}", count, actual)
+        if step.calls is not None:
+            check("calls", step.calls, sum(world.calls.values()))
+        if step.dead_letters is not None:
+            check("dead letters", step.dead_letters, len(world.dead_letters()))
 
-def _change(network: SimulatedNetwork, what: str) -> None:
-    """Change how a network's adapter behaves."""
-    if what in {"down", "up"}:
-        network.up = what == "up"
-    elif what in {"refuse", "accept"}:
-        network.refuses = "refused" if what == "refuse" else ""
-    else:
-        network.lies, network.mute = what == "lie", what == "mute"
+
+def _change(network: SimulatedNetwork, action: str) -> None:
+    """Change the behaviour of a network's adapter. `action` is that of a `NetworkStep`."""
+    match action:
+        case "down" | "up":
+            network.up = action == "up"
+        case "refuse" | "accept":
+            network.refuses = "refused" if action == "refuse" else ""
+        case _:
+            network.lies = action == "lie"
+            network.mute = action == "mute"

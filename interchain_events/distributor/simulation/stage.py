@@ -18,17 +18,17 @@ _RULES: Final = Rules((), "")
 
 @dataclass
 class Stage:
-    """A world, its events, and the failures that were found.
+    """A world, its events, and the failures found so far.
 
-    Scenarios use its methods to let something happen and to state what must hold. A statement that
-    does not hold becomes a failure and does not end the scenario.
+    Scenarios use its methods to act and to check. A check that fails adds a failure and does not
+    end the scenario.
     """
 
     seed: int
     failures: list[str] = field(default_factory=list)
     """A sentence for each failure."""
     originals: dict[str, list[Event]] = field(default_factory=dict)
-    """Every content that was published, by id."""
+    """All contents that were published, by id."""
     world: World = field(default_factory=World)
 
     def set(
@@ -38,7 +38,7 @@ class Stage:
         start: bool = True,
         rules: Rules = _RULES,
     ) -> World:
-        """Make the world, with the networks `a` and `b` unless others are given."""
+        """Create and return the world, with the networks `a` and `b` unless others are given."""
         named = {
             network.name: network
             for network in networks or (SimulatedNetwork("a"), SimulatedNetwork("b"))
@@ -50,7 +50,7 @@ class Stage:
         return self.world
 
     def event(self, number: int, entity: int = 0, **how: str) -> tuple[str, Event]:
-        """Return an event that is going to be published, with its id."""
+        """Create an event that will be published. Returns its id and the event."""
         name, event = event_of(number, entity, **how)
         self.originals.setdefault(name, []).append(event)
         return name, event
@@ -60,13 +60,13 @@ class Stage:
         return self.world.publish(*self.event(number, entity, **how))
 
     def stranger(self, network: str, number: int = 1, entity: int = 0, **how: str) -> str:
-        """Publish an event on one network as somebody else. Returns its id."""
+        """Publish an event on one network as a stranger. Returns its id."""
         name, event = self.event(number, entity, **how)
         self.world.publish_on(network, event)
         return name
 
     def that(self, holds: bool, sentence: str) -> None:
-        """Add a failure unless `holds`."""
+        """Add a sentence to the failures unless `holds` is true."""
         if not holds:
             self.failures.append(sentence)
 
@@ -76,24 +76,25 @@ class Stage:
         self.that(request.status == wanted, f"status {wanted}, not {request.status}")
 
     def counts(self, number: int = 1, *, after: int = 0, **wanted: int) -> None:
-        """Check how often an event is on each network, after some ms."""
+        """Check how many times an event is on each network, `after` ms from now."""
         self.world.run(after)
-        found = {name: self.world.networks[name].count(event_of(number)[0]) for name in wanted}
-        self.that(found == wanted, f"event {number}: {wanted}, not {found}")
+        event_id, _ = event_of(number)
+        counts = {name: self.world.networks[name].count(event_id) for name in wanted}
+        self.that(counts == wanted, f"event {number}: {wanted}, not {counts}")
 
     def calls(self, wanted: int, *, after: int = 0) -> None:
-        """Check the number of all publications on networks, after some ms."""
+        """Check the number of all publications on networks, `after` ms from now."""
         self.world.run(after)
-        found = sum(self.world.calls.values())
-        self.that(found == wanted, f"{wanted} calls, not {found}")
+        count = sum(self.world.calls.values())
+        self.that(count == wanted, f"{wanted} calls, not {count}")
 
     def acknowledged(
         self, number: int, wanted: int, endpoint: str = DESMOS, *, after: int = 0
     ) -> None:
-        """Check how many POSTs of an event an endpoint has acknowledged, after some ms."""
+        """Check how many POSTs of an event an endpoint has acknowledged, `after` ms from now."""
         self.world.run(after)
-        found = self.world.endpoints[endpoint].acknowledged(event_of(number)[0])
-        self.that(found == wanted, f"event {number}: {wanted} acknowledged POSTs, not {found}")
+        count = self.world.endpoints[endpoint].acknowledged(event_of(number)[0])
+        self.that(count == wanted, f"event {number}: {wanted} acknowledged POSTs, not {count}")
 
     def end(self) -> None:
         """End all faults, let everything settle, and check every invariant."""
@@ -109,7 +110,7 @@ SCENARIOS: Final[dict[int, tuple[str, str, Play]]] = {}
 
 
 def scenario(number: int, title: str, rules: str) -> Callable[[Play], Play]:
-    """Register the function below as the scenario with a number."""
+    """Return a decorator that registers a function as the scenario with a number."""
 
     def register(play: Play) -> Play:
         SCENARIOS[number] = (title, rules, play)
@@ -119,7 +120,7 @@ def scenario(number: int, title: str, rules: str) -> Callable[[Play], Play]:
 
 
 def play(number: int, seed: int = 0) -> Stage:
-    """Play a scenario to its end. The stage that is returned has the failures."""
+    """Play a scenario to its end, and return its stage, which has the failures."""
     stage = Stage(seed)
     stage.set()
     SCENARIOS[number][2](stage)

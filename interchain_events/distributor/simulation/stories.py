@@ -61,7 +61,7 @@ class DistributorStory:
 
     seed: int
     originals: dict[str, list[Event]] = field(default_factory=dict)
-    """Every content that was published, by id."""
+    """All contents that were published, by id."""
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)  # noqa: S311  # a story is a function of its seed
@@ -98,7 +98,8 @@ class DistributorStory:
             network.tells_blocks = others.randrange(3) > 0
         if others.randrange(4) == 0:
             public = networks[others.choice(names)]
-            public.legacy, public.unique = True, False
+            public.legacy = True
+            public.unique = False
         delay = self.random.choice((0, 0, 0, 15_000))
         page = self.random.choice((2, 3, 200))
         rules = Rules((), "", replication_delay=delay, page=page)
@@ -127,7 +128,7 @@ class DistributorStory:
         self._subscribe()
         world.faults = self._faults()
         for _ in range(self.random.randrange(2, 14)):
-            self._something()
+            self._act()
             world.run(self.random.choice((0, 1, 20, 300, 5_000, 30_000, 70_000)))
         world.heal()
         self._clear_dead_letters()
@@ -156,8 +157,8 @@ class DistributorStory:
             types, metadata = self.random.choice(choices)
             self.world.subscribe(f"https://desmos.example/{number}", types, metadata)
 
-    def _something(self) -> None:
-        """Let one random thing happen."""
+    def _act(self) -> None:
+        """Publish, or change a network, a process, the store or the subscribers, at random."""
         world = self.world
         name = self.random.choice(sorted(self.world.networks))
         network = world.networks[name]
@@ -192,7 +193,7 @@ class DistributorStory:
             self._quarantined_or_conflicting(name)
 
     def _publish(self) -> None:
-        """Publish some new events, some of them twice."""
+        """Publish up to four new events, some of them twice."""
         for _ in range(self.random.choice((1, 1, 2, 4))):
             name, event = self._fresh()
             for _ in range(self.random.choice((1, 1, 2))):

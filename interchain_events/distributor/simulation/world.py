@@ -1,6 +1,6 @@
 """The world of a story: a distributor over one store, its networks and its subscribers.
 
-A world is a function of its seed. It runs in virtual time.
+It runs in virtual time, and everything in it is derived from its seed.
 """
 
 import json
@@ -36,9 +36,9 @@ class Request:
 
     event_id: str
     process: Process
-    """The process that got it."""
+    """The process that received it."""
     run: int
-    """The run of that process. A later run knows nothing of the request."""
+    """The run of that process. A later run does not know the request."""
     since: int
     """The time of the request in ms."""
     new: bool = True
@@ -54,8 +54,8 @@ Copy = Mapping[tuple[str, str], Mapping[str, Row]]
 class CheckedStore(MemoryStore):
     """The store of a world, which checks invariants at every write.
 
-    `acknowledged` returns how often the endpoint of a subscription has acknowledged an id. `record`
-    takes an occurrence for the digest.
+    `acknowledged` returns how many times the endpoint of a subscription has acknowledged an id.
+    `record` adds an occurrence to the digest.
     """
 
     def __init__(
@@ -79,11 +79,11 @@ class CheckedStore(MemoryStore):
         self.surprises: list[str] = []
         """A sentence for each write that broke an invariant."""
         self.open_jobs = 0
-        """The number of jobs and of ids that have not been seen."""
+        """The number of jobs and of accepted ids that are not in a log yet."""
         self.revoked: Counter[tuple[str, str]] = Counter()
-        """How often an id left the published set, by network and id."""
+        """The number of times that an id left the published set, by network and id."""
         self.buried: Counter[tuple[str, str]] = Counter()
-        """How often a dead letter was written, by table and key."""
+        """The number of times that a dead letter was written, by table and key."""
         self.order: dict[tuple[str, str], list[str]] = defaultdict(list)
         """The ids in the order in which their jobs were stored, by target and entity."""
 
@@ -96,15 +96,15 @@ class CheckedStore(MemoryStore):
         self.restore({})
 
     def copy(self) -> Copy:
-        """Return a copy of all rows, as a backup has them."""
+        """Return a copy of all rows, like a backup."""
         return {place: dict(part) for place, part in self.parts.items() if part}
 
     def restore(self, copy: Copy) -> None:
-        """Have the rows of a copy, and no others."""
+        """Replace all rows by those of a copy."""
         self.parts.clear()
         self._lanes.clear()
         self.open_jobs = 0
-        # The order of jobs that are stored again says nothing about that of the lost ones.
+        # Jobs may be stored again in another order than those that were lost.
         self.order.clear()
         for (kind, table), part in copy.items():
             self.parts[kind, table] = dict(part)
@@ -115,7 +115,7 @@ class CheckedStore(MemoryStore):
                 self.open_jobs += len(part)
 
     def _apply(self, kind: str, table: str, key: str, row: Row | None) -> None:
-        """Apply a write, count it, and check the invariants that it concerns."""
+        """Apply a write, count it, and check the invariants about it."""
         old = self.parts[kind, table].get(key)
         self.touched.add(key.rpartition("|")[2])
         if kind == MEMBER:
@@ -133,15 +133,18 @@ class CheckedStore(MemoryStore):
         elif table == rows.DEAD and row is not None:
             self.buried[table, key] += 1
         elif table == rows.EVENTS and row is not None and not (old and _seen(old)) and _seen(row):
-            (self.old.add if self.history else self.old.discard)(key)
+            if self.history:
+                self.old.add(key)
+            else:
+                self.old.discard(key)
         super()._apply(kind, table, key, row)
 
     def _member(self, table: str, member: str, *, added: bool, removed: bool) -> None:
-        """Check a change of a set."""
+        """Check the invariants about a member that was added to a set or removed from it."""
         kind, _, name = table.partition(":")
         if kind == "publishedEvents" and removed:
             self.revoked[name, member] += 1
-            if not all(isinstance(each, MAY_REVOKE) for each in self.inputs):
+            if not all(isinstance(message, MAY_REVOKE) for message in self.inputs):
                 self.surprises.append(
                     f"7: {member} left the published set of {name} by {self.inputs}"
                 )
@@ -150,13 +153,13 @@ class CheckedStore(MemoryStore):
         if (
             kind == "publishedEvents"
             and added
-            and any(isinstance(each, messages.Answered) for each in self.inputs)
+            and any(isinstance(message, messages.Answered) for message in self.inputs)
         ):
             self._record("published", name, member)
 
 
 def _seen(row: Row) -> int:
-    """Return when the event of a row was first seen, 0 if it was not."""
+    """Return the time in ms at which the event of a row was first seen, 0 if it was not."""
     return rows.Stored(*json.loads(row.value)).seen
 
 
@@ -168,7 +171,7 @@ class World(Hands):
         self.watch = CheckedStore(lambda: self.now, self._acknowledged, self.record)
         """The store, with its checks and counters."""
         self.store: MemoryStore = self.watch
-        """The same store, under the type that all stories use."""
+        """The same store, without the checks in its type."""
         self.requests: list[Request] = []
         """The requests that have not been answered."""
         self.notes: Counter[str] = Counter()
@@ -178,27 +181,28 @@ class World(Hands):
         self.steps = 0
         """The number of transactions."""
         self.before_step: Callable[[int], None] | None = None
-        """Called before each transaction with its number, if a campaign sets it."""
+        """A function that a campaign may set. It is called with the number of each transaction,
+        before the transaction."""
         self.losses = 0
-        """How often a process found that the store had lost rows."""
+        """The number of times that a process found that the store had lost rows."""
         self.lost = False
         """Whether the store has lost rows."""
         self.before_loss: set[tuple[str, str]] = set()
-        """The network or subscription, and the id, of each job that was stored before a loss."""
+        """The network or subscription and the id of each job that was stored before a loss."""
         self._poll_at = 0
         """The time of the next scheduled poll."""
         for network in self.networks.values():
             network.strangers.append(self.strangers)
 
     def _acknowledged(self, subscription: str, event_id: str) -> int:
-        """Return how often the endpoint of a subscription has acknowledged an id."""
+        """Return how many times the endpoint of a subscription has acknowledged an id."""
         return self.endpoints[self.subscriptions[subscription]].acknowledged(event_id)
 
     def lose(self, copy: Copy) -> None:
-        """Let the store lose all rows but those of a copy."""
+        """Make the store lose all rows except those of a copy."""
         self.lost = True
         for (target, _), ids in self.watch.order.items():
-            name = target.partition(":")[2]
+            _, _, name = target.partition(":")
             self.before_loss |= {(name, event_id) for event_id in ids}
         self.watch.restore(copy)
 
@@ -214,7 +218,8 @@ class World(Hands):
         """Start a process that is not running."""
         if process.alive:
             return
-        process.alive, process.run = True, process.run + 1
+        process.alive = True
+        process.run += 1
         process.rules = replace(self.rules, owner=f"{process.name}.{process.run}")
         self.record("start", process.name)
         keys = {name: self._fresh() for name in self.networks}
@@ -224,7 +229,7 @@ class World(Hands):
     def kill(self, process: Process, *, back: bool = True) -> None:
         """Kill a process. Its effects that have not begun are lost.
 
-        With `back`, it starts again after `down_for` ms.
+        If `back` is true, it starts again after `down_for` ms.
         """
         self.record("kill", process.name)
         self.happened["processes killed"] += 1
@@ -244,7 +249,7 @@ class World(Hands):
     def tell(
         self, process: Process | None, *inputs: messages.Input
     ) -> list[messages.Effects] | None:
-        """Apply inputs in a process, as one transaction, and schedule their effects.
+        """Apply inputs in a process, in one transaction, and schedule their effects.
 
         Returns the effects, or `None` if the process or the store is down, or if the store is
         another one.
@@ -255,12 +260,13 @@ class World(Hands):
         if self.steps > MOST_STEPS:
             raise StoreError("the story does not come to an end")
         if self.trace is not None:
-            self.trace += [(self.now, each) for each in inputs]
+            self.trace += [(self.now, message) for message in inputs]
         if self.before_step is not None:
             self.before_step(self.steps)
         self.watch.inputs = inputs
         self.watch.history = any(
-            isinstance(each, messages.Paged) and self._has_history(each.network) for each in inputs
+            isinstance(message, messages.Paged) and self._has_history(message.network)
+            for message in inputs
         )
         try:
             taken: Taken = self.store.transact(
@@ -270,9 +276,8 @@ class World(Hands):
             return None
         process.seat = taken.entered.seat
         self.losses += bool(taken.entered.loss)
-        found = taken.effects
         run = process.run
-        for effect in chained(taken.entered.effects, *found):
+        for effect in chained(taken.entered.effects, *taken.effects):
             if isinstance(effect, messages.Note):
                 self.notes[effect.kind] += 1
                 self.record(effect)
@@ -280,10 +285,10 @@ class World(Hands):
                 self.later(0, lambda effect=effect: self.perform(process, run, effect))  # type: ignore[misc]
         self._plan_poll()
         self._look_at_requests()
-        return found
+        return taken.effects
 
     def _has_history(self, name: str) -> bool:
-        """Return whether the rows that a network's log still shows count as its history."""
+        """Return whether new rows of a network's log count as its history."""
         state = rows.get_state(self.look(), name)
         return state is State.HISTORY or (name in self.rules.legacy and state is State.REREAD)
 
@@ -296,7 +301,7 @@ class World(Hands):
 
     def _poll(self) -> None:
         """Apply due rows in a random process."""
-        # Meanwhile the next poll has been scheduled for a later time.
+        # This poll has been replaced by a later one.
         if self.now < self._poll_at:
             return
         process = self.any_process()
@@ -304,8 +309,8 @@ class World(Hands):
             self._poll_at = self.now + 500
             self.later(500, self._poll)
             return
-        found = self.store.due(20)
-        if found and self.tell(process, *found) is None:
+        due = self.store.due(20)
+        if due and self.tell(process, *due) is None:
             self._poll_at = self.now + 500
             self.later(500, self._poll)
             return
@@ -316,20 +321,21 @@ class World(Hands):
     def publish_on(self, name: str, event: Event, *, by: Scenery | None = None) -> None:
         """Append an event to a network's log, and notify its subscriptions.
 
-        `by` is the distributor that has called, `None` for a stranger.
+        `by` is the distributor that publishes, `None` for a stranger.
         """
         network = self.networks[name]
         notice = network.append(event, self.now)
         if notice is None:
             return
         for counts in network.strangers:
-            counts[name, notice.id or ""] += by is None or counts is not by.strangers
+            is_stranger = by is None or counts is not by.strangers
+            counts[name, notice.id or ""] += is_stranger
         self.record("log", name, notice)
         for endpoint in sorted({*network.hooks.values(), *network.unlisted.values()}):
             self.notify(endpoint, notice)
 
     def notify(self, endpoint: str, notice: Notice) -> None:
-        """Send a notification to this distributor, which may be lost or doubled.
+        """Send a notification to this distributor. It may be lost or doubled.
 
         Notifications to other distributors are ignored.
         """
@@ -338,9 +344,9 @@ class World(Hands):
         if self.chance(self.faults.lost):
             self.happened["notifications lost"] += 1
             return
-        doubled = self.chance(self.faults.doubled)
-        self.happened["notifications doubled"] += doubled
-        for _ in range(1 + doubled):
+        is_doubled = self.chance(self.faults.doubled)
+        self.happened["notifications doubled"] += is_doubled
+        for _ in range(2 if is_doubled else 1):
             self.later(self.latency(), lambda: self.deliver(endpoint, notice))
 
     def deliver(self, endpoint: str, notice: Notice) -> str | None:
@@ -348,14 +354,13 @@ class World(Hands):
 
         Returns the code of the reply, `None` without an answer.
         """
-        kind, network, *rest = endpoint.removeprefix(f"{self.rules.public_url}/internal/").split(
-            "/"
-        )
+        path = endpoint.removeprefix(f"{self.rules.public_url}/internal/")
+        kind, network, *rest = path.split("/")
         subscription = rest[0] if kind == "desmosNotification" else None
-        found = self.tell(
+        effects = self.tell(
             self.any_process(), messages.Noticed(network, rest[-1], notice, subscription)
         )
-        return None if found is None else messages.reply_of(found[0]).code
+        return None if effects is None else messages.reply_of(effects[0]).code
 
     # clients
 
@@ -363,13 +368,13 @@ class World(Hands):
         """Publish an event as a client, through a random process."""
         process = self.any_process()
         if process is None or not self.store_up:
-            return Request(event_id, process or self.processes[0], 0, self.now, status=503)
-        request = Request(event_id, process, process.run, self.now)
-        found = self.tell(process, messages.Publish(event_id, event))
-        if found is None:
+            return Request(event_id, process or self.processes[0], 0, since=self.now, status=503)
+        request = Request(event_id, process, process.run, since=self.now)
+        effects = self.tell(process, messages.Publish(event_id, event))
+        if effects is None:
             request.status = 503
             return request
-        reply = messages.reply_of(found[0])
+        reply = messages.reply_of(effects[0])
         request.new = reply.new
         if reply.code:
             request.status = 409
@@ -380,25 +385,24 @@ class World(Hands):
         return request
 
     def _look_at_requests(self, *, late: bool = False) -> None:
-        """Answer requests that can be answered now.
+        """Answer the requests that can be answered now.
 
-        Only requests for which something was written are looked at. With `late`, all are, because
-        the time of one may be over.
+        Only requests whose event or networks have been written are looked at. If `late` is true,
+        all are, because the time of one may be over.
         """
         touched = self.watch.touched
         self.watch.touched = set()
-        everything = late or bool(touched.intersection(self.networks))
+        looks_at_all = late or bool(touched.intersection(self.networks))
         for request in self.requests:
-            if not everything and request.event_id not in touched:
+            if not looks_at_all and request.event_id not in touched:
                 continue
             if not request.process.alive or request.process.run != request.run:
                 request.status = 0
                 continue
-            found = self.where(request.event_id)
-            if self.now - request.since >= ANSWER_WITHIN or not any(
-                each.waiting for each in found.networks
-            ):
-                request.status = status_of(found, new=request.new)
+            states = self.where(request.event_id)
+            is_late = self.now - request.since >= ANSWER_WITHIN
+            if is_late or not any(network.waiting for network in states.networks):
+                request.status = status_of(states, new=request.new)
         if self.requests:
             self.requests = [request for request in self.requests if request.status is None]
 
@@ -413,15 +417,23 @@ class World(Hands):
     def subscribe(
         self, endpoint: str, types: tuple[str, ...] = ("*",), metadata: tuple[str, ...] = ()
     ) -> tuple[str, bool]:
-        """Subscribe as a client. Returns the subscription's name and whether it is new."""
+        """Subscribe as a client. Returns the subscription's name and whether it is new.
+
+        Raises `StoreError` if all processes or the store are down.
+        """
         self.endpoints.setdefault(endpoint, Subscriber())
         request = messages.Subscribe(
-            types, metadata, endpoint, None, self._fresh()[:12], self._fresh()
+            types,
+            metadata,
+            endpoint,
+            secret=None,
+            fresh=self._fresh()[:12],
+            key=self._fresh(),
         )
-        found = self.tell(self.any_process(), request)
-        if found is None:
+        effects = self.tell(self.any_process(), request)
+        if effects is None:
             raise StoreError("nobody takes the subscription")
-        reply = messages.reply_of(found[0])
+        reply = messages.reply_of(effects[0])
         self.subscriptions[reply.value] = endpoint
         return reply.value, reply.new
 
@@ -430,33 +442,34 @@ class World(Hands):
         return {name: rows.Dead(*json.loads(text)) for name, text in self.store.rows(rows.DEAD)}
 
     def redrive(self, letter: str) -> str:
-        """Try a dead letter again. Returns the code of the reply, `down` without one."""
-        found = self.tell(self.any_process(), messages.Redrive(letter))
-        return "down" if found is None else messages.reply_of(found[0]).code
+        """Try a dead letter again. Returns the code of the reply, `down` if there is no reply."""
+        effects = self.tell(self.any_process(), messages.Redrive(letter))
+        return "down" if effects is None else messages.reply_of(effects[0]).code
 
     # the end
 
-    def cut(self, name: str, to: int) -> None:
-        """Rewind a network's log to its first `to` events."""
-        self.record("cut", name, to)
+    def cut(self, name: str, length: int) -> None:
+        """Rewind a network's log to its first `length` events."""
+        self.record("cut", name, length)
         self.happened["logs taken back"] += 1
-        self.taken_back |= {(name, notice.id or "") for notice in self.networks[name].log[to:]}
-        self.networks[name].cut(to)
+        removed = self.networks[name].log[length:]
+        self.taken_back |= {(name, notice.id or "") for notice in removed}
+        self.networks[name].cut(length)
 
     def heal(self) -> None:
         """End all faults, and start all processes."""
         self.faults = Faults()
         self.store_up = True
         for network in self.networks.values():
-            network.up, network.lies, network.mute, network.refuses, network.delay = (
-                True,
-                False,
-                False,
-                "",
-                0,
-            )
+            network.up = True
+            network.lies = False
+            network.mute = False
+            network.refuses = ""
+            network.delay = 0
         for endpoint in self.endpoints.values():
-            endpoint.status = 200 if endpoint.status != 410 else 410
+            # A subscriber that has ended its subscription does not come back.
+            if endpoint.status != 410:
+                endpoint.status = 200
             endpoint.answers.clear()
         self.start()
 
@@ -468,14 +481,14 @@ class World(Hands):
             (network, rows.get_cursor(self.look(), name)) for name, network in self.networks.items()
         ]
         return all(
-            each.cut < 0 and (network.legacy or each.last == len(network.log))
-            for network, each in cursors
+            cursor.cut < 0 and (network.legacy or cursor.last == len(network.log))
+            for network, cursor in cursors
         )
 
     def _undecided(self) -> int:
         """Return the number of acceptances that no probe can check before the next event.
 
-        They name the last second of a legacy log, whose events the adapter may not show yet.
+        They name the last second of a legacy log. The adapter may not show all events of it yet.
         """
         undecided = 0
         for key, row in self.watch.parts[ROW, rows.UNSEEN].items():
@@ -486,8 +499,8 @@ class World(Hands):
         return undecided
 
     def settle(self, most: int = 6 * 3_600_000) -> bool:
-        """Run until only periodic work is left. Returns whether that was reached."""
-        # Each log is read and each adapter compared once before the world can count as quiet.
+        """Run until only periodic work is left, at most for `most` ms. Returns whether it is."""
+        # Each log must be read and each adapter compared once before the world can be quiet.
         self.run(2 * self.rules.silence)
         return self.run_until(self.quiet, most)
 
@@ -495,18 +508,18 @@ class World(Hands):
 def run_together(
     worlds: Sequence[World], duration: int, enough: Callable[[], bool] = lambda: False
 ) -> bool:
-    """Run worlds that share networks, in one order of time.
+    """Run worlds that share networks. Their actions run in one common order of time.
 
-    Runs for at most `duration` ms. Returns whether `enough()` holds.
+    Runs until `enough()` is true, for at most `duration` ms. Returns whether it is true.
     """
     end = max(world.now for world in worlds) + duration
     while not enough():
-        ahead = min(worlds, key=lambda world: end + 1 if world.next_at is None else world.next_at)
-        if ahead.next_at is None or ahead.next_at > end:
+        first = min(worlds, key=lambda world: end + 1 if world.next_at is None else world.next_at)
+        if first.next_at is None or first.next_at > end:
             for world in worlds:
                 world.now = end
             return enough()
         for world in worlds:
-            world.now = max(world.now, ahead.next_at)
-        ahead.next()
+            world.now = max(world.now, first.next_at)
+        first.next()
     return True

@@ -10,7 +10,7 @@ from support.plumbing.served import Served
 from support.plumbing.told import alone
 
 from interchain_events.distributor.adapter.ledger import Published
-from interchain_events.distributor.adapter.rpc import RpcLedger, _included
+from interchain_events.distributor.adapter.rpc import RpcLedger, _including_block
 from interchain_events.distributor.core.messages import No, Unknown
 from interchain_events.distributor.simulation.stories import event_of
 from pubsub_emulator.client.extrinsics import development_seed
@@ -72,7 +72,7 @@ async def test_updates_are_skipped_until_the_extrinsic_is_in_a_block_or_lost(
         for each in ("ready", {"broadcast": ["a peer"]}, last, {"finalized": "0x09"}):
             yield each
 
-    assert await _included(updates()) == block
+    assert await _including_block(updates()) == block
 
 
 @alone

@@ -22,7 +22,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 MOST_FILE: Final = 64 * 1024
 """The greatest size of a keystore file, in bytes."""
 MOST_MEMORY: Final = 512 * 2**20
-"""The most memory that deriving a key from a password may take, in bytes."""
+"""The most memory that the derivation of a key from a password may take, in bytes."""
 
 
 class KeyUnusable(PubsubError):
@@ -30,28 +30,28 @@ class KeyUnusable(PubsubError):
 
 
 class Fees(NamedTuple):
-    """The most that a transaction pays, in wei for each unit of gas."""
+    """The most that a transaction pays, in wei per unit of gas."""
 
     price: int
     """The greatest price, including the tip."""
     tip: int | None = None
     """The tip for the block's author, `None` in a legacy transaction."""
 
-    def raised(self, now: "Fees") -> "Fees":
-        """Return fees for replacing a transaction with these fees.
+    def raised(self, usual: "Fees") -> "Fees":
+        """Return the fees with which a transaction with these fees can be replaced.
 
-        They are an eighth higher, since nodes refuse a replacement that raises the price by less
-        than a tenth. If `now`, the usual fees, are higher, those are returned.
+        They are at least an eighth higher, because nodes refuse a replacement that raises the price
+        by less than a tenth, and at least the usual ones. The price is at most `MOST_PRICE`.
         """
-        price = min(max(now.price, self.price * 9 // 8 + 1), MOST_PRICE)
-        return Fees(
-            price,
-            None if self.tip is None else min(max(now.tip or 0, self.tip * 9 // 8 + 1), price),
-        )
+        price = min(max(usual.price, self.price * 9 // 8 + 1), MOST_PRICE)
+        if self.tip is None:
+            return Fees(price)
+        tip = max(usual.tip or 0, self.tip * 9 // 8 + 1)
+        return Fees(price, min(tip, price))
 
 
 async def usual_fees(node: EvmNode, fixed: int | None) -> Fees:
-    """Return the fees that are usual now.
+    """Return the fees that are usual now, or the price `fixed` if it is given.
 
     They are legacy fees if `fixed` is given or if blocks have no base fee, otherwise EIP-1559 fees.
     Raises `ClientError`.
@@ -91,22 +91,26 @@ class Account:
 
         `call` has the address that is called and the data. An empty address creates a contract.
         """
-        what = (gas, bytes.fromhex(call[0][2:]), 0, call[1])
+        address, data = call
+        # The transaction transfers no value.
+        content = (gas, bytes.fromhex(address[2:]), 0, data)
         if fees.tip is None:
-            fields = (nonce, fees.price, *what)
+            fields = (nonce, fees.price, *content)
             recovery, *signature = self._sign(rlp.encode((*fields, chain_id, 0, 0)))
             return bytes(rlp.encode((*fields, chain_id * 2 + 35 + recovery, *signature)))
-        typed = (chain_id, nonce, fees.tip, fees.price, *what, ())
-        return b"\2" + bytes(rlp.encode((*typed, *self._sign(b"\2" + rlp.encode(typed)))))
+        # The last field is the access list, which is empty.
+        typed = (chain_id, nonce, fees.tip, fees.price, *content, ())
+        signed = (*typed, *self._sign(b"\2" + rlp.encode(typed)))
+        return b"\2" + bytes(rlp.encode(signed))
 
     def _sign(self, data: bytes) -> tuple[int, int, int]:
-        """Return the recovery id and the two numbers of a signature."""
-        made = self._key.sign_recoverable(keccak256(data), hasher=None)
-        return made[64], int.from_bytes(made[:32]), int.from_bytes(made[32:64])
+        """Return the recovery id and the numbers `r` and `s` of a signature of data."""
+        signature = self._key.sign_recoverable(keccak256(data), hasher=None)
+        return signature[64], int.from_bytes(signature[:32]), int.from_bytes(signature[32:64])
 
 
 def key_of_environment(name: str) -> Account:
-    """Return the account whose key an environment variable has: 32 bytes in hexadecimal.
+    """Return the account whose key is in an environment variable, as 32 bytes in hexadecimal.
 
     Raises `KeyUnusable`.
     """
@@ -120,9 +124,9 @@ def key_of_environment(name: str) -> Account:
 
 
 def _unhex(value: object) -> bytes:
-    """Return bytes from hexadecimal text.
+    """Return the bytes of hexadecimal text.
 
-    Other values give no bytes, and then fail the length check.
+    Other values become no bytes, which fail the later check of the length.
     """
     return bytes.fromhex(value) if isinstance(value, str) else b""
 
@@ -132,9 +136,9 @@ _Key = Annotated[_Bytes, Field(min_length=32, max_length=32)]
 
 
 class _Derivation(BaseModel):
-    """How the file's key is derived from the password.
+    """The parameters by which the file's key is derived from the password.
 
-    With scrypt by `n`, `r` and `p`, with PBKDF2 by `c` rounds.
+    `n`, `r` and `p` are those of scrypt, and `c` is the number of rounds of PBKDF2.
     """
 
     dklen: Literal[32]
@@ -148,7 +152,7 @@ class _Derivation(BaseModel):
     def key(self, kdf: str, password: str) -> bytes:
         """Return the derived key, 32 bytes.
 
-        Raises `ValueError` if deriving it costs too much memory.
+        Raises `ValueError` if the derivation would take more than `MOST_MEMORY`.
         """
         if kdf == "pbkdf2":
             return hashlib.pbkdf2_hmac("sha256", password.encode(), self.salt, self.c, 32)
@@ -184,18 +188,15 @@ class _Keystore(BaseModel):
 def key_of_keystore(path: Path, password: str) -> Account:
     """Return the account of a keystore file (Web3 Secret Storage, version 3).
 
-    Raises `KeyUnusable`.
+    Raises `KeyUnusable` if the file cannot be read or the password is wrong.
     """
     try:
         with path.open("rb") as file:
-            found: object = json.loads(file.read(MOST_FILE))
-        # Some programs write `Crypto` instead of `crypto`.
-        fields = (
-            {str(name).lower(): value for name, value in found.items()}
-            if isinstance(found, dict)
-            else found
-        )
-        crypto = _Keystore.model_validate(fields).crypto
+            content: object = json.loads(file.read(MOST_FILE))
+        if isinstance(content, dict):
+            # Some programs write `Crypto` instead of `crypto`.
+            content = {str(name).lower(): value for name, value in content.items()}
+        crypto = _Keystore.model_validate(content).crypto
         key = crypto.kdfparams.key(crypto.kdf, password)
         if not hmac.compare_digest(keccak256(key[16:] + crypto.ciphertext), crypto.mac):
             raise KeyUnusable(f"{path}: the password is wrong")

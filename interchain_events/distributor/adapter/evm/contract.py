@@ -1,6 +1,6 @@
-"""The contract of the events: calls to it, its errors and its log entries.
+"""The contract that emits the events: calls to it, its errors and its log entries.
 
-`DomeEvents.sol` is the source, and `DomeEvents.json` is its compiled form. The public contract has
+`DomeEvents.sol` is its source, and `DomeEvents.json` is the compiled form. The public contract has
 the same call and the same event, but it accepts an id twice.
 """
 
@@ -34,15 +34,15 @@ location and metadata."""
 DATA: Final = ("uint256", "uint256", "address", "bytes", "bytes", "bytes[]")
 """The types of a log entry's data: index, timestamp, author, event type, location and metadata.
 
-The texts are decoded as bytes, because texts that others published need not be UTF-8.
+Texts are decoded as bytes, because those that others have published need not be UTF-8.
 """
 MOST_DATA: Final = 64 * 1024
-"""The greatest size of a log entry's data, in bytes. A longer one is quarantined and not
-decoded."""
+"""The greatest size of a log entry's data, in bytes. Longer data is not decoded, and the entry is
+quarantined."""
 
 
 def _selector(text: str) -> bytes:
-    """Return the first four bytes of a signature's hash, by which calls and errors are named."""
+    """Return the selector of a call or error: the first four bytes of its signature's hash."""
     return keccak256(text.encode())[:4]
 
 
@@ -53,7 +53,7 @@ EMIT: Final = _selector(f"emitNewEvent({','.join(_CALL)})")
 _NOBODY: Final = "0x" + "00" * 32
 """The publisher of an event that has no `iss`."""
 IS_UNIQUE: Final = _selector("unique()")
-"""The data of the call that asks whether the contract refuses an id that it has."""
+"""The data of the call that asks whether the contract refuses an id that it already has."""
 _ERRORS: Final = {
     _selector(f"{name}({kinds})").hex(): name
     for name, kinds in (("AlreadyPublished", "uint256"), ("BadGlobalId", ""), ("TooLong", ""))
@@ -69,58 +69,65 @@ def creation(*, unique: bool) -> bytes:
 
 def call_data(event: Event, author: str) -> bytes:
     """Return the data of a transaction by which `author` publishes an event."""
-    publisher, *hashes = (
-        bytes.fromhex(each[2:]) for each in (event.iss or _NOBODY, event.entity, event.previous)
+    arguments = (
+        bytes.fromhex((event.iss or _NOBODY)[2:]),
+        author,
+        bytes.fromhex(event.entity[2:]),
+        bytes.fromhex(event.previous[2:]),
+        event.event_type,
+        event.data_location,
+        list(event.metadata),
     )
-    texts = (event.event_type, event.data_location, list(event.metadata))
-    return EMIT + encode(_CALL, (publisher, author, *hashes, *texts))
+    return EMIT + encode(_CALL, arguments)
 
 
 def gas_of(data: bytes) -> int:
-    """Return a limit of the gas for a publication with that data. Unused gas is not paid."""
+    """Return the gas limit of a publication with this data. Unused gas is not paid for."""
     return 150_000 + 400 * len(data)
 
 
 def place_of(event_id: str) -> bytes:
-    """Return the data of the call that asks for an id's place in the log."""
+    """Return the data of the call that asks for the place of an id in the log."""
     return _selector("placeOf(bytes32)") + keccak256(event_id.encode())
 
 
 def refusal(data: object) -> str:
-    """Return the name of the contract's error in a node's message about a failed call.
+    """Return the name of the contract's error in a node's answer to a failed call.
 
-    Nodes have different forms for it, so it is searched for. Empty if there is none.
+    Returns an empty text if there is none. Nodes report errors in different forms, so the selector
+    is searched for anywhere in `data`.
     """
-    found = _ERROR.search(data if isinstance(data, str) else json.dumps(data, default=str))
-    return "" if found is None else _ERRORS[found[1]]
+    match = _ERROR.search(data if isinstance(data, str) else json.dumps(data, default=str))
+    return "" if match is None else _ERRORS[match[1]]
 
 
 def read_entry(log: Log, contract: str, place: str, appended: str) -> Notice:
     """Return the notice of a log entry.
 
     `place` names the answer in errors. `appended` is the element that public adapters append to the
-    metadata, and it is removed. An entry without a valid event is quarantined.
+    metadata, and that is removed here. An entry whose event is invalid becomes a notice without id,
+    so that it is quarantined.
 
     Raises `BadAnswer` for an entry that this contract cannot have emitted.
     """
-    ours = "0x" + log.address.hex() == contract.lower() and not log.removed
-    if not ours or len(log.topics) != 4 or "0x" + log.topics[0].hex() != TOPIC:
+    is_ours = "0x" + log.address.hex() == contract.lower() and not log.removed
+    if not is_ours or len(log.topics) != 4 or "0x" + log.topics[0].hex() != TOPIC:
         raise BadAnswer(f"{place}: a log entry of another contract or event")
-    index, time = (int.from_bytes(log.data[at : at + 32]) for at in (0, 32))
+    index = int.from_bytes(log.data[:32])
+    time = int.from_bytes(log.data[32:64])
     if len(log.data) < 64 or index >= MOST_NUMBER or time > MOST_TIME // 1000:
         raise BadAnswer(f"{place}: a log entry without a possible index and time")
     block = "0x" + log.block_hash.hex()
-    bad = Notice(
+    invalid = Notice(
         index + 1,
         time,
-        Event("", "", (), "", ""),
-        None,
-        "",
-        f"malformed: over {MOST_DATA} bytes",
-        block,
+        Event("", "", (), entity="", previous=""),
+        id=None,
+        signer="",
+        block=block,
     )
     if len(log.data) > MOST_DATA:
-        return bad
+        return invalid._replace(fault=f"malformed: over {MOST_DATA} bytes")
     try:
         _, _, author, kind, location, metadata = decode(DATA, log.data)
         row = {
@@ -128,7 +135,7 @@ def read_entry(log: Log, contract: str, place: str, appended: str) -> Notice:
             "timestamp": time * 1000,
             "eventType": kind.decode(errors="replace"),
             "dataLocation": location.decode(errors="replace"),
-            "relevantMetadata": [each.decode(errors="replace") for each in metadata],
+            "relevantMetadata": [value.decode(errors="replace") for value in metadata],
             "entityId": "0x" + log.topics[2].hex(),
             "previousEntityHash": "0x" + log.topics[3].hex(),
             "iss": "0x" + log.topics[1].hex() if any(log.topics[1]) else "",
@@ -137,4 +144,4 @@ def read_entry(log: Log, contract: str, place: str, appended: str) -> Notice:
         }
         return legacy_notice(parse_row(row), appended)
     except (DecodingError, OverflowError, BadEventError) as error:
-        return bad._replace(fault=f"malformed: {error}"[:200])
+        return invalid._replace(fault=f"malformed: {error}"[:200])

@@ -9,18 +9,18 @@ from pubsub_emulator.client.errors import BadAnswer
 from pubsub_emulator.client.rpc import Rpc
 
 MOST_GAS: Final = 30_000_000
-"""The greatest estimate of gas that is believed."""
+"""The greatest estimate of gas that is accepted from a node."""
 MOST_PRICE: Final = 10_000 * 10**9
-"""The greatest price in wei for a unit of gas. A higher one of a node is refused, and no
-transaction pays more."""
+"""The greatest price in wei for a unit of gas. Higher prices of nodes are refused, and transactions
+never pay more."""
 
 Finality = int | Literal["safe", "finalized"]
-"""How final blocks are found: by the number of blocks on top of them, or by the node's name for the
-newest final block."""
+"""The condition for a block to be final: the number of blocks on top of it, or the node's name for
+the newest final block."""
 
 
 def _quantity(value: object) -> int:
-    """Return the number in a JSON-RPC quantity."""
+    """Return the number in a JSON-RPC quantity. Raises `ValueError`."""
     if not isinstance(value, str) or not value.startswith("0x") or len(value) > 18:
         raise ValueError("a quantity is a string of 0x and at most 16 digits")
     return int(value, 16)
@@ -49,11 +49,11 @@ class Log(Answer):
     block_number: Quantity
     block_hash: Hash
     removed: StrictBool = False
-    """Whether the entry is of a block that the chain no longer has."""
+    """Whether the entry's block is no longer on the chain."""
 
 
 class Receipt(Answer):
-    """The receipt of a transaction. Only that of a contract's creation is read."""
+    """The receipt of a transaction. Only receipts of contract creations are read."""
 
     contract_address: Address | None
     block_number: Quantity
@@ -71,7 +71,7 @@ _RECEIPT: Final = TypeAdapter(Receipt | None)
 class EvmNode:
     """An EVM node.
 
-    The methods raise `ClientError` if the node does not answer, refuses, or answers wrongly.
+    The methods raise `ClientError` if the node does not answer, refuses, or gives a wrong answer.
     """
 
     def __init__(self, rpc: Rpc) -> None:
@@ -84,10 +84,10 @@ class EvmNode:
 
     async def newest(self) -> Block:
         """Return the newest block."""
-        found = await self.block("latest")
-        if found is None:
+        newest = await self.block("latest")
+        if newest is None:
             raise BadAnswer(f"{self.url}: the node has no block latest")
-        return found
+        return newest
 
     async def final(self, finality: Finality) -> Block | None:
         """Return the newest final block, `None` if there is none yet."""
@@ -101,21 +101,19 @@ class EvmNode:
         if isinstance(which, int) and which < 0:
             return None
         name = which if isinstance(which, str) else hex(which)
-        found = read(
-            _BLOCK,
-            await self.rpc.call("eth_getBlockByNumber", name, False),
-            f"{self.url}: block {name}",
-        )
-        if found is not None and isinstance(which, int) and found.number != which:
+        # The last argument asks for the hashes of the transactions only.
+        answer = await self.rpc.call("eth_getBlockByNumber", name, False)
+        block = read(_BLOCK, answer, f"{self.url}: block {name}")
+        if block is not None and isinstance(which, int) and block.number != which:
             raise BadAnswer(
-                f"{self.url}: asked for block {which}, the node answered block {found.number}"
+                f"{self.url}: asked for block {which}, the node answered block {block.number}"
             )
-        return found
+        return block
 
     async def logs(self, contract: str, topic: str, first: int, last: int) -> tuple[Log, ...]:
-        """Return a contract's entries of one topic, in order.
+        """Return a contract's log entries with a topic, in order.
 
-        `first` and `last` are block numbers, both inclusive.
+        `first` and `last` are the numbers of the first and the last block.
         """
         params = {
             "address": contract,
@@ -123,14 +121,14 @@ class EvmNode:
             "fromBlock": hex(first),
             "toBlock": hex(last),
         }
-        found = read(LOGS, await self.rpc.call("eth_getLogs", params), f"{self.url}: eth_getLogs")
-        numbers = [first, *(log.block_number for log in found), last]
+        entries = read(LOGS, await self.rpc.call("eth_getLogs", params), f"{self.url}: eth_getLogs")
+        numbers = [first, *(entry.block_number for entry in entries), last]
         if numbers != sorted(numbers):
             raise BadAnswer(f"{self.url}: eth_getLogs: entries of other blocks, or out of order")
-        return found
+        return entries
 
     async def call(self, to: str, data: bytes, sender: str = "0x" + "00" * 20) -> bytes:
-        """Return the result of a contract's function, called without a transaction.
+        """Call a contract's function without a transaction, and return the result.
 
         Raises `NodeRefused` with the contract's error if the contract refuses.
         """
@@ -148,28 +146,27 @@ class EvmNode:
         )
 
     async def receipt(self, transaction: str) -> Receipt | None:
-        """Return the receipt of a transaction, `None` while it is in no block."""
-        found = await self.rpc.call("eth_getTransactionReceipt", transaction)
-        return read(_RECEIPT, found, f"{self.url}: eth_getTransactionReceipt")
+        """Return the receipt of a transaction, `None` until a block has the transaction."""
+        answer = await self.rpc.call("eth_getTransactionReceipt", transaction)
+        return read(_RECEIPT, answer, f"{self.url}: eth_getTransactionReceipt")
 
-    async def nonce(self, account: str, at: int | str) -> int:
+    async def nonce(self, account: str, block: int | str) -> int:
         """Return the number of an account's transactions up to a block.
 
-        `pending` includes those that wait for a block.
+        With `pending` as the block, transactions that wait for a block are included.
         """
-        return await self._quantity(
-            "eth_getTransactionCount", account, at if isinstance(at, str) else hex(at)
-        )
+        name = block if isinstance(block, str) else hex(block)
+        return await self._quantity("eth_getTransactionCount", account, name)
 
     async def gas(self, sender: str, data: bytes) -> int:
-        """Return the gas that a transaction needs which creates a contract."""
+        """Return the estimated gas of a transaction that creates a contract."""
         params = {"from": sender, "data": "0x" + data.hex()}
         return read(
             _GAS, await self.rpc.call("eth_estimateGas", params), f"{self.url}: eth_estimateGas"
         )
 
     async def price(self, method: str) -> int:
-        """Return the price by `eth_gasPrice` or `eth_maxPriorityFeePerGas`, in wei."""
+        """Return a price in wei. `method` is `eth_gasPrice` or `eth_maxPriorityFeePerGas`."""
         return read(_PRICE, await self.rpc.call(method), f"{self.url}: {method}")
 
     async def send(self, raw: bytes) -> None:

@@ -41,18 +41,19 @@ def _refused(stage: Stage) -> None:
     stage.status(stage.publish(), 201)
     letters = stage.world.dead_letters()
     stage.that(
-        [(each.target, each.reason) for each in letters.values()] == [("n:a", "400 bad event")],
+        [(letter.target, letter.reason) for letter in letters.values()]
+        == [("n:a", "400 bad event")],
         f"{letters}",
     )
     stage.world.networks["b"].refuses = "400 bad event"
     stage.status(stage.publish(2), 422)
-    second = event_of(2)[0]
-    marked = [
+    second, _ = event_of(2)
+    published = [
         name
         for name in stage.world.networks
         if second in stage.world.store.members(rows.published(name))
     ]
-    stage.that(not marked, f"refused, but in the published sets of {marked}")
+    stage.that(not published, f"refused, but in the published sets of {published}")
 
 
 @scenario(5, "a known event is published again", "30")
@@ -92,9 +93,8 @@ def _twenty(stage: Stage) -> None:
     world = stage.set(replicas=3)
     requests = [stage.publish() for _ in range(20)]
     world.run(40_000)
-    stage.that(
-        {request.status for request in requests} == {201}, f"{[each.status for each in requests]}"
-    )
+    statuses = [request.status for request in requests]
+    stage.that(set(statuses) == {201}, f"{statuses}")
     stage.calls(2)
 
 
@@ -130,7 +130,8 @@ def _killed(stage: Stage) -> None:
         world.heal()
         stage.that(world.settle(), f"killed at effect {effect}: it does not settle")
         stage.failures += [
-            f"killed at effect {effect}: {each}" for each in surprises(world, stage.originals)
+            f"killed at effect {effect}: {violation}"
+            for violation in surprises(world, stage.originals)
         ]
         stage.counts(1, a=1, b=1)
 

@@ -63,8 +63,8 @@ def _swapped(stage: Stage) -> None:
     for notice in reversed(stage.world.networks["a"].log):
         stage.world.deliver(endpoint, notice)
     stage.world.run(3_000)
-    found = [notice.id for notice in stage.world.networks["b"].log]
-    stage.that(found == [event_of(1)[0], event_of(2)[0]], f"order on b: {found}")
+    order = [notice.id for notice in stage.world.networks["b"].log]
+    stage.that(order == [event_of(1)[0], event_of(2)[0]], f"order on b: {order}")
 
 
 @scenario(20, "one of three networks lacks the event", "31")
@@ -122,11 +122,12 @@ def _joins(stage: Stage) -> None:
     for number in range(1, 11):
         stage.counts(number, a=1, b=1, c=1)
     for entity in (0, 1):
-        later = (
-            each for each in world.networks["c"].log[1:] if int(each.event.entity, 16) == entity
-        )
-        found = [int(notice.id or "0", 16) for notice in later]
-        stage.that(found == sorted(found), f"order on c: {found}")
+        order = [
+            int(notice.id or "0", 16)
+            for notice in world.networks["c"].log[1:]
+            if int(notice.event.entity, 16) == entity
+        ]
+        stage.that(order == sorted(order), f"order on c: {order}")
 
 
 @scenario(24, "a notification comes before the yes", "31")
@@ -183,9 +184,10 @@ def _strangers(stage: Stage) -> None:
 @scenario(39, "what a public adapter sends is replicated as it is", "31, 1")
 def _legacy(stage: Stage) -> None:
     event_id, event = stage.event(1)
-    told = event._replace(metadata=(*event.metadata, "2020"), iss=PUBLISHER)
-    sent = Notice(1, stage.world.now // 1000, told, event_id, SIGNER).body()
-    network, notice = parse_notification({**sent, "network": "a"})
+    # The adapter has appended its chain id to the metadata.
+    reported = event._replace(metadata=(*event.metadata, "2020"), iss=PUBLISHER)
+    body = Notice(1, stage.world.now // 1000, reported, id=event_id, signer=SIGNER).body()
+    network, notice = parse_notification({**body, "network": "a"})
     notice = legacy_notice(notice, "2020")
     stage.that(
         (network, notice.event.metadata) == ("a", event.metadata), "the chain id is in the metadata"
@@ -194,6 +196,6 @@ def _legacy(stage: Stage) -> None:
     stage.originals[event_id].append(notice.event)
     stage.world.notify(next(iter(stage.world.networks["a"].hooks.values())), notice)
     stage.world.run(3_000)
-    copies = [each.event for each in stage.world.networks["b"].log]
+    copies = [notice.event for notice in stage.world.networks["b"].log]
     stage.that(copies == [notice.event], f"{copies}")
     stage.that(bool(copies) and copies[0].iss == PUBLISHER, "the publisher is lost")
