@@ -5,7 +5,7 @@ Importing an old path returns the module from its new place and raises a `Deprec
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -109,6 +109,24 @@ def _import_from(place: str, old: str) -> ModuleType:
             f" is not installed: `pip install {DISTRIBUTIONS[error.name]}`",
             name=error.name,
         ) from None
+
+
+def renamed(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
+    """Return `__getattr__` of a module whose names went to several other modules.
+
+    `homes` are the modules of the names. Each use of an old place warns.
+    """
+
+    def find(name: str) -> object:
+        home = homes.get(name)
+        if home is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        message = f"{module}.{name} is now {home}.{name}; the old place works in this release only"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        found: object = getattr(import_module(home), name)
+        return found
+
+    return find
 
 
 def install() -> None:

@@ -230,8 +230,8 @@ OWN = {
         "interchain_events/distributor/adapter/evm/account.py",
         "pubsub_emulator/cli/commands/vectors/run.py",
         "interchain_events/cli/commands/prism/run.py",
-        "pubsub_emulator/cli/commands/run/run.py",
-        "pubsub_emulator/cli/commands/compare/run.py",
+        "pubsub_emulator/runs/run.py",
+        "pubsub_emulator/runs/sides.py",
     ),
 }
 

@@ -73,6 +73,8 @@ PAGES = "pubsub_emulator.cli.screen.pages"
     ("module", "name", "home"),
     [
         ("pubsub_emulator.cli.base.extras", "is_url", "pubsub_emulator.client.places"),
+        ("pubsub_emulator.cli.base.figures", "lines_of", "pubsub_emulator.runs.figures"),
+        ("pubsub_emulator.cli.base.figures", "of_run", "pubsub_emulator.runs.figures"),
         (PAGES, "Doing", "pubsub_emulator.files.pages"),
         (PAGES, "Grid", "pubsub_emulator.files.pages"),
         (PAGES, "Line", "pubsub_emulator.files.pages"),
@@ -85,7 +87,7 @@ PAGES = "pubsub_emulator.cli.screen.pages"
 )
 def test_an_old_place_of_a_single_name_warns(module: str, name: str, home: str) -> None:
     old = import_module(module)
-    with pytest.warns(DeprecationWarning, match=rf"{name} is now {home}.{name}$"):
+    with pytest.warns(DeprecationWarning, match=rf"{name} is now {home}.{name};"):
         assert getattr(old, name) is getattr(import_module(home), name)
 
 

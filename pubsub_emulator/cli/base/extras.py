@@ -4,13 +4,13 @@ A command names its extras beside its arguments, and imports their packages when
 needs none of them.
 """
 
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 import click
 
 from pubsub_emulator.cli.base.paths import check_outputs
+from pubsub_emulator.moved import renamed
 from pubsub_emulator.primitives.errors import MissingPackage, PubsubError
 
 PACKAGES: Final = {
@@ -51,15 +51,7 @@ def is_postgres(place: str) -> bool:
     return place.startswith(("postgresql:", "postgres:"))
 
 
-def __getattr__(name: str) -> object:
-    """Return a name that is in `client.places` now. The old place works in this release only."""
-    if name != "is_url":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    message = f"{__name__}.{name} is now pubsub_emulator.client.places.{name}"
-    warnings.warn(message, DeprecationWarning, stacklevel=2)
-    from pubsub_emulator.client.places import is_url
-
-    return is_url
+__getattr__ = renamed(__name__, {"is_url": "pubsub_emulator.client.places"})
 
 
 class ExtraNotInstalled(PubsubError):

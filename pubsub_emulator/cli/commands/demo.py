@@ -41,18 +41,13 @@ def command(out: Path, master: str | None, engine: str) -> None:
     from pubsub_emulator.cli.commands.audit.run import written as audit_written
     from pubsub_emulator.cli.commands.import_relay_proofs import import_bundled, show_import
     from pubsub_emulator.cli.commands.report import FOLDER, can_draw, make_report, report_written
-    from pubsub_emulator.cli.commands.run.run import (
-        EXPLORER,
-        HISTORY,
-        show_digest,
-        show_run,
-        simulate,
-    )
-    from pubsub_emulator.cli.screen import files, say
+    from pubsub_emulator.cli.commands.run.run import show_digest, show_run
+    from pubsub_emulator.cli.screen import files, say, stage
     from pubsub_emulator.emulator.observers.digest import combine
     from pubsub_emulator.emulator.scenario.file import find_scenario
     from pubsub_emulator.files.output import MARKER, new_folder
     from pubsub_emulator.files.program import program
+    from pubsub_emulator.runs.run import EXPLORER, HISTORY, simulate
     from pubsub_emulator.runtime.parachain.block import Verdict
     from pubsub_emulator.spark_audit.audit.run import FINDINGS, INCOMPLETE
     from pubsub_emulator.spark_audit.choice import choose_engine
@@ -61,7 +56,7 @@ def command(out: Path, master: str | None, engine: str) -> None:
     scenario = find_scenario("demo")
     with new_folder(out, replace=True) as folder:
         with _followed(folder / HISTORY, folder / AUDIT, choose_engine(engine, master, units=2)):
-            run = simulate(scenario, folder, explorer=True)
+            run = simulate(scenario, folder, explorer=True, stage=stage)
         imported = import_bundled(folder / HISTORY)
         result = judge(
             AuditOptions(folder / HISTORY, folder / AUDIT, master, engine, name=out / HISTORY)

@@ -11,7 +11,7 @@ import pytest
 from support.plumbing.command import TINY, pubsub
 from support.plumbing.processes import environment, python
 
-from pubsub_emulator.cli.commands.run import run
+from pubsub_emulator.emulator.scenario import file
 from pubsub_emulator.spark_audit.history import storage
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.version import VERSION
@@ -254,8 +254,8 @@ def test_a_demonstration_replaces_its_own_output_and_no_one_elses(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    tiny = run.find_scenario(str(scenario))
-    monkeypatch.setattr("pubsub_emulator.cli.commands.run.run.find_scenario", lambda _name: tiny)
+    tiny = file.load_scenario(scenario)
+    monkeypatch.setattr(file, "find_scenario", lambda _name: tiny)
     digests = set()
     for _ in range(2):
         assert pubsub(monkeypatch, "demo", "--out", tmp_path / "out", "--engine", "python") == 0

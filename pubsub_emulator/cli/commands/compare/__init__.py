@@ -43,7 +43,7 @@ def _has_folder(places: tuple[str, ...]) -> bool:
 )
 @option("--all", "every", is_flag=True, help="Also show the figures that do not differ.")
 @option("--plot", type=options.OUT, help="Folder for pictures of the changes.")
-@option("--markdown", "as_markdown", is_flag=True, help="Print the table for a pull request.")
+@option("--markdown", is_flag=True, help="Print the table for a pull request.")
 @with_json_option
 def command(**given: object) -> Result:
     """Compare A with B and others: figures that differ, then the first block that differs and why.

@@ -7,7 +7,7 @@ from dataclasses import fields
 from itertools import count
 from pathlib import Path
 
-from pubsub_emulator.cli.base.figures import lines_of, show_differences
+from pubsub_emulator.cli.base.figures import show_differences
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.files.output import new_folder
@@ -21,6 +21,7 @@ from pubsub_emulator.laboratory.experiments.experiment import (
     with_field,
 )
 from pubsub_emulator.laboratory.experiments.presets import QUESTIONS, Figure, sweep_figure
+from pubsub_emulator.runs.figures import lines_of
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 from pubsub_emulator.runtime.rules import Rules
 

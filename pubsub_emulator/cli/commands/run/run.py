@@ -3,137 +3,36 @@
 It can run again whenever a file changes.
 """
 
-import json
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from time import sleep
 from typing import Final
 
-from pubsub_emulator.cli.base.figures import lines_of, of_run, show_differences
+from pubsub_emulator.cli.base.figures import show_differences
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
-from pubsub_emulator.emulator.network.records import Observer
-from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.scenario.file import (
     find_scenario,
     parse_document,
 )
 from pubsub_emulator.emulator.scenario.model import Scenario
-from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.emulator.user_file import read_rules
 from pubsub_emulator.files.extras import brings
 from pubsub_emulator.files.output import MARKER, new_folder
-from pubsub_emulator.files.untrusted import Unreadable, read_json
 from pubsub_emulator.pages.words import percent, size
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.hexadecimal import hexed
-from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runs.figures import lines_of, of_run
+from pubsub_emulator.runs.run import ARROW, EXPLORER, HISTORY, Run, is_a_run, simulate
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
-HISTORY: Final = "history"
-EXPLORER: Final = "explorer.html"
-ARROW: Final = "pyarrow"
 _POLL_SECONDS: Final = 0.3
 
 DIGEST_MEANS: Final = (
     "one hash over every relay block, candidate, verdict and delivery: equal runs have equal"
     " digests"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """The result of a run."""
-
-    scenario: Scenario
-    summary: Summary
-    digest: Hash
-    deposits: int = 0
-    """Plancks held for publishers in the end."""
-    rules: bytes = b""
-    """The digest of the rules, empty for the shipped ones."""
-
-    def document(self) -> dict[str, object]:
-        """The content of `summary.json`."""
-        rules = {"rules": hexed(self.rules)} if self.rules else {}
-        named = {"scenario": self.scenario.name, "digest": hexed(self.digest), **rules}
-        return {**named, **self.summary.json(), "deposits": self.deposits}
-
-
-def simulate(
-    scenario: Scenario,
-    folder: Path,
-    *,
-    explorer: bool = False,
-    history: bool = True,
-    history_out: str | Path | None = None,
-    session: Path | None = None,
-    rules: Rules = SHIPPED,
-) -> Run:
-    """Run a scenario and write its summary, and optionally its history and page, into `folder`.
-
-    `history_out` is another place for the history. `session` is the file of a session on the
-    scenario, whose commands are played instead of the scenario's length.
-    """
-    from pubsub_emulator.explorer.page import page_of, record
-    from pubsub_emulator.explorer.recorder import Recorder
-    from pubsub_emulator.session import saved
-
-    summary = Summary()
-    digest = RunDigest()
-    observers: list[Observer] = [summary, digest]
-    with (
-        (
-            stage(
-                f"running {scenario.name}: {scenario.relay_blocks} relay blocks",
-                scenario.relay_blocks,
-            )
-            if session is None
-            else stage(f"playing {session.name}")
-        ) as advance,
-        ExitStack() as open_writer,
-    ):
-        if history:
-            from pubsub_emulator.spark_audit.history.store import HistoryWriter
-
-            writer = HistoryWriter(
-                history_out or folder / HISTORY, scenario.name, names=scenario.names()
-            )
-            observers.append(open_writer.enter_context(writer))
-        recorders: list[Recorder] = []
-
-        def begun(simulation: Simulation) -> None:
-            for observer in observers:
-                simulation.network.observe(observer)
-            if explorer:
-                recorders.append(record(simulation))
-
-        if session is None:
-            simulation = Simulation(scenario, rules=rules)
-            begun(simulation)
-            simulation.run(advance)
-        else:
-            simulation = saved.play(session, begun, advance, rules).simulation
-            simulation.network.finish()
-    for recorder in recorders:
-        (folder / EXPLORER).write_text(page_of(recorder, scenario), encoding="utf-8")
-    run = Run(scenario, summary, digest.value, simulation.network.relay.deposits(), rules.digest)
-    (folder / MARKER).write_text(json.dumps(run.document(), indent=2) + "\n", encoding="utf-8")
-    return run
-
-
-def _is_a_run(folder: Path) -> bool:
-    """Whether all of a folder is what a run wrote."""
-    try:
-        summary = read_json(folder / MARKER)
-    except Unreadable:
-        return False
-    ours = isinstance(summary, dict) and {"scenario", "digest", "chains"} <= summary.keys()
-    return ours and {each.name for each in folder.iterdir()} <= {MARKER, HISTORY, EXPLORER}
 
 
 def run_scenario(
@@ -157,7 +56,7 @@ def run_scenario(
 
         scenario = parse_document(read_document(session)["scenario"], name, rules)
     history = history_out is not None or find_spec(ARROW) is not None
-    with new_folder(out, replace=not keep and _is_a_run(out)) as folder:
+    with new_folder(out, replace=not keep and is_a_run(out)) as folder:
         run = simulate(
             scenario,
             folder,
@@ -166,6 +65,7 @@ def run_scenario(
             history_out=history_out,
             session=session,
             rules=rules,
+            stage=stage,
         )
     show_run(run)
     place: str | Path = history_out or out / HISTORY

@@ -13,7 +13,6 @@ from typing import Final, TextIO
 
 from pubsub_emulator.cli.base.ending import asked_to_end
 from pubsub_emulator.cli.base.forks import forks_told, opened
-from pubsub_emulator.cli.commands.run.run import HISTORY
 from pubsub_emulator.cli.exits import INTERRUPTED
 from pubsub_emulator.cli.screen import log_lines, say
 from pubsub_emulator.emulator.network.actions import LAST_SLOT, Action
@@ -30,6 +29,7 @@ from pubsub_emulator.node.server.options import BadOption, Options
 from pubsub_emulator.node.server.server import Server
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.words import counted
+from pubsub_emulator.runs.run import HISTORY
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 _SLOT: Final = 6000

@@ -10,9 +10,9 @@ from support.plumbing.processes import program, python
 from support.runtime.rules import CAP, SCENARIO
 
 import pubsub_emulator
-from pubsub_emulator.cli.base.figures import lines_of, markdown
-from pubsub_emulator.cli.commands.compare import run
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.runs import sides
+from pubsub_emulator.runs.figures import lines_of, markdown
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_no_network_runs_before_all_sides_are_known(
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
     runs: list[object] = []
-    monkeypatch.setattr(run, "simulate", lambda *_args, **_options: runs.append(1))
+    monkeypatch.setattr(sides, "simulate", lambda *_args, **_options: runs.append(1))
     done = invoked("compare", "demo", unknown)
     assert isinstance(done.exception, PubsubError | OSError)
     assert runs == []
