@@ -41,6 +41,10 @@ api_rooms = (
     "pubsub_emulator/client",
     "pubsub_emulator/laboratory",
     "pubsub_emulator/explorer",
+    "pubsub_emulator/session",
+    "pubsub_emulator/inspection",
+    "pubsub_emulator/proving",
+    "pubsub_emulator/runs",
     "pubsub_emulator/cli",
     "interchain_events/database",
     "interchain_events/pallets",
@@ -50,6 +54,7 @@ api_rooms = (
     "interchain_events/distributor",
     "interchain_events/icrc72",
     "interchain_events/testing",
+    "interchain_events/tour",
     "interchain_events/cli",
 )
 default_role = "code"  # docstrings write `names` as Markdown does

@@ -39,5 +39,5 @@ EXTENSION: Final = Extension(
         "interchain_events.icrc72.vectors",
         "interchain_events.prism.vectors",
     ),
-    acts="interchain_events.cli.acts",
+    acts="interchain_events.tour.acts",
 )

@@ -5,7 +5,7 @@ A room that reads vectors declares its formats.
     FORMATS = (Format("state roots", has("entries", "root_v0", "root_v1"), cases),)
 
 `cases` yields a name and a check for each case of a document. A check returns if the case holds and
-raises if not. `cli.vectors` lists the modules that declare formats.
+raises if not. `laboratory.vectors` lists the modules that declare formats.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -13,8 +13,8 @@ import pytest
 from support.plumbing.limits import PROBES, limits, most
 from support.plumbing.processes import ROOT, environment
 
-from pubsub_emulator.cli.commands.fuzz.targets import ALL
 from pubsub_emulator.files.readers import Row, all_rows
+from pubsub_emulator.fuzz.targets import ALL
 
 PACKAGES = (ROOT / "pubsub_emulator", ROOT / "interchain_events")
 TESTS = ROOT / "tests"
@@ -176,7 +176,7 @@ OWN = {
         "pubsub_emulator/laboratory/targets.py",
         "pubsub_emulator/node/fuzz_targets.py",
         "pubsub_emulator/node/lying_node.py",
-        "pubsub_emulator/cli/commands/fetch/fuzz_targets.py",
+        "pubsub_emulator/fuzz/fetch_targets.py",
         "pubsub_emulator/extension.py",
         "pubsub_emulator/files/readers.py",
         "pubsub_emulator/spark_audit/fuzz_targets.py",
@@ -228,7 +228,7 @@ OWN = {
     ),
     "files of the user's own: keys, vectors and operations": (
         "interchain_events/distributor/adapter/evm/account.py",
-        "pubsub_emulator/cli/commands/vectors/run.py",
+        "pubsub_emulator/laboratory/vectors.py",
         "interchain_events/cli/commands/prism/run.py",
         "pubsub_emulator/runs/run.py",
         "pubsub_emulator/runs/sides.py",

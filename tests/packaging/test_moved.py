@@ -75,6 +75,7 @@ PAGES = "pubsub_emulator.cli.screen.pages"
         ("pubsub_emulator.cli.base.extras", "is_url", "pubsub_emulator.client.places"),
         ("pubsub_emulator.cli.base.figures", "lines_of", "pubsub_emulator.runs.figures"),
         ("pubsub_emulator.cli.base.figures", "of_run", "pubsub_emulator.runs.figures"),
+        ("pubsub_emulator.cli.commands.tour.run", "must", "pubsub_emulator.laboratory.tour"),
         (PAGES, "Doing", "pubsub_emulator.files.pages"),
         (PAGES, "Grid", "pubsub_emulator.files.pages"),
         (PAGES, "Line", "pubsub_emulator.files.pages"),

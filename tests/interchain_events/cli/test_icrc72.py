@@ -8,9 +8,9 @@ from click.testing import CliRunner
 from support.plumbing.scenarios import scenario
 
 from interchain_events.cli.commands.icrc72 import command
-from interchain_events.cli.commands.icrc72.modules import read_module
 from interchain_events.icrc72.campaign import written
 from interchain_events.icrc72.errors import Icrc72Error
+from interchain_events.icrc72.modules import read_module
 from interchain_events.icrc72.scenario import Run
 from interchain_events.icrc72.scenario_file import load
 from interchain_events.icrc72.stories import Plan

@@ -6,7 +6,7 @@ import pytest
 
 from interchain_events.icrc72 import campaign
 from interchain_events.icrc72.stories import Plan
-from pubsub_emulator.cli.commands.fuzz.targets import ALL
+from pubsub_emulator.fuzz.targets import ALL
 
 
 def test_a_story_that_surprises_is_shrunk_and_a_cheat_stays(

@@ -7,8 +7,8 @@ import shlex
 import pytest
 from click.testing import CliRunner
 
-from pubsub_emulator.cli.commands.tour import run as tour
 from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.laboratory import tour
 
 
 def test_the_tour_comes_to_the_same_digest_twice_and_its_commands_exist() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from pubsub_emulator.cli.commands.vectors.run import check_document, known_formats
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.files.errors import InputError
+from pubsub_emulator.laboratory.vectors import check_document, known_formats
 
 VECTORS = Path(__file__).resolve().parents[2] / "vectors"
 FILES = [

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.plumbing.command import pubsub
 
-from pubsub_emulator.cli.commands.fuzz.targets import ALL
 from pubsub_emulator.cli.exits import FINDINGS, USAGE
+from pubsub_emulator.fuzz.targets import ALL
 from pubsub_emulator.laboratory.mutation import Mutated, Target, mutate_bytes, mutate_target
 from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.errors import PubsubError

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from support.node.nodes import Client, served
 
-from pubsub_emulator.cli.commands.serve.run import JournalFile
 from pubsub_emulator.emulator.network.actions import LAST_SLOT, action_adapter
 from pubsub_emulator.emulator.scenario.check import MOST_KEYS
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.files.settings import SettingsError
 from pubsub_emulator.node.chain.journal import BadJournal, Head, read_journal
+from pubsub_emulator.node.chain.journal_file import JournalFile
 from pubsub_emulator.runtime.rules import Rules
 
 HEAD = Head(load_bundled("node"), 1_000_000).line()

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pubsub_emulator.cli.commands.vectors.run import check_document
 from pubsub_emulator.emulator.fixtures import read_fixture, replay_fixture
+from pubsub_emulator.laboratory.vectors import check_document
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.signature_vectors import FORMATS
 from pubsub_emulator.runtime.parachain.block import Candidate

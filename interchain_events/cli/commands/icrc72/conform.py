@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from interchain_events.cli.commands.icrc72.modules import canister_of, read_module
 from interchain_events.icrc72.conformance.members import try_publisher, try_subscriber
 from interchain_events.icrc72.conformance.probes import Verdict
 from interchain_events.icrc72.conformance.remote import visit
@@ -19,6 +18,7 @@ from interchain_events.icrc72.ic.errors import CandidError
 from interchain_events.icrc72.ic.network import CanisterNetwork
 from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
 from interchain_events.icrc72.ic.wasm.canister import NOTHING
+from interchain_events.icrc72.modules import canister_of, read_module
 from interchain_events.icrc72.services import Codec
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import say

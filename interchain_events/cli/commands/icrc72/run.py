@@ -24,7 +24,7 @@ def _run(place: str, *observers: Observer) -> Run:
     model = load(place)
     if not model.canister:
         return Run(model, observers)
-    from interchain_events.cli.commands.icrc72.modules import modules_of
+    from interchain_events.icrc72.modules import modules_of
 
     return Run(model, observers, modules=modules_of(place))
 

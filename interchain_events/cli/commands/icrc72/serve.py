@@ -4,8 +4,8 @@ import asyncio
 import sys
 import time
 
-from interchain_events.cli.commands.icrc72.modules import modules_of
 from interchain_events.icrc72.ic.wasm.canister import WasmCanister
+from interchain_events.icrc72.modules import modules_of
 from interchain_events.icrc72.port.server import Port, serve
 from interchain_events.icrc72.scenario import Run
 from interchain_events.icrc72.scenario_file import load

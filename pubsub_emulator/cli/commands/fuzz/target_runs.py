@@ -6,11 +6,11 @@ from typing import Final
 
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.fuzz.campaigns import Campaign
-from pubsub_emulator.cli.commands.fuzz.targets import ALL
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.files.errors import InputError
 from pubsub_emulator.files.near import near_to
+from pubsub_emulator.fuzz.targets import ALL
 from pubsub_emulator.laboratory.mutation import Mutated, mutate_target
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256

@@ -1,21 +1,20 @@
 """`pubsub serve`: serves a scenario's network with its journal and history until an interrupt."""
 
 import asyncio
-import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
 from pubsub_emulator.cli.base.ending import asked_to_end
 from pubsub_emulator.cli.base.forks import forks_told, opened
 from pubsub_emulator.cli.exits import INTERRUPTED
 from pubsub_emulator.cli.screen import log_lines, say
-from pubsub_emulator.emulator.network.actions import LAST_SLOT, Action
+from pubsub_emulator.emulator.network.actions import LAST_SLOT
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT, AddedPallet
 from pubsub_emulator.emulator.scenario.file import find_scenario
@@ -23,7 +22,8 @@ from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.files.untrusted import read_bytes
 from pubsub_emulator.node.chain import journal
-from pubsub_emulator.node.chain.block import RELAY, Moment
+from pubsub_emulator.node.chain.block import RELAY
+from pubsub_emulator.node.chain.journal_file import JournalFile, new_journal
 from pubsub_emulator.node.chain.live import LiveNetwork, Observers
 from pubsub_emulator.node.server.options import BadOption, Options
 from pubsub_emulator.node.server.server import Server
@@ -51,28 +51,6 @@ class Serve:
     fork: str | None = None
     fork_para: tuple[str, ...] = ()
     rules: Rules = SHIPPED
-
-
-class JournalFile:
-    """A journal that is written line by line.
-
-    What a step follows from is on the disk before the step is visible.
-    """
-
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
-        self.kept = False
-        """Whether it stays when the node ends: somebody may have seen its blocks."""
-
-    def action(self, action: Action) -> None:
-        """Write an action of the next step."""
-        self._file.write(journal.action_line(action) + "\n")
-
-    def step(self, moment: Moment) -> None:
-        """Write a completed step."""
-        self._file.write(journal.step_line(moment) + "\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
 
 
 def serve(
@@ -125,26 +103,12 @@ def serve(
             None
             if given.journal is None
             else stack.enter_context(
-                _journal(given.journal, journal.Head(scenario, slot, given.rules.digest))
+                new_journal(given.journal, journal.Head(scenario, slot, given.rules.digest))
             )
         )
         server = Server(live, options, writer, LivePage(scenario))
         asyncio.run(_serve(server, replayed, str(given.replay), writer, opened_page))
     sys.exit(INTERRUPTED)
-
-
-@contextmanager
-def _journal(path: Path, head: journal.Head) -> Iterator[JournalFile]:
-    """A new journal. It is removed if the node cannot start."""
-    with path.open("x", encoding="utf-8") as file:
-        writer = JournalFile(file)
-        try:
-            file.write(head.line() + "\n")
-            yield writer
-        except BaseException:
-            if not writer.kept:
-                path.unlink()
-            raise
 
 
 async def _serve(

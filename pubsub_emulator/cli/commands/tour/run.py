@@ -1,138 +1,24 @@
-"""`pubsub tour`: acts on one network, each with the command to try next.
+"""`pubsub tour`: plays all acts, and prints what they tell."""
 
-All acts use the relay chain of act 1. Extensions add acts of their own, which follow its blocks.
-Everything is determined by the scenario, so the digest is the same on every machine with the same
-distributions.
-"""
-
-from collections import Counter
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from types import FunctionType
-from typing import Final, NamedTuple
 
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import say
-from pubsub_emulator.emulator.network.records import Observer, RelayRecord
-from pubsub_emulator.emulator.observers.digest import RunDigest
-from pubsub_emulator.emulator.relay.runtime import AddedPallet
-from pubsub_emulator.emulator.scenario.file import load_bundled
-from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.extension import attribute, extensions
 from pubsub_emulator.files.program import callable_here
-from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.laboratory.tour import begin
+from pubsub_emulator.moved import renamed
 from pubsub_emulator.primitives.hexadecimal import hexed
-from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
 
-SCENARIO: Final = "oracle"
-_LIVE: Final = 16
-
-
-class TourFailed(PubsubError):
-    """An act had a wrong result: a defect of this program."""
-
-
-class Act(NamedTuple):
-    """A part of the tour."""
-
-    title: str
-    play: Callable[[], Iterator[str]]
-    """Plays the act and yields the lines to print. Raises `TourFailed`."""
-    further: str
-    """The command to try next."""
-
-
-class _Published(Observer):
-    """Counts the values that are published."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def relay_block(self, record: RelayRecord) -> None:
-        """Count the events of a block."""
-        self.count += sum(isinstance(event, DataPublished) for event in record.events)
-
-
-class Tour:
-    """The network that all acts share, and the digest of their results."""
-
-    def __init__(self, added: tuple[AddedPallet, ...] = ()) -> None:
-        self.simulation = Simulation(load_bundled(SCENARIO), added=added)
-        self.chain_digest = RunDigest()
-        self.network = self.simulation.network
-        self.network.observe(self.chain_digest)
-        self.published = _Published()
-        self.network.observe(self.published)
-        self.after_each_block: list[Callable[[], object]] = []
-        """Called after each block that is built."""
-        self.delivered = 0
-        """Values that subscribers received; a value that two of them received counts twice."""
-        self.delivered_to: Counter[ParaId] = Counter()
-        """The same by subscriber."""
-        self.parts: list[bytes] = []
-
-    def build(self, until: int) -> None:
-        """Build relay blocks up to a height."""
-        while self.network.number < until:
-            step = self.simulation.step()
-            for record in step.records:
-                if record.outcome is not None:
-                    values = sum(each.value is not None for each in record.outcome.deliveries)
-                    self.delivered += values
-                    self.delivered_to[record.chain] += values
-            for call in self.after_each_block:
-                call()
-
-    def note(self, *what: object) -> None:
-        """Add an act's result to the digest."""
-        self.parts.append(blake2_256(repr(what).encode()))
-
-    def relay_chain(self) -> Iterator[str]:
-        """Publish and subscribe over the relay chain."""
-        self.build(_LIVE)
-        published = self.published.count
-        yield (
-            f"In relay blocks 1 to {_LIVE}, two oracles published {published} prices into tries of"
-            " the relay chain."
-        )
-        shares = [
-            f"{self.delivered_to[each.para]} to the {each.name}"
-            for each in self.simulation.scenario.subscribers
-        ]
-        yield (
-            f"By pruned storage proofs, {self.delivered} prices were delivered until then:"
-            f" {' and '.join(shares)}."
-        )
-        must(published > 0 and self.delivered > 0, "nothing was delivered")
-        self.note("relay", published, self.delivered)
-
-
-def must(holds: bool, what: str) -> None:
-    """Raise `TourFailed` unless a result is right."""
-    if not holds:
-        raise TourFailed(f"the tour failed: {what}")
+__getattr__ = renamed(
+    __name__,
+    dict.fromkeys(("Act", "Tour", "TourFailed", "must"), "pubsub_emulator.laboratory.tour"),
+)
 
 
 def take_tour() -> Result:
     """Play all acts, and print the digest of them. Raises `TourFailed`."""
-    modules = [extension.acts for extension in extensions() if extension.acts]
-    added: list[AddedPallet] = []
-    for module in modules:
-        added += attribute(module, "ADDED", tuple)
     with ExitStack() as stack:
-        tour = Tour(tuple(added))
-        acts = [
-            Act(
-                "Publish and subscribe over the relay chain (RFC-0160)",
-                tour.relay_chain,
-                "pubsub step oracle",
-            )
-        ]
-        for module in modules:
-            begin = attribute(module, "acts", FunctionType)
-            acts += begin(tour, stack)
+        tour, acts = begin(stack)
         results = []
         for number, (title, play, further) in enumerate(acts, start=1):
             say(f"{number}. {title}")
@@ -142,7 +28,7 @@ def take_tour() -> Result:
                 lines.append(line)
             say(f"   try next: {callable_here(further)}", "")
             results.append({"act": title, "told": lines, "next": further})
-        digest = hexed(blake2_256(b"".join((tour.chain_digest.value, *tour.parts))))
+        digest = hexed(tour.digest())
         say("the digest is one hash over all acts: the same on every machine")
         say(f"digest: {digest}")
         return Result({"acts": results, "digest": digest})

@@ -32,7 +32,7 @@ from interchain_events.prism.make import (
     update_did,
 )
 from interchain_events.prism.tables.processor import Processor
-from pubsub_emulator.cli.commands.tour.run import Act, Tour, must
+from pubsub_emulator.laboratory.tour import Act, Tour, must
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import AccountId
 from pubsub_emulator.runtime.accounts.endowed import ALICE

@@ -1,0 +1,1 @@
+"""The acts of `pubsub tour` on the event systems."""

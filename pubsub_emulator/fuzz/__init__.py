@@ -1,0 +1,1 @@
+"""All targets of `pubsub fuzz --target`, and those of readers that need several rooms."""
