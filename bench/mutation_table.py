@@ -1,4 +1,4 @@
-"""Print the results of the mutation runs in `mutants/` as the table of docs/mutation.md.
+"""Print the results of the mutation runs in `mutants/` as the table of development/mutation.md.
 
     python3 bench/mutation_table.py
 

@@ -35,7 +35,7 @@ jobs:
           followed, and with --external those to elsewhere, too
   interop Rust programs read the fixtures and vectors, and judge fuzz cases beside ours; needs cargo
   versions  the tests that need neither Spark nor a browser, with other versions of Python and of
-          the dependencies; with names, only those lanes: docs/versions.md
+          the dependencies; with names, only those lanes: development/versions.md
   mutation  changes of the rules, one at a time, and whether a test notices (hours); with names,
           only those
   release  everything of a release but the upload: both source distributions and wheels of the last

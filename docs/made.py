@@ -201,7 +201,7 @@ def worked_cases() -> Iterator[str]:
         walk = (
             (f"The walk is that of case {same}.",) if same < number else ("```text", *steps, "```")
         )
-        yield from (f"## {number}. {fixture['name']}", "", fixture["about"], "", *walk, "")
+        yield from (f"### {number}. {fixture['name']}", "", fixture["about"], "", *walk, "")
         for offence in found["evidence"]:
             subject = ", ".join(
                 f"`{part[2:]}`" if len(part) <= 66 else "a node" for part in offence["subject"]

@@ -1,8 +1,8 @@
 """The types and items of metadata V14 that clients need, and their reader.
 
 Types refer to each other by their numbers in the metadata. Documentation, default values of storage
-items and the types of extrinsics are skipped. docs/decisions/metadata-reader.md says why no library
-is used for this.
+items and the types of extrinsics are skipped. docs/decisions/libraries.md says why no library is
+used for this.
 """
 
 from collections.abc import Callable, Iterable, Mapping

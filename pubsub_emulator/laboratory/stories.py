@@ -8,7 +8,7 @@ and return. A network must keep three promises:
                   lost for a known reason
     no one stuck  after a quiet time, every parachain that governance has not disabled builds blocks
 
-`docs/liveness.md` lists the ways in which governance can disable a parachain. `tell` draws a story
+`docs/protocol.md` lists the ways in which governance can disable a parachain. `tell` draws a story
 from a seed.
 """
 

@@ -2,7 +2,7 @@
 each must hold.
 
 `python3 dev.py clients` runs these; a plain run of the tests leaves them out (tests/conftest.py),
-for they come from package indexes. The number at a scenario is its place in docs/node-clients.md.
+for they come from package indexes. The number at a scenario is its place in docs/node-rules.md.
 """
 
 import asyncio

@@ -86,7 +86,7 @@ def test_the_site_has_code_and_tests_of_a_rule_below_it() -> None:
 
 
 def test_every_scenario_with_clients_has_a_row() -> None:
-    cells = re.findall(r"^\| ([\d, ]+) \|", page("node-clients"), re.MULTILINE)
+    cells = re.findall(r"^\| ([\d, ]+) \|", page("node-rules"), re.MULTILINE)
     assert [int(number) for cell in cells for number in cell.split(",")] == list(range(1, 41))
 
 

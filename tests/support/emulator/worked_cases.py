@@ -1,4 +1,4 @@
-"""The fixtures of `docs/worked-cases.md`: seven valid blocks, and one for each verdict.
+"""The fixtures of `docs/fixtures.md`: seven valid blocks, and one for each verdict.
 
     python tests/support/emulator/worked_cases.py --write
 

@@ -42,7 +42,7 @@ def command(**given: object) -> None:
 
     It shows what uses the bytes of the proof.
 
-    FILES hold JSON-RPC answers, including headers, in any order; docs/node-data.md shows how to get
+    FILES hold JSON-RPC answers, including headers, in any order; docs/howto/audit-real-proofs.md shows how to get
     them. The requested keys are those of --request, --top and --key together, or else of the
     request in a file. Without any, they are inferred from the proof.
     """
