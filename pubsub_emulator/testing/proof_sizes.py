@@ -184,7 +184,7 @@ def _flatten(path: Path, table: str, data: Mapping[str, object], into: dict[str,
         elif isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise BadSnapshot(f"{path}: {full} is {value!r}, not a count or a size")
         elif name not in (*COUNTS, *SIZES, *PUBLISHER_SIZES):
-            raise BadSnapshot(f"{path}: {full} is no field of a proof snapshot")
+            raise BadSnapshot(f"{path}: {full} is not a field of a proof snapshot")
         else:
             into[full] = value
 
@@ -318,8 +318,8 @@ class ProofSnapshot:
         if problems:
             lines = "\n".join(f"  {line}" for line in problems)
             raise ProofsGrew(
-                f"{path}, tolerance {tolerance}; --proof-snapshot-update keeps what is"
-                f" now:\n{lines}"
+                f"{path}, tolerance {tolerance}; --proof-snapshot-update stores the present"
+                f" figures:\n{lines}"
             )
 
     def path(self, name: str = "") -> Path:

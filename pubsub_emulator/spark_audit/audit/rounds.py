@@ -132,7 +132,7 @@ class Rounds:
     faults: list[Fault] = field(default_factory=list)
     """Faults of manifests."""
     lost: list[Fault] = field(default_factory=list)
-    """Manifests that an earlier run read and that are not there any more."""
+    """Faults of networks whose last manifest of an earlier run is not there any more."""
     judged: int = 0
     """Units that this run judged, rather than taking the results of an earlier run."""
     candidates: int = 0
@@ -186,10 +186,10 @@ class Rounds:
         self._compare_with_known(names)
 
     def _compare_with_known(self, names: Iterable[str]) -> None:
-        """Record as lost all manifests that an earlier run read and that are gone now.
+        """Record as lost the last manifests of an earlier run that are gone, and update `known`.
 
-        If every network's first manifest is gone, this is another history at the same place, and
-        no manifest counts as lost.
+        If every network's first manifest is gone as well, this is another history at the same
+        place, and no manifest counts as lost.
         """
         present = set(names)
         if not any(known.first in present for known in self.ledger.known.values()):
@@ -316,7 +316,11 @@ class Rounds:
         unreached = (
             {}
             if whole
-            else {n: each for n, each in self.ledger.networks.items() if n not in self.networks}
+            else {
+                name: ledger
+                for name, ledger in self.ledger.networks.items()
+                if name not in self.networks
+            }
         )
         AuditLedger(
             self.ledger.basis,
@@ -376,12 +380,10 @@ class Rounds:
         """
         lasts = {name: ledger.account.last for name, ledger in self.networks.items()}
         accounts = [ledger.account for ledger in self.networks.values()]
-        odd = sum(path.endswith(".parquet") for path in self.listing.odd) - sum(
-            account.odd for account in accounts
-        )
-        return (
-            self.listing.beyond(lasts) + sum(account.surplus for account in accounts) + max(odd, 0)
-        )
+        surplus = sum(account.surplus for account in accounts)
+        odd = sum(path.endswith(".parquet") for path in self.listing.odd)
+        named_odd = sum(account.odd for account in accounts)
+        return self.listing.beyond(lasts) + surplus + max(odd - named_odd, 0)
 
     # The results of the last run
 
@@ -391,6 +393,7 @@ class Rounds:
         A network is not taken over if its last fold is incomplete, or if a damaged file of a table
         held its rows. Raises `ResultError`.
         """
+        # A source is the folder of a result, such as `items/network=NAME/…`.
         lost_sources = self.tables.lost()
         damaged = {source.partition("/network=")[2].partition("/")[0] for source in lost_sources}
         replaced = self.tables.sources(replaced=True)

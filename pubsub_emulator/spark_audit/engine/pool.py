@@ -106,7 +106,7 @@ class _Batch:
             number, attempt = taken
             try:
                 request = {"unit": self._unit, "task": self._tasks[number], "out": self._out}
-                answer = worker.ask(request, partial(self._heard, number))
+                answer = worker.ask(request, partial(self._note_share, number))
             # The process died, or was stopped because the batch has an error.
             except (OSError, ValueError, EOFError):
                 if self._error is not None:
@@ -120,8 +120,8 @@ class _Batch:
         reported = (0, 0.0)
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._far() != reported or self._error is not None)  # noqa: B023  # used at once
-                reported = self._far()
+                self._changed.wait_for(lambda: self._sums() != reported or self._error is not None)  # noqa: B023  # used at once
+                reported = self._sums()
                 error = self._error
             if error is not None:
                 raise EngineLost(error)
@@ -129,20 +129,20 @@ class _Batch:
             if reported[0] == len(self._tasks):
                 return
 
-    def _far(self) -> tuple[int, float]:
+    def _sums(self) -> tuple[int, float]:
         """Return the number of finished tasks, and the sum of the shares of running ones."""
         return len(self._done), sum(self._shares.values())
 
-    def _heard(self, number: int, share: float) -> None:
+    def _note_share(self, number: int, share: float) -> None:
         """Record the finished share of a task."""
         with self._changed:
             self._shares[number] = share
             self._changed.notify_all()
 
-    def stop(self, why: str) -> None:
+    def stop(self, reason: str) -> None:
         """End the batch with an error. The first error counts."""
         with self._changed:
-            self._error = self._error or why
+            self._error = self._error or reason
             self._changed.notify_all()
 
     def receipts(self) -> list[Answer]:
@@ -193,10 +193,11 @@ class _Worker:
     def __init__(self) -> None:
         self._process = _start()
 
-    def ask(self, request: Answer, heard: Callable[[float], None]) -> Answer:
-        """Send a task to the worker and return the answer. `heard` is called with finished shares.
+    def ask(self, request: Answer, report_share: Callable[[float], None]) -> Answer:
+        """Send a task to the worker and return the answer.
 
-        Raises `OSError`, `ValueError` or `EOFError` if the process is gone.
+        `report_share` is called with finished shares. Raises `OSError`, `ValueError` or `EOFError`
+        if the process is gone.
         """
         requests = self._process.stdin
         answers = self._process.stdout
@@ -212,7 +213,7 @@ class _Worker:
             answer: Answer = json.loads(line)
             if "share" not in answer:
                 return answer
-            heard(answer["share"])
+            report_share(answer["share"])
 
     def restart(self) -> int | None:
         """Replace the process and return the exit code of the old one."""

@@ -100,7 +100,7 @@ class ChunkSource:
                 advance(len(proofs))
             self._held = next(self._lines, None)
         if len(proofs) != last - first + 1:
-            raise WrongBlock(f"{self._store}: block {first + len(proofs)} is in no chunk")
+            raise WrongBlock(f"{self._store}: block {first + len(proofs)} is not in any chunk")
         return await self._relay.with_headers(proofs)
 
     def _list(self) -> tuple[list[_Chunk], dict[str, str]]:

@@ -55,7 +55,7 @@ class NodeSource:
 
         def check(url: str, answer: object) -> str:
             if not isinstance(answer, str):
-                raise WrongBlock(f"{url}: the chain's name is no text")
+                raise WrongBlock(f"{url}: the chain's name is not text")
             return answer
 
         try:

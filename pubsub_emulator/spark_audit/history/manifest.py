@@ -347,7 +347,7 @@ def _commit(body: dict[str, object], digest: str) -> Commit:
     )
     network = _text(body, "network")
     check_name(network)
-    segment = _whole(body, "segment", U32_MAX)
+    segment = _whole_number(body, "segment", U32_MAX)
     previous = body["previous"]
     if previous is not None and (
         not isinstance(previous, str) or _DIGEST.fullmatch(previous) is None
@@ -385,7 +385,7 @@ def _file(data: object, network: str, segment: int, manifest_format: object) -> 
     if (has_chains and manifest_format != FORMAT) != (chain is not None):
         raise CommitError(f"a file of {table.name} has the chain {_shown(chain)}")
     if chain is not None:
-        _whole(data, "chain", U32_MAX)
+        _whole_number(data, "chain", U32_MAX)
     if (data["network"], data["segment"]) != (network, segment) or isinstance(
         data["segment"], bool
     ):
@@ -399,9 +399,9 @@ def _file(data: object, network: str, segment: int, manifest_format: object) -> 
     )
     if folder != expected or _FILE.fullmatch(name) is None:
         raise CommitError(f"a file of {table.name} has the path {_shown(path)}")
-    version = _whole(data, "version", U32_MAX)
-    size = _whole(data, "size", I64_MAX)
-    rows = _whole(data, "rows", I64_MAX)
+    version = _whole_number(data, "version", U32_MAX)
+    size = _whole_number(data, "size", I64_MAX)
+    rows = _whole_number(data, "rows", I64_MAX)
     groups = _extents(data["row_groups"], size, manifest_format)
     frame = _digest(data, "frame")
     entry = FileEntry(
@@ -449,14 +449,16 @@ def _extents(data: object, size: int, manifest_format: object) -> tuple[Extent, 
             raise CommitError("a row group is no object")
         _same_keys("a row group", item, keys)
         extent = Extent(
-            _whole(item, "offset", size), _whole(item, "length", size), _digest(item, "digest")
+            _whole_number(item, "offset", size),
+            _whole_number(item, "length", size),
+            _digest(item, "digest"),
         )
         if extent.offset < end or extent.offset + extent.length > size:
             raise CommitError("row groups overlap, or reach beyond their file")
         end = extent.offset + extent.length
         if manifest_format == FORMAT:
-            chain = None if item["chain"] is None else _whole(item, "chain", U32_MAX)
-            extent = replace(extent, chain=chain, rows=_whole(item, "rows", I64_MAX))
+            chain = None if item["chain"] is None else _whole_number(item, "chain", U32_MAX)
+            extent = replace(extent, chain=chain, rows=_whole_number(item, "rows", I64_MAX))
         extents.append(extent)
     return tuple(extents)
 
@@ -468,7 +470,7 @@ def _positions(data: object) -> dict[int, int]:
     for chain in data:
         if not is_chain(chain):
             raise CommitError(f"next_positions names the chain {_shown(chain)}")
-        positions[int(chain)] = _whole(data, chain, U64_MAX)
+        positions[int(chain)] = _whole_number(data, chain, U64_MAX)
     return positions
 
 
@@ -492,7 +494,7 @@ def _digest(data: Mapping[str, object], name: str) -> str:
     return _checked(data, name, str, fits=lambda value: _DIGEST.fullmatch(value) is not None)
 
 
-def _whole(data: Mapping[str, object], name: str, limit: int) -> int:
+def _whole_number(data: Mapping[str, object], name: str, limit: int) -> int:
     return _checked(
         data, name, int, fits=lambda value: not isinstance(value, bool) and 0 <= value <= limit
     )

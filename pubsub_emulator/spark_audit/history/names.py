@@ -60,7 +60,7 @@ def write_names(store: Store, network: str, names: Mapping[int, str]) -> None:
 def read_names(store: Store, network: str) -> tuple[Names, Fault | None]:
     """Return the names of a network's chains, and a fault if the file cannot be read.
 
-    A missing file is no fault, because names are optional.
+    A missing file is not a fault, because names are optional.
     """
     path = names_path(network)
     try:

@@ -372,8 +372,8 @@ def _relay_context(
     judged_at = row["included_at"]
     position = row["position"]
     # A relay parent after `judged_at` did not exist when the candidate was judged. The collator may
-    # have invented its number, so a missing header is no fault. A relay parent before `judged_at`
-    # did exist, so if its header is missing, the history has a gap.
+    # have invented its number, so a missing header is not a fault. A relay parent before
+    # `judged_at` did exist, so if its header is missing, the history has a gap.
     judged_in = shared.relay(judged_at)
     known = shared.relay(number) if judged_in is not None and number < judged_at else None
     if judged_in is None or (number < judged_at and known is None):

@@ -284,10 +284,10 @@ def _judge_block(reader: Reader, rules: Rules) -> Judgement:
         raise EvidenceError("the nodes of the storage proof are not strictly ascending")
     nodes = {blake2_256(node): node for node in proof}
     # `fetch` records every node that judging asks for, so that unneeded ones can be found.
-    keys: dict[bytes, None] = {}
+    fetched: dict[bytes, None] = {}
 
     def fetch(wanted: bytes) -> bytes | None:
-        keys[wanted] = None
+        fetched[wanted] = None
         return nodes.get(Hash(wanted))
 
     try:
@@ -314,7 +314,7 @@ def _judge_block(reader: Reader, rules: Rules) -> Judgement:
     # A stranger may have made a state with consistent nodes but meaningless content.
     except Exception as error:  # noqa: BLE001
         raise EvidenceError(f"judging it ended with {type(error).__name__}") from None
-    unused = [node_hash for node_hash in nodes if node_hash not in keys]
+    unused = [node_hash for node_hash in nodes if node_hash not in fetched]
     if unused:
         raise EvidenceError(
             f"{len(unused)} nodes of the storage proof are not needed, first {unused[0].hex()}"

@@ -48,7 +48,7 @@ def named_keys(evidence: bytes, detail: str) -> Iterator[NamedKey]:
 
 
 def _scenario_name(key: PubsubKey, publishers: tuple[ParaId, ...]) -> str:
-    """Return the name whose hash a key is, or an empty string if it is not found."""
+    """Return the scenario's name that hashes to this key, or an empty string if there is none."""
     for para in publishers[:MOST_PUBLISHERS]:
         for number in range(MOST_NUMBERS):
             name = f"{para}/{number}"

@@ -371,7 +371,7 @@ def _served(publishers: pa.Table) -> patterns.PublisherRows:
     rows: dict[int, list[Row]] = {}
     for row in publishers.select(["position", *patterns.SERVED_COLUMNS]).to_pylist():
         rows.setdefault(row["position"], []).append(row)
-    return lambda segment, position: rows.get(position, [])  # noqa: ARG005  # of one segment
+    return lambda segment, position: rows.get(position, [])  # noqa: ARG005  # all rows are of one segment
 
 
 def _headers(fold: Fold, chain: int) -> patterns.Headers:

@@ -135,7 +135,7 @@ def one_line(text: str) -> str:
     elif lines:
         cause = lines[0]
     else:
-        cause = "nothing was said"
+        cause = "there is no message"
     return cause[:_LAST_WORDS]
 
 

@@ -77,7 +77,7 @@ def find_java() -> Java:
 def java_version(home: Path) -> int | None:
     """Return the version of the Java in a JAVA_HOME, `None` if it does not run."""
     try:
-        probe = subprocess.run(  # noqa: S603  # the binary under test is the point
+        probe = subprocess.run(  # noqa: S603  # running this binary is the purpose
             [str(home / "bin" / "java"), "-version"],
             capture_output=True,
             text=True,
@@ -137,7 +137,7 @@ def _cache_directory() -> Path:
     """Return a directory of this user that can be written to."""
     base = os.environ.get("XDG_CACHE_HOME")
     candidates = [Path(base)] if base else []
-    # `Path.home()` raises this for a user without a home.
+    # `Path.home()` raises `RuntimeError` for a user without a home.
     with contextlib.suppress(RuntimeError):
         candidates.append(Path.home() / ".cache")
     # The directory must not have a fixed name in a shared temporary directory, where another user

@@ -194,7 +194,9 @@ def read_log(store: Store, folder: str) -> Log:
         AttributeError,
         RecursionError,
     ):
-        raise DeltaError(f"{store}/{folder}/{LOG}: {file} is no version of a Delta log") from None
+        raise DeltaError(
+            f"{store}/{folder}/{LOG}: {file} is not a version of a Delta log"
+        ) from None
     return log
 
 

@@ -512,7 +512,7 @@ def _alter(base: Path, old: str, new: str) -> None:
     [
         (_cut_off, r"blocks\.jsonl\.gz: Compressed file ended"),
         (_forget_metadata, "the folder metadata has no file of runtime recorded/2"),
-        (lambda base: _alter(base, '"height": 7', '"height": 8'), "block 7 is in no chunk"),
+        (lambda base: _alter(base, '"height": 7', '"height": 8'), "block 7 is not in any chunk"),
         (
             lambda base: _alter(base, '"height": 7', '"height": 77'),
             r":3: block 77 is in a chunk of blocks 5 to 11",

@@ -285,9 +285,7 @@ def test_a_forged_equivocation_is_refused(findings: list[Finding], tmp_path: Pat
     row = next(row for row in findings if row["code"] == "Equivocation")
     evidence = bytearray(row["evidence"])
     evidence[-40] ^= 1  # in the second header's seal
-    with pytest.raises(
-        FindingError, match="its evidence shows no fault: a header is not sealed"
-    ):
+    with pytest.raises(FindingError, match="its evidence shows no fault: a header is not sealed"):
         check_finding(_file(tmp_path, {**row, "evidence": bytes(evidence)}))
 
 

@@ -220,7 +220,7 @@ FOREIGN = {
         1,
         "it has partitions",
     ),
-    "no action": ({"add": 7}, 1, "00000000000000000001.json is no version of a Delta log"),
+    "no action": ({"add": 7}, 1, "00000000000000000001.json is not a version of a Delta log"),
 }
 
 

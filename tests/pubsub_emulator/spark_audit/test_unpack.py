@@ -75,10 +75,10 @@ def test_a_row_group_that_unpacks_to_more_than_the_limit_is_refused(
     pq.write_table(table, file, row_group_size=1 << 40, **{"compression": "zstd", **options})
     parquet = pq.ParquetFile(file)
     assert len(file.getvalue()) < table.nbytes / 4
-    check_group(parquet, file, 0, most=3 * table.nbytes)
+    check_group(parquet, file, 0, limit=3 * table.nbytes)
     assert read_group(parquet, file, 0) == table
     with pytest.raises(TooLarge, match="unpacks to more"):
-        check_group(parquet, file, 0, most=table.nbytes // 2)
+        check_group(parquet, file, 0, limit=table.nbytes // 2)
 
 
 def test_more_values_than_a_row_group_may_have_are_refused() -> None:
@@ -122,7 +122,7 @@ def test_the_size_that_a_footer_states_is_not_what_counts() -> None:
     large, file = _file(pa.table({"a": pa.array([LONG] * 9)}))
     column = large.metadata.row_group(0).column(0)
     with pytest.raises(TooLarge):
-        check_group(large, file, 0, most=column.total_uncompressed_size)
+        check_group(large, file, 0, limit=column.total_uncompressed_size)
 
 
 @pytest.mark.parametrize("damage", [b"\x00", b"\xff" * 9, b"\x19"])

@@ -151,7 +151,7 @@ def test_the_scenario_s_hash_follows_what_it_says() -> None:
         ("format = 1\n[2000]\nblocks = true", "2000.blocks is True, not a count or a size"),
         (
             "format = 1\n[2000.publishers.1000]\nvalue = 1",
-            "2000.publishers.1000.value is no field of a proof snapshot",
+            "2000.publishers.1000.value is not a field of a proof snapshot",
         ),
         ("format = x", "not a proof snapshot: Invalid value (at line 1, column 10"),
     ],
@@ -287,7 +287,10 @@ def test_the_fixture_asks_for_a_snapshot_writes_it_and_holds_to_it(
     result = pytester.runpytest_inprocess()
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(
-        ["*tolerance 2%; --proof-snapshot-update keeps what is now:", "*2000.proof_bytes: 9 → *"]
+        [
+            "*tolerance 2%; --proof-snapshot-update stores the present figures:",
+            "*2000.proof_bytes: 9 → *",
+        ]
     )
 
 
