@@ -111,9 +111,9 @@ class Recorder(records.Observer):
         self.details: list[bytes] = []
         """The details of candidates as JSON, in the order of the index."""
         self.keys: dict[tuple[ParaId, PubsubKey], int] = {}
-        """The numbers of published keys."""
+        """Published keys, each with the number that stands for it in the index."""
         self.strategies: dict[str, int] = {}
-        """The numbers of cheats."""
+        """Names of strategies, each with the number that stands for it in the index."""
         self.nodes: dict[Hash, tuple[int, int, bytes]] = {}
         """Number, length and stored bytes of nodes by hash.
 

@@ -224,7 +224,10 @@ def campaign(  # noqa: PLR0917  # the order in which the command line has them
 
 
 def named(strategies: Sequence[str] | None, every: Iterable[str]) -> list[Strategy]:
-    """Return the strategies with these names, or all in `every`. Raises `UnknownStrategy`."""
+    """Return the named strategies. Without names, return those of `every`.
+
+    Raises `UnknownStrategy`.
+    """
     for name in strategies or ():
         if name not in STRATEGIES:
             raise UnknownStrategy(cheats.no_strategy(name))

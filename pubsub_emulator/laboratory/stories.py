@@ -200,7 +200,7 @@ class NetworkStory:
         chain.pace = OFFLINE
 
     def recover(self, at: int) -> None:
-        """Return the collators of a parachain."""
+        """Give a parachain its collators back."""
         para = PARAS[at % len(PARAS)]
         self._say(f"recover {para}")
         if para in self.paces:
