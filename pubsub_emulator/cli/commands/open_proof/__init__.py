@@ -42,9 +42,9 @@ def command(**given: object) -> None:
 
     It shows what uses the bytes of the proof.
 
-    FILES hold JSON-RPC answers, including headers, in any order; docs/howto/audit-real-proofs.md shows how to get
-    them. The requested keys are those of --request, --top and --key together, or else of the
-    request in a file. Without any, they are inferred from the proof.
+    FILES hold JSON-RPC answers, including headers, in any order; docs/howto/audit-real-proofs.md
+    shows how to get them. The requested keys are those of --request, --top and --key together, or
+    else of the request in a file. Without any, they are inferred from the proof.
     """
     from pubsub_emulator.cli.commands.open_proof.run import open_files
 
