@@ -209,6 +209,46 @@ def encode_filter(each: Filter) -> pb.SubscriptionFilter:
     )
 
 
+def event_document(event: pb.SubscriptionEvent) -> dict[str, object]:
+    """Return an event of a subscription as a JSON object."""
+    signed = event.signed_operation.hex()
+    status = "APPLIED" if event.status == pb.OUTCOME_APPLIED else "REJECTED"
+    operation = {
+        "operation_id": event.operation_id.hex(),
+        "type": pb.OperationType.Name(event.type),
+    }
+    outcome = {"status": status, "reason": pb.RejectReason.Name(event.reason)}
+    owner = {
+        "did_suffix": event.did_suffix or None,
+        "credential_batch_id": event.credential_batch_id or None,
+    }
+    if event.storage_entry_id:
+        owner["storage_entry_id"] = event.storage_entry_id
+    about = {"revokes_whole_batch": True} if event.revokes_whole_batch else {}
+    place = {"block": event.position.number, "time": event.position.time}
+    return {
+        "seq_no": event.seq_no,
+        **operation,
+        **outcome,
+        **owner,
+        **about,
+        **place,
+        "signed_operation": signed,
+    }
+
+
+def status_document(update: pb.OperationStatusUpdate) -> dict[str, object]:
+    """Return a status of an operation as a JSON object."""
+    found: dict[str, object] = {"status": pb.OperationStatus.Name(update.status)}
+    if update.status == pb.CONFIRMATION_LEVEL:
+        found["level"] = update.confirmation_level
+    if update.status == pb.REJECTED:
+        found["reason"] = pb.RejectReason.Name(update.reason)
+    if update.HasField("position"):
+        found["block"] = update.position.number
+    return found
+
+
 def _error(error: grpc.aio.AioRpcError, at: ClientSubscription) -> EventsError:
     """Return the error for a failed call. `at` is the client's position."""
     trailing: Iterable[tuple[object, object]] = tuple(error.trailing_metadata() or ())  # type: ignore[arg-type]  # pairs

@@ -3,23 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import cast
 
+from interchain_events.icrc72.conformance.candidates import candidate_of, ids_of
 from interchain_events.icrc72.conformance.members import try_publisher, try_subscriber
 from interchain_events.icrc72.conformance.probes import Verdict
 from interchain_events.icrc72.conformance.remote import visit
 from interchain_events.icrc72.conformance.rules import EXTENSION, LEVELS, REQUIRED, rules_of
 from interchain_events.icrc72.conformance.servers import try_broadcaster, try_orchestrator
-from interchain_events.icrc72.conformance.trial import Candidate, Trial
+from interchain_events.icrc72.conformance.traces import trace_text
+from interchain_events.icrc72.conformance.trial import Trial
 from interchain_events.icrc72.errors import Icrc72Error
-from interchain_events.icrc72.ic.candid.did import parse_types
-from interchain_events.icrc72.ic.canister import Answer
-from interchain_events.icrc72.ic.errors import CandidError
-from interchain_events.icrc72.ic.network import CanisterNetwork
-from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal
+from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.ic.wasm.canister import NOTHING
 from interchain_events.icrc72.modules import canister_of, read_module
-from interchain_events.icrc72.services import Codec
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.files.atomic import write_whole
@@ -31,8 +27,6 @@ _TRIALS: dict[str, Callable[..., Trial]] = {
     "broadcaster": try_broadcaster,
     "orchestrator": try_orchestrator,
 }
-_IDS = Codec(parse_types("(vec nat)"))
-_NUMBER = Codec(parse_types("(nat)"))
 
 
 def conform(
@@ -51,33 +45,13 @@ def conform(
 ) -> Result:
     """Try a module in a role; exit code 1 if a required rule is broken."""
     wasm = read_module(place)
-
-    def say_publish(network: CanisterNetwork, who: Principal, number: int) -> None:
-        network.submit(ANONYMOUS, who, publish or "", _NUMBER.encode(number))
-
-    def say_handled(network: CanisterNetwork, who: Principal) -> list[int]:
-        return _ids(
-            str(place), handled or "", network.query(ANONYMOUS, who, handled or "", NOTHING)
-        )
-
-    def say_register(network: CanisterNetwork, who: Principal) -> None:
-        ticket = network.submit(ANONYMOUS, who, register or "", NOTHING)
-        network.step(60)
-        if ticket.answer is not None and not ticket.answer.ok:
-            raise Icrc72Error(f"{place}: the update {register} fails: {ticket.answer.message}")
-
     if role == "publisher" and publish is None:
         raise Icrc72Error("--publisher needs --publish: the update, of a nat, that makes an event")
     made = partial(canister_of, wasm, bare=bare)
-    candidate = Candidate(
-        made,
-        publish=say_publish if publish else None,
-        handled=say_handled if handled else None,
-        register=say_register if register else None,
-    )
+    candidate = candidate_of(str(place), made, publish, handled, register)
     trial = _TRIALS[role](candidate, seed.encode(), refuse, with_=with_)
     if trace is not None:
-        write_whole(trace, _trace(trial))
+        write_whole(trace, trace_text(trial))
     end = f"; the trace is in {trace}" if trace else ""
     about = {"rounds": trial.network.round}
     return _told(role, trial.book.verdicts, "not met", about, with_=with_, level=level, end=end)
@@ -102,22 +76,13 @@ def conform_url(
     other = Agent(url, who) if proxy is None else None
 
     def ids() -> list[int]:
-        return _ids(canister, handled or "", agent.query(handled or "", NOTHING))
+        return ids_of(canister, handled or "", agent.query(handled or "", NOTHING))
 
     seen = ids if handled else None
     verdicts, note = visit(role, agent, other, namespace, seen, with_=with_)
     note += "; --proxy sends calls through a canister" if note and not proxy else ""
     about = {"url": url, "canister": canister}
     return _told(role, verdicts, "not testable here", about, with_=with_, level=level, note=note)
-
-
-def _ids(place: str, method: str, answer: Answer) -> list[int]:
-    if not answer.ok:
-        raise Icrc72Error(f"{place}: the query {method} fails: {answer.message}")
-    try:
-        return list(cast("tuple[int, ...]", _IDS.decode(answer.data)[0]))
-    except CandidError as error:
-        raise Icrc72Error(f"{place}: {method} does not answer `vec nat`: {error}") from error
 
 
 def _told(
@@ -184,26 +149,3 @@ def _count(verdicts: Sequence[Verdict], level: str) -> str:
     names = {REQUIRED: "required rules", EXTENSION: "rules of extensions"}
     words = f"{sum(each.holds for each in met)} of {len(met)} {names.get(level, level)}"
     return f"{words} hold" if level == REQUIRED else words
-
-
-def _trace(trial: Trial) -> str:
-    """Return a line per event: round, kind, call number, sender, receiver, method, bytes."""
-    names = {trial.who: "candidate", trial.system.orchestrator: "orchestrator"}
-    names |= {
-        each: f"broadcaster{at}"
-        for at, each in enumerate(trial.system.broadcasters)
-        if each not in names
-    }
-    lines = []
-    for each in trial.recorder.happenings:
-        sender = names.get(each.sender, each.sender.text) or "system"
-        receiver = names.get(each.receiver, each.receiver.text)
-        if each.kind == "trap":
-            data = each.data.decode(errors="backslashreplace")
-        else:
-            data = each.data.hex() or "-"
-        lines.append(
-            f"{each.round} {each.kind} {each.number} {sender} {receiver} {each.method or '-'}"
-            f" {data}\n"
-        )
-    return "".join(lines)

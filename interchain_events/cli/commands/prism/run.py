@@ -18,12 +18,17 @@ from interchain_events.events.log.sql_store import SqlStore, open_store
 from interchain_events.events.subscriptions.callers import Callers, check_reach, read_callers
 from interchain_events.events.subscriptions.grpc_server import Tls
 from interchain_events.events.subscriptions.service import Recorder
-from interchain_events.prism.client import ClientSubscription, PrismClient, TakenBack
+from interchain_events.prism.client import (
+    ClientSubscription,
+    PrismClient,
+    TakenBack,
+    event_document,
+    status_document,
+)
 from interchain_events.prism.core.errors import Undecodable
 from interchain_events.prism.core.filters import OWNERS, Filter, FilterType
 from interchain_events.prism.core.identifiers import is_hex_hash, suffix_of
 from interchain_events.prism.core.process import Status
-from interchain_events.prism.protocol import prism_pb2 as pb
 from interchain_events.prism.service.chain import AnchoringChain, NodeChain
 from interchain_events.prism.service.db_sync import DEPTH as CARDANO_DEPTH
 from interchain_events.prism.service.db_sync import SOURCE, DbSyncChain, is_db_sync, is_url
@@ -290,7 +295,7 @@ async def _subscribe(
                     async for message in messages:
                         at = message.subscription
                         for event in message.events:
-                            say_document(json.dumps(_event(event)))
+                            say_document(json.dumps(event_document(event)))
                         sys.stdout.flush()
                         _keep(given.state, at)
                         if message.live and given.until_live:
@@ -312,7 +317,7 @@ def watch_status(operation_id: str, node: Node) -> None:
             aclosing(client.statuses(bytes.fromhex(operation_id))) as updates,
         ):
             async for update in updates:
-                say_document(json.dumps(_update(update)))
+                say_document(json.dumps(status_document(update)))
 
     asyncio.run(run())
 
@@ -345,44 +350,6 @@ def read_filter(text: str, status: str | None) -> Filter:
     if value:
         raise click.UsageError(f"--filter {text[:100]}: {name} takes no value")
     return Filter(kind, status=outcome)
-
-
-def _event(event: pb.SubscriptionEvent) -> dict[str, object]:
-    signed = event.signed_operation.hex()
-    status = "APPLIED" if event.status == pb.OUTCOME_APPLIED else "REJECTED"
-    operation = {
-        "operation_id": event.operation_id.hex(),
-        "type": pb.OperationType.Name(event.type),
-    }
-    outcome = {"status": status, "reason": pb.RejectReason.Name(event.reason)}
-    owner = {
-        "did_suffix": event.did_suffix or None,
-        "credential_batch_id": event.credential_batch_id or None,
-    }
-    if event.storage_entry_id:
-        owner["storage_entry_id"] = event.storage_entry_id
-    about = {"revokes_whole_batch": True} if event.revokes_whole_batch else {}
-    place = {"block": event.position.number, "time": event.position.time}
-    return {
-        "seq_no": event.seq_no,
-        **operation,
-        **outcome,
-        **owner,
-        **about,
-        **place,
-        "signed_operation": signed,
-    }
-
-
-def _update(update: pb.OperationStatusUpdate) -> dict[str, object]:
-    found: dict[str, object] = {"status": pb.OperationStatus.Name(update.status)}
-    if update.status == pb.CONFIRMATION_LEVEL:
-        found["level"] = update.confirmation_level
-    if update.status == pb.REJECTED:
-        found["reason"] = pb.RejectReason.Name(update.reason)
-    if update.HasField("position"):
-        found["block"] = update.position.number
-    return found
 
 
 def _operations(path: Path) -> Iterator[bytes]:
