@@ -41,6 +41,16 @@ def test_links_to_files_of_the_project_lead_somewhere(name: str) -> None:
             assert (PAGES[name].parent / target).exists(), link
 
 
+@pytest.mark.parametrize("name", [name for name in PAGES if name.startswith("docs/")])
+def test_a_page_says_first_who_it_is_for_and_what_it_answers(name: str) -> None:
+    if name == "docs/changelog.md":  # it includes the file of this name
+        return
+    _title, first, *_ = PAGES[name].read_text(encoding="utf-8").split("\n\n")
+    sentence = " ".join(first.split()).partition("? ")[0]
+    assert sentence.startswith("For "), "say who the page is for"
+    assert first.rstrip().endswith("?") or "? " in " ".join(first.split()), "ask the question"
+
+
 def _page(folder: Path, text: str) -> Path:
     path = folder / "page.md"
     path.write_text(text.replace("~~~", "```"), encoding="utf-8")
