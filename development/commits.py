@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import tomllib
 
 from development.environment import ROOT
 from development.report import say
@@ -10,7 +11,7 @@ NEWEST = 20
 """The number of commits that are checked: more than anybody pushes at once."""
 LONGEST_SUBJECT = 72
 FRAGMENT = re.compile(r"[a-z0-9-]+\.(upgrade|new|mended)\.md")
-NO_FRAGMENTS = {"README.md"}
+NO_FRAGMENTS = {"README.md", "template.md.jinja"}
 
 
 def faults_of_message(message: str) -> list[str]:
@@ -31,16 +32,27 @@ def faults_of_message(message: str) -> list[str]:
 def fragment_faults() -> list[str]:
     """Return what is wrong with the files in `changes/`, or an empty list."""
     faults = []
-    for path in sorted((ROOT / "changes").iterdir()):
-        if path.name in NO_FRAGMENTS:
+    folder = ROOT / "changes"
+    readers = readers_of_changes()
+    for path in sorted(folder.rglob("*")):
+        place = path.relative_to(ROOT).as_posix()
+        if path.is_dir():
+            if path.relative_to(folder).as_posix() not in readers:
+                faults.append(f"{place}: no reader; there are {', '.join(sorted(readers))}")
+        elif path.parent == folder and path.name in NO_FRAGMENTS:
             continue
-        if not FRAGMENT.fullmatch(path.name):
-            faults.append(
-                f"changes/{path.name}: not NAME.upgrade.md, NAME.new.md or NAME.mended.md"
-            )
+        elif not FRAGMENT.fullmatch(path.name):
+            faults.append(f"{place}: not NAME.upgrade.md, NAME.new.md or NAME.mended.md")
         elif not path.read_text(encoding="utf-8").strip():
-            faults.append(f"changes/{path.name}: empty")
+            faults.append(f"{place}: empty")
     return faults
+
+
+def readers_of_changes() -> set[str]:
+    """Return the folders below `changes/`, one for each reader, of the settings of towncrier."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    sections = settings["tool"]["towncrier"]["section"]
+    return {section["path"] for section in sections if section["path"]}
 
 
 def messages() -> list[tuple[str, str]]:

@@ -78,7 +78,7 @@ def _version(root: Path) -> str:
 
 def changelog_faults(root: Path, version: str) -> Iterator[str]:
     """Yield why the changelog of a checkout is not that of a version."""
-    waiting = [path.name for path in (root / "changes").glob("*.*.md")]
+    waiting = [path.name for path in (root / "changes").rglob("*.*.md")]
     if waiting:
         yield f"changes/ has {len(waiting)} files that `towncrier build` puts into CHANGELOG.md"
     newest = _HEADING.search((root / "CHANGELOG.md").read_text(encoding="utf-8"))

@@ -67,6 +67,20 @@ add_module_names = False
 toc_object_entries = False
 
 html_theme = "furo"
+# The sidebar shows the version, and links to those of `versions.json` above the site.
+templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_js_files = [("versions.js", {"defer": "defer"})]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/versions.html",
+        "sidebar/scroll-end.html",
+    ],
+}
 html_title = f"pubsub-emulator {VERSION}"
 html_copy_source = False
 html_show_sphinx = False
@@ -75,7 +89,7 @@ html_show_search_summary = (
     False  # would fetch pages, which a browser refuses where the site is opened from a folder
 )
 
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_static", "_templates"]
 suppress_warnings = [
     "ref.python"
 ]  # two rooms may each have a `Session`; a type in a signature links to either

@@ -96,13 +96,21 @@ def test_a_commit_message_has_a_room_one_change_and_a_reason(
         ("sizes.md", "Sizes are shown.", "not NAME"),
         ("sizes.fixed.md", "Sizes are shown.", "not NAME"),
         ("sizes.new.md", " \n", "empty"),
+        ("data/sizes.new.md", "Sizes are shown.", None),
+        ("data/sizes.md", "Sizes are shown.", "not NAME"),
+        ("cooks/sizes.new.md", "Sizes are shown.", "no reader; there are data, prism"),
     ],
 )
-def test_a_fragment_has_a_kind_and_a_text(
+def test_a_fragment_has_a_reader_a_kind_and_a_text(
     name: str, text: str, fault: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "changes").mkdir()
-    (tmp_path / "changes" / name).write_text(text)
+    sections = "".join(
+        f'[[tool.towncrier.section]]\npath = "{path}"\n' for path in ("", "data", "prism")
+    )
+    (tmp_path / "pyproject.toml").write_text(sections)
+    fragment = tmp_path / "changes" / name
+    fragment.parent.mkdir(parents=True)
+    fragment.write_text(text)
     monkeypatch.setattr(commits, "ROOT", tmp_path)
     faults = commits.fragment_faults()
     assert len(faults) == (fault is not None)

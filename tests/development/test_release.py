@@ -105,12 +105,13 @@ def test_a_source_distribution_requires_what_its_wheel_does(tmp_path: Path) -> N
 
 
 def test_the_changelog_of_a_release_is_built_and_begins_with_its_version(tmp_path: Path) -> None:
-    (tmp_path / "changes").mkdir()
+    (tmp_path / "changes/data").mkdir(parents=True)
     (tmp_path / "changes/README.md").write_text("", encoding="utf-8")
     (tmp_path / "CHANGELOG.md").write_text("# Log\n\n## 1.2.3 (today)\n", encoding="utf-8")
     assert list(changelog_faults(tmp_path, "1.2.3")) == []
     (older,) = changelog_faults(tmp_path, "1.2.4")
     assert older == "CHANGELOG.md begins with 1.2.3, and the version is 1.2.4"
     (tmp_path / "changes/thing.new.md").write_text("News.\n", encoding="utf-8")
+    (tmp_path / "changes/data/table.new.md").write_text("News.\n", encoding="utf-8")
     (waiting,) = changelog_faults(tmp_path, "1.2.3")
-    assert waiting.startswith("changes/ has 1 files")
+    assert waiting.startswith("changes/ has 2 files")
