@@ -1,9 +1,16 @@
-"""What a round and a message cost: pacing, and values that messages carry. IC-43c, IC-11b."""
+"""What a round and a message cost: pacing, timers, and values that messages carry. IC-43c, IC-11b.
 
+Also the memory that a subscriber takes.
+"""
+
+import sys
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import fields, replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.icrc72.canister_apps import NAME, Lab, Sink, Source
 
 from interchain_events.icrc72.ic.candid.carried import Message, plain
@@ -11,8 +18,10 @@ from interchain_events.icrc72.ic.errors import CandidError
 from interchain_events.icrc72.ic.messaging import Recorder
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.ic.stable import encode
+from interchain_events.icrc72.memory import take_out
 from interchain_events.icrc72.messages import Event
 from interchain_events.icrc72.methods import CONFIRM, HANDLE, PUBLISH
+from interchain_events.icrc72.role import earliest
 from interchain_events.icrc72.services import Codec, codec
 from interchain_events.icrc72.settings import DEFAULTS
 from interchain_events.icrc72.values import Value, nat, option
@@ -101,3 +110,56 @@ def test_a_carried_value_that_differs_from_its_bytes_is_noticed(carried: list[in
     with pytest.raises(AssertionError, match="carried"):
         CONFIRM.value(data)
     assert carried[0] == 1
+
+
+NOW = 100
+
+
+@given(st.lists(st.none() | st.integers(NOW - 5, NOW + 5)))
+def test_a_timer_is_set_to_the_first_round_that_is_due_and_not_over(dues: list[int | None]) -> None:
+    asked: list[int | None] = []
+
+    def each() -> Iterator[int | None]:
+        for due in dues:
+            asked.append(due)
+            yield due
+
+    known = [due for due in dues if due is not None]
+    assert earliest(each(), NOW) == (max(min(known), NOW + 1) if known else None)
+    soon = [at for at, due in enumerate(dues) if due is not None and due <= NOW + 1]
+    assert len(asked) == (soon[0] + 1 if soon else len(dues))
+
+
+@given(st.dictionaries(st.integers(0, 9), st.integers()), st.lists(st.integers(0, 9)))
+def test_an_emptied_dict_gives_its_room_back(known: dict[int, int], keys: list[int]) -> None:
+    model = dict(known)
+    for key in keys:
+        assert take_out(known, key) == model.pop(key, None)
+        assert known == model
+        assert known or sys.getsizeof(known) == sys.getsizeof({})
+
+
+def rooms(record: object) -> dict[str, int]:
+    """The sizes of the empty dicts in a record, by field."""
+    found = {each.name: getattr(record, each.name) for each in fields(record)}  # type: ignore[arg-type]  # a dataclass
+    return {
+        name: sys.getsizeof(value)
+        for name, value in found.items()
+        if type(value) is dict and not value
+    }
+
+
+def test_what_a_subscriber_has_handled_takes_no_more_room(lab: Lab) -> None:
+    source, sink = lab.source_and_sink()
+    lab.emit(source, 1, 2, 3, then=60)
+    app = lab.app(sink)
+    assert app.data == [1, 2, 3]
+    assert app.subscriber is not None
+    (queue,) = [
+        queues[sink]
+        for each in lab.system.broadcasters
+        if sink in (queues := lab.system.broadcaster(each).state.queues)
+    ]
+    sizes = rooms(app.subscriber.state) | rooms(queue.main)
+    assert {"waiting", "called", "run", "out"} <= set(sizes)
+    assert set(sizes.values()) == {sys.getsizeof({})}

@@ -224,10 +224,9 @@ def _variant_writer(cases: dict[str, tuple[bytes, Write]]) -> Write:
     """
 
     def write(value: object, out: bytearray) -> None:
-        case = cases.get(value[0]) if isinstance(value, tuple) and len(value) == 2 else None
-        if case is None:
+        if not isinstance(value, tuple) or len(value) != 2 or value[0] not in cases:
             raise t.unencodable(value, f"a variant of {', '.join(cases)[:120]}")
-        tag, inner = case
+        tag, inner = cases[value[0]]
         out += tag
         inner(value[1], out)
 

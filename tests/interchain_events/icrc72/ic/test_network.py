@@ -1,5 +1,7 @@
 """The emulated Internet Computer and its management canister: IC-1 to IC-10, I6 to I8, I13."""
 
+import gc
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -445,3 +447,80 @@ def test_cycles_go_with_calls_and_what_is_not_accepted_comes_back() -> None:
     )
     assert (say("call take"), owned()) == ("", (50, 200))
     assert ("100 cycles cannot be sent" in say("call take"), owned()) == (True, (50, 200))
+
+
+# What a round costs
+
+
+@given(
+    st.integers(1, 3),
+    st.lists(st.lists(st.integers(0, 3), max_size=12), min_size=1, max_size=4),
+)
+def test_ic_6_ic_7_full_canisters_go_on_in_the_next_round_and_all_in_order(
+    most: int, rounds: list[list[int]]
+) -> None:
+    network = CanisterNetwork(1, limits=MessageLimits(messages_a_round=most))
+    recorder = Recorder()
+    network.observers.append(recorder)
+    who = [network.create(0, Scripted()) for _ in range(4)]
+    waiting: dict[Principal, int] = dict.fromkeys(who, 0)
+    for submitted in rounds:
+        for at in submitted:
+            network.submit(ANONYMOUS, who[at], "x", b"")
+            waiting[who[at]] += 1
+        network.step()
+        ran = [each for each in recorder.happenings if each.kind == "execute"]
+        recorder.happenings.clear()
+        assert [each.number for each in ran] == sorted(each.number for each in ran)
+        count: dict[Principal, int] = defaultdict(int)
+        for each in ran:
+            count[each.receiver] += 1
+        for each in who:
+            assert count[each] == min(most, waiting[each])
+            waiting[each] -= count[each]
+        assert network.is_idle() == (not any(waiting.values()))
+    network.step(12 * len(rounds))
+    assert network.is_idle()
+
+
+def test_a_canister_without_messages_has_no_inbox_and_no_open_work() -> None:
+    network, one, two, _, _ = pair()
+    for _ in range(250):
+        network.submit(ANONYMOUS, one, "go", b"x hello")
+    network.step()
+    assert set(network._inboxes) == {one}
+    assert one in network._open
+    network.step(10)
+    assert network.is_idle()
+    assert not network._inboxes
+    assert not network._open
+    assert network.status(two) == RUNNING
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_collections_of_garbage_pause_in_a_round_and_are_as_before_afterwards(
+    *, enabled: bool
+) -> None:
+    seen: list[bool] = []
+
+    def look(_me: Any, ctx: ic.Context, arg: bytes) -> None:
+        seen.append(gc.isenabled())
+        ctx.reply(b"")
+        if arg:
+            raise ValueError("a defect of a canister's code")
+
+    network = CanisterNetwork(1)
+    one = network.create(0, Scripted(look=look))
+    before = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        network.submit(ANONYMOUS, one, "look", b"")
+        network.step()
+        assert gc.isenabled() == enabled
+        network.submit(ANONYMOUS, one, "look", b"defect")
+        with pytest.raises(ValueError, match="defect"):
+            network.step()
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()
+    assert seen == [False, False]
