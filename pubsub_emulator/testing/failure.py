@@ -82,7 +82,7 @@ class RunningNetworks:
         for name, last in self._handed.items():
             if last.records:
                 yield f"pubsub {name}: last blocks", _section(_blocks, last)
-            yield f"pubsub {name}: state diff", _section(_changes, last)
+                yield f"pubsub {name}: state diff", _section(_changes, last)
 
 
 def _section(lines: Callable[[LastBlocks], Iterator[str]], last: LastBlocks) -> str:
