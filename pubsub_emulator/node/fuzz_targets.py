@@ -340,7 +340,7 @@ def _journals() -> Iterable[bytes]:
         actions.Rewind(relay=bytes(32)),
     )
     step = json.dumps({"step": 1, "relay": hexed(bytes(32))})
-    lines = (head, *map(journal.action_line, done), step)
+    lines = (head, *(journal.action_line(action) for action in done), step)
     yield "".join(f"{line}\n" for line in lines).encode()
 
 

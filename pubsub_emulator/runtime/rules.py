@@ -242,9 +242,9 @@ def rule(function: _Function) -> _Function:
         near = ", ".join(get_close_matches(name, SEAMS, n=3, cutoff=0))
         raise RulesError(f"no rule is called {name!r}; did you mean {near}?")
     code = getattr(function, "__code__", None)
-    wanted = SEAMS[name].arguments.count(",") + 1
-    if not isinstance(code, CodeType) or code.co_argcount != wanted or code.co_flags & 0x0C:
-        raise RulesError(f"the rule {name!r} takes {wanted} arguments: {SEAMS[name].arguments}")
+    count = SEAMS[name].arguments.count(",") + 1
+    if not isinstance(code, CodeType) or code.co_argcount != count or code.co_flags & 0x0C:
+        raise RulesError(f"the rule {name!r} takes {count} arguments: {SEAMS[name].arguments}")
     setattr(function, MARK, name)
     return function
 
@@ -257,7 +257,7 @@ def make_rules(path: str, digest: bytes, functions: Mapping[str, Callable[..., o
 
 def _guarded(path: str, name: str, function: Callable[..., object]) -> Callable[..., object]:
     """Wrap a rule so that it raises only `RuleFailed` and returns a value that its seam takes."""
-    wanted = SEAMS[name].returns
+    accepted = SEAMS[name].returns
     first = getattr(getattr(function, "__code__", None), "co_firstlineno", 0)
 
     def call(*arguments: object) -> object:
@@ -265,22 +265,22 @@ def _guarded(path: str, name: str, function: Callable[..., object]) -> Callable[
             result = function(*arguments)
             if name == "order" and isinstance(result, Iterable):
                 # A generator runs, and raises, only when it is read, so it is read here.
-                result = [Row(*each) for each in result]
+                result = [Row(*item) for item in result]
         except KeyboardInterrupt:
             raise
         # The file is a stranger's code, so any exception is reported with its place.
         except BaseException as error:
             lines = [
-                each.lineno
-                for each in traceback.extract_tb(error.__traceback__)
-                if each.filename == path
+                item.lineno
+                for item in traceback.extract_tb(error.__traceback__)
+                if item.filename == path
             ]
-            at = lines[-1] if lines else first
+            line = lines[-1] if lines else first
             raise RuleFailed(
-                f"{path}, line {at}: rule {name!r}: {type(error).__name__}: {error}"
+                f"{path}, line {line}: rule {name!r}: {type(error).__name__}: {error}"
             ) from error
-        if not isinstance(result, wanted) or (wanted is int and isinstance(result, bool)):
-            kinds = wanted if isinstance(wanted, tuple) else (wanted,)
+        if not isinstance(result, accepted) or (accepted is int and isinstance(result, bool)):
+            kinds = accepted if isinstance(accepted, tuple) else (accepted,)
             expected = " or ".join(
                 "None" if kind is type(None) else kind.__name__ for kind in kinds
             )
@@ -294,11 +294,11 @@ def _guarded(path: str, name: str, function: Callable[..., object]) -> Callable[
             )
         if name == "place" and not _is_place(result):
             raise RuleFailed(
-                f"{path}, line {first}: rule 'place' returned {result!r:.60}, not two of bytes"
+                f"{path}, line {first}: rule 'place' returned {result!r:.60}, not two bytes values"
             )
         if name in {"clock", "lifetime"} and isinstance(result, int) and not 0 <= result <= U32_MAX:
             raise RuleFailed(
-                f"{path}, line {first}: rule {name!r} returned {result}, which is no u32"
+                f"{path}, line {first}: rule {name!r} returned {result}, which is not a u32"
             )
         if name in _SIZES and isinstance(result, int) and result < 0:
             raise RuleFailed(
@@ -321,5 +321,5 @@ def _is_place(result: object) -> bool:
     return (
         isinstance(result, tuple)
         and len(result) == 2
-        and all(isinstance(each, bytes) for each in result)
+        and all(isinstance(part, bytes) for part in result)
     )

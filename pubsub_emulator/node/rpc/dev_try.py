@@ -289,7 +289,7 @@ def _put(document: dict[str, Any], at: At, key: bytes, value: bytes) -> None:
     if row is None:
         document[hexed(key)] = hexed(value)
         return
-    *outer, last = [row["section"], row["method"], *map(str, row["key"])]
+    *outer, last = (str(name) for name in (row["section"], row["method"], *row["key"]))
     for name in outer:
         document = document.setdefault(name, {})
     document[last] = row["value"]

@@ -88,9 +88,9 @@ def find(trie: StateTrie | None, query: Query) -> Iterator[dict[str, str]]:
         if merkle is not None:
             yield {"key": hexed(query.key), query.type: hexed(merkle)}
         return
-    value = trie.get(query.key)
-    if value is not None:
-        yield _item(query.key, value, query.type)
+    stored = trie.get(query.key)
+    if stored is not None:
+        yield _item(query.key, stored, query.type)
 
 
 def _item(key: bytes, value: bytes, shown: str) -> dict[str, str]:

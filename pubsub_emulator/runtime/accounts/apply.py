@@ -43,7 +43,8 @@ from pubsub_emulator.runtime.framework.validity import (
 from pubsub_emulator.trie import TrieError
 
 TRANSACTION_VERSION: Final = 1
-_NOBODY: Final = AccountId(bytes(32))
+_ZERO_ACCOUNT: Final = AccountId(bytes(32))
+"""The account that `CheckNonZeroSender` refuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ class Circumstances:
 
 
 def check(signing: Signing, storage: Storage, raw: bytes, room: Room) -> Checked:
-    """Check an extrinsic.
+    """Check whether an extrinsic can be part of the block in `storage`.
 
     Raises `UndecodableExtrinsic`, `InvalidTransaction`, `MissingLibrary`.
     """
@@ -103,7 +104,7 @@ def check(signing: Signing, storage: Storage, raw: bytes, room: Room) -> Checked
             Invalidity.CANNOT_LOOKUP, "only MultiAddress::Id names an account here"
         )
     _check_signature(signing, storage, extrinsic, who)
-    if who == _NOBODY:
+    if who == _ZERO_ACCOUNT:
         raise InvalidTransaction(Invalidity.BAD_SIGNER)
     nonce = system.account(storage, who).nonce
     if extrinsic.extra.nonce < nonce:
@@ -124,6 +125,7 @@ def check(signing: Signing, storage: Storage, raw: bytes, room: Room) -> Checked
 def _check_signature(
     signing: Signing, storage: Storage, extrinsic: SignedExtrinsic, who: AccountId
 ) -> None:
+    """Check that the block hashes for the signature are stored, and then the signature itself."""
     now = system.block_number(storage)
     birth_number = extrinsic.extra.era.birth(now)
     birth = system.BLOCK_HASH.get(storage, birth_number)
@@ -148,7 +150,8 @@ def validate(signing: Signing, storage: Storage, raw: bytes, room: Room) -> Vali
     `storage` has the block in which it would be. Raises as `check`.
     """
     checked = check(signing, storage, raw, room)
-    extra, who = checked.extrinsic.extra, checked.who
+    extra = checked.extrinsic.extra
+    who = checked.who
     now = system.block_number(storage)
     return ValidTransaction(
         priority=priority(extra),
@@ -191,14 +194,15 @@ def apply_signed(
 
 def _run(signing: Signing, storage: Storage, checked: Checked, room: Room) -> DispatchOutcome:
     """Charge the fee, run the call, and refund the fee of the unused weight."""
-    extrinsic, who = checked.extrinsic, checked.who
+    extrinsic = checked.extrinsic
+    who = checked.who
     system.inc_nonce(storage, who)
     signing.balances.withdraw_fee(storage, who, checked.fee)
     try:
         outcome = signing.calls.dispatch(storage, Signed(who), extrinsic.call)
     except PubsubError as error:
         if error.is_infrastructure or isinstance(error, TrieError):
-            # If the state cannot be read, this says nothing about the extrinsic.
+            # The state cannot be read, so the validity of the extrinsic is unknown.
             raise
         raise InvalidTransaction(Invalidity.CALL, str(error)) from error
     weight = outcome.weight

@@ -27,15 +27,15 @@ class ChainRuntime(Protocol):
 
     @property
     def definition(self) -> RuntimeDefinition:
-        """The definition for metadata."""
+        """Return the definition from which metadata is made."""
 
     @property
     def calls(self) -> CallTable:
-        """All calls."""
+        """Return all calls of the chain."""
 
     @property
     def signing(self) -> Signing:
-        """The parameters for checking extrinsics."""
+        """Return the parameters for checking extrinsics."""
 
     def room(self, storage: Storage) -> Room:
         """Return the room that is left in the block begun in `storage`."""
@@ -66,7 +66,7 @@ class NextBlock:
         self._hashes: dict[int, Hash | None] = {}
 
     def check(self, raw: bytes) -> Checked:
-        """Check a length-prefixed extrinsic, whose nonce may be ahead.
+        """Check a length-prefixed extrinsic, whose nonce may be ahead of the account's.
 
         Raises as `apply.check`.
         """
@@ -94,7 +94,7 @@ class NextBlock:
         return self._account(who).nonce
 
     def apply(self, raw: bytes) -> DispatchOutcome:
-        """Run an extrinsic as the first of this block, which other code never sees.
+        """Run an extrinsic as the first of this block, which is not part of the chain.
 
         Raises as `check`.
         """

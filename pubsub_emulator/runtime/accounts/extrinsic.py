@@ -75,7 +75,7 @@ class Era:
 
         Raises `ScaleError`.
         """
-        at = reader.pos
+        start = reader.pos
         first = reader.u8()
         if first == 0:
             return Era()
@@ -83,13 +83,15 @@ class Era:
         period = 2 << encoded % 16
         phase = (encoded >> 4) * max(period >> 12, 1)
         if period < 4 or phase >= period:
-            raise ScaleError(f"no era of {period} blocks has the phase {phase}, at offset {at}")
+            raise ScaleError(
+                f"an era of {period} blocks cannot have the phase {phase}, at offset {start}"
+            )
         return Era(period, phase)
 
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """The part beside the call that is signed with it.
+    """The part of an extrinsic that is signed together with the call.
 
     It has era, nonce, tip in plancks, and metadata mode (0 or 1).
     """
@@ -185,7 +187,7 @@ def _read(reader: CallReader) -> SignedExtrinsic | BareExtrinsic:
     if version in BARE or version == GENERAL:
         return BareExtrinsic(version, raw[reader.pos :])
     if version != SIGNED:
-        raise ScaleError(f"no extrinsic begins with {version:#04x}")
+        raise ScaleError(f"an extrinsic cannot begin with {version:#04x}")
     extrinsic = _read_signed(reader, len(raw))
     reader.end()
     return extrinsic
@@ -193,19 +195,19 @@ def _read(reader: CallReader) -> SignedExtrinsic | BareExtrinsic:
 
 def _read_signed(reader: CallReader, length: int) -> SignedExtrinsic:
     address = multi_address.read(reader)
-    at = reader.pos
+    start = reader.pos
     try:
         scheme = Scheme(reader.u8())
     except ValueError:
-        raise ScaleError(f"no signature scheme at offset {at}") from None
+        raise ScaleError(f"unknown signature scheme at offset {start}") from None
     signature = reader.take(LENGTH[scheme])
     era = Era.read(reader)
     nonce = reader.compact(32)
     tip = reader.compact(128)
-    at = reader.pos
+    start = reader.pos
     mode = reader.u8()
     if mode > 1:
-        raise ScaleError(f"no metadata mode {mode} at offset {at}")
+        raise ScaleError(f"unknown metadata mode {mode} at offset {start}")
     return SignedExtrinsic(
         address, scheme, signature, Extra(era, nonce, tip, mode), reader.calls.read(reader), length
     )

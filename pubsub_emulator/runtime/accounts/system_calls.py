@@ -85,8 +85,10 @@ def _writes_weight(_pallet: object, rows: Sequence[object]) -> Weight:
 
 
 def _encode_block_weights(max_block: Weight, normal: Weight) -> bytes:
+    """Return the SCALE bytes of `frame_system::limits::BlockWeights`."""
     base = encode_weight(BASE_WEIGHT)
-    some, none = b"\x01", b"\x00"
+    some = b"\x01"
+    none = b"\x00"
     of_normal = base + some + encode_weight(normal) + some + encode_weight(normal) + none
     of_others = base + none + some + encode_weight(max_block) + none
     return (
@@ -97,8 +99,8 @@ def _encode_block_weights(max_block: Weight, normal: Weight) -> bytes:
 class SystemCalls(Hooks):
     """`System` as a pallet with calls, on a chain whose `:code` cannot be written.
 
-    `weights` are those of a block and of its signed extrinsics. `lengths` are in bytes, by class of
-    extrinsic.
+    `weights` has the limits of a block and of its signed extrinsics. `lengths` has the limits of
+    normal, operational and mandatory extrinsics in bytes.
     """
 
     pallet = PALLET

@@ -54,7 +54,7 @@ class Fee:
 
     @property
     def total(self) -> int:
-        """The whole fee."""
+        """Return the sum of the parts."""
         return self.base + self.length + self.weight + self.tip
 
 
@@ -72,10 +72,7 @@ def fee_of(length: int, weight: Weight, tip: int = 0) -> Fee:
 
 
 class TransactionPayment(Hooks):
-    """The pallet.
-
-    It has neither calls nor hooks.
-    """
+    """The pallet, which has neither calls nor hooks."""
 
     pallet = PALLET
 

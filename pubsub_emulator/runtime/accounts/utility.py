@@ -97,7 +97,7 @@ class Utility(Hooks):
         Errors: `BadOrigin`, `TooManyCalls`. Emits `BatchInterrupted` or `BatchCompleted`.
         """
         ensure_signed_or_root(origin)
-        used = _begin(calls)
+        used = _own_weight(calls)
         for index, call in enumerate(calls):
             outcome = self.calls.dispatch(storage, origin, call)
             used += outcome.weight
@@ -118,7 +118,7 @@ class Utility(Hooks):
         `BatchCompleted`.
         """
         ensure_signed_or_root(origin)
-        used = _begin(calls)
+        used = _own_weight(calls)
         for call in calls:
             outcome = self.calls.dispatch(storage, origin, call)
             used += outcome.weight
@@ -151,7 +151,7 @@ class Utility(Hooks):
         `BatchCompleted` or `BatchCompletedWithErrors`.
         """
         ensure_signed_or_root(origin)
-        used = _begin(calls)
+        used = _own_weight(calls)
         failed = False
         for call in calls:
             outcome = self.calls.dispatch(storage, origin, call)
@@ -170,6 +170,7 @@ class Utility(Hooks):
         return (constant("batched_calls_limit", scale.u32, BATCHED_CALLS_LIMIT, limit),)
 
 
-def _begin(calls: Sequence[Call]) -> Weight:
+def _own_weight(calls: Sequence[Call]) -> Weight:
+    """Return the weight of a batch without that of its calls. Raises `TooManyCalls`."""
     ensure(len(calls) <= BATCHED_CALLS_LIMIT, Error.TooManyCalls)
     return _BASE + _PER_CALL * len(calls)

@@ -248,10 +248,10 @@ class Balances(Hooks):
         data = system.account(storage, who).data
         if data.free + amount < self.existential_deposit or data.free + amount > U128_MAX:
             raise Token(TokenError.CannotCreate)
-        taken = self._decrease_on_hold(storage, reason, who, amount, precision)
-        self._increase(storage, who, taken)
-        deposit(storage, types.Released(reason, who, taken))
-        return Balance(taken)
+        released = self._decrease_on_hold(storage, reason, who, amount, precision)
+        self._increase(storage, who, released)
+        deposit(storage, types.Released(reason, who, released))
+        return Balance(released)
 
     def slash_held(
         self, storage: Storage, reason: HoldReason, who: AccountId, amount: int
@@ -260,27 +260,23 @@ class Balances(Hooks):
 
         Emits `Slashed`.
         """
-        taken = self._decrease_on_hold(storage, reason, who, amount, Precision.BEST_EFFORT)
-        if taken:
-            TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) - taken)
-            deposit(storage, types.Slashed(who, taken))
-        return Balance(taken)
+        burnt = self._decrease_on_hold(storage, reason, who, amount, Precision.BEST_EFFORT)
+        if burnt:
+            TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) - burnt)
+            deposit(storage, types.Slashed(who, burnt))
+        return Balance(burnt)
 
     def integrity_test(self) -> None:
-        """Check that the existential deposit is not zero, since accounts would then be free.
-
-        Raises `IntegrityError` otherwise.
-        """
+        """Raise `IntegrityError` if the existential deposit is zero, so that accounts are free."""
         ensure(
             self.existential_deposit > 0,
             IntegrityError("the existential deposit must be greater than zero"),
         )
 
     def try_state(self, storage: Storage) -> None:
-        """Check holds, balances and reference counters.
+        """Raise `StateError` if holds, balances and reference counters do not agree.
 
-        Holds must add up to `reserved`, and accounts to the issuance. Raises `StateError`
-        otherwise.
+        The holds of an account must add up to `reserved`, and all accounts to the issuance.
         """
         issuance = 0
         for who, info in system.ACCOUNT.items(storage):
@@ -312,9 +308,10 @@ class Balances(Hooks):
         info = system.account(storage, who)
         before = info.data
         after = change(before)
-        deposit_ = self.existential_deposit
+        minimum = self.existential_deposit
         is_new = info == system.AccountInfo()
-        did_provide, does_provide = before.free >= deposit_, after.free >= deposit_
+        did_provide = before.free >= minimum
+        does_provide = after.free >= minimum
         did_consume = bool(before.reserved or before.frozen)
         does_consume = bool(after.reserved or after.frozen)
         if not did_provide and does_provide:
@@ -326,7 +323,7 @@ class Balances(Hooks):
         # The steps above may have changed the counters, so the account is read again.
         info = system.account(storage, who)
         dust = 0
-        if after.free < deposit_ and not after.reserved:
+        if after.free < minimum and not after.reserved:
             dust = after.free
             after = replace(after, free=0)
         if info.providers or info.sufficients or info.consumers:
@@ -344,6 +341,10 @@ class Balances(Hooks):
         self._mutate(storage, who, lambda data: replace(data, free=free))
 
     def _increase(self, storage: Storage, who: AccountId, amount: int) -> None:
+        """Increase a free balance, unless it would still be below the existential deposit.
+
+        Raises `Arithmetic(Overflow)`.
+        """
         free = system.account(storage, who).data.free + amount
         ensure(free <= U128_MAX, Arithmetic(dispatch.ArithmeticError.Overflow))
         if amount and free >= self.existential_deposit:
@@ -358,6 +359,10 @@ class Balances(Hooks):
         preservation: Preservation,
         force: Fortitude,
     ) -> None:
+        """Decrease a free balance by `amount`, or by as much as possible with best effort.
+
+        Raises `Token(FundsUnavailable)`.
+        """
         reducible = self.reducible_balance(storage, who, preservation, force)
         if precision is Precision.BEST_EFFORT:
             amount = min(amount, reducible)
@@ -373,6 +378,7 @@ class Balances(Hooks):
         amount: int,
         precision: Precision,
     ) -> int:
+        """Decrease an amount on hold, and return the decrease. Raises `Token(FundsUnavailable)`."""
         held = self.balance_on_hold(storage, reason, who)
         if precision is Precision.BEST_EFFORT:
             amount = min(amount, held)
@@ -385,15 +391,15 @@ class Balances(Hooks):
         self, storage: Storage, reason: HoldReason, who: AccountId, amount: int
     ) -> None:
         holds = HOLDS.get(storage, who)
-        at = next((i for i, hold in enumerate(holds) if hold.id == reason), None)
-        before = 0 if at is None else holds[at].amount
-        if at is None:
+        index = next((i for i, hold in enumerate(holds) if hold.id == reason), None)
+        before = 0 if index is None else holds[index].amount
+        if index is None:
             if amount:
                 holds.append(IdAmount(reason, amount))
         elif amount:
-            holds[at] = IdAmount(reason, amount)
+            holds[index] = IdAmount(reason, amount)
         else:
-            del holds[at]
+            del holds[index]
         ensure(len(holds) <= self.max_holds, types.Error.TooManyHolds)
         self._mutate(
             storage, who, lambda data: replace(data, reserved=data.reserved + amount - before)
@@ -404,11 +410,11 @@ class Balances(Hooks):
         if amount == 0:
             return
         data = system.account(storage, who).data
-        left = data.free - amount
-        ensure(left >= 0, Token(TokenError.FundsUnavailable))
+        remaining = data.free - amount
+        ensure(remaining >= 0, Token(TokenError.FundsUnavailable))
         if amount > self.reducible_balance(storage, who, Preservation.EXPENDABLE, Fortitude.POLITE):
             raise Token(TokenError.Frozen)
-        if left < self.existential_deposit:
+        if remaining < self.existential_deposit:
             ensure(system.can_dec_provider(storage, who), Token(TokenError.OnlyProvider))
             ensure(not keep, Token(TokenError.NotExpendable))
 

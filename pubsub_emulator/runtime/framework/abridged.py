@@ -1,11 +1,11 @@
-"""The messages of a block within its share: which are full, which hashed, and where to go on.
+"""The division of a block's messages into full and hashed ones, and the progress in the queues.
 
-A block may take a sixth of its proof size in messages of each kind, and horizontal ones also what
-the downward ones left (UP-9). The others of its queues are there as hashes, so that the chains over
-the queues still end in the heads that the relay chain proves (UP-10).
+Full messages of each kind may take a sixth of the block's proof size, and horizontal ones also the
+part that downward ones leave (UP-9). The block has only the hashes of all others, so that the
+chains over the queues still end in the heads that the relay chain proves (UP-10).
 
-The two advancement rules keep an author from hashing everything. They are Cumulus' (a file of rules
-may replace them and the shares):
+Two advancement rules, those of Cumulus, prevent an author from hashing everything. A file of rules
+may replace them and the shares.
 
     basic      if there is a hashed message, there is a full one                 both kinds
     advanced   the full bytes, with the largest message that the channel of the
@@ -33,7 +33,7 @@ from pubsub_emulator.runtime.framework.message_chains import (
 class _Sent(Protocol):
     @property
     def sent_at(self) -> RelayBlockNumber:
-        """The relay block that sent the message."""
+        """Return the relay block that sent the message."""
 
 
 S = TypeVar("S", bound=_Sent)
@@ -72,14 +72,14 @@ class Marks:
 def unprocessed(messages: Sequence[S], mark: InboundMessageId) -> tuple[S, ...]:
     """Return the messages after the marked one. `messages` are in the order of sending."""
     end = 0
-    for at in range(len(messages) - 1, -1, -1):
-        sent_at = messages[at].sent_at
+    for index in range(len(messages) - 1, -1, -1):
+        sent_at = messages[index].sent_at
         if sent_at == mark.sent_at:
-            # The marked message may be older than all that the relay chain still holds.
-            end = max(at - mark.reverse_idx + 1, 0)
+            # The marked message may be older than all messages that the relay chain still has.
+            end = max(index - mark.reverse_idx + 1, 0)
             break
         if sent_at < mark.sent_at:
-            end = at + 1
+            end = index + 1
             break
     return tuple(messages[end:])
 
@@ -98,25 +98,25 @@ class _SentBy:
 
 def ordered(messages: InboundMessages) -> list[Sent]:
     """Return the full horizontal messages in the order of `(sent_at, sender)`."""
-    out = []
+    flat = []
     for sender, sent in messages.horizontal:
-        out += [(sender, message) for message in sent]
-    out.sort(key=lambda entry: (entry[1].sent_at, entry[0]))
-    return out
+        flat += [(sender, message) for message in sent]
+    flat.sort(key=lambda entry: (entry[1].sent_at, entry[0]))
+    return flat
 
 
 def _ordered_hashed(messages: InboundMessages) -> list[tuple[ParaId, HashedMessage]]:
-    out = []
+    flat = []
     for sender, sent in messages.hashed_horizontal:
-        out += [(sender, hashed) for hashed in sent]
-    out.sort(key=lambda entry: (entry[1].sent_at, entry[0]))
-    return out
+        flat += [(sender, hashed) for hashed in sent]
+    flat.sort(key=lambda entry: (entry[1].sent_at, entry[0]))
+    return flat
 
 
 def new_messages(waiting: InboundMessages, marks: Marks) -> InboundMessages:
     """Return the waiting messages that the parachain has not processed yet, all in full."""
     flat = [_SentBy(sender, message) for sender, message in ordered(waiting)]
-    horizontal = [(each.sender, (each.message,)) for each in unprocessed(flat, marks.horizontal)]
+    horizontal = [(entry.sender, (entry.message,)) for entry in unprocessed(flat, marks.horizontal)]
     downward = unprocessed(waiting.downward, marks.downward)
     return InboundMessages(downward, tuple(horizontal)).tidy()
 
@@ -142,34 +142,36 @@ class Shares:
         return self.room(downward)
 
 
-def _fitting(sizes: Sequence[int], limit: int) -> tuple[int, int]:
+def _count_fitting(sizes: Sequence[int], limit: int) -> tuple[int, int]:
     """Return how many of the first messages fit into `limit` bytes, and how many bytes are left."""
-    for at, size in enumerate(sizes):
+    for index, size in enumerate(sizes):
         if size > limit:
-            return at, limit
+            return index, limit
         limit -= size
     return len(sizes), limit
 
 
 def abridged(messages: InboundMessages, shares: Shares) -> InboundMessages:
-    """Return the same messages, those beyond their share hashed (UP-9).
+    """Return the same messages, of which those beyond their share are hashed (UP-9).
 
-    Messages that are hashed already are left as they are.
+    If some are hashed already, all messages are returned unchanged.
     """
     if messages.hashed_downward or messages.hashed_horizontal:
         return messages
     downward = messages.downward
-    count, left = _fitting([len(each.msg) for each in downward], shares.limit)
+    downward_count, unused = _count_fitting(
+        [len(message.msg) for message in downward], shares.limit
+    )
     horizontal = ordered(messages)
-    room = shares.horizontal(shares.limit - left)
-    taken, _ = _fitting([len(each.data) for _, each in horizontal], room)
-    if count == len(downward) and taken == len(horizontal):
+    room = shares.horizontal(shares.limit - unused)
+    horizontal_count, _ = _count_fitting([len(message.data) for _, message in horizontal], room)
+    if downward_count == len(downward) and horizontal_count == len(horizontal):
         return messages
     return InboundMessages(
-        downward[:count],
-        tuple((sender, (each,)) for sender, each in horizontal[:taken]),
-        tuple(_hashed(each) for each in downward[count:]),
-        tuple((sender, (_hashed(each),)) for sender, each in horizontal[taken:]),
+        downward[:downward_count],
+        tuple((sender, (message,)) for sender, message in horizontal[:horizontal_count]),
+        tuple(_hashed(message) for message in downward[downward_count:]),
+        tuple((sender, (_hashed(message),)) for sender, message in horizontal[horizontal_count:]),
     ).tidy()
 
 
@@ -180,7 +182,7 @@ def _hashed(message: InboundDownwardMessage | InboundHrmpMessage) -> HashedMessa
 
 def full_bytes(messages: InboundMessages) -> tuple[int, int]:
     """Return the bytes of the full downward and of the full horizontal messages."""
-    downward = sum(len(each.msg) for each in messages.downward)
+    downward = sum(len(message.msg) for message in messages.downward)
     horizontal = 0
     for _, sent in messages.horizontal:
         horizontal += sum(len(message.data) for message in sent)
@@ -206,9 +208,9 @@ def share_faults(messages: InboundMessages, shares: Shares) -> Iterator[str]:
     downward, horizontal = full_bytes(messages)
     if downward > shares.limit:
         yield f"{downward} bytes of downward messages exceed the share of {shares.limit}"
-    left = shares.horizontal(downward)
-    if horizontal > left:
-        yield f"{horizontal} bytes of horizontal messages exceed the {left} that are left for them"
+    room = shares.horizontal(downward)
+    if horizontal > room:
+        yield f"{horizontal} bytes of horizontal messages exceed the {room} that are left for them"
 
 
 def advancement_faults(
@@ -251,7 +253,7 @@ def advancement_faults(
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a parachain stands in its queues after a block."""
+    """The position of a parachain in its message queues after a block."""
 
     marks: Marks
     watermark: RelayBlockNumber
@@ -263,19 +265,19 @@ def progress(
     before: Progress,
     relay_parent: RelayBlockNumber,
 ) -> Progress:
-    """Return where a parachain stands after a block with these messages (UP-8)."""
+    """Return the position of a parachain after a block with these messages (UP-8)."""
     downward = before.marks.downward
     if messages.downward:
         last = messages.downward[-1].sent_at
-        behind = sum(each.sent_at == last for each in messages.hashed_downward)
+        behind = sum(message.sent_at == last for message in messages.hashed_downward)
         downward = InboundMessageId(last, behind)
     flat = ordered(messages)
     if not flat:
         return Progress(Marks(downward, InboundMessageId(relay_parent, 0)), relay_parent)
     last = flat[-1][1].sent_at
-    behind = sum(each.sent_at == last for _, each in _ordered_hashed(messages))
+    behind = sum(message.sent_at == last for _, message in _ordered_hashed(messages))
     # All messages of a relay block must be processed before the watermark reaches it.
-    earlier = [each.sent_at for _, each in flat if each.sent_at < last]
+    earlier = [message.sent_at for _, message in flat if message.sent_at < last]
     watermark = before.watermark
     if not messages.hashed_horizontal:
         watermark = relay_parent

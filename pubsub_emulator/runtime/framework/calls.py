@@ -81,7 +81,7 @@ def encode_call(pallet: Hooks, call: Call) -> bytes:
 
 
 class CallTable:
-    """The calls that a runtime has, by their indices."""
+    """The calls of a runtime, by the indices of pallet and call."""
 
     def __init__(self, pallets: Iterable[Hooks]) -> None:
         """Collect the calls of `pallets`, the objects that run them."""
@@ -100,10 +100,10 @@ class CallTable:
         start = reader.pos
         pallet = reader.u8()
         index = reader.u8()
-        found = self._by_index.get((pallet, index))
-        if found is None:
+        entry = self._by_index.get((pallet, index))
+        if entry is None:
             raise ScaleError(f"no call {pallet}.{index} at offset {start}")
-        owner, info = found
+        owner, info = entry
         args = tuple([codec.read(reader) for codec in info.codecs])
         return EncodedCall(owner.pallet.name, info.name, args, reader.data[start : reader.pos])
 

@@ -31,8 +31,8 @@ balance: Final[Codec[Balance]] = scale.u128.named("Balance", Balance)
 pubsub_key: Final[Codec[PubsubKey]] = scale.fixed(32).named("[u8; 32]", PubsubKey)
 
 
-def _read_only(found: dict[ParaId, Hash]) -> Mapping[ParaId, Hash]:
-    return MappingProxyType(found)
+def _read_only(hashes: dict[ParaId, Hash]) -> Mapping[ParaId, Hash]:
+    return MappingProxyType(hashes)
 
 
 hash_by_para: Final = (
@@ -62,13 +62,13 @@ def codec_of(annotation: object) -> AnyCodec:
 
     Raises `DefensiveFailure` if the annotation does not name one.
     """
-    named = [each for each in get_args(annotation) if isinstance(each, Codec)]
+    named = [argument for argument in get_args(annotation) if isinstance(argument, Codec)]
     if named:
         # With Annotated[Annotated[type, codec], codec], the outermost codec counts.
         return named[-1]
     if get_origin(annotation) in {list, Sequence}:
         return scale.vec(codec_of(get_args(annotation)[0]))
-    found = _CODECS.get(annotation)
-    if found is None:
+    codec = _CODECS.get(annotation)
+    if codec is None:
         raise DefensiveFailure(f"{annotation} names no codec; write Annotated[type, codec]")
-    return found
+    return codec

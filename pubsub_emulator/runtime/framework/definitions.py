@@ -74,7 +74,7 @@ RUNTIME_VERSION: Final = type_info.struct(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuntimeDefinition:
-    """A whole runtime.
+    """The definition of a runtime.
 
     `crate` is in the paths of its outer types. Definitions are compared by identity, because they
     are keys of caches.

@@ -143,7 +143,7 @@ class Token(_Detailed, index=7):
 
 
 class Arithmetic(_Detailed, index=8):
-    """A number leaves its type; `reason` is an `ArithmeticError`."""
+    """A result is not in the range of its type; `reason` is an `ArithmeticError`."""
 
 
 class Transactional(_Detailed, index=9):
@@ -159,12 +159,12 @@ class ModuleError(DispatchError, index=3):
 
     @property
     def pallet(self) -> Pallet:
-        """The pallet whose error it is."""
+        """Return the pallet that declares the error."""
         return self.error.pallet
 
     @property
     def name(self) -> str:
-        """The error's name in its pallet."""
+        """Return the error's name in its pallet."""
         return self.error.name
 
     def encode(self) -> bytes:
@@ -178,12 +178,12 @@ class ModuleError(DispatchError, index=3):
         return f"{self.pallet}::{self.name}"
 
 
-def ensure(holds: object, failure: PalletError | PubsubError) -> None:
-    """Check that a condition holds, as FRAME's `ensure!` does.
+def ensure(condition: object, failure: PalletError | PubsubError) -> None:
+    """Raise `failure` unless `condition` is true, as FRAME's `ensure!` does.
 
-    Raises the failure otherwise. A pallet's error is raised as a `ModuleError`.
+    A pallet's error is raised as a `ModuleError`.
     """
-    if not holds:
+    if not condition:
         raise ModuleError(failure) if isinstance(failure, PalletError) else failure
 
 
@@ -212,7 +212,7 @@ def read_dispatch_error(reader: Reader) -> DispatchError:
 
     A pallet's own error can be read only from an `ErrorReader`. Raises `ScaleError`.
     """
-    at = reader.pos
+    start = reader.pos
     tag = reader.u8()
     plain = _PLAIN.get(tag)
     if plain is not None:
@@ -225,7 +225,7 @@ def read_dispatch_error(reader: Reader) -> DispatchError:
         failure, reasons = _DETAILED[tag]
         return failure(reasons(reader.u8()))
     except (KeyError, ValueError):
-        raise ScaleError(f"unknown dispatch error at offset {at}") from None
+        raise ScaleError(f"unknown dispatch error at offset {start}") from None
 
 
 def _described_failures() -> type_info.TypeInfo:
@@ -335,9 +335,10 @@ def dispatchable(
 
 
 def with_storage_layer(storage: Storage, action: Callable[[], R]) -> R:
-    """Run `action` in a layer that its exceptions roll back.
+    """Run `action` in a storage layer, which any exception rolls back.
 
-    Raises them, and `Transactional(LimitReached)` if too many layers are open.
+    Raises the exceptions of `action`, and `Transactional(LimitReached)` if too many layers are
+    open.
     """
     if storage.depth >= MAX_LAYERS:
         raise Transactional(TransactionalError.LimitReached)
@@ -365,15 +366,15 @@ class DispatchOutcome:
 
     @property
     def ok(self) -> bool:
-        """Whether the call succeeded."""
+        """Return whether the call succeeded."""
         return self.error is None
 
 
 def calls_of(kind: type) -> tuple[CallInfo, ...]:
     """Return the calls of a pallet's class, ascending by index."""
-    found = (getattr(getattr(kind, name), "call_info", None) for name in dir(kind))
+    infos = (getattr(getattr(kind, name), "call_info", None) for name in dir(kind))
     return tuple(
-        sorted((info for info in found if isinstance(info, CallInfo)), key=lambda info: info.index)
+        sorted((info for info in infos if isinstance(info, CallInfo)), key=lambda info: info.index)
     )
 
 

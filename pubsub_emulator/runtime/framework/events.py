@@ -35,16 +35,17 @@ def event(pallet: Pallet, variant: int) -> Callable[[type[E]], type[E]]:
     """
 
     def make(cls: type[E]) -> type[E]:
-        made = value_type(cls)
-        taken = pallet.events.setdefault(variant, made)
-        if taken is not made:
-            raise DefensiveFailure(f"{pallet} variant {variant} is {taken.__name__} already")
-        made.PALLET = pallet
-        made.VARIANT = variant
-        made.CODECS = tuple((field.name, codec_of(field.type)) for field in fields(made))  # type: ignore[arg-type]  # a dataclass
-        made.HEAD = bytes((pallet.index, variant))
-        made.ENCODERS = tuple((name, codec.encode) for name, codec in made.CODECS)
-        return made
+        value_class = value_type(cls)
+        declared = pallet.events.setdefault(variant, value_class)
+        if declared is not value_class:
+            raise DefensiveFailure(f"{pallet} variant {variant} is {declared.__name__} already")
+        value_class.PALLET = pallet
+        value_class.VARIANT = variant
+        members = fields(value_class)  # type: ignore[arg-type]  # a dataclass
+        value_class.CODECS = tuple((member.name, codec_of(member.type)) for member in members)
+        value_class.HEAD = bytes((pallet.index, variant))
+        value_class.ENCODERS = tuple((name, codec.encode) for name, codec in value_class.CODECS)
+        return value_class
 
     return make
 
@@ -82,7 +83,7 @@ def encode_phase(phase: Phase) -> bytes:
 
 def read_phase(reader: Reader) -> Phase:
     """Read a phase that `encode_phase` wrote."""
-    at = reader.pos
+    start = reader.pos
     match reader.u8():
         case 0:
             return ApplyExtrinsic(reader.uint(4))
@@ -91,7 +92,7 @@ def read_phase(reader: Reader) -> Phase:
         case 2:
             return Initialization()
         case tag:
-            raise ScaleError(f"unknown phase {tag} at offset {at}")
+            raise ScaleError(f"unknown phase {tag} at offset {start}")
 
 
 _PHASE: Final = type_info.variants(
@@ -157,12 +158,12 @@ encoded_records: Final[Codec[bytes]] = Codec(
 """Records that are not decoded, because only a `Runtime` knows the events."""
 
 
-def deposit(storage: Storage, what: Event, topics: tuple[Hash, ...] = ()) -> None:
+def deposit(storage: Storage, pallet_event: Event, topics: tuple[Hash, ...] = ()) -> None:
     """Deposit an event in the current phase.
 
     It rolls back with its layer. Unlike in FRAME, block 0 has events.
     """
-    storage.log.append(EventRecord(storage.phase or INITIALIZATION, what, topics))
+    storage.log.append(EventRecord(storage.phase or INITIALIZATION, pallet_event, topics))
 
 
 def records(storage: Storage) -> list[EventRecord]:

@@ -67,7 +67,7 @@ class BlockWeights:
 
 @dataclass(frozen=True, slots=True)
 class Extrinsic:
-    """A call and its origin, without a signature: the emulator itself knows the origin."""
+    """A call with its origin, which needs no signature because the emulator sets the origin."""
 
     origin: Origin
     call: Call
@@ -87,7 +87,7 @@ class Block:
 
 
 class SignedExtrinsics(Protocol):
-    """A chain's way of running signed extrinsics."""
+    """The part of a chain that runs signed extrinsics."""
 
     def apply(self, storage: Storage, index: int, raw: bytes, room: Room) -> DispatchOutcome:
         """Run an extrinsic as number `index` of the block.
@@ -110,9 +110,9 @@ class NormalRoom:
     def fits(self, weight: Weight, length: int) -> bool:
         """Return whether an extrinsic of this weight and this many bytes fits."""
         used = system.BLOCK_WEIGHT.get(self._storage)
-        most = self._weights
-        fits = (used.normal + weight).all_lte(most.normal) and (used.total() + weight).all_lte(
-            most.max_block
+        limits = self._weights
+        fits = (used.normal + weight).all_lte(limits.normal) and (used.total() + weight).all_lte(
+            limits.max_block
         )
         return fits and length <= self._length
 
@@ -230,7 +230,8 @@ class Executive:
         A call that fails is part of the block. Raises `ExhaustsResources` if its weight does not
         fit. Emits `ExtrinsicSuccess` or `ExtrinsicFailed`.
         """
-        call, origin = extrinsic.call, extrinsic.origin
+        call = extrinsic.call
+        origin = extrinsic.origin
         pallet = self.pallets[call.pallet]
         charged = call_info(pallet, call.name).weight(pallet, *call.args)
         if not self.room(storage).fits(charged, 0):
@@ -287,7 +288,7 @@ class Executive:
     def encode_extrinsic(self, extrinsic: Extrinsic) -> bytes:
         """Return the SCALE bytes of an extrinsic.
 
-        It is the bare call if it is unsigned, and else `Utility::dispatch_as(origin, call)`.
+        An unsigned one is the bare call, any other one is `Utility::dispatch_as(origin, call)`.
         """
         call = encode_call(self.pallets[extrinsic.call.pallet], extrinsic.call)
         if not isinstance(extrinsic.origin, Unsigned):
@@ -320,7 +321,7 @@ class Executive:
         if normal == WEIGHT_ZERO and mandatory == WEIGHT_ZERO:
             return
         used = system.BLOCK_WEIGHT.get(storage)
-        now = system.ConsumedWeight(
+        increased = system.ConsumedWeight(
             used.normal + normal, used.operational, used.mandatory + mandatory
         )
-        system.BLOCK_WEIGHT.put(storage, now)
+        system.BLOCK_WEIGHT.put(storage, increased)

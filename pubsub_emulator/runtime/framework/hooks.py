@@ -47,13 +47,7 @@ class Hooks:
         """End block `now`."""
 
     def integrity_test(self) -> None:
-        """Check that the configuration can work.
-
-        Raises `IntegrityError` otherwise.
-        """
+        """Raise `IntegrityError` unless the configuration can work."""
 
     def try_state(self, storage: Storage) -> None:
-        """Check the invariants of the pallet's state.
-
-        Raises `StateError` if one is broken.
-        """
+        """Raise `StateError` if the pallet's state breaks an invariant."""

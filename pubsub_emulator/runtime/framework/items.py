@@ -120,7 +120,7 @@ class StorageMap(StorageItem[T, D], Generic[K, T, D]):
 
     @property
     def key_parts(self) -> tuple[tuple[Hasher, AnyCodec], ...]:
-        """The hasher and the codec of the key."""
+        """Return the hasher and the codec of the key."""
         return ((self.hasher, self.key_codec),)
 
     def key_for(self, key: K) -> bytes:
@@ -249,7 +249,7 @@ class StorageDoubleMap(StorageItem[T, D], Generic[K1, K2, T, D]):
 
     @property
     def key_parts(self) -> tuple[tuple[Hasher, AnyCodec], ...]:
-        """The hashers and the codecs of both keys."""
+        """Return the hashers and the codecs of both keys."""
         return (self.hasher1, self.key1_codec), (self.hasher2, self.key2_codec)
 
     def prefix_for(self, key1: K1) -> bytes:

@@ -43,50 +43,50 @@ def is_lazy(state: State) -> bool:
 class _Children(MutableMapping[bytes, StateTrie]):
     """Child tries by storage key.
 
-    They are the tries that were read or written, and behind them those of the fetched state.
+    Tries that were read or written are held here. All others come from the fetched state.
     """
 
     def __init__(self, base: LazyTrie, source: StateSource) -> None:
         self._base = base
         self._source = source
-        self._here: dict[bytes, StateTrie] = {}
-        self._gone: set[bytes] = set()
+        self._tries: dict[bytes, StateTrie] = {}
+        self._removed: set[bytes] = set()
 
     def __copy__(self) -> "_Children":
         """Return the same tries, which can then be written separately."""
-        out = _Children(self._base, self._source)
-        out._here = dict(self._here)
-        out._gone = set(self._gone)
-        return out
+        copied = _Children(self._base, self._source)
+        copied._tries = dict(self._tries)
+        copied._removed = set(self._removed)
+        return copied
 
     def __getitem__(self, key: bytes) -> StateTrie:
-        found = self._here.get(key)
-        if found is None:
-            root = None if key in self._gone else self._base.get(child_root_key(key))
+        trie = self._tries.get(key)
+        if trie is None:
+            root = None if key in self._removed else self._base.get(child_root_key(key))
             if root is None:
                 raise KeyError(key)
             if len(root) != 32:
                 raise StateUnavailable(
                     f"the fetched state has a child root of {len(root)} bytes, at {key.hex()}"
                 )
-            found = self._here[key] = LazyTrie(Hash(root), self._source.trie(key))
-        return found
+            trie = self._tries[key] = LazyTrie(Hash(root), self._source.trie(key))
+        return trie
 
     def __setitem__(self, key: bytes, trie: StateTrie) -> None:
-        self._gone.discard(key)
-        self._here[key] = trie
+        self._removed.discard(key)
+        self._tries[key] = trie
 
     def __delitem__(self, key: bytes) -> None:
         if key not in self:
             raise KeyError(key)
-        self._gone.add(key)
-        self._here.pop(key, None)
+        self._removed.add(key)
+        self._tries.pop(key, None)
 
     def __iter__(self) -> Iterator[bytes]:
         fetched = (
             key[len(CHILD_STORAGE_PREFIX) :] for key in self._base.keys(CHILD_STORAGE_PREFIX)
         )
-        return iter(sorted({*(key for key in fetched if key not in self._gone), *self._here}))
+        return iter(sorted({*(key for key in fetched if key not in self._removed), *self._tries}))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -29,7 +29,7 @@ class _Sent(Protocol):
 
     @property
     def sent_at(self) -> RelayBlockNumber:
-        """The relay block that sent it."""
+        """Return the relay block that sent the message."""
 
 
 F = TypeVar("F")
@@ -170,7 +170,7 @@ class InboundMessages:
 
     @cached_property
     def encoded(self) -> bytes:
-        """SCALE bytes of `InboundMessagesData`, as in the table."""
+        """Return the SCALE bytes of `InboundMessagesData`, as in the table."""
         downward = Abridged(list(self.downward), list(self.hashed_downward))
         full = _flat(self.horizontal)
         hashed = _flat(self.hashed_horizontal)
@@ -180,12 +180,12 @@ class InboundMessages:
 
     @property
     def weight(self) -> int:
-        """The length of the SCALE bytes: `messages_used` (PS-50, UP-11)."""
+        """Return the length of the SCALE bytes, which is `messages_used` (PS-50, UP-11)."""
         return len(self.encoded)
 
     @property
     def hashed_count(self) -> int:
-        """The number of messages that are only there as a hash."""
+        """Return the number of hashed messages."""
         return len(self.hashed_downward) + sum(len(sent) for _, sent in self.hashed_horizontal)
 
     @staticmethod
@@ -203,12 +203,12 @@ class InboundMessages:
         hashed_downward = _read_list(reader, hashed_message)
         horizontal = _by_sender(_read_list(reader, _sent), start)
         hashed_horizontal = _by_sender(_read_list(reader, _sent_hashed), start)
-        out = InboundMessages(
+        messages = InboundMessages(
             tuple(downward), horizontal, tuple(hashed_downward), hashed_horizontal
         )
         # The encoding is canonical, so the bytes that were read are the encoding.
-        out.__dict__["encoded"] = reader.data[start : reader.pos]
-        return out
+        messages.__dict__["encoded"] = reader.data[start : reader.pos]
+        return messages
 
     def queues(self) -> tuple["Queue", ...]:
         """Return the full messages of all queues, the downward queue first, then by sender."""
@@ -221,18 +221,20 @@ class InboundMessages:
 
     @cached_property
     def links(self) -> dict[ParaId | None, QueueLinks]:
-        """The messages of each queue as parts of its chain; `None` is the downward queue."""
+        """Return the messages of each queue as parts of its chain; `None` is the downward queue."""
         full: dict[ParaId | None, list[Link]] = {}
         hashed: dict[ParaId | None, list[Link]] = {}
         for sender, messages in self.queues():
             links = full.setdefault(sender, [])
             links += [(sent_at, message_hash(message)) for sent_at, message in messages]
-        listed: list[tuple[ParaId | None, tuple[HashedMessage, ...]]] = [
+        hashed_queues: list[tuple[ParaId | None, tuple[HashedMessage, ...]]] = [
             (None, self.hashed_downward)
         ]
-        listed += self.hashed_horizontal
-        for sender, kept in listed:
-            hashed.setdefault(sender, []).extend((each.sent_at, each.msg_hash) for each in kept)
+        hashed_queues += self.hashed_horizontal
+        for sender, hashed_messages in hashed_queues:
+            hashed.setdefault(sender, []).extend(
+                (message.sent_at, message.msg_hash) for message in hashed_messages
+            )
         return {
             sender: QueueLinks(tuple(full.get(sender, ())), tuple(hashed.get(sender, ())))
             for sender in {**full, **hashed}
@@ -263,18 +265,18 @@ class InboundMessages:
 
 def _flat(by_sender: tuple[tuple[ParaId, tuple[M, ...]], ...]) -> list[tuple[ParaId, M]]:
     """Return messages with their senders, in the order of `(sent_at, sender)`."""
-    out = []
+    flat = []
     for sender, sent in by_sender:
-        out += [(sender, message) for message in sent]
-    out.sort(key=lambda entry: (entry[1].sent_at, entry[0]))
-    return out
+        flat += [(sender, message) for message in sent]
+    flat.sort(key=lambda entry: (entry[1].sent_at, entry[0]))
+    return flat
 
 
 def _by_sender(
     flat: list[tuple[ParaId, M]], start: int
 ) -> tuple[tuple[ParaId, tuple[M, ...]], ...]:
     """Return messages by sender. Raises `ScaleError` if they are not in order."""
-    out: dict[ParaId, list[M]] = {}
+    by_sender: dict[ParaId, list[M]] = {}
     last = (-1, -1)
     for sender, message in flat:
         place = (message.sent_at, sender)
@@ -283,8 +285,8 @@ def _by_sender(
                 f"horizontal messages are not in the order of sending and sender, at offset {start}"
             )
         last = place
-        out.setdefault(sender, []).append(message)
-    return tuple((sender, tuple(out[sender])) for sender in sorted(out))
+        by_sender.setdefault(sender, []).append(message)
+    return tuple((sender, tuple(by_sender[sender])) for sender in sorted(by_sender))
 
 
 def _tidied(
@@ -302,7 +304,7 @@ def _until(
 
 
 def _read_list(reader: Reader, item: Codec[F]) -> list[F]:
-    """Read a list, and refuse one of more than `MAX_MESSAGES` before it is read."""
+    """Read a list. Raises `ScaleError` for more than `MAX_MESSAGES` before it reads any of them."""
     count = Reader(reader.data, reader.pos).length()
     if count > MAX_MESSAGES:
         raise ScaleError(f"{count} messages; a block takes in at most {MAX_MESSAGES}")
@@ -323,9 +325,9 @@ class OutboundHrmpMessage:
 
 @dataclass(frozen=True, slots=True)
 class MessageBounds:
-    """Limits of the waiting bytes, as counted in the parachain's block.
+    """The limits of the bytes that wait for a parachain, as counted in the parachain's block.
 
-    They are those of the downward queue and of all channels to the parachain.
+    One limit is for the downward queue, the other for all channels to the parachain together.
     """
 
     downward: int = 1_048_576

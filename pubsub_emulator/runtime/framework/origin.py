@@ -2,8 +2,8 @@
 
 Calls and extrinsics name an account by a `MultiAddress`, of which only `Id` is looked up:
 
-00 Id [u8; 32] | 01 Index Compact<()> | 02 Raw Vec<u8> | 03 Address32 [u8; 32] | 04 Address20 [u8;
-20]
+    00 Id [u8; 32]          01 Index Compact<()>      02 Raw Vec<u8>
+    03 Address32 [u8; 32]   04 Address20 [u8; 20]
 """
 
 from dataclasses import dataclass
@@ -58,10 +58,7 @@ Origin = Root | Signed | Parachain | Unsigned
 
 
 def ensure_root(origin: Origin) -> None:
-    """Check that the origin is root.
-
-    Raises `BadOrigin` otherwise.
-    """
+    """Raise `BadOrigin` unless the origin is root."""
     if not isinstance(origin, Root):
         raise BadOrigin
 
@@ -77,19 +74,13 @@ def ensure_signed(origin: Origin) -> AccountId:
 
 
 def ensure_signed_or_root(origin: Origin) -> None:
-    """Check that the origin is an account or root.
-
-    Raises `BadOrigin` otherwise.
-    """
+    """Raise `BadOrigin` unless the origin is an account or root."""
     if not isinstance(origin, Signed | Root):
         raise BadOrigin
 
 
 def ensure_unsigned(origin: Origin) -> None:
-    """Check that the origin is `Unsigned`.
-
-    Raises `BadOrigin` otherwise.
-    """
+    """Raise `BadOrigin` unless the origin is `Unsigned`."""
     if not isinstance(origin, Unsigned):
         raise BadOrigin
 
@@ -108,7 +99,7 @@ def encode_origin(origin: Origin) -> bytes:
 
 
 def _read_origin(reader: Reader) -> Origin:
-    at = reader.pos
+    start = reader.pos
     match reader.take(2):
         case b"\x00\x00":
             return Root()
@@ -118,7 +109,7 @@ def _read_origin(reader: Reader) -> Origin:
             return Unsigned()
         case b"\x32\x00":
             return Parachain(ParaId(reader.uint(4)))
-    raise ScaleError(f"no origin at offset {at}")
+    raise ScaleError(f"no origin at offset {start}")
 
 
 origin_caller: Final[Codec[Origin]] = Codec(
@@ -162,7 +153,7 @@ def _encode(address: Address) -> bytes:
 
 
 def _read(reader: Reader) -> Address:
-    at = reader.pos
+    start = reader.pos
     variant = reader.u8()
     if variant == 0:
         return AccountId(reader.take(32))
@@ -170,7 +161,7 @@ def _read(reader: Reader) -> Address:
         return OtherAddress(variant, reader.bytes_())
     size = _SIZES.get(variant)
     if size is None:
-        raise ScaleError(f"MultiAddress has no variant {variant}, at offset {at}")
+        raise ScaleError(f"MultiAddress has no variant {variant}, at offset {start}")
     return OtherAddress(variant, reader.take(size))
 
 

@@ -69,12 +69,12 @@ class StorageItem(Generic[T, D]):
 
     @property
     def name(self) -> str:
-        """The item as `Pallet.Item`."""
+        """Return the item as `Pallet.Item`."""
         return f"{self.pallet}.{self.item}"
 
     @property
     def key_parts(self) -> tuple[tuple[Hasher, AnyCodec], ...]:
-        """The hasher and the codec of each key, in order; empty for a single value."""
+        """Return the hasher and the codec of each key, in order; empty for a single value."""
         return ()
 
     def decode_keys(self, full: bytes) -> tuple[Any, ...]:

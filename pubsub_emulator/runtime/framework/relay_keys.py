@@ -1,4 +1,4 @@
-"""Relay keys in words: their names, and the keys that texts name.
+"""The names of relay keys, and the reading of keys from texts of these forms.
 
 Mmr.RootHash                  a storage value
 Paras.Heads(2000)             a map by ParaId, or by two of them
@@ -95,7 +95,7 @@ def item_name(key: bytes) -> str | None:
 
 
 def key_name(key: bytes) -> str:
-    """Return a relay key in words.
+    """Return the readable name of a relay key.
 
     For example `Hrmp.HrmpChannels(1000, 2004)`, `child trie 1000`, or `unknown 0x…`.
     """
@@ -115,7 +115,7 @@ def key_name(key: bytes) -> str:
     if not paras:
         return name
     ids = ", ".join(
-        str(int.from_bytes(paras[at : at + 4], "little")) for at in range(0, len(paras), 4)
+        str(int.from_bytes(paras[start : start + 4], "little")) for start in range(0, len(paras), 4)
     )
     return f"{name}({ids})"
 
@@ -126,18 +126,18 @@ def _child_name(storage_key: bytes) -> str:
     return hexed(storage_key)
 
 
-def relay_key_name(asked: RelayStorageKey) -> str:
-    """Return a requested key in words, for verdicts and tables."""
-    if isinstance(asked, TopKey):
-        return key_name(asked.key)
-    return f"child trie {_child_name(asked.storage_key)}, key {hexed(asked.key)}"
+def relay_key_name(requested: RelayStorageKey) -> str:
+    """Return the readable name of a requested key, for verdicts and tables."""
+    if isinstance(requested, TopKey):
+        return key_name(requested.key)
+    return f"child trie {_child_name(requested.storage_key)}, key {hexed(requested.key)}"
 
 
-def relay_key_text(asked: RelayStorageKey) -> str:
+def relay_key_text(requested: RelayStorageKey) -> str:
     """Return the text in hexadecimal digits that `relay_key` reads as this key."""
-    if isinstance(asked, TopKey):
-        return hexed(asked.key)
-    return f"{_CHILD}{hexed(asked.storage_key)}/{hexed(asked.key)}"
+    if isinstance(requested, TopKey):
+        return hexed(requested.key)
+    return f"{_CHILD}{hexed(requested.storage_key)}/{hexed(requested.key)}"
 
 
 def relay_key(text: str) -> RelayStorageKey:
@@ -152,13 +152,13 @@ def relay_key(text: str) -> RelayStorageKey:
         return ChildKey(_part(storage_key), _part(key))
     if text.startswith("0x"):
         return TopKey(_part(text))
-    found = _ITEM.fullmatch(text)
-    if found is None:
+    match = _ITEM.fullmatch(text)
+    if match is None:
         raise ScaleError(
             "a relay key is Pallet.Item, Pallet.Item(ParaId), 0x and digits, or"
             f" child:STORAGE_KEY/KEY, not {text!r:.80}"
         )
-    pallet, item, argument = found.groups()
+    pallet, item, argument = match.groups()
     prefix = storage_keys.item_prefix(pallet, item)
     return TopKey(prefix if argument is None else prefix + _map_key(f"{pallet}.{item}", argument))
 

@@ -81,24 +81,24 @@ class RelayProofRequest:
 
     def top(self) -> tuple[bytes, ...]:
         """Return the requested keys of the top trie, in order and each once."""
-        found = {asked.key: None for asked in self.keys if isinstance(asked, TopKey)}
-        return tuple(found)
+        keys = {requested.key: None for requested in self.keys if isinstance(requested, TopKey)}
+        return tuple(keys)
 
     def children(self) -> dict[bytes, tuple[bytes, ...]]:
         """Return the requested keys of each child trie, tries and keys in order and each once."""
-        found: dict[bytes, dict[bytes, None]] = {}
-        for asked in self.keys:
-            if isinstance(asked, ChildKey):
-                found.setdefault(asked.storage_key, {})[asked.key] = None
-        return {storage_key: tuple(keys) for storage_key, keys in found.items()}
+        tries: dict[bytes, dict[bytes, None]] = {}
+        for requested in self.keys:
+            if isinstance(requested, ChildKey):
+                tries.setdefault(requested.storage_key, {})[requested.key] = None
+        return {storage_key: tuple(keys) for storage_key, keys in tries.items()}
 
 
-def _encode_key(asked: RelayStorageKey) -> bytes:
+def _encode_key(requested: RelayStorageKey) -> bytes:
     index = _TOP
-    parts: tuple[bytes, ...] = (asked.key,)
-    if isinstance(asked, ChildKey):
+    parts: tuple[bytes, ...] = (requested.key,)
+    if isinstance(requested, ChildKey):
         index = _CHILD
-        parts = (asked.storage_key, asked.key)
+        parts = (requested.storage_key, requested.key)
     for part in parts:
         if len(part) > MAX_STORAGE_KEY:
             raise ScaleError(f"{len(part)} bytes; a storage key has at most {MAX_STORAGE_KEY}")
@@ -118,12 +118,12 @@ def _read_key(reader: Reader) -> RelayStorageKey:
 
 def _read_bytes(reader: Reader) -> bytes:
     start = reader.pos
-    found = reader.bytes_()
-    if len(found) > MAX_STORAGE_KEY:
+    data = reader.bytes_()
+    if len(data) > MAX_STORAGE_KEY:
         raise ScaleError(
-            f"{len(found)} bytes at offset {start}; a storage key has at most {MAX_STORAGE_KEY}"
+            f"{len(data)} bytes at offset {start}; a storage key has at most {MAX_STORAGE_KEY}"
         )
-    return found
+    return data
 
 
 relay_storage_key: Final[Codec[RelayStorageKey]] = Codec(

@@ -35,10 +35,10 @@ def read_requested(
     node is missing, the key being read is the first of `keys` that is not in `into`.
     """
     tries: dict[bytes, Lookups | None] = {}
-    for asked in keys:
-        match asked:
+    for requested in keys:
+        match requested:
             case TopKey(key):
-                into[asked] = static_value(top, key)
+                into[requested] = static_value(top, key)
             case ChildKey(storage_key, key):
                 if storage_key not in tries:
                     root = static_value(top, child_root_key(storage_key))
@@ -48,7 +48,7 @@ def read_requested(
                         None if empty or not readable or root is None else child(Hash(root))
                     )
                 trie = tries[storage_key]
-                into[asked] = None if trie is None else static_value(trie, key)
+                into[requested] = None if trie is None else static_value(trie, key)
 
 
 class RelayReadError(PubsubError):
@@ -83,38 +83,38 @@ class RelayStateProof:
 
         Raises `AbsentEntry` without a fallback, `UndecodableEntry` and `NotRequested`.
         """
-        found = self.read_optional_entry(key, codec)
-        if found is None:
-            found = fallback
-        if found is None:
+        value = self.read_optional_entry(key, codec)
+        if value is None:
+            value = fallback
+        if value is None:
             raise AbsentEntry(f"{relay_key_name(TopKey(key))} is absent")
-        return found
+        return value
 
     def read_optional_entry(self, key: bytes, codec: Codec[T]) -> T | None:
         """Return the decoded value of a key of the top trie, or `None` if it is absent.
 
         Raises `UndecodableEntry` and `NotRequested`.
         """
-        asked = TopKey(key)
-        if asked in self._requested:
-            value = self._requested[asked]
+        requested = TopKey(key)
+        if requested in self._requested:
+            value = self._requested[requested]
         elif key in self._statics:
             value = self._statics[key]
         else:
-            raise NotRequested(f"{relay_key_name(asked)} is not requested")
+            raise NotRequested(f"{relay_key_name(requested)} is not requested")
         if value is None:
             return None
         try:
             return codec.decode(value)
         except ScaleError as error:
-            raise UndecodableEntry(f"{relay_key_name(asked)}: {error}") from error
+            raise UndecodableEntry(f"{relay_key_name(requested)}: {error}") from error
 
     def read_child_storage(self, storage_key: bytes, key: bytes) -> bytes | None:
         """Return the value of a key of a child trie, or `None` if it is absent.
 
         Raises `NotRequested`.
         """
-        asked = ChildKey(storage_key, key)
-        if asked not in self._requested:
-            raise NotRequested(f"{relay_key_name(asked)} is not requested")
-        return self._requested[asked]
+        requested = ChildKey(storage_key, key)
+        if requested not in self._requested:
+            raise NotRequested(f"{relay_key_name(requested)} is not requested")
+        return self._requested[requested]

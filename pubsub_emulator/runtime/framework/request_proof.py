@@ -1,4 +1,4 @@
-"""The proof of a `RelayProofRequest`, and what each of its keys costs.
+"""The proof of a `RelayProofRequest`, and the cost of each of its keys.
 
 A collator puts one proof into a block, for the keys that its runtime requests and for the static
 keys. Nodes that several keys need are in it once. The cost of a key therefore has two parts: its
@@ -36,7 +36,7 @@ BUDGET: Final = 1_048_576
 
 @dataclass(frozen=True, slots=True)
 class KeyCost:
-    """What one key of a request costs. Sizes are bytes of nodes and detached values."""
+    """The cost of one key of a request. Sizes are bytes of nodes and detached values."""
 
     asked: RelayStorageKey
     value: bytes | None
@@ -65,11 +65,11 @@ class RequestProof:
 
     @property
     def size(self) -> int:
-        """The size of all nodes in bytes."""
+        """Return the size of all nodes in bytes."""
         return sum(map(len, self.nodes.values()))
 
     def listed(self) -> list[bytes]:
-        """Return the nodes as a `StorageProof` has them: ascending."""
+        """Return the nodes in ascending order, as in a `StorageProof`."""
         return sorted(self.nodes.values())
 
     def compact(self) -> list[bytes]:
@@ -83,20 +83,20 @@ def prove(state: State, request: RelayProofRequest) -> RequestProof:
     Absent keys and absent child tries are proven absent (UP-6). A state that is fetched on demand
     may raise `StateUnavailable`.
     """
-    found: dict[RelayStorageKey, _Way] = {}
-    for asked in request.keys:
-        if asked in found:
+    paths: dict[RelayStorageKey, _Path] = {}
+    for requested in request.keys:
+        if requested in paths:
             continue
         path: dict[Hash, bytes] = {}
-        if isinstance(asked, TopKey):
-            state.prove((asked.key,), {}, path)
-            value = state.top.get(asked.key)
+        if isinstance(requested, TopKey):
+            state.prove((requested.key,), {}, path)
+            value = state.top.get(requested.key)
         else:
-            state.prove((), {asked.storage_key: (asked.key,)}, path)
-            trie = state.children.get(asked.storage_key)
-            value = None if trie is None else trie.get(asked.key)
-        found[asked] = _Way(path, value)
-    return _proof(state.root(), found)
+            state.prove((), {requested.storage_key: (requested.key,)}, path)
+            trie = state.children.get(requested.storage_key)
+            value = None if trie is None else trie.get(requested.key)
+        paths[requested] = _Path(path, value)
+    return _proof(state.root(), paths)
 
 
 def open_request(
@@ -107,49 +107,49 @@ def open_request(
     `nodes` has trie nodes of any layout version and detached values by hash, and may have others.
     Raises `MissingNode` if they do not cover a key, and `BadNode`.
     """
-    found: dict[RelayStorageKey, _Way] = {}
-    for asked in request.keys:
-        if asked not in found:
-            found[asked] = _way(root, nodes, asked)
-    return _proof(root, found)
+    paths: dict[RelayStorageKey, _Path] = {}
+    for requested in request.keys:
+        if requested not in paths:
+            paths[requested] = _path_to(root, nodes, requested)
+    return _proof(root, paths)
 
 
-class _Way(NamedTuple):
-    """The nodes on the way from the state root to a key, by hash, and the value of the key."""
+class _Path(NamedTuple):
+    """The nodes on the path from the state root to a key, by hash, and the value of the key."""
 
-    path: Mapping[Hash, bytes]
+    nodes: Mapping[Hash, bytes]
     value: bytes | None
 
 
-def _proof(root: Hash, found: Mapping[RelayStorageKey, _Way]) -> RequestProof:
-    """Return the proof of keys whose ways are known."""
+def _proof(root: Hash, paths: Mapping[RelayStorageKey, _Path]) -> RequestProof:
+    """Return the proof that consists of these paths."""
     nodes: dict[Hash, bytes] = {}
     users: dict[Hash, int] = {}
-    for path, _ in found.values():
-        nodes.update(path)
-        for name in path:
+    for path in paths.values():
+        nodes.update(path.nodes)
+        for name in path.nodes:
             users[name] = users.get(name, 0) + 1
-    costs = tuple(_cost(asked, way, users) for asked, way in found.items())
+    costs = tuple(_cost(requested, path, users) for requested, path in paths.items())
     return RequestProof(root, nodes, costs)
 
 
-def _cost(asked: RelayStorageKey, way: _Way, users: Mapping[Hash, int]) -> KeyCost:
-    own = [len(node) for name, node in way.path.items() if users[name] == 1]
-    shared = [len(node) / users[name] for name, node in way.path.items() if users[name] > 1]
+def _cost(requested: RelayStorageKey, path: _Path, users: Mapping[Hash, int]) -> KeyCost:
+    own_sizes = [len(node) for name, node in path.nodes.items() if users[name] == 1]
+    shared_sizes = [len(node) / users[name] for name, node in path.nodes.items() if users[name] > 1]
     return KeyCost(
-        asked=asked,
-        value=way.value,
-        path=tuple(way.path),
-        path_bytes=sum(map(len, way.path.values())),
-        own_nodes=len(own),
-        own_bytes=sum(own),
-        shared_bytes=sum(shared),
+        asked=requested,
+        value=path.value,
+        path=tuple(path.nodes),
+        path_bytes=sum(map(len, path.nodes.values())),
+        own_nodes=len(own_sizes),
+        own_bytes=sum(own_sizes),
+        shared_bytes=sum(shared_sizes),
     )
 
 
-def _way(root: Hash, nodes: Mapping[Hash, bytes], asked: RelayStorageKey) -> _Way:
-    """Return the way to a key. Raises `MissingNode` or `BadNode`."""
-    match asked:
+def _path_to(root: Hash, nodes: Mapping[Hash, bytes], requested: RelayStorageKey) -> _Path:
+    """Return the path to a key. Raises `MissingNode` or `BadNode`."""
+    match requested:
         case TopKey(key):
             return _descend(root, nodes, key)
         case ChildKey(storage_key, key):
@@ -157,11 +157,11 @@ def _way(root: Hash, nodes: Mapping[Hash, bytes], asked: RelayStorageKey) -> _Wa
             if above.value is None:
                 return above._replace(value=None)
             below = _descend(Hash(above.value), nodes, key)
-            return _Way({**above.path, **below.path}, below.value)
+            return _Path({**above.nodes, **below.nodes}, below.value)
 
 
-def _descend(root: Hash, nodes: Mapping[Hash, bytes], key: bytes) -> _Way:
-    """Return the way from the root of a trie to a key. Raises `MissingNode` or `BadNode`."""
+def _descend(root: Hash, nodes: Mapping[Hash, bytes], key: bytes) -> _Path:
+    """Return the path from the root of a trie to a key. Raises `MissingNode` or `BadNode`."""
     path: dict[Hash, bytes] = {}
     wanted = root
     depth = 0
@@ -182,12 +182,12 @@ def _descend(root: Hash, nodes: Mapping[Hash, bytes], key: bytes) -> _Way:
             wanted = Hash(payload)
             continue
         if kind != DETACHED:
-            return _Way(path, payload if kind == VALUE else None)
+            return _Path(path, payload if kind == VALUE else None)
         value = nodes.get(Hash(payload))
         if value is None:
             raise MissingNode(payload, root, key, depth)
         path[Hash(payload)] = value
-        return _Way(path, value)
+        return _Path(path, value)
 
 
 def static_request(para: ParaId, read: Callable[[bytes], bytes | None]) -> RelayProofRequest:
@@ -198,8 +198,8 @@ def static_request(para: ParaId, read: Callable[[bytes], bytes | None]) -> Relay
     """
     fixed = frozenset(fixed_keys(para))
     # The values of the channels add no keys, so they need not be read.
-    found = read_static_keys(para, lambda key: read(key) if key in fixed else None)
-    return RelayProofRequest(tuple(TopKey(key) for key in found.values))
+    statics = read_static_keys(para, lambda key: read(key) if key in fixed else None)
+    return RelayProofRequest(tuple(TopKey(key) for key in statics.values))
 
 
 def joined(*requests: RelayProofRequest) -> RelayProofRequest:
@@ -210,13 +210,13 @@ def joined(*requests: RelayProofRequest) -> RelayProofRequest:
     return RelayProofRequest(tuple(keys))
 
 
-def read_entry(root: Hash, nodes: Iterable[bytes], asked: RelayStorageKey) -> bytes | None:
+def read_entry(root: Hash, nodes: Iterable[bytes], requested: RelayStorageKey) -> bytes | None:
     """Return the value of a requested key in a proof, or `None` if it is proven absent.
 
     `root` is the relay chain's state root, and nodes may be listed in any order. Raises
     `MissingNode` if the proof does not cover the key, and `BadNode` for a malformed node.
     """
-    return _way(root, {blake2_256(node): node for node in nodes}, asked).value
+    return _path_to(root, {blake2_256(node): node for node in nodes}, requested).value
 
 
 def absent_bytes(proof: RequestProof) -> int:

@@ -44,21 +44,21 @@ class Runtime:
             for index, pallet in self.pallets.items()
             if pallet.errors is not None
         }
-        found: dict[str, AnyItem] = {}
+        items: dict[str, AnyItem] = {}
         for pallet in self.pallets.values():
-            found |= {item.name: item for item in pallet.items.values()}
-        self.items: Final[Mapping[str, AnyItem]] = {name: found[name] for name in sorted(found)}
+            items |= {item.name: item for item in pallet.items.values()}
+        self.items: Final[Mapping[str, AnyItem]] = {name: items[name] for name in sorted(items)}
         """The storage items by `Pallet.Item`, in the order of their names."""
         self._by_prefix: Final = {item.prefix: item for item in self.items.values()}
 
     def objects(
-        self, made: Iterable[Hooks], left_out: Container[type[Hooks]] = ()
+        self, existing: Iterable[Hooks], left_out: Container[type[Hooks]] = ()
     ) -> tuple[Hooks, ...]:
         """Return one object for each pallet except those in `left_out`, in order.
 
-        It is the object in `made`, or a new one made without arguments.
+        The object of a pallet is that in `existing`, or a new one that is made without arguments.
         """
-        known = {type(each): each for each in made}
+        known = {type(pallet): pallet for pallet in existing}
         return tuple(known.get(kind) or kind() for kind in self.kinds if kind not in left_out)
 
     def item_of(self, key: bytes) -> AnyItem | None:
@@ -74,14 +74,14 @@ class Runtime:
 
         Raises `ScaleError`, also for events that no pallet of this runtime declares.
         """
-        at = reader.pos
+        start = reader.pos
         index = reader.u8()
         variant = reader.u8()
         pallet = self.pallets.get(index)
-        made = None if pallet is None else pallet.events.get(variant)
-        if made is None:
-            raise ScaleError(f"unknown event {index}.{variant} at offset {at}")
-        return made(*(codec.read(reader) for _, codec in made.CODECS))
+        kind = None if pallet is None else pallet.events.get(variant)
+        if kind is None:
+            raise ScaleError(f"unknown event {index}.{variant} at offset {start}")
+        return kind(*(codec.read(reader) for _, codec in kind.CODECS))
 
     def decode_error(self, data: bytes) -> DispatchError:
         """Return the failure that all of `data` encodes.
@@ -99,17 +99,17 @@ class Runtime:
         Raises `ScaleError`, also for trailing bytes.
         """
         reader = self.reader(data)
-        out = []
+        records = []
         for _ in range(reader.length()):
             phase = read_phase(reader)
-            found = self.read_event(reader)
-            out.append(
+            event = self.read_event(reader)
+            records.append(
                 EventRecord(
-                    phase, found, tuple(Hash(reader.take(32)) for _ in range(reader.length(32)))
+                    phase, event, tuple(Hash(reader.take(32)) for _ in range(reader.length(32)))
                 )
             )
         reader.end()
-        return out
+        return records
 
     def stored_events(self, storage: Storage) -> list[EventRecord]:
         """Return the events under `System::Events`, written by the last complete block."""

@@ -24,12 +24,12 @@ _BEFORE_MQC_HEAD: Final = 5 * 4
 _AFTER_MQC_HEAD: Final = 2 * 16
 """The bytes after the head: two u128 deposits."""
 _MAX_DOWNWARD_SIZE_AT: Final = 12 * 4
-"""The place of the size of the largest downward message in `HostConfiguration`.
+"""The offset of `max_downward_message_size` in `HostConfiguration`.
 
-Nine u32 come before it, the two u32 of asynchronous backing, and the maximum size of a proof.
+Twelve u32 come before it: nine fields, two of asynchronous backing, and the maximum proof size.
 """
 _MAX_MESSAGE_SIZE_AT: Final = 2 * 4
-"""The place of the size of the largest message in `HrmpChannel`."""
+"""The offset of `max_message_size` in `HrmpChannel`."""
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ def fixed_keys(para: ParaId) -> tuple[bytes, ...]:
 
 def _largest_message(channel: bytes | None) -> int:
     """Return the limit of a channel's messages in bytes, or 0 if there is no channel."""
-    # Compiled code takes a range for bytes, not a slice that was made before.
+    # Compiled code cannot index bytes with a stored `slice`, so the range is written out.
     data = (channel or b"")[_MAX_MESSAGE_SIZE_AT : _MAX_MESSAGE_SIZE_AT + 4]
     return int.from_bytes(data, "little")
 
@@ -97,23 +97,23 @@ def read_static_keys(
     relay chain's `authorities` that a block with descendants of its relay parent needs. Values that
     do not decode count as absent: the relay root commits to them, so the collator is not at fault.
     """
-    out = StaticValues()
+    statics = StaticValues()
     for key in fixed_keys(para):
-        out.values[key] = read(key)
-    out.largest_downward = _largest_downward(out.values[storage_keys.ACTIVE_CONFIG])
-    out.dmq_head = _hash(out.values[storage_keys.dmq_mqc_head(para)])
-    for sender in _decode_para_ids(out.values[storage_keys.hrmp_ingress_channel_index(para)]):
+        statics.values[key] = read(key)
+    statics.largest_downward = _largest_downward(statics.values[storage_keys.ACTIVE_CONFIG])
+    statics.dmq_head = _hash(statics.values[storage_keys.dmq_mqc_head(para)])
+    for sender in _decode_para_ids(statics.values[storage_keys.hrmp_ingress_channel_index(para)]):
         key = storage_keys.hrmp_channel(sender, para)
-        out.values[key] = read(key)
-        channel = out.values[key]
-        out.hrmp_heads[sender] = _channel_head(channel)
-        out.largest_messages[sender] = _largest_message(channel)
-    for recipient in _decode_para_ids(out.values[storage_keys.hrmp_egress_channel_index(para)]):
+        statics.values[key] = read(key)
+        channel = statics.values[key]
+        statics.hrmp_heads[sender] = _channel_head(channel)
+        statics.largest_messages[sender] = _largest_message(channel)
+    for recipient in _decode_para_ids(statics.values[storage_keys.hrmp_egress_channel_index(para)]):
         key = storage_keys.hrmp_channel(para, recipient)
-        out.values[key] = read(key)
+        statics.values[key] = read(key)
     for key in authorities:
-        out.values[key] = read(key)
-    return out
+        statics.values[key] = read(key)
+    return statics
 
 
 def static_value(relay: Lookups, key: bytes) -> bytes | None:

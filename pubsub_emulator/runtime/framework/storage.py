@@ -187,7 +187,8 @@ class _Changes:
 
     `values` has the newest value of each key (`None`: removed). Most blocks never iterate, so a new
     key is only appended to `fresh`. The first seek that may concern it sorts it into `order`.
-    `passed` is the last prefix of a seek, and how many fresh keys are known not to start with it.
+    `passed` has the prefix of the last seek, and the number of fresh keys known not to start with
+    it.
     """
 
     def __init__(self) -> None:
@@ -223,14 +224,14 @@ class _Changes:
         order = self.order
         if order is None:
             return None
-        at = (
+        index = (
             order.bisect_left(prefix)
             if after is None or after < prefix
             else order.bisect_right(after)
         )
-        if at == len(order):
+        if index == len(order):
             return None
-        key: bytes = order[at]
+        key: bytes = order[index]
         return key if key.startswith(prefix) else None
 
 

@@ -266,20 +266,20 @@ def initialize(
 def _begin_phase(storage: Storage, phase: events.Phase) -> None:
     """Set the phase of the events that are deposited from now on.
 
-    It is outside of layers: it does not roll back.
+    This must not be called in a layer, because `storage.phase` does not roll back.
     """
     EXECUTION_PHASE.put(storage, phase)
     storage.phase = phase
 
 
-def block_digest(storage: Storage, begun: tuple[DigestItem, ...]) -> tuple[DigestItem, ...]:
+def block_digest(storage: Storage, initial: tuple[DigestItem, ...]) -> tuple[DigestItem, ...]:
     """Return the digest of the block that is being built.
 
-    `begun` is the digest that it began with. It is rarely another one now, and encoding that is
-    less work than decoding the stored one.
+    `initial` is the digest with which it began. It has rarely changed, and encoding `initial` to
+    compare takes less time than decoding the stored one.
     """
-    if storage.get(DIGEST.key) == _digest.encode(list(begun)):
-        return begun
+    if storage.get(DIGEST.key) == _digest.encode(list(initial)):
+        return initial
     return tuple(DIGEST.get(storage))
 
 
@@ -289,10 +289,7 @@ def deposit_log(storage: Storage, item: DigestItem) -> None:
 
 
 def note_new_code(storage: Storage) -> None:
-    """Note that the block applies new code, which its header must say.
-
-    A block that applies code twice says so once.
-    """
+    """Add the log for new code to the header's digest, once even if code is applied twice."""
     logs = DIGEST.get(storage)
     if ENVIRONMENT_UPDATED not in logs:
         DIGEST.put(storage, [*logs, ENVIRONMENT_UPDATED])

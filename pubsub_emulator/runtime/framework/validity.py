@@ -39,7 +39,7 @@ class Invalidity(Enum):
 
     @property
     def unknown(self) -> bool:
-        """Whether it is an `UnknownTransaction`.
+        """Return whether it is an `UnknownTransaction`.
 
         This means that this chain cannot decide whether the extrinsic is valid.
         """

@@ -50,8 +50,8 @@ def call_enum(pallet: Hooks) -> TypeInfo | None:
 def _field(info: TypeInfo, name: str) -> Field:
     """Return a field with the name of its type.
 
-    Clients need the name: it tells subxt that a type contains itself, which would be infinitely
-    large.
+    subxt needs the name `Box<…>` to store a call that contains calls, which would be infinitely
+    large without the box.
     """
     return Field(info, name, _BOXED_CALL if info == CALL else type_info.rust_name(info))
 
@@ -83,31 +83,31 @@ def error_enum(pallet: Pallet) -> TypeInfo | None:
 
 
 def _outer(rust: str, inner: Iterable[tuple[Pallet, TypeInfo | None]]) -> type_info.Variants:
-    found = tuple(
+    variants = tuple(
         Variant(pallet.name, pallet.index, (Field(info),))
         for pallet, info in inner
         if info is not None
     )
-    return type_info.Variants(path(rust), found)
+    return type_info.Variants(path(rust), variants)
 
 
 def type_names(runtime: RuntimeDefinition) -> dict[str, TypeInfo]:
     """Return the types behind the `Named` types on this chain, except those of XCM."""
     crate = runtime.crate
-    pallets = tuple(each.pallet for each in runtime.pallets)
+    pallets = tuple(hooks.pallet for hooks in runtime.pallets)
     return {
         "RuntimeCall": _outer(
-            f"{crate}::RuntimeCall", ((each.pallet, call_enum(each)) for each in runtime.pallets)
+            f"{crate}::RuntimeCall", ((hooks.pallet, call_enum(hooks)) for hooks in runtime.pallets)
         ),
         "RuntimeEvent": _outer(
-            f"{crate}::RuntimeEvent", ((each, event_enum(each)) for each in pallets)
+            f"{crate}::RuntimeEvent", ((hooks, event_enum(hooks)) for hooks in pallets)
         ),
         "RuntimeError": _outer(
-            f"{crate}::RuntimeError", ((each, error_enum(each)) for each in pallets)
+            f"{crate}::RuntimeError", ((hooks, error_enum(hooks)) for hooks in pallets)
         ),
         "OriginCaller": _origin_caller(crate, parachains=runtime.parachain_origins),
         "RuntimeHoldReason": _outer(
-            f"{crate}::RuntimeHoldReason", ((each, _hold_reasons(each)) for each in pallets)
+            f"{crate}::RuntimeHoldReason", ((hooks, _hold_reasons(hooks)) for hooks in pallets)
         ),
     }
 

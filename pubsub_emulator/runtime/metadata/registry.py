@@ -21,9 +21,9 @@ _BIT_ORDER: Final = type_info.Composite(("bitvec", "order", "Lsb0"))
 
 
 class _Structures:
-    """A numbering of the parts of types.
+    """A numbering of types, in which equal types have equal numbers.
 
-    By it, equal types are found without comparing them as a whole.
+    Types are compared by the numbers of their parts, and not as a whole.
     """
 
     def __init__(self) -> None:
@@ -32,9 +32,9 @@ class _Structures:
 
     def of(self, info: TypeInfo) -> int:
         """Return one number for all equal types."""
-        seen = self._seen.get(id(info))
-        if seen is not None:
-            return seen[1]
+        known = self._seen.get(id(info))
+        if known is not None:
+            return known[1]
         number = self._known.setdefault(self._key(info), len(self._known))
         # The object is stored too, so that Python does not reuse its id.
         self._seen[id(info)] = (info, number)
@@ -57,8 +57,8 @@ class _Structures:
                 return type_info.Composite, path, self._fields(fields), self._params(params), docs
             case type_info.Variants(path, variants, params, docs):
                 listed = tuple(
-                    (each.name, each.index, self._fields(each.fields), each.docs)
-                    for each in variants
+                    (variant.name, variant.index, self._fields(variant.fields), variant.docs)
+                    for variant in variants
                 )
                 return type_info.Variants, path, listed, self._params(params), docs
 
@@ -93,14 +93,14 @@ class Registry:
         if number is not None:
             return number
         if isinstance(info, type_info.Named):
-            found = self._names.get(info.name)
-            if found is None:
+            named = self._names.get(info.name)
+            if named is None:
                 raise DefensiveFailure(f"no type is called {info.name}")
-            number = self._ids.get(self._structures.of(found))
+            number = self._ids.get(self._structures.of(named))
             if number is not None:
                 self._ids[structure] = number
                 return number
-            info = found
+            info = named
         number = len(self._types)
         # The number is noted before the type is encoded, because the type may contain itself.
         self._ids[structure] = self._ids[self._structures.of(info)] = number

@@ -103,9 +103,9 @@ class _Writer:
         elif self.version == 15:
             extrinsic = bytes(EXTRINSIC_VERSIONS[:1]) + types + self.id(outer.EXTRA) + extensions
         else:
-            every = vector(encode_compact(at) for at in range(len(outer.EXTENSIONS)))
+            indices = vector(encode_compact(index) for index in range(len(outer.EXTENSIONS)))
             # All extensions are in version 0 of the set.
-            by_version = vector((bytes((0,)) + every,))
+            by_version = vector((bytes((0,)) + indices,))
             extrinsic = encode_bytes(bytes(EXTRINSIC_VERSIONS)) + types + by_version + extensions
         parts = [vector(map(self.pallet, self.runtime.pallets)), extrinsic]
         if self.version < 16:
@@ -120,12 +120,15 @@ class _Writer:
             )
         return _MAGIC + bytes((self.version,)) + self.registry.encode() + b"".join(parts)
 
-    def pallet(self, one: Hooks) -> bytes:
+    def pallet(self, hooks: Hooks) -> bytes:
         """Return one pallet, in the order of its fields."""
-        pallet = one.pallet
+        pallet = hooks.pallet
         parts = [text(pallet.name), self.storage(pallet)]
-        parts += (self.part(outer.call_enum(one)), self.part(outer.event_enum(pallet)))
-        parts += (vector(map(self.constant, one.constants())), self.part(outer.error_enum(pallet)))
+        parts += (self.part(outer.call_enum(hooks)), self.part(outer.event_enum(pallet)))
+        parts += (
+            vector(map(self.constant, hooks.constants())),
+            self.part(outer.error_enum(pallet)),
+        )
         if self.version >= 16:
             # The last part has the view functions, and there are none.
             parts += (self.associated_types(pallet), _NOTHING)
@@ -195,14 +198,14 @@ class _Writer:
             + self.deprecation()
         )
 
-    def method(self, one: ApiMethod) -> bytes:
+    def method(self, method: ApiMethod) -> bytes:
         """Return one method of a runtime API: name, inputs, output, docs."""
-        inputs = vector(text(name) + self.id(info) for name, info in one.inputs)
-        return text(one.name) + inputs + self.id(one.output) + self.documented(one.docs)
+        inputs = vector(text(name) + self.id(info) for name, info in method.inputs)
+        return text(method.name) + inputs + self.id(method.output) + self.documented(method.docs)
 
 
 def _hasher(hasher: Hasher) -> bytes:
     number = _HASHERS.get(hasher.name)
     if number is None:
-        raise DefensiveFailure(f"metadata knows no hasher {hasher.name}")
+        raise DefensiveFailure(f"metadata has no number for the hasher {hasher.name}")
     return bytes((number,))

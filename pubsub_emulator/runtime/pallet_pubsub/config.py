@@ -73,12 +73,13 @@ class Config:
         """
         if self.rules.constants is None:
             return self
-        found = self.rules.constants(self)
-        if not isinstance(found, Config):
+        changed = self.rules.constants(self)
+        if not isinstance(changed, Config):
             raise RuleFailed(
-                f"{self.rules.path}: rule 'constants' returned {found!r:.60}, not the configuration"
+                f"{self.rules.path}: rule 'constants' returned {changed!r:.60},"
+                " not the configuration"
             )
-        return replace(found, rules=self.rules)
+        return replace(changed, rules=self.rules)
 
     def deposit_of(self, para: ParaId) -> Balance:
         """Return the deposit that a registration of `para` holds."""

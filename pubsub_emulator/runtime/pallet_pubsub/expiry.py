@@ -133,10 +133,10 @@ def sweep(config: Config, storage: Storage, now: RelayBlockNumber, remaining: We
     due = rules.expired
     examined = expired = lag = 0
     spent = base
-    while sure := min(config.max_ttl_scans_per_idle - examined, _times(remaining - spent, step)):
+    while certain := min(config.max_ttl_scans_per_idle - examined, _times(remaining - spent, step)):
         row = None
-        # This many rows fit at their maximum cost, so the weight is computed once for all of them.
-        for _ in range(sure):
+        # `certain` rows fit at their maximum cost, so the weight is computed only after them.
+        for _ in range(certain):
             row = rows.next()
             if row is None:
                 break
@@ -154,7 +154,7 @@ def sweep(config: Config, storage: Storage, now: RelayBlockNumber, remaining: We
 
 
 class _Ordered:
-    """Rows in the order of a rule, which begins anew with each sweep.
+    """Rows in the order of a rule, which each sweep follows from its beginning.
 
     A row that is not stored is skipped.
     """
@@ -204,11 +204,11 @@ def _costs(config: Config) -> tuple[Weight, Weight, Weight]:
     They are the weight of a sweep that examines nothing, that of expiring a key, and the maximum
     that one more row can cost.
     """
-    found = (
+    find = (
         weights.examine_row() if config.ttl_policy is TtlPolicy.EXPIRY_INDEX else scan.worst_step()
     )
     expire = weights.expire_key(config)
-    return weights.on_idle_base(), expire, found + expire
+    return weights.on_idle_base(), expire, find + expire
 
 
 def _times(room: Weight, step: Weight) -> int:

@@ -94,6 +94,6 @@ def _entries(
     return child, size
 
 
-def _ensure(holds: bool, wrong: str) -> None:
-    if not holds:
-        raise IntegrityError(wrong)
+def _ensure(condition: bool, fault: str) -> None:
+    if not condition:
+        raise IntegrityError(fault)

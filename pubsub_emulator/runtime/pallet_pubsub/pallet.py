@@ -35,7 +35,12 @@ from pubsub_emulator.runtime.pallet_pubsub import expiry, registry, weights
 from pubsub_emulator.runtime.pallet_pubsub.config import PALLET, Config, ForcedDeposit, Registrar
 from pubsub_emulator.runtime.pallet_pubsub.events import Error, KeysDeleted, KeysForcedDeleted
 from pubsub_emulator.runtime.pallet_pubsub.publish import publish, remove_key
-from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers, ensure_key, rows_of
+from pubsub_emulator.runtime.pallet_pubsub.storage import (
+    RegisteredPublishers,
+    ensure_key,
+    ensure_para,
+    rows_of,
+)
 from pubsub_emulator.runtime.pallet_pubsub.try_state import try_state
 
 
@@ -63,7 +68,7 @@ class Broadcaster(Hooks):
         Raises `BadOrigin`, `AlreadyRegistered`, `TooManyPublishers`, `NotAuthorized`, or why the
         hold failed. Emits `PublisherRegistered`.
         """
-        rows_of(para)
+        ensure_para(para)
         manager = registry.caller_account(origin)
         registry.ensure_vacant(self.config, storage, para)
         registry.ensure_owner(self.registrar, storage, origin, para)
@@ -81,7 +86,7 @@ class Broadcaster(Hooks):
         Raises `BadOrigin`, `AlreadyRegistered`, `TooManyPublishers`, or why the hold failed.
         Emits `PublisherRegistered`.
         """
-        rows_of(para)
+        ensure_para(para)
         account_id.encode(manager)
         balance.encode(deposit)
         ensure_root(origin)
@@ -96,8 +101,8 @@ class Broadcaster(Hooks):
         Raises `BadOrigin`, `NotRegistered`, `NotAuthorized`.
         Emits `PublisherDeregistered`.
         """
-        rows_of(para)
-        registry.caller_account(origin)
+        ensure_para(para)
+        registry.ensure_caller(origin)
         info = RegisteredPublishers.get(storage, para)
         if info is None:
             raise ModuleError(Error.NotRegistered)
@@ -117,7 +122,7 @@ class Broadcaster(Hooks):
         Raises `BadOrigin`; `NotRegistered` where there is neither a registration nor data.
         Emits `PublisherDeregistered`.
         """
-        rows_of(para)
+        ensure_para(para)
         ensure_root(origin)
         if not registry.is_known(storage, para):
             raise ModuleError(Error.NotRegistered)
@@ -136,7 +141,7 @@ class Broadcaster(Hooks):
         stored under any. Emits `KeysDeleted` with how many entries were removed.
         """
         _ensure_arguments(para, keys)
-        registry.caller_account(origin)
+        registry.ensure_caller(origin)
         info = RegisteredPublishers.get(storage, para)
         if info is None and not self.config.is_system(para):
             raise ModuleError(Error.NotRegistered)
@@ -184,8 +189,8 @@ class Broadcaster(Hooks):
         Paras leave at a session change. The runtime lists the message queue's hook before this one:
         a `Publish` that ran afterwards would store data of a system para that nobody could remove.
 
-        The removal must not fail. A deposit that its manager's account cannot take back, since it
-        is below the existential deposit, is burnt.
+        The removal must not fail. If a deposit cannot be released, because the manager's free
+        balance would still be below the existential deposit, it is burnt.
 
         Returns the weight used. Emits `PublisherDeregistered` for each para that was registered or
         had data.
@@ -201,23 +206,18 @@ class Broadcaster(Hooks):
         return expiry.migrate(self.config, storage)
 
     def integrity_test(self) -> None:
-        """Check that the configuration can work.
-
-        Raises `IntegrityError` with the reason otherwise.
-        """
+        """Raise `IntegrityError` with the reason unless the configuration can work."""
         integrity_test(self.config)
 
     def try_state(self, storage: Storage) -> None:
-        """Check that counters, rows, child tries and holds agree.
-
-        Raises `StateError` otherwise.
-        """
+        """Raise `StateError` unless counters, rows, child tries and holds agree."""
         try_state(self.config, storage)
 
     def constants(self) -> tuple[Constant, ...]:
         """Return the limits of publishers."""
         config = self.config
-        size, scans = "Bytes that a publisher may store.", "Entries looked at for expiry per block."
+        size = "Bytes that a publisher may store."
+        scans = "Entries looked at for expiry per block."
         system_paras = "Publishers below this id are system parachains."
         return (
             constant(
@@ -261,7 +261,7 @@ class Broadcaster(Hooks):
             return registry.remove(self.config, self.balances, storage, para, slash=True)
 
     def _remove(self, storage: Storage, para: ParaId, keys: Iterable[PubsubKey]) -> int:
-        """Remove the entries under `keys` and return how many there were.
+        """Remove the entries under `keys` and return their number.
 
         Raises `NoKeysToDelete` if there were none.
         """
@@ -273,16 +273,13 @@ class Broadcaster(Hooks):
 
 
 def _ensure_arguments(para: ParaId, keys: Iterable[PubsubKey]) -> None:
-    rows_of(para)
+    ensure_para(para)
     for key in keys:
         ensure_key(key)
 
 
 def integrity_test(config: Config) -> None:
-    """Check that a configuration can work.
-
-    Raises `IntegrityError` with the value and its consequence otherwise.
-    """
+    """Raise `IntegrityError` with a value and its consequence unless a configuration can work."""
     limits = {
         "MaxValueLength": config.max_value_length,
         "MaxStoredKeys": config.max_stored_keys,

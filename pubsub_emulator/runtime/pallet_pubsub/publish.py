@@ -74,10 +74,10 @@ def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's o
         raise ModuleError(Error.ValueTooLong)
 
     child = rows.child
-    at = bytes(key)
+    stored_key = bytes(key)
     if rules.place is not None:
-        child, (at,) = rules.placed(para, (key,))
-    old = storage.child_get(child, at)
+        child, (stored_key,) = rules.placed(para, (key,))
+    old = storage.child_get(child, stored_key)
     if old is not None and rules.decode is not None:
         old = rules.from_stored(old)
     stored = 0
@@ -98,7 +98,7 @@ def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's o
 
     lifetime = (ttl | now << 32).to_bytes(8, "little")
     entry = encode_compact(size) + value + lifetime
-    storage.child_put(child, at, entry if rules.encode is None else rules.to_stored(entry))
+    storage.child_put(child, stored_key, entry if rules.encode is None else rules.to_stored(entry))
     if ttl or (old is not None and old[-8:-4] != _INFINITE):
         _set_lifetime(config, storage, rows, key, None if old is None else old[-8:], lifetime)
     deposit(storage, DataPublished(para, key, size))
@@ -109,17 +109,17 @@ def remove_key(config: Config, storage: Storage, rows: PublisherRows, key: Pubsu
 
     Returns whether there was an entry.
     """
-    child, (at,) = config.rules.placed(rows.para, (key,))
-    old = storage.child_get(child, at)
+    child, (stored_key,) = config.rules.placed(rows.para, (key,))
+    old = storage.child_get(child, stored_key)
     if old is None:
         return False
     old = config.rules.from_stored(old)
-    storage.child_kill(child, at)
+    storage.child_kill(child, stored_key)
     _set_lifetime(config, storage, rows, key, old[-8:], _INFINITE)
-    left = _counter(storage, rows.published_keys) - 1
-    if left:
+    remaining = _counter(storage, rows.published_keys) - 1
+    if remaining:
         total = _counter(storage, rows.total_storage_size) - KEY_LENGTH - value_length(old)
-        storage.put(rows.published_keys, left.to_bytes(4, "little"))
+        storage.put(rows.published_keys, remaining.to_bytes(4, "little"))
         storage.put(rows.total_storage_size, total.to_bytes(4, "little"))
     else:
         storage.kill(rows.published_keys)

@@ -49,6 +49,11 @@ def caller_account(origin: Origin) -> AccountId:
             raise BadOrigin
 
 
+def ensure_caller(origin: Origin) -> None:
+    """Raise `BadOrigin` unless the origin is an account or a parachain."""
+    caller_account(origin)
+
+
 def register(
     balances: Balances, storage: Storage, para: ParaId, manager: AccountId, amount: Balance
 ) -> None:
@@ -66,10 +71,7 @@ def register(
 
 
 def ensure_vacant(config: Config, storage: Storage, para: ParaId) -> None:
-    """Check that `para` can be registered now.
-
-    Raises `AlreadyRegistered` or `TooManyPublishers` otherwise.
-    """
+    """Raise `AlreadyRegistered` or `TooManyPublishers` unless `para` can be registered now."""
     if RegisteredPublishers.contains(storage, para):
         raise ModuleError(Error.AlreadyRegistered)
     if items.CounterForRegisteredPublishers.get(storage) >= config.max_publishers:
@@ -77,10 +79,9 @@ def ensure_vacant(config: Config, storage: Storage, para: ParaId) -> None:
 
 
 def ensure_owner(registrar: Registrar, storage: Storage, origin: Origin, para: ParaId) -> None:
-    """Check that the origin is the para or its owner.
+    """Raise `NotAuthorized` unless the origin is the para or its owner.
 
-    A manager can delete the para's data, so only they may name one. Raises `NotAuthorized`
-    otherwise.
+    Only they may appoint a manager, because a manager can delete the para's data.
     """
     if origin == Parachain(para):
         return
@@ -90,10 +91,7 @@ def ensure_owner(registrar: Registrar, storage: Storage, origin: Origin, para: P
 
 
 def ensure_manager(info: PublisherInfo | None, origin: Origin, para: ParaId) -> None:
-    """Check that the origin is the para itself or the manager in `info`.
-
-    Raises `NotAuthorized` otherwise.
-    """
+    """Raise `NotAuthorized` unless the origin is the para itself or the manager in `info`."""
     if origin == Parachain(para):
         return
     if info is None or caller_account(origin) != info.manager:

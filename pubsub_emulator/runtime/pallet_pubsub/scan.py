@@ -77,13 +77,13 @@ class Lap:
     def next(self) -> TtlRow | None:
         """Return the next row, or `None` after all rows.
 
-        A sweep visits a row once, even if a new lap begins in it. Between publishers that it passed
-        over, it returns a row again, which counts and is not due.
+        A sweep visits a row once, even if a new lap begins in it. Only before it goes to a
+        publisher that it passed over, it returns one row again. This row counts and is not due.
         """
         at_end = False
         while True:
-            found = next(self._rows, None)
-            if found is None:
+            row = next(self._rows, None)
+            if row is None:
                 if (
                     at_end
                     or (self._wrapped and not self._passed_over)
@@ -96,13 +96,13 @@ class Lap:
                 continue
             self._read += 1
             para, _, visited = self._place
-            if found[0][_PARA] != para:
-                para, visited = found[0][_PARA], 0
-                found = self._enter(found)
+            if row[0][_PARA] != para:
+                para, visited = row[0][_PARA], 0
+                row = self._enter(row)
             elif visited >= self._visits:
                 self._leave()
                 continue
-            full, raw = found
+            full, raw = row
             key = PubsubKey(full[-32:])
             if full not in self._seen:
                 self._seen[full] = None

@@ -119,8 +119,8 @@ class PublisherRows:
 
         `lifetime` is the last 8 bytes of the entry.
         """
-        both = int.from_bytes(lifetime, "little")
-        expiry = (both & U32_MAX) + (both >> 32)
+        encoded = int.from_bytes(lifetime, "little")
+        expiry = (encoded & U32_MAX) + (encoded >> 32)
         return ExpiryIndex.prefix + expiry.to_bytes(8, "big") + self.encoded_para + key
 
 
@@ -142,10 +142,12 @@ def rows_of(para: ParaId) -> PublisherRows:
     )
 
 
-def ensure_key(key: bytes) -> None:
-    """Check that `key` has 32 bytes (PS-4).
+def ensure_para(para: ParaId) -> None:
+    """Raise `ScaleError` unless `para` is a u32."""
+    rows_of(para)
 
-    Raises `ScaleError` otherwise.
-    """
+
+def ensure_key(key: bytes) -> None:
+    """Raise `ScaleError` unless `key` has 32 bytes (PS-4)."""
     if len(key) != 32:
         raise ScaleError(f"a published key has 32 bytes, not {len(key)}")

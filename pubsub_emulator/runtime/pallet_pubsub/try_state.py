@@ -18,10 +18,7 @@ Lifetimes = dict[tuple[ParaId, bytes], tuple[int, int]]
 
 
 def try_state(config: Config, storage: Storage) -> None:
-    """Check all invariants.
-
-    Raises `StateError` for the first one that is broken.
-    """
+    """Raise `StateError` for the first invariant that is broken."""
     _try_registrations(storage)
     finite: Lifetimes = {}
     for para, count in items.PublishedKeys.items(storage):
@@ -33,9 +30,9 @@ def try_state(config: Config, storage: Storage) -> None:
     _try_lifetimes(config, storage, finite)
 
 
-def _ensure(holds: bool, broken: str) -> None:
-    if not holds:
-        raise StateError(f"{PALLET}: {broken}")
+def _ensure(condition: bool, fault: str) -> None:
+    if not condition:
+        raise StateError(f"{PALLET}: {fault}")
 
 
 def _try_registrations(storage: Storage) -> None:
@@ -52,14 +49,16 @@ def _try_registrations(storage: Storage) -> None:
     counted = items.CounterForRegisteredPublishers.get(storage)
     _ensure(counted == registered, f"{registered} registrations are counted as {counted}")
     held: dict[AccountId, int] = {}
-    for who, holds_of_account in HOLDS.items(storage):
+    for account, holds_of_account in HOLDS.items(storage):
         for hold in holds_of_account:
             if hold.id == PUBLISHER_DEPOSIT:
-                held[who] = hold.amount
-    for who in [*deposits, *held]:
-        gave = deposits.get(who, 0)
-        holds = held.get(who, 0)
-        _ensure(gave == holds, f"{holds} is held of {who.hex()} for deposits of {gave}")
+                held[account] = hold.amount
+    for account in [*deposits, *held]:
+        deposited = deposits.get(account, 0)
+        amount = held.get(account, 0)
+        _ensure(
+            deposited == amount, f"{amount} is held of {account.hex()} for deposits of {deposited}"
+        )
 
 
 def _try_publisher(
@@ -122,17 +121,18 @@ def _try_lifetimes(config: Config, storage: Storage, finite: Lifetimes) -> None:
     """
     rows: Lifetimes = {(para, key): lifetime for para, key, lifetime in items.TtlData.rows(storage)}
     for place in [*finite, *rows]:
-        lives = finite.get(place)
+        lifetime = finite.get(place)
         row = rows.get(place)
         _ensure(
-            lives == row,
-            f"entry {place[1].hex()} of publisher {place[0]} lives {lives}, its TTL row says {row}",
+            lifetime == row,
+            f"entry {place[1].hex()} of publisher {place[0]} lives {lifetime},"
+            f" its TTL row says {row}",
         )
     index = [(expiry, entry) for expiry, entry, _ in items.ExpiryIndex.rows(storage)]
-    wanted = []
+    expected = []
     if config.ttl_policy is TtlPolicy.EXPIRY_INDEX:
-        wanted = [(ttl + when_inserted, place) for place, (ttl, when_inserted) in finite.items()]
+        expected = [(ttl + when_inserted, place) for place, (ttl, when_inserted) in finite.items()]
     _ensure(
-        sorted(index) == sorted(wanted),
-        f"the expiry index has {len(index)} rows for {len(wanted)} entries",
+        sorted(index) == sorted(expected),
+        f"the expiry index has {len(index)} rows for {len(expected)} entries",
     )

@@ -1,6 +1,6 @@
 """The subscriber's pallet.
 
-`plan` decides which parts of the relay state are read, and `apply` writes the result. Read
-`config`, `storage`, `plan`, `child_trie` and `apply`. `plan` is pure: collator, chain and audit run
-it.
+`plan` decides which parts of the relay state are read. It writes nothing, and the collator, the
+chain and the audit all run it. `apply` writes the result. Read the modules in this order: `config`,
+`storage`, `plan`, `child_trie`, `apply`.
 """

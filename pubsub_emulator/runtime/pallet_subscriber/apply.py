@@ -1,6 +1,6 @@
-"""Writing of a walk's result to the state (PS-60 to PS-68).
+"""Writes the result of a walk to the state (PS-60 to PS-68).
 
-`plan` makes all decisions and writes nothing.
+All decisions were made by `plan`, which writes nothing.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ class Delivery:
 
     @property
     def kind(self) -> str:
-        """`updated` or `removed`."""
+        """Return `updated` or `removed`."""
         return "removed" if self.value is None else "updated"
 
 
@@ -67,7 +67,7 @@ def apply(
         _store_result(storage, publisher, roots, rules)
     if rules.roots is not None:
         roots = dict(sorted(rules.roots(before, roots).items()))
-    # Handlers may ask how fresh an entry is, so the relay parent is stored before they run.
+    # Handlers can compute the remaining lifetime of an entry, so the relay parent is stored first.
     items.LAST_RELAY_PARENT.put(storage, relay_parent)
     disabled = {
         para for para, publisher in plan.publishers.items() if publisher.disabled is not None
@@ -76,10 +76,10 @@ def apply(
     relay = RelayStateProof(plan.requested, plan.statics)
     deliverer = _Deliverer(storage, spec, now, handler, relay, rule=rules.deliver)
     deliver = deliverer.deliver
-    made = [deliver(change) for change in plan.changes if change.para not in disabled]
+    results = [deliver(change) for change in plan.changes if change.para not in disabled]
     if spec.extra_keys and isinstance(handler, RelayStateHandler):
         deliverer.relay_state(handler)
-    deliveries = tuple([each for each in made if each is not None])
+    deliveries = tuple([delivery for delivery in results if delivery is not None])
     items.PROCESSED_ROOTS.put_or_kill(storage, roots)
     items.PROCESSING_CURSOR.put_or_kill(storage, plan.cursor)
     remove_stale_nodes(storage, plan.stale)
@@ -89,9 +89,10 @@ def apply(
 def _forget_changed_key_sets(
     storage: Storage, spec: RuntimeSpec, plan: Plan, roots: dict[ParaId, Hash]
 ) -> None:
-    """Drop cache and root of every changed key set, visited or not (PS-63).
+    """Drop the cache and root of each publisher whose key set changed (PS-63).
 
-    `repack` has already moved or removed the rows of deliveries.
+    This does not depend on whether the walk visited it. `repack` has already moved or removed the
+    rows of deliveries.
     """
     if not plan.changed_key_sets:
         return
@@ -108,7 +109,8 @@ def _store_result(
     storage: Storage, publisher: PublisherPlan, roots: dict[ParaId, Hash], rules: Rules
 ) -> None:
     """Update a publisher's cache and processed root (PS-42, PS-60 to PS-62, PS-68)."""
-    para, root = publisher.para, publisher.root
+    para = publisher.para
+    root = publisher.root
     if publisher.disabled is not None:
         drop_cache(storage, para, publisher.keys)
         roots.pop(para, None)
@@ -116,23 +118,24 @@ def _store_result(
         deposit(storage, events.PublisherDisabled(para, publisher.disabled))
     elif root is not None and not publisher.unchanged:
         if rules.keep is not None and publisher.cache.keeps_nodes:
-            kept = publisher.cache.store_only(
+            is_stored = publisher.cache.store_only(
                 storage, rules.keep(para, publisher.visited, publisher.keys)
             )
         else:
-            kept = publisher.cache.store(
+            is_stored = publisher.cache.store(
                 storage, publisher.visited, complete=publisher.has_all_nodes
             )
-        if publisher.complete and kept:
+        if publisher.complete and is_stored:
             roots[para] = root
         else:
             roots.pop(para, None)
 
 
 class _Deliverer:
-    """A recorder of deliveries.
+    """Records the deliveries of a block.
 
-    It calls the handler for each delivery in a storage layer (PS-64 to PS-66).
+    For each of them, it calls the handler in a storage layer of its own (PS-64 to PS-66). `rule`
+    decides whether a change is delivered, given the publisher, the key and the remaining blocks.
     """
 
     def __init__(
@@ -168,12 +171,12 @@ class _Deliverer:
             cell = entry_hash + (ttl | inserted << 32).to_bytes(8, "little")
         self._writer.put(para, key, cell)
         if self._rule is not None:
-            left: int | None = None
+            remaining: int | None = None
             if isinstance(state, ValidFor):
-                left = state.blocks
+                remaining = state.blocks
             elif isinstance(state, TimedOut):
-                left = 0
-            if not self._rule(para, key, left):
+                remaining = 0
+            if not self._rule(para, key, remaining):
                 return None
         failed = not self._call(para, key, value, state)
         if failed:
@@ -210,12 +213,12 @@ class _Deliverer:
                 call(context)
                 context.ensure_within_limit()
         except KeyboardInterrupt:
-            # An interrupt concerns the whole program and not the handler.
+            # The user interrupts the whole program. The handler did not fail.
             raise
-        # A handler is a stranger's code, so any exception is its failure (PS-66).
+        # A handler is untrusted code, so any exception is its failure (PS-66).
         except BaseException as error:
             if isinstance(error, PubsubError) and error.is_infrastructure:
-                # If the state cannot be read, this says nothing about the handler.
+                # If the state cannot be read, the handler did not fail.
                 raise
             return False
         return True
@@ -224,9 +227,9 @@ class _Deliverer:
 def current_ttl_state(
     storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey
 ) -> TtlState | None:
-    """Return how long an item is still fresh at the newest relay parent (PS-65).
+    """Return the remaining lifetime of an item's last delivery at the newest relay parent (PS-65).
 
-    This counts from its last delivery. Returns `None` if the item is absent.
+    Returns `None` if the item is absent.
     """
     row = delivered.get(storage, spec, para, key)
     now = items.LAST_RELAY_PARENT.get(storage)

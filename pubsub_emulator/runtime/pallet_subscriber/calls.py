@@ -24,7 +24,7 @@ _CALL_WEIGHT = Weight(50_000_000, 4096)
 class SubscriberCalls(Hooks):
     """The calls of the pallet `Subscriber`.
 
-    Its constants are those of `spec`, if given.
+    `spec` gives the pallet's constants. Without it, there are none.
     """
 
     pallet = PALLET
@@ -39,9 +39,9 @@ class SubscriberCalls(Hooks):
         Errors: `BadOrigin`, `NothingToClear`. Emits `PublisherCacheCleared`.
         """
         ensure_root(origin)
-        known = look_up(storage, para)
-        known = forget(storage, para, _keys(storage, para)) or known
-        ensure(known, events.Error.NothingToClear)
+        has_cache = look_up(storage, para)
+        has_root = forget(storage, para, _keys(storage, para))
+        ensure(has_cache or has_root, events.Error.NothingToClear)
         deposit(storage, events.PublisherCacheCleared(para))
 
     @dispatchable(1, weight=_CALL_WEIGHT)
@@ -73,8 +73,8 @@ class SubscriberCalls(Hooks):
         policies = tuple(CachePolicy)
         if spec is None:
             return ()
-        policy = type_info.enum(
-            "pallet_subscriber::CachePolicy", *(each.value.capitalize() for each in policies)
+        policy_type = type_info.enum(
+            "pallet_subscriber::CachePolicy", *(policy.value.capitalize() for policy in policies)
         )
         return (
             constant("MaxPovSize", scale.u32, spec.max_pov_size, "Bytes of the largest block."),
@@ -86,7 +86,7 @@ class SubscriberCalls(Hooks):
             ),
             Constant(
                 "CachePolicy",
-                policy,
+                policy_type,
                 bytes((policies.index(spec.cache),)),
                 "What is remembered of a trie.",
             ),
@@ -137,12 +137,12 @@ def _keys(storage: Storage, para: ParaId) -> tuple[PubsubKey, ...]:
 def look_up(storage: Storage, para: ParaId) -> bool:
     """Read the rows that every call about a publisher reads.
 
-    Returns whether the cache has anything of the publisher.
+    Returns whether the publisher has cached nodes or slots.
     """
     # The result is not needed, but a call may read this row, and reads must be charged.
     items.DISABLED_PUBLISHERS.contains(storage, para)
-    cached = bool(items.CACHE_INFO.get(storage, para).nodes)
-    return next(iter(items.CACHE_SLOTS.items(storage, para)), None) is not None or cached
+    has_nodes = bool(items.CACHE_INFO.get(storage, para).nodes)
+    return next(iter(items.CACHE_SLOTS.items(storage, para)), None) is not None or has_nodes
 
 
 def forget(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> bool:
@@ -151,7 +151,7 @@ def forget(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> bool:
     Returns whether there was a root.
     """
     roots = dict(items.PROCESSED_ROOTS.get(storage))
-    known = roots.pop(para, None) is not None
+    had_root = roots.pop(para, None) is not None
     drop_cache(storage, para, keys)
     items.PROCESSED_ROOTS.put_or_kill(storage, roots)
-    return known
+    return had_root

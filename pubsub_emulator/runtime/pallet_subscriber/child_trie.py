@@ -31,7 +31,8 @@ _NO_LIMIT: Final = 1 << 32
 class ChildTrie(Descent):
     """The descent of one publisher's child trie.
 
-    It decides where the nodes come from, and where the descent may end early.
+    It chooses the source of each node, and ends the descent early where the cache shows that
+    nothing changed.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class ChildTrie(Descent):
             keys = tuple(map(PubsubKey, self.rules.placed(publisher.para, keys)[1]))
         super().__init__(publisher.root or EMPTY_TRIE_ROOT, keys, _shared_with_next(keys), {})
         self.below = 2 * (len(keys[0]) - len(publisher.keys[0])) if keys else 0
-        """The nibbles that a rule `place` puts before the publisher's own keys."""
+        """The number of nibbles that a rule `place` puts before the publisher's own keys."""
         self.meter = meter
         self.taken = meter.taken
         self.changes = changes
@@ -55,14 +56,14 @@ class ChildTrie(Descent):
             _NO_LIMIT if view.spec.max_trie_depth is None else view.spec.max_trie_depth
         )
         self.entered = False
-        # For the current item: the depths at which to ask the cache, and how many items the cache
-        # has resolved.
+        # These three belong to the current item: the depths at which to ask the cache, the depth
+        # from which to recognise the leaf, and the number of items that the cache has resolved.
         self.places: Mapping[int, int] = {}
         self.alone_from = _NO_LIMIT
         self.known = 0
 
     def enter(self, at: int) -> None:
-        """Read the root node, once, for `keys[at]`.
+        """Read the root node, on the way to `keys[at]`, unless this was done before.
 
         The root of an empty trie need not be read.
         """
@@ -74,17 +75,15 @@ class ChildTrie(Descent):
             self.entered = True
 
     def resolve(self, at: int) -> int:
-        """Resolve `keys[at]`, and return how many items are resolved by that (PS-69).
+        """Resolve `keys[at]`, and return the number of items that this resolves (PS-69).
 
         Raises `Stopped`, `Cut`, `Disabled` and `BadNode`.
         """
         remembers = self.cache.keeps_references
         if remembers:
-            self.places, self.alone_from, self.known = (
-                self.cache.places[at],
-                self.cache.alone_from[at],
-                0,
-            )
+            self.places = self.cache.places[at]
+            self.alone_from = self.cache.alone_from[at]
+            self.known = 0
             # The cache counts nibbles of the publisher's own keys, without the prefix of a rule
             # `place`.
             if self.below:
@@ -113,11 +112,11 @@ class ChildTrie(Descent):
         return 1
 
     def child(self, reference: Hash, depth: int, above: int) -> bytes | None:
-        """Return the child node from where it costs least (PS-43).
+        """Return the child node from the cheapest place (PS-43).
 
-        It is free if it is already taken, else it comes from the cache, else from the source.
-        Returns `None` if nothing changed below it (PS-69). Raises `Disabled` if the path is too
-        long (PS-68).
+        The order is: the nodes that were already taken, which are free, the cache, the source.
+        Returns `None` if nothing changed below the node (PS-69). Raises `Disabled` if the path is
+        too long (PS-68).
         """
         if above >= self.most_nodes:
             raise Disabled(DisableReason.TRIE_DEPTH_EXCEEDED)
@@ -134,9 +133,9 @@ class ChildTrie(Descent):
         return node
 
     def inline(self, node: bytes, depth: int, above: int) -> bool:
-        """Return whether to go on into an inline child, under the conditions of `child`.
+        """Return whether to descend into an inline child. The conditions are those of `child`.
 
-        The reference of an inline node for the cache is its hash.
+        For the cache, the reference of an inline node is its hash.
         """
         if above >= self.most_nodes:
             raise Disabled(DisableReason.TRIE_DEPTH_EXCEEDED)
@@ -159,7 +158,7 @@ class ChildTrie(Descent):
         return False
 
     def cached(self, reference: Hash) -> bytes | None:
-        """Return a node that this walk visited before, for free, else one of the cache, charged."""
+        """Return a node that this walk visited, for free, or a cached one, which is charged."""
         node = self.visited.get(reference)
         if node is None:
             self.meter.check()
@@ -169,7 +168,8 @@ class ChildTrie(Descent):
     def value(self, at: int, entry_hash: Hash, data: bytes | None) -> None:
         """Note the change of `keys[at]`.
 
-        Its value is `data`, or is read if that is `None`. Values are not cached (PS-45).
+        `data` is its value, or `None` to read it. Values are not cached (PS-45). Raises `Disabled`
+        if the value cannot be decoded.
         """
         key = self.publisher.keys[at]
         if data is None:

@@ -1,7 +1,7 @@
 """The configuration of a parachain's runtime, and the limits derived from it.
 
-It is stored SCALE-encoded under `:code`. So a state alone says how blocks on it are executed, and a
-runtime upgrade between two blocks is a write to one key (PS-33).
+It is stored SCALE-encoded under `:code`. So the state determines how blocks on it are executed, and
+a runtime upgrade between two blocks is a write to one key (PS-33).
 """
 
 from collections.abc import Container, Mapping
@@ -40,29 +40,24 @@ ROW_COST: Final = 160
 
 They stand for the row's path in the storage proof.
 """
-
 MIN_BUDGET: Final = 1_048_576
 """The bytes that pub-sub may always use (PS-50)."""
-
 MIN_ITEM_COST: Final = 600
-"""The minimum cost of an item in bytes (PS-51).
+"""The lower bound of `RuntimeSpec.max_item_cost` in bytes (PS-51).
 
-It is more than the largest branch over 32-byte keys, which has 564 bytes.
+It is more than the size of the largest branch over 32-byte keys, which has 564 bytes.
 """
-
-
 PACKED_ROW: Final = 640
-"""Bytes of sixteen packed `LastDelivered` entries.
+"""The size of sixteen packed `LastDelivered` entries in bytes.
 
-This is the largest row that policy `slots` reads at once.
+This is the largest row that policy `slots` reads.
 """
-
 DEFAULT_HANDLER_WEIGHT: Final = Weight(500_000_000, 65_536)
 """The limit of one callback: half a millisecond and 64 KiB."""
 
 
 class CachePolicy(Enum):
-    """The part of a publisher's trie that a subscriber remembers between blocks (PS-69)."""
+    """The part of a publisher's trie that a subscriber stores between blocks (PS-69)."""
 
     NODES = "nodes"
     NONE = "none"
@@ -70,7 +65,7 @@ class CachePolicy(Enum):
 
 
 class ImpossibleConfig(PubsubError):
-    """The rules cannot hold with this configuration; the message has the figures."""
+    """A configuration with which the rules cannot hold. The message has the figures."""
 
 
 Keys = tuple[PubsubKey, ...]
@@ -83,9 +78,9 @@ Publishers ascend, and each has at least one key.
 
 
 def merge_subscriptions(declared: list[tuple[ParaId, list[PubsubKey]]]) -> Subscriptions:
-    """Return the declared subscriptions in the form of a walk (PS-30).
+    """Return the declared subscriptions in the form that a walk needs (PS-30).
 
-    Duplicates are merged, empty lists dropped, and publishers and keys sorted.
+    Duplicates are merged, empty lists are dropped, and publishers and keys are sorted.
     """
     distinct: set[tuple[ParaId, PubsubKey]] = set()
     for para, keys in declared:
@@ -101,7 +96,7 @@ def merge_subscriptions(declared: list[tuple[ParaId, list[PubsubKey]]]) -> Subsc
 def key_set_hash(keys: Keys) -> Hash:
     """Return the hash of a publisher's subscribed keys for `SubscriptionHash`.
 
-    It is the blake2_256 of the SCALE encoding of the sorted keys.
+    It is the BLAKE2-256 hash of the SCALE encoding of the sorted keys.
     """
     return blake2_256(scale.encode_compact(len(keys)) + b"".join(keys))
 
@@ -116,7 +111,7 @@ class RuntimeSpec:
     max_pov_size: int = 10 * 1_048_576
     """The maximum size of a block's proof in bytes."""
     reserve_minimum: bool = False
-    """Whether messages must leave the minimum budget of pub-sub free."""
+    """Whether messages must leave room for the minimum budget of pub-sub."""
     cache: CachePolicy = CachePolicy.SLOTS
     meter_cache_reads: bool = True
     """Whether reads of the cache are charged to the budget."""
@@ -153,25 +148,25 @@ class RuntimeSpec:
     """
 
     def ruled(self, rules: Rules) -> "RuntimeSpec":
-        """Return this runtime under `rules`, as their rule `runtime` changes it.
+        """Return this runtime under `rules`, whose rule `runtime` can change it.
 
         Raises `RuleFailed`.
         """
         named = replace(self, rules=rules.digest)
         if rules.runtime is None:
             return named
-        found = rules.runtime(named)
-        if not isinstance(found, RuntimeSpec):
+        changed = rules.runtime(named)
+        if not isinstance(changed, RuntimeSpec):
             raise RuleFailed(
-                f"{rules.path}: rule 'runtime' returned {found!r:.60}, not the runtime"
+                f"{rules.path}: rule 'runtime' returned {changed!r:.60}, not the runtime"
             )
-        return replace(found, rules=rules.digest)
+        return replace(changed, rules=rules.digest)
 
     def request(self, disabled: Container[ParaId] = ()) -> RelayProofRequest:
         """Return the answer of `KeyToIncludeInRelayProof::keys_to_prove` (UP-2).
 
-        It has the subscribed keys of all publishers that are not `disabled`, publishers and keys
-        ascending, and then `extra_keys`.
+        It consists of the subscribed keys of all publishers that are not `disabled`, in ascending
+        order, followed by `extra_keys`.
         """
         keys: list[RelayStorageKey] = []
         for para, subscribed in self.subscriptions.items():
@@ -184,16 +179,16 @@ class RuntimeSpec:
 
     @property
     def allowed_pov(self) -> int:
-        """Bytes that messages and pub-sub share (PS-50)."""
+        """Return the bytes that messages and pub-sub share (PS-50)."""
         allowed = message_allowance(self.max_pov_size)
         return max(allowed - MIN_BUDGET, 0) if self.reserve_minimum else allowed
 
     @property
     def messages_limit(self) -> int:
-        """Bytes of full messages of each kind in a block (UP-9).
+        """Return the maximum bytes of full messages of each kind in a block (UP-9).
 
-        They are a sixth of the proof size. A chain that reserves the minimum of pub-sub may have
-        less for both kinds together, and each has half of that.
+        They are a sixth of the proof size. If a chain reserves the minimum of pub-sub, both kinds
+        together may have less than two sixths. Each then has half of that.
         """
         return min(self.max_pov_size // 6, self.allowed_pov // 2)
 
@@ -202,20 +197,20 @@ class RuntimeSpec:
         limit = self.messages_limit
         if rules.message_limit is not None:
             limit = rules.message_limit(self.max_pov_size, self.allowed_pov)
-        room = rules.horizontal_room
-        own = None if room is None else partial(room, self.max_pov_size, self.allowed_pov)
-        return Shares(limit, own, rules.may_hash)
+        rule = rules.horizontal_room
+        room = None if rule is None else partial(rule, self.max_pov_size, self.allowed_pov)
+        return Shares(limit, room, rules.may_hash)
 
     def budget(self, messages_used: int) -> int:
         """Return the bytes that pub-sub may use beside messages of `messages_used` bytes (PS-50).
 
-        They are at least 1 MiB.
+        They are at least `MIN_BUDGET`.
         """
         return max(self.allowed_pov - messages_used, MIN_BUDGET)
 
     @property
     def max_item_cost(self) -> int:
-        """The highest cost of one node, value or row under the relay chain's limits (PS-51)."""
+        """Return the highest cost of a node, value or row within the chain's limits (PS-51)."""
         packed = PACKED_ROW if self.cache is CachePolicy.SLOTS else 0
         return max(MIN_ITEM_COST, packed, node_cost(entry_length(self.max_value_length)))
 
@@ -225,30 +220,27 @@ class RuntimeSpec:
 
 
 MAX_EXTRINSICS: Final = 128 * 1024
-"""Bytes of signed extrinsics in one block of a chain with accounts.
+"""The maximum bytes of signed extrinsics in one block of a chain with accounts.
 
 The proof sizes of their weights are included.
 """
-
 _MAX_STATIC_BYTES: Final = 64 * 1024
-"""A generous bound on the paths of the static keys.
+"""A generous bound on the paths of the static keys in bytes.
 
-The largest real proof had less than 42 KiB of them.
+In the largest real proof, they had less than 42 KiB.
 """
-
 MAX_RELAY_PARENT_OFFSET: Final = 255
 """The maximum number of descendants of a relay parent that a block shows."""
-
 _HEADER_BYTES: Final = 1024
-"""A generous bound on a relay header: with its seal it has about 230 bytes, and an announced epoch
-of three authorities adds 160.
+"""A generous bound on the size of a relay header in bytes. With its seal it has about 230 bytes,
+and an announced epoch of three authorities adds 160.
 """
 
 
 def rules_for(spec: RuntimeSpec, rules: Rules) -> Rules:
-    """Return the rules of a runtime: `rules` or the shipped ones.
+    """Return the rules of a runtime, which are `rules` or the shipped ones.
 
-    Raises `ImpossibleConfig` if it names others.
+    Raises `ImpossibleConfig` if it names other rules.
     """
     try:
         return rules.named(spec.rules)
@@ -267,7 +259,7 @@ def integrity_test(spec: RuntimeSpec) -> None:
             f"relay_parent_offset {spec.relay_parent_offset} is not in 0 to"
             f" {MAX_RELAY_PARENT_OFFSET}"
         )
-    # Relay headers are beside the messages and pub-sub, so the reserve must have room for them.
+    # Relay headers count neither as messages nor as pub-sub, so the reserve must hold them.
     headers = (spec.relay_parent_offset + 1) * _HEADER_BYTES if spec.relay_parent_offset else 0
     reserve = spec.max_pov_size - allowed - headers
     if reserve < 0:
@@ -331,35 +323,35 @@ def _check_extra_keys(keys: tuple[RelayStorageKey, ...]) -> None:
 
 
 MAX_BRANCH: Final = 564
-"""The cost of a branch over 32-byte keys with sixteen children and no value."""
-
+"""The cost in bytes of a branch over 32-byte keys with sixteen children and without a value."""
 _MAX_TOP_PATH: Final = 16
-"""A generous bound on the nodes of a path of the relay chain's top trie."""
+"""A generous bound on the number of nodes on a path of the relay chain's top trie."""
 
 
 def largest_structure(keys: int) -> int:
     """Return an upper bound on the cost of all nodes of a trie, in bytes.
 
-    The trie has `keys` 32-byte keys and detached values. There are at most n leaves and n - 1
-    branches. Each node but the root is referred to once (33 bytes). Each has a header, a bitmap or
-    value hash, and a length prefix. Every branch can be paired with a leaf of its own below it, so
-    that partial keys take at most 32 bytes and two halves a pair.
+    The trie has n = `keys` 32-byte keys and detached values. There are at most n leaves and n - 1
+    branches. Each node except the root is referenced once (33 bytes). Each has a header, a bitmap
+    or value hash, and a length prefix. Each branch can be paired with another leaf below it. The
+    partial keys of such a pair take at most 32 bytes and two half bytes.
     """
     references = 33 * max(2 * keys - 2, 0)
     return references + keys * (32 + 2 + 36) + max(keys - 1, 0) * 8
 
 
 _SLOTS_A_KEY: Final = 72
-"""Charges for rows of slots, by key.
+"""An upper bound on the charges for rows of slots, in bytes per key.
 
-There is at most one row for five keys, and little more than one slot a key.
+There is at most one row for five keys, and little more than one slot per key.
 """
 
 
 def _check_cache_fits(spec: RuntimeSpec) -> None:
     """Check that any publisher can complete in one block within the minimum budget.
 
-    The cache must also have room for all of its nodes. Raises `ImpossibleConfig` otherwise.
+    Check also that the cache has room for all nodes of a publisher. Raises `ImpossibleConfig`
+    otherwise.
     """
     keys = spec.max_stored_keys
     structure = largest_structure(keys)
@@ -399,10 +391,10 @@ _depth: Final = scale.option(scale.u32)
 _weight: Final = struct(Weight, scale.u64, scale.u64)
 
 
-def _policy(at: int) -> CachePolicy:
-    if at >= len(_POLICIES):
-        raise ImpossibleConfig(f"unknown cache policy {at}")
-    return _POLICIES[at]
+def _policy(index: int) -> CachePolicy:
+    if index >= len(_POLICIES):
+        raise ImpossibleConfig(f"unknown cache policy {index}")
+    return _POLICIES[index]
 
 
 def _read_subscriptions(declared: dict[int, list[bytes]]) -> Subscriptions:
@@ -430,32 +422,32 @@ _FIELDS: Final[Mapping[str, AnyCodec]] = {
 }
 
 
+# The flags after the fields of a runtime, in one byte. The byte is left out if it would be zero.
 _ACCOUNTS: Final = 1
 _RULES: Final = 2
 _EXTRA_KEYS: Final = 4
 _CHARGED: Final = 8
 _OFFSET: Final = 16
-"""The flags after the fields of a runtime, in one byte. It is left out if it would be zero."""
 
 
 def _encode_spec(spec: RuntimeSpec) -> bytes:
     flags = 0
-    last = b""
+    optional_fields = b""
     if spec.accounts:
         flags |= _ACCOUNTS
     if spec.rules:
         flags |= _RULES
-        last += spec.rules
+        optional_fields += spec.rules
     if spec.extra_keys:
         flags |= _EXTRA_KEYS
-        last += RelayProofRequest(spec.extra_keys).encode()
+        optional_fields += RelayProofRequest(spec.extra_keys).encode()
     if spec.charge_extra_keys:
         flags |= _CHARGED
     if spec.relay_parent_offset:
         flags |= _OFFSET
-        last += scale.u32.encode(spec.relay_parent_offset)
+        optional_fields += scale.u32.encode(spec.relay_parent_offset)
     fields = b"".join(codec.encode(getattr(spec, name)) for name, codec in _FIELDS.items())
-    return fields + bytes((flags,)) + last if flags else fields
+    return fields + bytes((flags,)) + optional_fields if flags else fields
 
 
 def _read_spec(reader: Reader) -> RuntimeSpec:
@@ -494,9 +486,9 @@ spec_codec: Final[Codec[RuntimeSpec]] = Codec("RuntimeSpec", _encode_spec, _read
 
 @lru_cache(maxsize=64)
 def decode_spec(code: bytes) -> RuntimeSpec:
-    """Return the runtime that `code` describes.
+    """Decode the value of `:code` as a runtime.
 
-    The last results are cached. Raises `ScaleError`.
+    The last results are cached. Raises `ScaleError`, or `ImpossibleConfig` for an unknown policy.
     """
     return spec_codec.decode(code)
 
@@ -509,8 +501,8 @@ class Rows(Protocol):
 
 
 def runtime_spec(rows: Rows) -> RuntimeSpec:
-    """Return the runtime under `:code`, with which the next block is executed.
+    """Return the runtime under `:code`, which executes the next block.
 
-    Raises `ScaleError`.
+    Raises the errors of `decode_spec`.
     """
     return decode_spec(rows.get(CODE) or b"")

@@ -1,19 +1,19 @@
-"""The entries delivered last: one row per item, or one row per sixteen items.
+"""The last deliveries, in one row per item or one row per sixteen items.
 
 The policies `nodes` and `none` read one row per item (`LastDelivered`), at `ROW_COST` each. The
 policy `slots` reads packed rows (`LastDeliveredPacked`), in which sixteen items share one path of
 the parachain's trie.
 
-    key          [u8; 8]       the start of the key set's hash, since positions mean nothing under
-                               another set
+    key          [u8; 8]       the start of the key set's hash (the mark), because positions have
+                               another meaning under another set
                  u32           the number of the row
     value        40 bytes      for each of the next sixteen subscribed keys of the publisher, in key
-                               order: entry hash, u32 ttl, u32 when_inserted; zeros when nothing
+                               order: entry hash, u32 ttl, u32 when_inserted; or zeros if nothing
                                was delivered
 
-The mark of the key set is in the key and not in the value, so that equal rows are stored, and
-proven, once. A row of another key set is never read, so a leftover row could cause a second
-delivery but never prevent one. `repack` moves rows when a runtime upgrade changes keys or policy.
+The mark is in the key and not in the value, so that equal rows are stored and proven only once. A
+row of another key set is never read. So a leftover row could cause a second delivery, but it cannot
+prevent one. `repack` moves rows when a runtime upgrade changes keys or policy.
 """
 
 from bisect import bisect_left
@@ -35,13 +35,14 @@ from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered, dec
 
 PACK: Final = 16
 """The number of items in a packed row."""
-
 _MARK: Final = 8
+"""The length of the mark of a key set in bytes."""
 _ROW: Final = 40
+"""The length of an item's row, or of its cell in a packed row, in bytes."""
 _HASH: Final = 32
-"""The length of the entry hash, which comes first in a row."""
+"""The length of the entry hash, which is first in a row."""
 NOTHING: Final = bytes(_ROW)
-"""The content of the place of an item that has not been delivered."""
+"""The cell of an item that has not been delivered."""
 
 
 @lru_cache(maxsize=4096)
@@ -57,8 +58,7 @@ def _packed_prefix(para: ParaId) -> bytes:
 _recent: Final[list[tuple[ParaId, Keys, bytes]]] = [(ParaId(-1), (), b"")]
 """The last publisher and key set, with the prefix of their packed rows.
 
-Without it, each row would hash all keys of the publisher to find them in a cache, in quadratic
-time.
+An ordinary cache would hash all keys of the publisher for each row, in quadratic time.
 """
 
 
@@ -81,6 +81,7 @@ def _current(row: bytes | None, keys: Keys, number: int) -> bytes:
 
 
 def _cell(row: bytes, at: int) -> LastDelivered | None:
+    """Return the last delivery of the item with the index `at` in its packed row, or `None`."""
     start = at % PACK * _ROW
     cell = row[start : start + _ROW]
     return None if cell == NOTHING else decode_last_delivered(cell)
@@ -105,7 +106,7 @@ class DeliveredReader:
     def read(self, at: int) -> Hash | None:
         """Return the hash of the last delivered entry of `keys[at]`, or `None`.
 
-        It is charged `ROW_COST`.
+        The read is charged `ROW_COST`.
         """
         if self._at != at:
             self._meter.check()
@@ -118,14 +119,11 @@ class DeliveredReader:
 
 
 class PackedReader(DeliveredReader):
-    """A reader of packed rows.
-
-    A row is charged `ROW_COST` and its stored length.
-    """
+    """A reader of packed rows. A row is charged `ROW_COST` and its stored length."""
 
     def __init__(self, storage: Storage, meter: Meter, para: ParaId, keys: Keys) -> None:
         super().__init__(storage, meter, para, keys)
-        self._mine = _packed_rows(para, keys)
+        self._row_prefix = _packed_rows(para, keys)
         self._packs: dict[int, bytes] = {}
 
     def read(self, at: int) -> Hash | None:
@@ -137,11 +135,12 @@ class PackedReader(DeliveredReader):
         row = self._packs.get(number)
         if row is None:
             self._meter.check()
-            stored = self._get(self._mine + number.to_bytes(4, "little"))
+            stored = self._get(self._row_prefix + number.to_bytes(4, "little"))
             cost = ROW_COST + len(stored or b"")
             self._meter.used += cost
             self.charges += cost
-            row = self._packs[number] = stored or b""
+            row = stored or b""
+            self._packs[number] = row
         if not row:
             return None
         start = at % PACK * _ROW
@@ -161,9 +160,9 @@ def get(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey) -> La
 
 
 class DeliveredWriter:
-    """A recorder of deliveries of subscribed items.
+    """Records deliveries of subscribed items.
 
-    It is fastest if the items of one publisher come one after the other.
+    It is fastest if the items of a publisher follow each other in the order of their keys.
     """
 
     def __init__(self, storage: Storage, spec: RuntimeSpec) -> None:
@@ -176,9 +175,11 @@ class DeliveredWriter:
         self._next = 0
 
     def put(self, para: ParaId, key: PubsubKey, cell: bytes) -> None:
-        """Record an item's encoded `LastDelivered`; `NOTHING` for a removal."""
+        """Record an item's encoded `LastDelivered`, or `NOTHING` for a removal."""
         if para != self._para:
-            self._para, self._keys, self._next = para, self._spec.subscriptions[para], 0
+            self._para = para
+            self._keys = self._spec.subscriptions[para]
+            self._next = 0
             self._prefix = _packed_rows(para, self._keys) if self._packed else _rows_prefix(para)
         storage = self._storage
         if not self._packed:
@@ -187,7 +188,8 @@ class DeliveredWriter:
             else:
                 storage.put(self._prefix + key, cell)
             return
-        keys, at = self._keys, self._next
+        keys = self._keys
+        at = self._next
         if at >= len(keys) or keys[at] != key:
             at = bisect_left(keys, key)
         self._next = at + 1
@@ -210,7 +212,7 @@ def put(
     key: PubsubKey,
     delivered: LastDelivered | None,
 ) -> None:
-    """Record a delivery of a subscribed item; `None` for a removal."""
+    """Record a delivery of a subscribed item, or `None` for a removal."""
     cell = NOTHING if delivered is None else items.last_delivered.encode(delivered)
     DeliveredWriter(storage, spec).put(para, key, cell)
 
@@ -218,7 +220,7 @@ def put(
 def clear(storage: Storage, para: ParaId, keys: Keys) -> None:
     """Remove the rows of a publisher's items, in both forms.
 
-    This reads nothing, because the keys determine the rows.
+    This needs no reads, because the keys determine the rows.
     """
     for key in keys:
         items.LAST_DELIVERED.remove(storage, para, key)
@@ -228,18 +230,18 @@ def clear(storage: Storage, para: ParaId, keys: Keys) -> None:
 
 def carried_over(before: RuntimeSpec, after: RuntimeSpec) -> list[tuple[ParaId, PubsubKey]]:
     """Return the items whose rows an upgrade reads, to write them in another form or place."""
-    out = []
+    moved = []
     for para, keys in before.subscriptions.items():
         if not _stays(before, after, para):
-            kept = frozenset(after.subscriptions.get(para, ()))
-            out += [(para, key) for key in keys if key in kept]
-    return out
+            still_subscribed = frozenset(after.subscriptions.get(para, ()))
+            moved += [(para, key) for key in keys if key in still_subscribed]
+    return moved
 
 
 def _stays(before: RuntimeSpec, after: RuntimeSpec, para: ParaId) -> bool:
-    """Return whether an upgrade leaves a publisher's rows in place.
+    """Return whether an upgrade leaves the rows of a publisher's items in place.
 
-    This concerns the rows of items that stay subscribed.
+    Only items that stay subscribed are considered.
     """
     packed = CachePolicy.SLOTS
     if (before.cache is packed) != (after.cache is packed):
@@ -261,9 +263,9 @@ def repack(storage: Storage, before: RuntimeSpec, after: RuntimeSpec) -> None:
         if not _stays(before, after, para):
             clear(storage, para, keys)
         elif before.subscriptions[para] != after.subscriptions.get(para):
-            kept = frozenset(after.subscriptions.get(para, ()))
+            still_subscribed = frozenset(after.subscriptions.get(para, ()))
             for key in keys:
-                if key not in kept:
+                if key not in still_subscribed:
                     items.LAST_DELIVERED.remove(storage, para, key)
     for para, key, row in rows:
         if row is not None:

@@ -1,8 +1,8 @@
 """Subscription handlers: the callbacks that receive deliveries.
 
-A handler gets one call per change, in its own storage layer and under a weight limit. An exception
-undoes its own writes and nothing else (PS-66). The runtime spec names the handler, so that all
-nodes that replay a block run the same one.
+A handler receives one call per change, in its own storage layer and under a weight limit. An
+exception undoes only the writes of that call (PS-66). The runtime spec names the handler, so that
+all nodes that replay a block run the same one.
 """
 
 from collections.abc import Mapping
@@ -27,15 +27,15 @@ from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 
 
 class HandlerError(PubsubError):
-    """A handler refuses an entry."""
+    """An error with which a handler refuses an entry."""
 
 
 NOTHING_PROVEN: Final = RelayStateProof({}, StaticValues())
-"""The relay state of no proof."""
+"""The relay state of a context without a proof."""
 
 
 class HandlerContext:
-    """The context of a handler: the chain's storage, the proven relay state, its own weight."""
+    """The context of a handler: the chain's storage, the proven relay state, a weight limit."""
 
     __slots__ = ("_exceeded", "_left", "relay", "storage")
 
@@ -48,20 +48,14 @@ class HandlerContext:
         self._exceeded = False
 
     def consume(self, weight: Weight) -> None:
-        """Count `weight`.
-
-        Raises `HandlerError` beyond the limit of this callback.
-        """
+        """Count `weight`. Raises `HandlerError` if the callback exceeds its limit."""
         if weight.any_gt(self._left):
             self._exceeded = True
             raise HandlerError(f"{weight} exceeds the {self._left} left")
         self._left -= weight
 
     def ensure_within_limit(self) -> None:
-        """Check that `consume` has not raised, even if the handler caught its error.
-
-        Raises `HandlerError` otherwise.
-        """
+        """Raise `HandlerError` if `consume` has raised, even if the handler caught that error."""
         if self._exceeded:
             raise HandlerError("the weight limit was exceeded")
 
@@ -122,7 +116,7 @@ _WRITE: Final = Weight(25_000_000, 0)
 _RAW: Final[Codec[bytes]] = Codec(
     "raw bytes", lambda value: value, lambda reader: reader.take(reader.remaining())
 )
-"""The codec of a value that is kept as it is."""
+"""The codec of a value that is stored unchanged."""
 
 
 class Store:
@@ -150,19 +144,19 @@ class Store:
         VALUES.remove(context.storage, publisher, key)
 
     def on_relay_state(self, context: HandlerContext) -> None:
-        """Write the values that changed, and remove those that are gone."""
-        for asked in runtime_spec(context.storage).extra_keys:
-            if isinstance(asked, TopKey):
-                value = context.relay.read_optional_entry(asked.key, _RAW)
+        """Write the values that changed, and remove those that are absent."""
+        for requested in runtime_spec(context.storage).extra_keys:
+            if isinstance(requested, TopKey):
+                value = context.relay.read_optional_entry(requested.key, _RAW)
             else:
-                value = context.relay.read_child_storage(asked.storage_key, asked.key)
-            if value == REQUESTED.get(context.storage, asked):
+                value = context.relay.read_child_storage(requested.storage_key, requested.key)
+            if value == REQUESTED.get(context.storage, requested):
                 continue
             context.consume(_WRITE)
             if value is None:
-                REQUESTED.remove(context.storage, asked)
+                REQUESTED.remove(context.storage, requested)
             else:
-                REQUESTED.insert(context.storage, asked, value)
+                REQUESTED.insert(context.storage, requested, value)
 
 
 _KNOWN: Final[dict[str, SubscriptionHandler]] = {"observe": Observe(), "store": Store()}
@@ -172,15 +166,15 @@ HANDLERS: Final[Mapping[str, SubscriptionHandler]] = MappingProxyType(_KNOWN)
 
 
 class HandlerTaken(PubsubError):
-    """Another handler has this name, so two verifiers could get different states."""
+    """A name of two handlers, with which two verifiers could compute different states."""
 
 
 def register_handler(name: str, handler: SubscriptionHandler) -> None:
     """Let runtime specs name `handler`.
 
     Call it in the module of the handler's pallet, which every verifier imports. The handler must
-    not have any state outside the chain's storage. Its class may be registered again. Raises
-    `HandlerTaken`.
+    not have any state outside the chain's storage. Another instance of its class may be registered
+    again. Raises `HandlerTaken` if the name belongs to another class.
     """
     known = _KNOWN.setdefault(name, handler)
     if type(known) is not type(handler):

@@ -1,8 +1,8 @@
 """The meter of a walk: its budget, the nodes it took, and the ways in which it can end early.
 
 The stop rule (PS-51) depends on the charges so far and never on the node that would be read next.
-So the collator, which has every node, and the chain, which has only the nodes it received, stop at
-the same point.
+So the collator, which has all nodes, and the chain, which has only the received nodes, stop at the
+same point.
 """
 
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ from pubsub_emulator.runtime.rules import SHIPPED, Rules
 NodesByHash = Mapping[Hash, bytes]
 """Nodes and detached values by hash.
 
-They are a received proof, or all of the relay state that a walk may read.
+They are the nodes of a received proof, or all those of the relay state.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class NeededNode:
-    """A node that a walk needed and the source does not have."""
+    """A node that a walk needs and the source does not have."""
 
     node_hash: Hash
     key: bytes
@@ -39,27 +39,18 @@ class DisableReason(Enum):
 
 
 class Stopped(Exception):
-    """The stop rule fired.
-
-    Raised and caught within a walk.
-    """
+    """The stop rule fired. This is raised and caught within a walk."""
 
 
 class Cut(Exception):
-    """A needed node is not in the source.
-
-    Raised and caught within a walk.
-    """
+    """A needed node is not in the source. This is raised and caught within a walk."""
 
     def __init__(self, missing: NeededNode) -> None:
         self.missing = missing
 
 
 class Disabled(Exception):
-    """The current publisher cannot be read.
-
-    Raised and caught within a walk.
-    """
+    """The current publisher cannot be read. This is raised and caught within a walk."""
 
     def __init__(self, reason: DisableReason) -> None:
         self.reason = reason
@@ -83,7 +74,7 @@ class Meter:
         return max(self._last_start - self.used, 0)
 
     def narrow(self, room: int) -> int:
-        """Let the stop rule fire after `room` more bytes, if not before.
+        """Let the stop rule fire after at most `room` more bytes.
 
         Returns the argument for `widen`.
         """
@@ -100,7 +91,7 @@ class Meter:
         return self.used + more <= self._last_start
 
     def check(self) -> None:
-        """Apply the stop rule before anything is read that is not yet taken in this block.
+        """Apply the stop rule. Call this before reading anything not yet taken in this block.
 
         Raises `Stopped`.
         """
@@ -123,7 +114,7 @@ class Meter:
 
         Raises `Stopped` and `Cut`.
         """
-        # This repeats `check`, whose call would take a tenth of the time of a walk.
+        # This repeats `check`. Calling it here would take a tenth of the time of a walk.
         if self.used > self._last_start:
             raise Stopped
         node = self.source.get(node_hash)

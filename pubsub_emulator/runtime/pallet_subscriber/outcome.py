@@ -18,12 +18,12 @@ from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 
 class RootCall(NamedTuple):
-    """A root call in a downward message, as far as a walk must know it."""
+    """The reads of a root call in a downward message."""
 
     rows: int
-    """About how many rows the call reads."""
+    """The approximate number of rows that the call reads."""
     read: Callable[[Storage], object]
-    """The function that makes the call's reads of the chain's state."""
+    """Makes the call's reads of the chain's state."""
 
 
 class Change(NamedTuple):
@@ -50,36 +50,36 @@ class PublisherPlan:
     resolved: int = 0
     """The number of items that the walk resolved."""
     visited: dict[Hash, bytes] = field(default_factory=dict)
-    """Every node of the child trie that the walk visited, read or cached."""
+    """All nodes of the child trie that the walk visited, whether read or cached."""
     top_path_bytes: int = 0
     child_trie_bytes: int = 0
-    """Everything that was charged below the child root."""
+    """All charges below the child root."""
     value_bytes: int = 0
     row_charges: int = 0
 
     @property
     def child_node_bytes(self) -> int:
-        """The charge for nodes of the child trie alone."""
+        """Return the charges for nodes of the child trie, without values, rows and cache."""
         return self.child_trie_bytes - self.value_bytes - self.row_charges - self.cache.charges
 
     @property
     def needs_no_walk(self) -> bool:
-        """Whether the walk can skip the items.
+        """Return whether the walk can skip the items.
 
-        The root was processed before, or the publisher cannot be read.
+        This is so if the root was processed before, or the publisher cannot be read.
         """
         return self.unchanged or self.disabled is not None
 
     @property
     def complete(self) -> bool:
-        """Whether every item was resolved under this root in this block (PS-61)."""
+        """Return whether all items were resolved under this root in this block (PS-61)."""
         return not self.needs_no_walk and self.resolved == len(self.keys)
 
     @property
     def has_all_nodes(self) -> bool:
-        """Whether the walk visited every node on the publisher's paths.
+        """Return whether the walk visited all nodes on the publisher's paths.
 
-        The publisher is complete, or its child trie is empty.
+        A publisher with an empty child trie has no such nodes.
         """
         return self.complete or (not self.needs_no_walk and self.root == EMPTY_TRIE_ROOT)
 
@@ -90,7 +90,7 @@ class Plan:
 
     budget: int
     taken: dict[Hash, bytes]
-    """The nodes of which the proof must consist, in the order of the reads."""
+    """The nodes that the proof must have, in the order in which they were read."""
     statics: StaticValues = field(default_factory=StaticValues)
     static_bytes: int = 0
     requested: RequestedValues = field(default_factory=dict)
@@ -105,17 +105,14 @@ class Plan:
     cursor: Item | None = None
     """The item at which the stop rule fired, or `None`."""
     missing: NeededNode | None = None
-    """The absent node that ended the walk, or `None`."""
+    """The missing node that ended the walk, or `None`."""
     stale: StaleRows = field(default_factory=StaleRows)
     calls: int | None = None
-    """The number of the block's root calls for which it has room.
-
-    It is `None` if the walk was given no calls.
-    """
+    """The number of root calls for which the block has room, or `None` if `calls` was `None`."""
     own_state: OwnState | None = None
     rules: Rules = SHIPPED
-    """The rules of the walk. Its result is stored under the same ones."""
+    """The rules of the walk, by which its result is also stored."""
 
     def proof(self) -> tuple[bytes, ...]:
-        """Return the only valid list of nodes: the taken ones, strictly ascending."""
+        """Return the only valid proof, which has the taken nodes in ascending order."""
         return tuple(sorted(self.taken.values()))

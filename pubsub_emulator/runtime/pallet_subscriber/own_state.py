@@ -1,9 +1,9 @@
 """The bytes that reads of the parachain's own state add to its storage proof, during a walk.
 
 A row is charged `ROW_COST` and its length. The bytes that it really adds depend on the shape of the
-trie: the rows of a thousand publishers may take a thousand paths. So the nodes are counted too, and
-their bytes beyond all charges and a fixed allowance are charged as well. An attacker thus pays for
-any shape of the trie.
+trie: the rows of a thousand publishers may be on a thousand paths. So the nodes are counted, too.
+If their bytes exceed all charges plus a fixed allowance, the excess is also charged. An attacker
+thus pays for any shape of the trie.
 
     charged  >=  bytes of the nodes read  -  OWN_STATE_ALLOWANCE      after every stretch of a walk
 
@@ -23,16 +23,15 @@ from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 
 OWN_STATE_ALLOWANCE: Final = 40_960
-"""Bytes of own state that a walk reads for free.
+"""The bytes of own state that a walk reads for free.
 
-They cover the paths that all rows share, and small rows.
+They are for the paths that all rows share, and for small rows.
 """
-
 OWN_STATE_BOUND: Final = OWN_STATE_ALLOWANCE + 24_576
-"""The maximum of the bytes that own state adds to a block's proof beyond its charges.
+"""The maximum bytes that own state adds to a block's proof beyond its charges.
 
 The second summand is for the rows that every block reads: those of `System`, and the heads of
-message queues. Reads of handlers are not included; handlers count them with
+message queues. Reads of handlers are not included, because handlers count them with
 `HandlerContext.consume`.
 """
 
@@ -40,16 +39,16 @@ message queues. Reads of handlers are not included; handlers count them with
 def _cache_prefixes() -> tuple[bytes, ...]:
     """Return the prefixes of the cache's rows.
 
-    This is not a constant, since mypyc reads this module before it knows the types of these items.
+    This is not a constant, because mypyc reads this module before it knows the types of the items.
     """
     return items.CACHED_TRIE_NODES.prefix, items.CACHE_INFO.prefix, items.CACHE_SLOTS.prefix
 
 
 class OwnState:
-    """The nodes of a top trie that reads touch, and their bytes.
+    """The nodes of a top trie on the paths of keys that are read, and their sizes in bytes.
 
-    The trie must not be written while they are counted. `_mine` has the nodes of all rows but those
-    of caches, `_cached` those of caches' rows; a node may be in both.
+    The trie must not be written while they are counted. `_cached` has the nodes on the paths of
+    rows of caches, and `_mine` those on the paths of all other rows. A node may be in both.
     """
 
     def __init__(self, state: State) -> None:
@@ -60,7 +59,7 @@ class OwnState:
         self._cached: dict[Hash, bytes] = {}
         self._mine_visited: set[object] = set()
         self._cached_visited: set[object] = set()
-        # The nodes that `_total` includes, and how many of the two dicts above they are.
+        # The nodes that `_total` includes, and how many of them are in each dictionary above.
         self._nodes: dict[Hash, bytes] = {}
         self._mine_counted = 0
         self._cached_counted = 0
@@ -92,13 +91,13 @@ class OwnState:
 
     @property
     def total(self) -> int:
-        """The bytes of all nodes so far."""
+        """Return the bytes of all nodes so far."""
         self._count()
         return self._total
 
     @property
     def without_cache(self) -> int:
-        """The bytes of the nodes so far that rows other than those of caches need."""
+        """Return the bytes of the nodes so far that are on paths of rows outside caches."""
         self._count()
         return self._without_cache
 
@@ -124,10 +123,7 @@ class OwnState:
         return self._keys
 
     def of(self, state: State) -> "OwnState":
-        """Return a copy of this count, to continue with, if it is of `state`.
-
-        Otherwise return an empty one.
-        """
+        """Return a copy of this count if it is of `state`, or else an empty one."""
         if state.top.root() != self._state.top.root():
             return OwnState(state)
         copy = OwnState(state)
@@ -144,22 +140,22 @@ class OwnState:
 
 @contextmanager
 def recorded(storage: Storage, own_state: OwnState) -> Iterator[dict[bytes, bytes | None]]:
-    """Record the keys that are read from the state below, with their values, in order.
+    """Record the keys that are read from the state of `storage`, with their values, in order.
 
-    They are also added to the storage's own record. `own_state`, which is of the same state, counts
-    the nodes of keys that are read, but not those of keys that are found by iterating.
+    They are also added to the storage's own record. `own_state` must be of the same state. It
+    counts the nodes of keys that are read, but not those of keys that are found by iterating.
     """
     outer = storage.recorded
-    # If the storage's record is empty, it can serve as the walk's own.
-    mine = dict[bytes, bytes | None]() if outer is None or outer else outer
-    storage.recorded = mine
-    before = storage.reader
+    # If the storage's record is empty, it can be used as the walk's record.
+    reads = dict[bytes, bytes | None]() if outer is None or outer else outer
+    storage.recorded = reads
+    old_reader = storage.reader
     storage.reader = own_state.read
     try:
-        yield mine
+        yield reads
     finally:
-        storage.reader = before
+        storage.reader = old_reader
         storage.recorded = outer
-        if outer is not None and outer is not mine:
-            for key, value in mine.items():
+        if outer is not None and outer is not reads:
+            for key, value in reads.items():
                 outer.setdefault(key, value)

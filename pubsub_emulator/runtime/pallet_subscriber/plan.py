@@ -2,14 +2,14 @@
 
 `plan` reads nodes from a source in an order that depends only on the subscriber's state, the
 budget, the block's root calls and the nodes already read. The stop rule is applied before anything
-is read that is not yet taken in this block: the walk stops if the bytes charged so far exceed the
-budget less the largest item and one row (`Meter.check`), whatever the next node would be.
+is read that is not yet taken in this block. The walk stops if the bytes charged so far exceed the
+budget minus the largest item and one row (`Meter.check`). The size of the next node is irrelevant.
 
 The collator runs `plan` over the whole relay state and puts the taken nodes into the block. The
-chain, and later the audit, run it over the received nodes. So for one state, relay root, budget and
-root calls they take the same nodes (PS-52). `validate` refuses nodes that were not taken
-(`_unused`) and any order but the ascending one (`check_node_order`), so two different proofs cannot
-both be valid.
+chain, and later the audit, run it over the received nodes. With the same state, relay root, budget
+and root calls, they take the same nodes (PS-52). `validate` refuses nodes that were not taken
+(`_unused`) and nodes that do not ascend (`check_node_order`). So two different proofs cannot both
+be valid.
 
 Nodes are looked up by hash, so a forged node is never read. An attacker can only omit a node, which
 ends the walk with `Plan.missing`, or add one, which is not in `Plan.taken`.
@@ -18,12 +18,12 @@ A walk ends when it has visited every publisher, when the stop rule fires (`Plan
 missing node.
 
     1  static keys       the keys that every parachain proves; free                  PS-44
-       requested keys    the keys that the runtime requests besides; free, or
-                         charged as one sum                                          UP-13
+       requested keys    further keys that the runtime requests; free, or charged
+                         as one sum                                                  UP-13
     2  pre-state         two maps of the parachain's own state; charged              PS-45, PS-63
     3  rotation          publishers ascending, from the cursor around to the cursor  PS-40
-    4  top path          the publisher's child root; if it is unchanged, its items
-                         are left out                                                PS-41, PS-42
+    4  top path          the publisher's child root; if it is unchanged, the items
+                         are skipped                                                 PS-41, PS-42
     5  items             child path, then `LastDelivered`, then the value            PS-43, PS-45,
                                                                                      PS-69
     6  the stop rule     `Meter.check`, before reading anything not yet taken in
@@ -44,9 +44,9 @@ The next table shows what is charged, and whether there must be room for it befo
                                                                           `meter_cache_reads`
     rows that a cache's `begin` and `foresee` read   `has_room(0)`        by `charge_own_state`
 
-`charge_own_state` charges afterwards the bytes that the nodes of all own rows take beyond these
-charges and a fixed allowance, if `meter_cache_reads`, and does not stop the walk. So
-`used <= budget` is not an invariant. A node or row already taken in this block is free.
+With `meter_cache_reads`, `charge_own_state` charges afterwards the bytes by which the nodes of all
+own rows exceed these charges and a fixed allowance. It does not stop the walk, so `used <= budget`
+is not an invariant. A node or row that was already taken in this block is free.
 """
 
 from bisect import bisect_left
@@ -95,10 +95,10 @@ def plan(
 ) -> Plan:
     """Walk the relay state under `relay_root` for the subscriber with the state `view`.
 
-    This writes nothing. The keys of `authorities` are taken after the other static keys; a block
-    with relay headers needs them (UP-4). The reads of the block's root `calls` are made, and
-    charged, before the walk. Hostile nodes do not make it raise: a missing node ends the walk with
-    `Plan.missing`, and a publisher whose genuine data cannot be read is disabled (PS-54).
+    This writes nothing. The keys in `authorities`, which a block with relay headers needs, are
+    taken after the other static keys (UP-4). The reads of the block's root `calls` are made and
+    charged before the walk. Hostile nodes do not make it raise an error: a missing node ends the
+    walk with `Plan.missing`, and a publisher whose genuine data cannot be read is disabled (PS-54).
 
     Raises `ScaleError` if a row of the chain's own state does not decode, and `StateUnavailable` if
     that state is fetched on demand and cannot be fetched.
@@ -128,7 +128,7 @@ def plan(
 class _Walk:
     """One walk over the relay state.
 
-    `item` is the item at which it would stop now.
+    `item` is the item at which it would stop now. `top` reads the relay chain's top trie.
     """
 
     def __init__(
@@ -149,9 +149,9 @@ class _Walk:
         self.out = out
         self.reads = reads
         self.counted = 0
-        """How many of `reads` are already counted in `own_state`."""
+        """The number of `reads` that `own_state` already counts."""
         self.charged = 0
-        """Bytes charged so far for reads of the parachain's own state."""
+        """The bytes charged so far for reads of the parachain's own state."""
         self.own_state = own_state
         self.item: Item | None = None
         self.roots: Mapping[ParaId, Hash] = {}
@@ -166,13 +166,14 @@ class _Walk:
             self.out.statics = read_static_keys(self.spec.para_id, read, authorities)
         finally:
             self.out.static_bytes = nodes_cost(self.meter.taken.values())
-            # Nodes of static keys are free. From here on, nodes of the top trie are charged.
+            # The nodes of static keys are free. Later nodes of the top trie are charged.
             self.top.node_of = self.meter.read
 
     def requested_keys(self) -> None:
         """Take the nodes of the keys that the runtime requests besides its subscriptions (UP-13).
 
-        They are taken whatever the budget is. `charge_extra_keys` leaves the walk less of it.
+        They are taken even beyond the budget. With `charge_extra_keys`, they are charged, which
+        leaves less of the budget to the walk.
         """
         keys = self.spec.extra_keys
         if not keys:
@@ -198,8 +199,8 @@ class _Walk:
     def pre_state(self, calls: Sequence[RootCall] | None) -> None:
         """Charge the two maps, and find the publishers whose key set changed (PS-45, PS-63).
 
-        The rows of abandoned caches that the block removes and the reads of its root calls are read
-        here too.
+        This also reads the rows of abandoned caches that the block removes, and makes the reads of
+        its root calls.
         """
         self.roots, roots_length = self.view.processed_roots()
         hashes, hashes_length = self.view.subscription_hashes()
@@ -219,14 +220,14 @@ class _Walk:
             self.out.calls = self.make_room(calls)
 
     def make_room(self, calls: Sequence[RootCall]) -> int:
-        """Make the reads of root calls, charged as rows.
+        """Make the reads of root calls, and charge them as rows.
 
         Returns the number of calls for which there is room.
         """
-        for at, call in enumerate(calls):
+        for index, call in enumerate(calls):
             self.charge_own_state(None)
             if not self.meter.has_room(call.rows * ROW_COST):
-                return at
+                return index
             known = len(self.reads)
             call.read(self.view.storage)
             cost = sum(
@@ -238,7 +239,7 @@ class _Walk:
         return len(calls)
 
     def charge_own_state(self, publisher: PublisherPlan | None) -> None:
-        """Charge the bytes that own rows add beyond their charges and the allowance.
+        """Charge the bytes by which own rows exceed their charges and the allowance.
 
         They are charged to `publisher`, or to the reads before the walk if it is `None`.
         """
@@ -246,25 +247,26 @@ class _Walk:
             return
         self.own_state.add(islice(self.reads, self.counted, None))
         self.counted = len(self.reads)
-        beyond = self.own_state.total - OWN_STATE_ALLOWANCE - self.charged
-        if beyond <= 0:
+        excess = self.own_state.total - OWN_STATE_ALLOWANCE - self.charged
+        if excess <= 0:
             return
-        self.meter.used += beyond
-        self.charged += beyond
+        self.meter.used += excess
+        self.charged += excess
         trie = None if publisher is None else self.children.get(publisher.para)
         if publisher is None or trie is None:
-            self.out.map_charges += beyond
+            self.out.map_charges += excess
         else:
-            trie.delivered.charges += beyond
-            publisher.row_charges += beyond
-            publisher.child_trie_bytes += beyond
+            trie.delivered.charges += excess
+            publisher.row_charges += excess
+            publisher.child_trie_bytes += excess
 
     # 3: rotation
 
     def rotation(self) -> Iterator[tuple[ParaId, tuple[PubsubKey, ...], int, int]]:
         """Yield the ranges `keys[low:high]` of each publisher, in the order of the walk (PS-40).
 
-        The order begins with the first item at or after the cursor and goes around to the cursor.
+        The walk begins with the first item at or after the cursor, and continues after the last
+        item with the first one, up to the cursor.
         """
         enabled = [
             (para, keys)
@@ -282,9 +284,9 @@ class _Walk:
             if first < len(enabled) and enabled[first][0] == para
             else 0
         )
-        for at in range(first, len(enabled)):
-            para, keys = enabled[at]
-            yield para, keys, split if at == first else 0, len(keys)
+        for index in range(first, len(enabled)):
+            para, keys = enabled[index]
+            yield para, keys, split if index == first else 0, len(keys)
         for para, keys in enabled[:first]:
             yield para, keys, 0, len(keys)
         if split:
@@ -296,12 +298,13 @@ class _Walk:
         if low == high:
             return
         self.item = (para, keys[low])
-        found = self.out.publishers.get(para)
+        # A publisher whose keys the cursor splits has two ranges.
+        publisher = self.out.publishers.get(para)
         try:
-            if found is None:
-                found = self.top_path(para, keys)
-            if not found.needs_no_walk:
-                self.items(found, low, high)
+            if publisher is None:
+                publisher = self.top_path(para, keys)
+            if not publisher.needs_no_walk:
+                self.items(publisher, low, high)
         except BadNode:
             self.out.publishers[para].disabled = DisableReason.UNDECODABLE
         except Disabled as fault:
@@ -312,15 +315,15 @@ class _Walk:
     def shared(self, share: Callable[[int, int, int], int]) -> None:
         """Walk all publishers, each within its share of the room.
 
-        A publisher that is cut short is walked again in the next block.
+        A publisher whose share is too small is walked again in the next block.
         """
         ranges = list(self.rotation())
-        for at, (para, keys, low, high) in enumerate(ranges):
+        for index, (para, keys, low, high) in enumerate(ranges):
             room = self.meter.room()
             if not room:
                 self.item = (para, keys[low])
                 raise Stopped
-            before = self.meter.narrow(share(room, para, len(ranges) - at))
+            before = self.meter.narrow(share(room, para, len(ranges) - index))
             try:
                 self.publisher(para, keys, low, high)
             except Stopped:
@@ -331,7 +334,7 @@ class _Walk:
                 self.meter.widen(before)
 
     def end_range(self, publisher: PublisherPlan | None) -> None:
-        """Let the cache read the rows that it needs when the block is executed, and charge them."""
+        """Let the cache read the rows that `apply` will need, and charge them."""
         if publisher is not None and publisher.has_all_nodes and self.meter.has_room(0):
             publisher.cache.foresee(publisher.visited)
         self.charge_own_state(publisher)
@@ -339,28 +342,28 @@ class _Walk:
     # 4: top path
 
     def top_path(self, para: ParaId, keys: tuple[PubsubKey, ...]) -> PublisherPlan:
-        """Read the publisher's child root from the top trie (PS-41, PS-42).
+        """Read the publisher's child root, and compare it with the processed root (PS-41, PS-42).
 
-        It is compared with the processed root.
+        Raises `Disabled` if the value is not a root.
         """
         trusted = para not in self.out.changed_key_sets
-        found = PublisherPlan(
+        publisher = PublisherPlan(
             para, keys, open_cache(self.view, self.meter, para, keys, trusted=trusted)
         )
-        self.out.publishers[para] = found
+        self.out.publishers[para] = publisher
         before = self.meter.used
         try:
             kind, value, _ = self.top.read(self.rules.root_key(para))
         finally:
-            found.top_path_bytes = self.meter.used - before
+            publisher.top_path_bytes = self.meter.used - before
         if kind == ABSENT:
-            found.root = EMPTY_TRIE_ROOT
+            publisher.root = EMPTY_TRIE_ROOT
         elif kind == VALUE and len(value) == len(EMPTY_TRIE_ROOT):
-            found.root = Hash(value)
+            publisher.root = Hash(value)
         else:
             raise Disabled(DisableReason.UNDECODABLE)
-        found.unchanged = trusted and self.roots.get(para) == found.root
-        return found
+        publisher.unchanged = trusted and self.roots.get(para) == publisher.root
+        return publisher
 
     # 5: items
 
@@ -369,23 +372,23 @@ class _Walk:
 
         Meanwhile `item` is always the first item that is not resolved yet.
         """
-        para, keys, cache = publisher.para, publisher.keys, publisher.cache
-        trie = self.children.get(para)
+        keys = publisher.keys
+        cache = publisher.cache
+        trie = self.children.get(publisher.para)
         if trie is None:
-            trie = self.children[para] = ChildTrie(
-                self.view, self.meter, self.out.changes, publisher
-            )
+            trie = ChildTrie(self.view, self.meter, self.out.changes, publisher)
+            self.children[publisher.para] = trie
         cache.end = high
         if self.meter.has_room(0):
             cache.begin()
         before = self.meter.used
-        own = publisher.row_charges + cache.charges
+        own_before = publisher.row_charges + cache.charges
         try:
             trie.enter(low)
             while low < high:
                 low += trie.resolve(low)
         finally:
-            self.item = (para, keys[trie.at])
+            self.item = (publisher.para, keys[trie.at])
             publisher.row_charges = trie.delivered.charges
             publisher.child_trie_bytes += self.meter.used - before
-            self.charged += publisher.row_charges + cache.charges - own
+            self.charged += publisher.row_charges + cache.charges - own_before

@@ -1,6 +1,7 @@
 """Handlers that read requested relay keys.
 
-This module is never compiled: mypyc does not make protocols that are checked at run time.
+This module is never compiled, because mypyc does not support protocols that are checked at run
+time.
 """
 
 from typing import Protocol, runtime_checkable

@@ -27,14 +27,13 @@ class LastDelivered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CacheInfo:
-    """The current cache of a publisher.
-
-    It has the generation, the number of nodes, and the sum of their costs in bytes.
-    """
+    """The current cache of a publisher."""
 
     generation: int = 0
     nodes: int = 0
+    """The number of nodes."""
     bytes: int = 0
+    """The sum of the costs of the nodes in bytes."""
 
 
 def _encode_last(row: LastDelivered) -> bytes:

@@ -1,7 +1,7 @@
 """The part of the parachain's state before the block that a walk reads.
 
-Rows that a walk reads by the thousand bypass the generic storage items, so that the prefix is
-hashed once per publisher and not once per row. A test holds them equal to the items.
+A walk reads some rows by the thousand. They bypass the generic storage items, so that the prefix is
+hashed once per publisher and not once per row. A test checks that the keys are the same.
 """
 
 from collections.abc import Mapping
@@ -40,17 +40,17 @@ class SubscriberView:
     """Read access for `plan`, without any writes."""
 
     def __init__(self, storage: Storage, spec: RuntimeSpec, rules: Rules = SHIPPED) -> None:
-        """Raise `RulesError` if `spec` names other rules than `rules` or the shipped ones."""
+        """Open a view. Raises `RulesError` if `spec` names neither `rules` nor the shipped ones."""
         self.storage = storage
         self.spec = spec
         self.rules = rules.named(spec.rules)
 
     def processed_roots(self) -> tuple[Mapping[ParaId, Hash], int]:
-        """Return `ProcessedRoots` and its stored length, zero if it is absent."""
+        """Return `ProcessedRoots` and its stored length, which is zero if it is absent."""
         return self._with_length(items.PROCESSED_ROOTS)
 
     def subscription_hashes(self) -> tuple[Mapping[ParaId, Hash], int]:
-        """Return `SubscriptionHash` and its stored length, zero if it is absent."""
+        """Return `SubscriptionHash` and its stored length, which is zero if it is absent."""
         return self._with_length(items.SUBSCRIPTION_HASH)
 
     def cursor(self) -> Item | None:

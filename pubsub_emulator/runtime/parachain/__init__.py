@@ -1,4 +1,4 @@
-"""The parachain side of a block.
+"""The parachain's part of a block: candidates, their verdicts, and their execution.
 
-Read `block` (the candidate), then `validate` (the checks).
+Read `block` (the candidate) first, then `validate` (the checks).
 """

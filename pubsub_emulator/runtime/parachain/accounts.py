@@ -1,7 +1,4 @@
-"""A parachain's profile `accounts`.
-
-It consists of its calls, its genesis balances, and its definition for metadata.
-"""
+"""The profile `accounts` of a parachain: its calls, signed extrinsics, and metadata."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -55,7 +52,7 @@ class ParachainAccounts:
 def parachain_accounts(spec: RuntimeSpec) -> ParachainAccounts:
     """Return the calls and the definition of a runtime.
 
-    Runtimes that differ only in subscriptions and requested keys share them.
+    Runtimes that differ only in their subscriptions and requested keys share one result.
     """
     return _accounts(replace(spec, subscriptions={}, extra_keys=()).encode())
 
@@ -72,7 +69,10 @@ def _accounts(code: bytes) -> ParachainAccounts:
     system = UpgradableSystem(_set_code, version, (MAX_WEIGHT, MAX_WEIGHT), lengths)
     publisher = Publisher(spec.max_value_length)
     pallets = PARACHAIN.objects((system, balances, utility, SubscriberCalls(spec), publisher, root))
-    calls = utility.calls = root.calls = CallTable(pallets)
+    calls = CallTable(pallets)
+    # These two pallets have calls that contain other calls.
+    utility.calls = calls
+    root.calls = calls
     definition = RuntimeDefinition(CRATE, version, pallets, apis, parachain_origins=False)
     return ParachainAccounts(definition, calls, Signing(calls, balances, spec.spec_version))
 
@@ -93,10 +93,11 @@ def _set_code(storage: Storage, code: bytes) -> None:
 
 
 def execute_superuser(storage: Storage, calls: CallTable, message: bytes) -> None:
-    """Run the root call in a downward message, if there is one that this chain has.
+    """Run the root call in a downward message, if the message has one that this chain knows.
 
-    A call that fails, raises or does not decode changes nothing and never fails the block. Raises
-    `TrieError`, and errors of the infrastructure, since the effect of the call is then unknown.
+    A call that fails, raises an error or does not decode changes nothing, and the block stays
+    valid. Raises `TrieError` and errors of the infrastructure, because the effect of the call is
+    then unknown.
     """
     encoded = superuser_call(message)
     if encoded is None:
@@ -111,9 +112,9 @@ def execute_superuser(storage: Storage, calls: CallTable, message: bytes) -> Non
 
 
 class ParachainRoom:
-    """`Room` for the signed extrinsics of one block.
+    """The `Room` for the signed extrinsics of one block.
 
-    It is 128 KiB including their proof sizes, and a limit of ref_time.
+    It has limits of bytes, which include the proof sizes of weights, and of ref_time.
     """
 
     def __init__(self) -> None:

@@ -50,14 +50,14 @@ class Inherent:
     max_pov_size: int
     messages: InboundMessages = NO_MESSAGES
     descendants: tuple[Header, ...] = ()
-    """The relay parent's header and those of its descendants, or nothing."""
+    """The headers of the relay parent and its descendants, or an empty tuple."""
     collator_peer_id: bytes | None = None
     _encoded: bytes = field(default=b"", init=False, repr=False, compare=False)
     """The encoding, once it is known. A copy with altered fields starts without it."""
 
     @property
     def messages_used(self) -> int:
-        """The bytes that the messages take, full and hashed (UP-11)."""
+        """Return the bytes that the messages take, full and hashed (UP-11)."""
         return self.messages.weight
 
     def encode(self) -> bytes:
@@ -80,7 +80,7 @@ class Inherent:
 
     @staticmethod
     def decode(data: bytes) -> "Inherent":
-        """Return the inherent that all of `data` encodes.
+        """Decode an inherent from all bytes of `data`.
 
         Raises `ScaleError`, also for more than `MAX_CANDIDATE_BYTES`.
         """
@@ -92,7 +92,7 @@ class Inherent:
         max_pov_size = reader.uint(4)
         nodes = reader.length()
         if nodes > MAX_PROOF_NODES:
-            raise ScaleError(f"a proof of {nodes} nodes; at most {MAX_PROOF_NODES} can be one")
+            raise ScaleError(f"a proof of {nodes} nodes; it has at most {MAX_PROOF_NODES}")
         proof = tuple(read_byte_strings(reader, nodes))
         count = reader.length()
         if count > MAX_DESCENDANTS:
@@ -104,43 +104,45 @@ class Inherent:
         messages = InboundMessages.read(reader)
         reader.end()
         inherent = Inherent(
-            number, root, proof, parent_head, max_pov_size, messages, descendants, peer
+            number,
+            root,
+            proof,
+            parent_head=parent_head,
+            max_pov_size=max_pov_size,
+            messages=messages,
+            descendants=descendants,
+            collator_peer_id=peer,
         )
         object.__setattr__(inherent, "_encoded", data)
         return inherent
 
     def extrinsic(self) -> bytes:
-        """Return the bare extrinsic `set_validation_data`, with its length first."""
+        """Return the bare extrinsic `set_validation_data` with its length prefix."""
         return encode_extrinsic(_CALL + self.encode())
 
 
 MAX_CANDIDATE_BYTES: Final = 16 * 1_048_576
-"""The maximum size of a candidate in bytes: the relay chain's `MAX_POV_SIZE`."""
-
+"""The maximum size of a candidate in bytes, which is the relay chain's `MAX_POV_SIZE`."""
 MAX_PROOF_NODES: Final = MAX_CANDIDATE_BYTES // 33
 """The maximum number of nodes in a proof.
 
-All but the root have at least 32 bytes, and their length takes one more.
+All nodes except the root have at least 32 bytes, and their length takes one more.
 """
-
 MAX_DESCENDANTS: Final = 256
-"""The maximum number of relay headers in a block: a generous offset and the relay parent."""
-
+"""The maximum number of relay headers in a block: the relay parent and its descendants."""
 MAX_PEER_ID: Final = 64
 """The maximum length of a collator's peer id in bytes."""
-
 _CALL: Final = bytes((PARACHAIN_SYSTEM.index, 0))
-"""The call `set_validation_data`."""
-
+"""The indices of the call `set_validation_data`."""
 _BARE_CALL: Final = b"\x05" + _CALL
 """The start of an unsigned extrinsic in format version 5 with this call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A block as its author claims it.
+    """A block as its author claims it: a sealed header, an inherent, and signed extrinsics.
 
-    It has a sealed header, an inherent, and extrinsics with their lengths.
+    The extrinsics have their length prefixes.
     """
 
     header: Header
@@ -148,12 +150,12 @@ class Candidate:
     extrinsics: tuple[bytes, ...] = ()
 
     def encode(self) -> bytes:
-        """Return the SCALE bytes: header, then `Vec<extrinsic>`, the inherent first."""
+        """Return the SCALE bytes: the header, then `Vec<extrinsic>` with the inherent first."""
         body = self.body()
         return self.header.encode() + encode_compact(len(body)) + b"".join(body)
 
     def body(self) -> tuple[bytes, ...]:
-        """Return the block's encoded extrinsics in order, each with its length first."""
+        """Return the block's encoded extrinsics in order, each with its length prefix."""
         return (self.inherent.extrinsic(), *self.extrinsics)
 
     def extrinsics_root(self) -> Hash:
@@ -162,7 +164,7 @@ class Candidate:
 
     @staticmethod
     def decode(data: bytes) -> "Candidate":
-        """Return the candidate that all of `data` encodes.
+        """Decode a candidate from all bytes of `data`.
 
         Raises `ScaleError`, also for more than `MAX_CANDIDATE_BYTES`.
         """
@@ -171,7 +173,7 @@ class Candidate:
         header = Header.read(reader)
         count = reader.length()
         if count < 1:
-            raise ScaleError("a candidate carries its inherent")
+            raise ScaleError("a candidate has no inherent")
         extrinsic = reader.bytes_()
         if not extrinsic.startswith(_BARE_CALL):
             raise ScaleError("the first extrinsic is not a bare set_validation_data call")
@@ -206,7 +208,7 @@ class ChainHead:
     rules: Rules = SHIPPED
     """The rules that this process has for the chain.
 
-    The runtime in the state uses them if it names them. Otherwise it must name the shipped rules.
+    The runtime in the state must name them or the shipped rules, and uses those that it names.
     """
 
     def followed(self, header: Header, state: State) -> "ChainHead":
@@ -224,7 +226,7 @@ def _ensure_size(data: bytes) -> None:
 
 
 class Verdict(Enum):
-    """The reasons for which a block is invalid, in the order in which they decide (PS-52)."""
+    """The reasons for which a block is invalid. The first one of a block's decides (PS-52)."""
 
     BAD_SEAL = "BadSeal"
     BAD_PARENT = "BadParent"
@@ -252,11 +254,11 @@ class Offence:
     verdict: Verdict
     detail: str
     subject: tuple[bytes, ...] = field(default=())
-    """The bytes that the offence concerns: a node, a hash or a key."""
+    """The bytes that the offence is about: nodes, hashes or keys."""
 
 
 class InvalidBlock(PubsubError):
-    """The block is invalid (PS-53).
+    """An invalid block (PS-53).
 
     `verdict` is that of the first offence, and `evidence` has all offences.
     """
@@ -271,15 +273,16 @@ class InvalidBlock(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class QueueHeads:
-    """The heads of a queue's chain as a block sees it."""
+    """The heads of the hash chain of a message queue after a block."""
 
     kept: Hash
-    """The head after the full messages, which the parachain remembers."""
+    """The head after the full messages, which the parachain stores."""
     end: Hash
-    """The head after the hashed messages as well, which the relay chain must have."""
+    """The head after the full and the hashed messages, which must be that of the relay chain."""
 
 
 def _extended(before: Hash, links: QueueLinks) -> QueueHeads:
+    """Return the heads after adding messages to a chain with the head `before`."""
     kept = linked_chain(before, links.full)
     return QueueHeads(kept, linked_chain(kept, links.hashed))
 
@@ -293,18 +296,18 @@ def queue_heads(
 ) -> QueueHeads:
     """Return the heads of a queue after a block, for a parachain that saw the head `before`.
 
-    If the queue was removed and made again since the block's parent (a channel closed and reopened,
-    a parachain that left and came back), its chain starts anew. The messages count from that start
-    if they lead to `target`, the head at `relay_parent`, and all were sent after `last`, the
-    parent's relay parent. In a queue that was never removed, a chain from the start would include
-    messages that the parachain has already received.
+    If the queue was removed and created again since the block's parent (a channel was closed and
+    reopened, or a parachain left and came back), its chain starts from the zero head again. The
+    messages are added to the zero head if that leads to `target`, the head at `relay_parent`, and
+    all of them were sent after `last`, the parent's relay parent. If the queue was not removed, a
+    chain from the zero head would include messages that the parachain has already received.
     """
     heads = _extended(before, links)
     if heads.end == target or before == ZERO_HEAD:
         return heads
-    anew = _extended(ZERO_HEAD, links)
-    since = last() if anew.end == target else None
+    restarted = _extended(ZERO_HEAD, links)
+    since = last() if restarted.end == target else None
     if since is None or relay_parent <= since:
         return heads
     sent = (sent_at for sent_at, _ in (*links.full, *links.hashed))
-    return heads if any(sent_at <= since for sent_at in sent) else anew
+    return heads if any(sent_at <= since for sent_at in sent) else restarted

@@ -1,18 +1,18 @@
 """The relay headers of an inherent: the relay parent and its descendants (UP-12).
 
-A runtime with a relay parent offset of n wants blocks on relay parents that have n descendants. So
-forks of the relay chain at its tip do not make blocks void. An author shows the headers, from the
-relay parent to its n-th descendant:
+A runtime with a relay parent offset of n requires blocks on relay parents that have n descendants.
+So short forks of the relay chain do not invalidate parachain blocks. An author shows the headers
+from the relay parent to its n-th descendant:
 
-    number     n + 1
-    first      has the state root of the relay parent, which the relay chain attests
-    each       names the one before it as its parent
-               claims an authority of its epoch, and has that authority's seal
-    epoch      a header after the first that announces an epoch already belongs to it; the first is
-               of the epoch whose authorities are in its own state
+    number     There are n + 1 headers.
+    first      It has the state root of the relay parent, which the relay chain attests.
+    each       Its parent is the header before it. It claims an authority of its epoch, and has the
+               seal of that authority.
+    epoch      A header after the first that announces an epoch already belongs to that epoch. The
+               first belongs to the epoch whose authorities are in its own state.
 
-The relay state proves the authorities of the relay parent's epoch, and, if the headers announce an
-epoch, those of the next one. The facts are from polkadot-sdk:
+The relay state proves the authorities of the relay parent's epoch, and if the headers announce an
+epoch, also those of the next one. The facts are from polkadot-sdk:
 `cumulus/pallets/parachain-system/src/descendant_validation.rs`.
 """
 
@@ -37,9 +37,9 @@ def announces_epoch(headers: Iterable[Header]) -> bool:
 
 
 def authority_keys(spec: RuntimeSpec, headers: Sequence[Header]) -> tuple[bytes, ...]:
-    """Return the static keys that a block with these relay headers proves in addition (UP-4).
+    """Return the additional static keys that a block with these relay headers proves (UP-4).
 
-    A runtime without an offset wants none of them, whatever its author shows.
+    A runtime without an offset has none, even if the author shows headers.
     """
     if not spec.relay_parent_offset:
         return ()
@@ -49,7 +49,7 @@ def authority_keys(spec: RuntimeSpec, headers: Sequence[Header]) -> tuple[bytes,
 
 
 def count_fault(spec: RuntimeSpec, headers: Sequence[Header]) -> str | None:
-    """Return why the number of relay headers is not that of the runtime's offset, or `None`."""
+    """Return a fault if the number of relay headers does not match the offset, or else `None`."""
     offset = spec.relay_parent_offset
     wanted = offset + 1 if offset else 0
     if len(headers) == wanted:
@@ -77,12 +77,12 @@ def descendant_fault(
         return "the relay parent's state has no authorities"
     following = _authorities(statics.values.get(NEXT_AUTHORITIES))
     parent: Hash | None = None
-    for at, header in enumerate(headers):
+    for index, header in enumerate(headers):
         if parent is not None and header.parent_hash != parent:
             return f"relay header {header.number} does not follow the one before it"
         parent = header.hash()
         announced = babe.announced_epoch(header)
-        if announced is not None and at:
+        if announced is not None and index:
             if not following:
                 return f"relay header {header.number} begins an epoch of unknown authorities"
             authorities = following
@@ -94,9 +94,10 @@ def descendant_fault(
 
 
 def _authorities(value: bytes | None) -> tuple[Authority, ...]:
-    """Return the authorities in a storage value; none for an absent one or other bytes.
+    """Return the authorities in a storage value.
 
-    The relay root commits to the value, so its author is not at fault.
+    There are none if the value is absent or has other bytes. This is not an error, because the
+    relay root commits to the value, so the author of the block is not at fault.
     """
     try:
         return () if value is None else tuple(babe.authorities.decode(value))
@@ -105,7 +106,10 @@ def _authorities(value: bytes | None) -> tuple[Authority, ...]:
 
 
 def _seal_fault(header: Header, authorities: Sequence[Authority]) -> str | None:
-    """Return why a header has no seal of the authority that it claims, or `None`."""
+    """Return a fault if a header does not have the seal of the authority that it claims.
+
+    Returns `None` if it has.
+    """
     index = babe.claimed_authority(header)
     if index is None:
         return "claims no authority"
@@ -119,10 +123,10 @@ def _seal_fault(header: Header, authorities: Sequence[Authority]) -> str | None:
 def _is_sealed(header: Header, key: bytes) -> bool:
     """Return whether a header ends with the seal of a key.
 
-    The last results are cached, since a header is shown by many blocks.
+    The last results are cached, because many blocks show the same header.
     """
-    found = babe.sealed_by(header)
-    if found is None:
+    parts = babe.sealed_by(header)
+    if parts is None:
         return False
-    bare, signature = found
+    bare, signature = parts
     return schnorrkel.verify(key, bare.hash(), signature)

@@ -59,14 +59,14 @@ class BlockOutcome:
     extrinsics: tuple[DispatchOutcome, ...] = ()
     """The outcome of each signed extrinsic."""
     upward: tuple[Published | Sent, ...] = ()
-    """The entries and messages that calls sent to the relay chain."""
+    """The published entries and the messages that calls sent to the relay chain."""
     digest: tuple[DigestItem, ...] = ()
     """The header's digest without the seal."""
     hrmp_watermark: RelayBlockNumber = _ZERO
-    """The relay block up to which all horizontal messages are processed."""
+    """The relay block up to which all horizontal messages have been processed."""
 
 
-def execute_block(  # noqa: PLR0917  # a block has this many parts
+def execute_block(  # noqa: PLR0917  # the parts of a block
     storage: Storage,
     spec: RuntimeSpec,
     parent: Header,
@@ -77,11 +77,12 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
     extrinsics: Body = NO_EXTRINSICS,
 ) -> BlockOutcome:
-    """Execute a block, of which `plan` is the walk over its proof, and commit.
+    """Execute a block and commit its state.
 
-    `storage` must be over the parent's state and records reads for the ledger. The block begins
-    with `digest` and adds an item if it applies new code. Signed extrinsics follow the inherent.
-    Raises `BadBody` for one that cannot be part of the block.
+    `storage` must be over the parent's state, and must record reads for the ledger. `digest` is
+    the header's digest at the beginning. The block adds an item if it applies new code. `plan` is
+    the result of the walk over the block's proof. `extrinsics` run after the inherent. Raises
+    `BadBody` for an extrinsic that cannot be part of the block.
     """
     before = storage.state.fork()
     system.initialize(storage, number, parent.hash(), digest)
@@ -106,7 +107,7 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     outcomes = extrinsics.run(storage, spec)
     system.note_applied(storage, 1 + len(outcomes))
     log = tuple(records(storage))
-    gone_upward = sent_upward(storage)
+    upward = sent_upward(storage)
     system.finalize(storage)
     cost = (extrinsics.length, added_bytes(before, reads, storage.recorded or ()))
     time = accesses(len(storage.recorded or ()), len(storage.written()), plan)
@@ -123,35 +124,35 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
         ledger=ledger,
         plan=plan,
         extrinsics=outcomes,
-        upward=gone_upward,
+        upward=upward,
         digest=logs,
         hrmp_watermark=watermark,
     )
 
 
 def _note_messages(storage: Storage, inherent: Inherent, statics: StaticValues) -> RelayBlockNumber:
-    """Remember how far the queues are processed, and return the watermark (UP-8, UP-10)."""
+    """Store the progress in the message queues, and return the watermark (UP-8, UP-10)."""
     known = LAST_DMQ_MQC_HEAD.get(storage)
     head = downward_heads(storage, inherent, statics).kept
     if head != known:
         LAST_DMQ_MQC_HEAD.put(storage, head)
     before = LAST_HRMP_MQC_HEADS.get(storage)
-    # The head of a closed channel is forgotten: if the channel is opened again, its chain begins
-    # anew.
+    # The heads of closed channels are dropped. If a channel is opened again, its hash chain starts
+    # from the zero head.
     heads = {
-        sender: found.kept
-        for sender, found in horizontal_heads(storage, inherent, statics).items()
-        if sender in statics.hrmp_heads and found.kept != ZERO_HEAD
+        sender: queue.kept
+        for sender, queue in horizontal_heads(storage, inherent, statics).items()
+        if sender in statics.hrmp_heads and queue.kept != ZERO_HEAD
     }
     if heads != before:
         LAST_HRMP_MQC_HEADS.put(storage, heads)
-    stood = queue_progress(storage, LAST_RELAY_PARENT.get(storage))
-    now = progress(inherent.messages, stood, inherent.relay_parent_number)
+    earlier = queue_progress(storage, LAST_RELAY_PARENT.get(storage))
+    present = progress(inherent.messages, earlier, inherent.relay_parent_number)
     if inherent.messages.downward:
-        LAST_PROCESSED_DOWNWARD.put(storage, now.marks.downward)
-    LAST_PROCESSED_HRMP.put(storage, now.marks.horizontal)
-    HRMP_WATERMARK.put(storage, now.watermark)
-    return now.watermark
+        LAST_PROCESSED_DOWNWARD.put(storage, present.marks.downward)
+    LAST_PROCESSED_HRMP.put(storage, present.marks.horizontal)
+    HRMP_WATERMARK.put(storage, present.watermark)
+    return present.watermark
 
 
 _NO_LINKS: Final = QueueLinks()
@@ -180,15 +181,15 @@ def horizontal_heads(
     sent = {
         sender: links for sender, links in inherent.messages.links.items() if sender is not None
     }
-    out: dict[ParaId, QueueHeads] = {}
+    new_heads: dict[ParaId, QueueHeads] = {}
     for sender in sorted({**heads, **statics.hrmp_heads, **sent}):
         links = sent.get(sender, _NO_LINKS)
-        # A sender that the relay chain does not know leads to no head.
         target = statics.hrmp_heads.get(sender, _NO_HEAD)
-        out[sender] = queue_heads(
+        new_heads[sender] = queue_heads(
             heads.get(sender, ZERO_HEAD), links, target, last, inherent.relay_parent_number
         )
-    return out
+    return new_heads
 
 
 _NO_HEAD: Final = Hash(b"")
+"""The target for a sender that the relay chain does not know. No messages lead to it."""

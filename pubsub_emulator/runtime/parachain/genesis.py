@@ -25,10 +25,10 @@ def genesis(
     base: State | None = None,
     rules: Rules = SHIPPED,
 ) -> ChainHead:
-    """Return block 0, written over the state `base` if there is one.
+    """Return block 0. If there is a state `base`, block 0 is written into it.
 
-    Raises `ImpossibleConfig` if the runtime cannot work, or names other rules than `rules` or the
-    shipped ones.
+    Raises `ImpossibleConfig` if the runtime cannot work, or names neither `rules` nor the shipped
+    rules.
     """
     rules_for(spec, rules)
     check_runtime(spec)

@@ -1,6 +1,6 @@
-"""Governance of a parachain: the relay chain sends it an XCM that transacts as superuser.
+"""Governance of a parachain, by XCM messages of the relay chain that transact as superuser.
 
-Only messages of this form have an effect. All others only change the head of the message queue
+Only messages of this form have an effect. All others only change the head of the queue's hash
 chain. The bytes of such a `VersionedXcm::V5` are:
 
     05 08                      V5, two instructions
@@ -43,7 +43,7 @@ from pubsub_emulator.runtime.pallet_subscriber.outcome import RootCall
 _SUPERUSER_TRANSACT: Final = bytes.fromhex("0508 2f0000 060200")
 _SET_CODE: Final = bytes((SYSTEM.index, 2))
 SUBSCRIBER_CALLS: Final = ("clear_publisher_cache", "redeliver", "enable_publisher")
-"""The calls by which governance can manage a subscriber's view of a publisher, by index."""
+"""The calls of the subscriber's pallet, each of which is about one publisher, by index."""
 _SUBSCRIBER: Final = SubscriberCalls()
 _SUBSCRIBER_CALL: Final = scale.triple(scale.u8, scale.u8, para_id)
 """The codec of the pallet's index, the call's index, and the publisher."""
@@ -55,9 +55,9 @@ def transact(call: bytes) -> bytes:
 
 
 def set_code(spec: RuntimeSpec) -> bytes:
-    """Return the call `System::set_code` with another runtime.
+    """Return the encoded call `System::set_code` with a runtime.
 
-    It is in force from the next block on (PS-33).
+    The runtime is in force from the block after the call on (PS-33).
     """
     return _SET_CODE + encode_bytes(spec.encode())
 
@@ -70,24 +70,25 @@ def subscriber_call(name: str, para: int) -> bytes:
 def execute_downward(storage: Storage, message: bytes) -> DispatchOutcome | None:
     """Run the root call in a downward message.
 
-    Returns `None` if there is none that this runtime knows. A call that fails or does not decode
-    changes nothing. It does not make the block invalid, because the relay chain sent it.
+    Returns `None` after an upgrade, and if the message has no call that this runtime knows. A call
+    that fails or does not decode changes nothing. The block stays valid, because the message was
+    chosen by the relay chain and not by the author.
     """
-    found = _decoded_call(message)
-    if isinstance(found, RuntimeSpec):
+    decoded = _decoded_call(message)
+    if isinstance(decoded, RuntimeSpec):
         with contextlib.suppress(ImpossibleConfig):
-            upgrade(storage, found)
+            upgrade(storage, decoded)
         return None
-    if found is None:
+    if decoded is None:
         return None
-    name, para = found
+    name, para = decoded
     return dispatch.dispatch(_SUBSCRIBER, storage, Root(), Call(items.PALLET.name, name, (para,)))
 
 
 def is_root_call(message: bytes) -> bool:
-    """Return whether a downward message is a root call that this runtime knows.
+    """Return whether a downward message has a root call that this runtime knows.
 
-    This is a runtime upgrade or a call of the subscriber's pallet.
+    Such calls are runtime upgrades and calls of the subscriber's pallet.
     """
     return _decoded_call(message) is not None
 
@@ -98,21 +99,21 @@ def root_calls(spec: RuntimeSpec, messages: InboundMessages) -> tuple[RootCall, 
     A walk makes these reads first, so that they are charged (PS-45). Calls for which a block has no
     room do not run.
     """
-    out = []
+    calls = []
     for message in messages.downward:
-        found = _decoded_call(message.msg)
-        if isinstance(found, RuntimeSpec):
-            rows = carried_over(spec, found)
-            changed = _changed_caches(spec, found)
-            out.append(
-                RootCall(len(rows) + len(changed), partial(_read_for_upgrade, spec, rows, changed))
-            )
+        decoded = _decoded_call(message.msg)
+        if isinstance(decoded, RuntimeSpec):
+            rows = carried_over(spec, decoded)
+            changed = _changed_caches(spec, decoded)
+            read = partial(_read_for_upgrade, spec, rows, changed)
+            calls.append(RootCall(len(rows) + len(changed), read))
+            # Later calls in the block read what the new runtime has left.
             with contextlib.suppress(ImpossibleConfig):
-                _ensure_possible(spec, found)
-                spec = found
-        elif found is not None:
-            out.append(RootCall(_ROWS_A_CALL, partial(look_up, para=found[1])))
-    return tuple(out)
+                _ensure_possible(spec, decoded)
+                spec = decoded
+        elif decoded is not None:
+            calls.append(RootCall(_ROWS_A_CALL, partial(look_up, para=decoded[1])))
+    return tuple(calls)
 
 
 _ROWS_A_CALL: Final = 4
@@ -135,6 +136,7 @@ def _read_for_upgrade(
     changed: Sequence[ParaId],
     storage: Storage,
 ) -> None:
+    """Read the rows that an upgrade reads: deliveries that move, and dropped caches."""
     for para, key in rows:
         delivered.get(storage, spec, para, key)
     for para in changed:
@@ -142,6 +144,7 @@ def _read_for_upgrade(
 
 
 def _ensure_possible(before: RuntimeSpec, after: RuntimeSpec) -> None:
+    """Raise `ImpossibleConfig` unless an upgrade from one runtime to another can work."""
     check_runtime(after)
     if after.para_id != before.para_id:
         raise ImpossibleConfig(
@@ -149,7 +152,7 @@ def _ensure_possible(before: RuntimeSpec, after: RuntimeSpec) -> None:
         )
     if after.accounts != before.accounts:
         raise ImpossibleConfig("an upgrade cannot change whether a chain has accounts")
-    # Otherwise two nodes would disagree, of which only one has the file of those rules.
+    # Otherwise a node with the file of those rules and a node without it would disagree.
     if after.rules not in {before.rules, b""}:
         raise ImpossibleConfig(
             f"an upgrade cannot bring the rules 0x{after.rules.hex()} to a chain that has others"
@@ -165,7 +168,7 @@ def _decoded_call(message: bytes) -> RuntimeSpec | tuple[str, ParaId] | None:
     return None if call is None else _read_call(call)
 
 
-# The walk and the block of the author and of every verifier decode the same few messages.
+# The same few messages are decoded again and again: by walks and blocks, authors and verifiers.
 @lru_cache(maxsize=64)
 def _read_call(call: bytes) -> RuntimeSpec | tuple[str, ParaId] | None:
     try:
@@ -194,19 +197,13 @@ def superuser_call(message: bytes) -> bytes | None:
 def check_runtime(
     spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler] = HANDLERS
 ) -> None:
-    """Check that blocks can be executed with a runtime.
-
-    Raises `ImpossibleConfig` otherwise.
-    """
+    """Raise `ImpossibleConfig` unless blocks can be executed with a runtime."""
     config.integrity_test(spec)
     ensure_handler(spec, handlers)
 
 
 def ensure_handler(spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler]) -> None:
-    """Check that the runtime's handler is in `handlers`.
-
-    Raises `ImpossibleConfig` otherwise.
-    """
+    """Raise `ImpossibleConfig` unless the runtime's handler is in `handlers`."""
     if spec.handler not in handlers:
         raise ImpossibleConfig(
             f"no handler is called {spec.handler!r}; there are {', '.join(handlers)}"
@@ -215,9 +212,9 @@ def ensure_handler(spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler
 
 @lru_cache(maxsize=64)
 def sound_runtime(code: bytes) -> RuntimeSpec:
-    """Return the runtime that `code` describes.
+    """Decode the value of `:code` as a runtime.
 
-    Raises `ScaleError`, and `ImpossibleConfig` if it cannot work.
+    Raises `ScaleError`, or `ImpossibleConfig` if the runtime cannot work.
     """
     spec = decode_spec(code)
     config.integrity_test(spec)
@@ -227,8 +224,8 @@ def sound_runtime(code: bytes) -> RuntimeSpec:
 def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
     """Install another runtime.
 
-    Raises `ImpossibleConfig` if it cannot work, and then changes nothing. A new cache policy starts
-    empty, because rows that it wrote before another policy was in use may be outdated.
+    Raises `ImpossibleConfig`, and changes nothing, if it cannot work. A new cache policy starts
+    with an empty cache, because rows that it wrote at an earlier time may be outdated.
     """
     before = runtime_spec(storage)
     _ensure_possible(before, spec)
@@ -239,7 +236,8 @@ def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
         if before.cache is not spec.cache:
             drop_cache(storage, para, keys)
         if before.subscriptions.get(para) != spec.subscriptions.get(para):
-            # This is done now, since a second upgrade in this block may restore the same keys.
+            # This must be done now. If a second upgrade in the same block restored the old keys,
+            # the next walk would not notice a change.
             forget(storage, para, keys)
     storage.put(CODE, spec.encode())
     note_new_code(storage)

@@ -1,8 +1,8 @@
-"""The ledger: the uses of a block's bytes (PS-70).
+"""The ledger of a block, which counts how its bytes are used (PS-70).
 
 Costs are bytes in the proof (with SCALE length prefixes). Charges are the bytes that the rules
-count for reads of the parachain's own state. `own_state` has the bytes that such reads really add
-to its storage proof, measured on its trie.
+count for reads of the parachain's own state. `own_state_bytes` are those that such reads really add
+to its storage proof. They are measured on its trie.
 """
 
 from collections.abc import Collection, Iterable
@@ -19,7 +19,7 @@ from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, PublisherPlan
 
 @dataclass(frozen=True, slots=True)
 class PublisherLedger:
-    """One publisher's share."""
+    """The bytes that one publisher used in a block."""
 
     para: ParaId
     unchanged: bool
@@ -30,12 +30,12 @@ class PublisherLedger:
     cache_charges: int
     row_charges: int
     cached_bytes: int
-    """The cost that the nodes found in the cache would have had in the proof."""
+    """The cost that the nodes in the cache would have had in the proof."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockLedger:
-    """One block's bytes."""
+    """The bytes that one block used."""
 
     budget: int
     used: int
@@ -47,38 +47,39 @@ class BlockLedger:
     own_state_bytes: int
     """The bytes that reads add to the parachain's storage proof."""
     cache_state_bytes: int
-    """The part of `own_state_bytes` that only the cache's rows cause.
+    """The part of `own_state_bytes` that only the rows of caches cause.
 
-    A cache is worth it if it saves more than that.
+    A cache pays off if it saves more than that.
     """
     publishers: tuple[PublisherLedger, ...]
     extrinsics_bytes: int = 0
     """The bytes of signed extrinsics in the block, with their lengths."""
     extrinsics_state_bytes: int = 0
     """The bytes that running them adds to the storage proof, beyond `own_state_bytes`."""
-
     requested_bytes: int = 0
     """The cost of the nodes that only the requested keys outside pub-sub need (UP-13)."""
     ref_time: int = 0
-    """Picoseconds, with the reference weights of a node on RocksDB (`accesses`)."""
+    """The time of the block's accesses in picoseconds (`accesses`), by the reference weights of a
+    node on RocksDB.
+    """
 
     @property
     def weight(self) -> Weight:
-        """The time of the block's accesses, and all bytes that proving the block takes."""
+        """Return the time of the block's accesses, and all bytes that proving the block takes."""
         return Weight(
             self.ref_time, self.proof_bytes + self.own_state_bytes + self.extrinsics_state_bytes
         )
 
     @property
     def unused(self) -> int:
-        """The unused budget; the stop rule may leave some."""
+        """Return the unused part of the budget, which the stop rule can leave."""
         return max(self.budget - self.used, 0)
 
 
 def accesses(read: int, written: int, plan: Plan) -> int:
     """Return the ref_time of a block's accesses in picoseconds.
 
-    It counts reading and writing rows of own state, and hashing a proof (2 ns a byte).
+    It counts reading and writing rows of own state, and hashing the proof (2 ns per byte).
     """
     hashed = sum(map(len, plan.taken.values()))
     return READ.ref_time * read + WRITE.ref_time * written + PER_VALUE_BYTE.ref_time * hashed
@@ -87,10 +88,10 @@ def accesses(read: int, written: int, plan: Plan) -> int:
 def own_state_bytes(
     state: State, keys: Iterable[bytes], known: OwnState | None = None
 ) -> tuple[int, int]:
-    """Return the bytes of proving `keys`, and how many of them only the cache's rows cause.
+    """Return the bytes of proving `keys`, and the part of them that only rows of caches cause.
 
-    `state` is the parachain's. `known` has the count of a walk over that state. Proofs never
-    include the runtime itself.
+    `state` is the parachain's. `known` is the count of a walk over that state, to continue from.
+    The runtime under `:code` is never counted.
     """
     counted = OwnState(state) if known is None else known.of(state)
     counted.add(keys)
@@ -100,7 +101,7 @@ def own_state_bytes(
 def added_bytes(state: State, before: Collection[bytes], all_keys: Collection[bytes]) -> int:
     """Return the bytes that proving `all_keys` takes beyond proving `before`.
 
-    `before` must be the first of `all_keys`.
+    `all_keys` must begin with the keys in `before`.
     """
     if len(all_keys) == len(before):
         return 0
@@ -120,7 +121,8 @@ def make_ledger(
 ) -> BlockLedger:
     """Return the ledger of a block with the walk `plan`.
 
-    `extrinsics` are the bytes of signed extrinsics and of their reads.
+    `own_state` has the two numbers that `own_state_bytes` returns. `extrinsics` has the bytes of
+    signed extrinsics and of their reads.
     """
     return BlockLedger(
         budget=plan.budget,

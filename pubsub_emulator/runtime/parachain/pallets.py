@@ -34,7 +34,7 @@ _INHERENT: Final = "cumulus_pallet_parachain_system::parachain_inherent"
 
 @dataclass(frozen=True, slots=True)
 class PersistedValidationData:
-    """The input of a block that the relay chain's validators know."""
+    """The input of a block that the validators of the relay chain know."""
 
     parent_head: bytes
     relay_parent_number: RelayBlockNumber
@@ -109,7 +109,7 @@ MAX_MESSAGE: Final = 65_531
 class ParachainSystem(Hooks):
     """The calls of `ParachainSystem`.
 
-    The inherent's call is in bodies of blocks and is never dispatched.
+    The inherent's call is part of each block's body, but it is never dispatched.
     """
 
     pallet = PARACHAIN_SYSTEM

@@ -26,10 +26,10 @@ MANDATORY: Final = 2
 
 
 class BadBody(PubsubError):
-    """The block has an extrinsic that cannot be part of it; `index` counts the inherent too."""
+    """An extrinsic that cannot be part of its block. `index` includes the inherent, which has 0."""
 
-    def __init__(self, index: int, raw: bytes, why: str) -> None:
-        super().__init__(f"extrinsic {index}: {why}")
+    def __init__(self, index: int, raw: bytes, reason: str) -> None:
+        super().__init__(f"extrinsic {index}: {reason}")
         self.raw = raw
 
 
@@ -38,7 +38,7 @@ class Body(Protocol):
 
     @property
     def length(self) -> int:
-        """The number of bytes of the block's extrinsics."""
+        """Return the number of bytes of the block's extrinsics."""
 
     def run(self, storage: Storage, spec: RuntimeSpec) -> tuple[DispatchOutcome, ...]:
         """Run the extrinsics of the block."""
@@ -46,13 +46,13 @@ class Body(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SignedBody:
-    """Signed extrinsics with their lengths, in order, all of which must be part of the block."""
+    """Signed extrinsics with their length prefixes, in order. All of them must run."""
 
     extrinsics: tuple[bytes, ...] = ()
 
     @property
     def length(self) -> int:
-        """The number of bytes of all extrinsics."""
+        """Return the number of bytes of all extrinsics."""
         return sum(map(len, self.extrinsics))
 
     def run(self, storage: Storage, spec: RuntimeSpec) -> tuple[DispatchOutcome, ...]:
@@ -82,7 +82,7 @@ class SignedBody:
 class OfferedBody:
     """Signed extrinsics that are offered to an author.
 
-    The author takes, in order, those that can be part of its block.
+    In their order, the author takes those that can be part of its block.
     """
 
     offered: tuple[bytes, ...] = ()
@@ -92,13 +92,13 @@ class OfferedBody:
 
     @property
     def length(self) -> int:
-        """The number of bytes of the taken extrinsics."""
+        """Return the number of bytes of the taken extrinsics."""
         return sum(map(len, self.extrinsics))
 
     def run(self, storage: Storage, spec: RuntimeSpec) -> tuple[DispatchOutcome, ...]:
         """Run the extrinsics that can be part of the block.
 
-        The others leave no trace, not even in the record of reads.
+        The others change nothing, and their reads are removed from the record.
         """
         if not spec.accounts:
             return ()
@@ -134,7 +134,7 @@ def note_inherent(storage: Storage) -> None:
 
 
 def note_time(storage: Storage, statics: StaticValues) -> None:
-    """Set the block's time to that of its relay parent, if the parent has a slot."""
+    """Set the block's time to that of its relay parent, if the relay parent has a slot."""
     slot = statics.values.get(CURRENT_SLOT)
     if slot is not None and len(slot) == 8:
         set_now(storage, Slot(int.from_bytes(slot, "little")))

@@ -57,10 +57,10 @@ PARACHAIN_ID: Final[StorageValue[ParaId, ParaId]] = StorageValue(
 
 
 def queue_progress(storage: Storage, last_relay_parent: RelayBlockNumber | None) -> Progress:
-    """Return where the parachain stands in its message queues (UP-8).
+    """Return the parachain's progress in its message queues (UP-8).
 
-    Before it has processed a message, everything sent up to its last relay parent counts as
-    processed, as in Cumulus. Relay block 0 sends nothing.
+    If it has not processed a message yet, all messages up to its last relay parent count as
+    processed, as in Cumulus. Relay block 0 does not send messages.
     """
     start = InboundMessageId(last_relay_parent or RelayBlockNumber(0), 0)
     downward = LAST_PROCESSED_DOWNWARD.get(storage)

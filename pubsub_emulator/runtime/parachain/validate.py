@@ -1,24 +1,25 @@
 """The verdict on a candidate: the checks of PS-52, in their order.
 
-They compare it with data that the relay chain attests.
+They compare the candidate with data that the relay chain attests.
 
+    what is checked                                           verdicts
     the seal           author, turn, signature, body          BadSeal
     the chain          parent, relay parent                   BadParent, RelayParentDecreased
                        parent head, max_pov_size              BadValidationData
                        descendants of the relay parent        BadDescendants
     the messages       heads, order, share and weight         MessagesMisreported
-                       the rest is hashed for want of room    AdvancementRule
-    the proof          its list, then `plan` over it          DuplicateNode … UnusedNodes
+                       only those without room are hashed     AdvancementRule
+    the proof          the list of nodes, then `plan`         DuplicateNode … UnusedNodes
     the state          `execute_block`                        BadExtrinsic, StateRootMismatch
 
-A block is executed on a fork of the parent's state, so an invalid one changes nothing (PS-53). A
-block whose nodes are not exactly those that the plan took is refused, so for one state, relay
-parent and set of messages there is one valid inherent.
+A block is executed on a fork of the parent's state, so an invalid one changes nothing (PS-53). The
+nodes of a valid block are exactly those that the plan took. So for one state, relay parent and set
+of messages, there is only one valid inherent.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from operator import lt
 
 from pubsub_emulator.primitives.ed25519 import verify
@@ -81,10 +82,7 @@ class RelayContext:
 
 
 class BadState(PubsubError):
-    """The state below a block has values that a parachain's blocks do not write.
-
-    So blocks on it cannot be judged.
-    """
+    """A state with values that a parachain's blocks never write. Blocks on it cannot be judged."""
 
 
 Judged = tuple[BlockOutcome, None] | tuple[None, InvalidBlock]
@@ -121,7 +119,7 @@ def validate_block(
     try:
         return _validated(parent, candidate, relay, handlers)
     except (ScaleError, ImpossibleConfig) as error:
-        # Bytes of the candidate and of the relay chain never cause this: they lead to verdicts
+        # This is never caused by bytes of the candidate or the relay chain, which lead to verdicts
         # (PS-54).
         raise BadState(
             f"the state below block {candidate.header.number} makes no sense: {error}"
@@ -152,10 +150,10 @@ def _validated(
     relay: RelayContext,
     handlers: Mapping[str, SubscriptionHandler],
 ) -> BlockOutcome:
-    """Run all checks, and execute the block if its walk is complete.
+    """Run all checks, and execute the block if its proof has all nodes.
 
-    A rule `checks` chooses the offences that count. With it, a block may be executed even if its
-    proof lacks nodes.
+    If there is a rule `checks`, it chooses the offences that count. A block may then be executed
+    although its proof lacks nodes.
     """
     inherent = candidate.inherent
     storage = Storage(parent.state.fork())
@@ -170,26 +168,31 @@ def _validated(
         *check_node_order(inherent.proof),
     ]
     storage.start_recording()
-    walked, found = _walk(view, inherent, relay.storage_root)
-    offences += found
+    walked, walk_offences = _walk(view, inherent, relay.storage_root)
+    offences += walk_offences
     outcome = None
     checks = view.rules.checks
     if checks is not None:
-        counted = checks(tuple(each.verdict.value for each in offences))
-        offences = [each for each in offences if each.verdict.value in counted]
+        counted = checks(tuple(offence.verdict.value for offence in offences))
+        offences = [offence for offence in offences if offence.verdict.value in counted]
     if walked is not None and (walked.missing is None or (checks is not None and not offences)):
         header = candidate.header
-        body = SignedBody(candidate.extrinsics)
-        number = ParaBlockNumber(header.number)
-        digest = header.initial_digest()
         claimed = header.state_root
         try:
             outcome = execute_block(
-                storage, spec, parent.header, number, digest, inherent, walked, handlers, body
+                storage,
+                spec,
+                parent.header,
+                number=ParaBlockNumber(header.number),
+                digest=header.initial_digest(),
+                inherent=inherent,
+                plan=walked,
+                handlers=handlers,
+                extrinsics=SignedBody(candidate.extrinsics),
             )
         except BadBody as error:
             offences.append(Offence(Verdict.BAD_EXTRINSIC, str(error), (error.raw,)))
-        if outcome is not None and outcome.state_root != candidate.header.state_root:
+        if outcome is not None and outcome.state_root != claimed:
             detail = f"claimed {claimed.hex()}, executing gives {outcome.state_root.hex()}"
             offences.append(
                 Offence(Verdict.STATE_ROOT_MISMATCH, detail, (claimed, outcome.state_root))
@@ -208,7 +211,7 @@ def _walk(
 ) -> tuple[Plan | None, list[Offence]]:
     """Run the plan over the proof, and check the claimed root and the messages.
 
-    There is no plan for an unknown relay parent.
+    Returns the plan, or `None` if the relay parent is unknown, and the offences.
     """
     if relay_root is None:
         detail = f"the relay chain has no block {inherent.relay_parent_number}"
@@ -222,14 +225,14 @@ def _walk(
     budget = spec.budget(inherent.messages.weight)
     calls = root_calls(spec, inherent.messages)
     authorities = authority_keys(spec, inherent.descendants)
-    walked, found = judge_proof(
+    walked, proof_offences = judge_proof(
         view, relay_root, inherent.proof, budget, calls, authorities=authorities
     )
     if walked.statics.values:
         offences += check_descendants(spec, inherent, relay_root, walked.statics)
         offences += check_message_heads(view.storage, inherent, walked.statics)
         offences += check_advancement(spec, inherent, walked.statics, view.rules)
-    return walked, offences + found
+    return walked, offences + proof_offences
 
 
 def judge_proof(
@@ -243,7 +246,8 @@ def judge_proof(
 ) -> tuple[Plan, list[Offence]]:
     """Walk over `proof`, and check that it has exactly the needed nodes.
 
-    The nodes may be in any order. `authorities` are the keys that a block with relay headers needs.
+    The nodes may be in any order. `authorities` are the static keys that a block with relay headers
+    needs (`authority_keys`). Returns the plan and the offences.
     """
     source = by_hash(proof)
     walked = plan(view, relay_root, source, budget, calls, authorities=authorities)
@@ -263,17 +267,23 @@ def judge_proof(
 
 
 def _wanted_key(spec: RuntimeSpec, walked: Plan, key: bytes) -> str:
-    """Return the key on whose way a walk ended, by name if it is a static or a requested key."""
+    """Return the text for the key whose path has a missing node.
+
+    Static and requested keys are named.
+    """
     if key in walked.statics.values or not walked.statics.values:
         return f"static key {key_name(key)}"
-    asked = spec.extra_keys[len(walked.requested) : len(walked.requested) + 1]
-    if asked and not walked.map_charges:
-        return f"requested key {relay_key_name(asked[0])}"
+    # Requested keys are read in order, and before the maps are charged.
+    next_requested = spec.extra_keys[len(walked.requested) : len(walked.requested) + 1]
+    if next_requested and not walked.map_charges:
+        return f"requested key {relay_key_name(next_requested[0])}"
     return f"key {key.hex()}"
 
 
 def _unused(source: Mapping[Hash, bytes], walked: Plan) -> list[Offence]:
-    # Compare sets of hashes and not counts: an unneeded node could replace a needed one.
+    """Check that a complete walk took all nodes of the proof."""
+    # The hashes are compared and not their numbers, because a proof could have an unneeded node in
+    # place of a needed one.
     if source.keys() == walked.taken.keys():
         return []
     unused = tuple(node_hash for node_hash in source if node_hash not in walked.taken)
@@ -285,46 +295,43 @@ def _unused(source: Mapping[Hash, bytes], walked: Plan) -> list[Offence]:
 def check_seal(
     authorities: tuple[bytes, ...], parent: Header, candidate: Candidate, slot_now: Slot
 ) -> list[Offence]:
-    """Check the author's turn and its signature of this header (PS-80).
-
-    The header must commit to this body.
-    """
+    """Check the author's turn and signature, and that the header commits to the body (PS-80)."""
     header = candidate.header
     slot = header.aura_slot()
     seal = header.aura_seal()
     if slot is None or seal is None or len(header.initial_digest()) != 1:
         return [Offence(Verdict.BAD_SEAL, "the digest is not one slot and one seal")]
-    out = []
+    offences = []
     message = header.pre_hash()
     expected = turn_of(slot, authorities)
     if not verify(expected, message, seal):
         signer = next((key for key in authorities if verify(key, message, seal)), None)
         if signer is None:
-            out.append(
+            offences.append(
                 Offence(Verdict.BAD_SEAL, "no collator of this chain made the signature", (seal,))
             )
         else:
             detail = f"slot {slot} is the turn of {expected.hex()}, not of {signer.hex()}"
-            out.append(Offence(Verdict.BAD_SEAL, detail, (signer,)))
+            offences.append(Offence(Verdict.BAD_SEAL, detail, (signer,)))
     before = parent.aura_slot()
     if slot > slot_now or (before is not None and slot <= before):
         detail = f"slot {slot} is not after the parent's, {before}, and at most {slot_now}"
-        out.append(Offence(Verdict.BAD_SEAL, detail))
+        offences.append(Offence(Verdict.BAD_SEAL, detail))
     if header.extrinsics_root != candidate.extrinsics_root():
-        out.append(
+        offences.append(
             Offence(
                 Verdict.BAD_SEAL,
                 "the header does not commit to this body",
                 (header.extrinsics_root,),
             )
         )
-    return out
+    return offences
 
 
 def check_digest(header: Header, outcome: BlockOutcome) -> list[Offence]:
-    """Check that the header says whether the block applied new code.
+    """Check that the header's digest says whether the block applied new code.
 
-    The item must follow the slot, where executing the block adds it.
+    The item must follow the slot, because the execution of the block adds it there.
     """
     if header.unsealed() == outcome.digest:
         return []
@@ -334,7 +341,7 @@ def check_digest(header: Header, outcome: BlockOutcome) -> list[Offence]:
 
 
 def check_parent(parent: Header, header: Header) -> list[Offence]:
-    """Check that parent hash and number follow the parent."""
+    """Check that the header has the parent's hash and the next number."""
     if header.parent_hash == parent.hash() and header.number == parent.number + 1:
         return []
     claimed = header.parent_hash
@@ -359,21 +366,21 @@ def check_relay_parent(storage: Storage, inherent: Inherent) -> list[Offence]:
 
 
 def check_validation_data(spec: RuntimeSpec, parent: Header, inherent: Inherent) -> list[Offence]:
-    """Check that the inherent states the parent's header and the chain's proof size (UP-7).
+    """Check that the inherent has the parent's header and the chain's proof size (UP-7).
 
-    It must also have as many relay headers as the chain's offset wants (UP-12).
+    It must also have the number of relay headers that the chain's offset requires (UP-12).
     """
-    out = []
+    offences = []
     if inherent.parent_head != parent.encode():
         detail = f"the parent head is not the header of block {parent.number}"
-        out.append(Offence(Verdict.BAD_VALIDATION_DATA, detail, (inherent.parent_head,)))
+        offences.append(Offence(Verdict.BAD_VALIDATION_DATA, detail, (inherent.parent_head,)))
     fault = count_fault(spec, inherent.descendants)
     if fault is not None:
-        out.append(Offence(Verdict.BAD_DESCENDANTS, fault))
+        offences.append(Offence(Verdict.BAD_DESCENDANTS, fault))
     if inherent.max_pov_size != spec.max_pov_size:
         detail = f"max_pov_size {inherent.max_pov_size}, this chain has {spec.max_pov_size}"
-        out.append(Offence(Verdict.BAD_VALIDATION_DATA, detail))
-    return out
+        offences.append(Offence(Verdict.BAD_VALIDATION_DATA, detail))
+    return offences
 
 
 def check_descendants(
@@ -381,7 +388,7 @@ def check_descendants(
 ) -> list[Offence]:
     """Check that the relay headers are a chain that authorities sealed (UP-12).
 
-    Headers of a wrong number are refused by `check_validation_data`, which needs no relay state.
+    A wrong number of headers is an offence by `check_validation_data`, which needs no relay state.
     """
     headers = inherent.descendants
     if not spec.relay_parent_offset or count_fault(spec, headers) is not None:
@@ -393,7 +400,7 @@ def check_descendants(
 def check_messages_weight(spec: RuntimeSpec, inherent: Inherent, rules: Rules) -> list[Offence]:
     """Check that full messages stay within their shares and come before hashed ones (UP-9, UP-10).
 
-    Both shares together are no more than what messages may take of a block (PS-50).
+    Both shares together are not more than messages may take of a block (PS-50).
     """
     messages = inherent.messages
     faults = [*share_faults(messages, spec.shares(rules)), *order_faults(messages)]
@@ -403,7 +410,7 @@ def check_messages_weight(spec: RuntimeSpec, inherent: Inherent, rules: Rules) -
 def check_advancement(
     spec: RuntimeSpec, inherent: Inherent, statics: StaticValues, rules: Rules
 ) -> list[Offence]:
-    """Check that messages are hashed only where the share has no room for them (UP-10)."""
+    """Check that messages are hashed only if the share has no room for them (UP-10)."""
     shares = spec.shares(rules)
     faults = advancement_faults(
         inherent.messages, shares, statics.largest_messages, statics.largest_downward
@@ -415,13 +422,13 @@ def check_message_heads(
     storage: Storage, inherent: Inherent, statics: StaticValues
 ) -> list[Offence]:
     """Check that the messages lead exactly from the last heads to those at the relay parent."""
-    out = []
+    offences = []
     head = downward_heads(storage, inherent, statics).end
     if head != statics.dmq_head:
         detail = (
             f"downward messages hash to {head.hex()}, the queue's head is {statics.dmq_head.hex()}"
         )
-        out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail, (head, statics.dmq_head)))
+        offences.append(Offence(Verdict.MESSAGES_MISREPORTED, detail, (head, statics.dmq_head)))
     heads = horizontal_heads(storage, inherent, statics)
     strangers = [
         sender
@@ -432,37 +439,38 @@ def check_message_heads(
         detail = (
             f"messages from {', '.join(map(str, strangers))}, which have no channel to this chain"
         )
-        out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
+        offences.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
     for sender, target in statics.hrmp_heads.items():
-        mine = heads[sender].end
-        if mine != target:
+        end = heads[sender].end
+        if end != target:
             detail = (
-                f"messages from {sender} hash to {mine.hex()}, the channel's head is {target.hex()}"
+                f"messages from {sender} hash to {end.hex()}, the channel's head is {target.hex()}"
             )
-            out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail, (mine, target)))
-    return out
+            offences.append(Offence(Verdict.MESSAGES_MISREPORTED, detail, (end, target)))
+    return offences
 
 
 def check_node_order(proof: tuple[bytes, ...]) -> list[Offence]:
     """Check that the nodes are strictly ascending.
 
-    So a node cannot occur twice, adjacent or not, or precede a smaller one.
+    Repeated nodes and nodes after a larger one are separate offences.
     """
     if all(map(lt, proof, islice(proof, 1, None))):
         return []
-    out = []
-    ordered = sorted(proof)
+    offences = []
     repeated = tuple(
-        dict.fromkeys(node for at, node in enumerate(ordered) if at and node == ordered[at - 1])
+        dict.fromkeys(node for node, following in pairwise(sorted(proof)) if node == following)
     )
     if repeated:
-        out.append(
+        offences.append(
             Offence(
                 Verdict.DUPLICATE_NODE, f"{len(repeated)} nodes are listed more than once", repeated
             )
         )
-    unsorted = next((at for at in range(1, len(proof)) if proof[at] < proof[at - 1]), None)
+    unsorted = next(
+        (index for index in range(1, len(proof)) if proof[index] < proof[index - 1]), None
+    )
     if unsorted is not None:
         detail = f"node {unsorted} is smaller than the one before it"
-        out.append(Offence(Verdict.UNSORTED_PROOF, detail, (proof[unsorted],)))
-    return out
+        offences.append(Offence(Verdict.UNSORTED_PROOF, detail, (proof[unsorted],)))
+    return offences

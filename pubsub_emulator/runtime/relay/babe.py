@@ -38,8 +38,8 @@ CURRENT_SLOT: Final = StorageValue(PALLET, "CurrentSlot", "Current slot number."
 SEALED_PALLET: Final = Pallet("Babe", 2, "pallet_babe")
 """The same pallet with the items of a relay chain that seals its headers.
 
-They are a declaration of their own, because metadata lists all items of a pallet: that of a relay
-chain without seals stays as it was.
+It is a separate declaration, because metadata lists all items of a pallet, and a relay chain
+without seals does not have these.
 """
 SEALED_PALLET.items.update(PALLET.items)
 AUTHORITIES: Final = StorageValue(
@@ -55,6 +55,8 @@ NEXT_RANDOMNESS: Final = StorageValue(
     SEALED_PALLET, "NextRandomness", "Next epoch randomness.", scale.fixed(32), bytes(32)
 )
 
+_SLOT_OFFSET: Final = 5
+"""The offset of the slot in a pre-runtime digest, after the variant and the u32 authority index."""
 EPOCH_AUTHORITIES: Final = 3
 """The maximum number of authorities of an epoch.
 
@@ -68,7 +70,7 @@ class BlockAuthor:
     """The authority that makes a block."""
 
     index: int
-    """Its place among the authorities of the block's epoch."""
+    """Its index among the authorities of the block's epoch."""
     key: bytes | None
     """Its Sr25519 public key; `None` on a relay chain that does not seal its headers."""
 
@@ -113,12 +115,9 @@ class Babe(Hooks):
         """
         for item in system.DIGEST.get(storage):
             if item.kind is DigestKind.PRE_RUNTIME and item.engine == BABE_ENGINE:
-                reader = Reader(item.data, 5)
-                slot = reader.uint(8)
+                slot = Reader(item.data, _SLOT_OFFSET).uint(8)
                 if now > 1 and slot <= CURRENT_SLOT.get(storage):
-                    raise DefensiveFailure(
-                        f"slot {slot} does not follow {CURRENT_SLOT.get(storage)}"
-                    )
+                    raise DefensiveFailure(f"slot {slot} is not after {CURRENT_SLOT.get(storage)}")
                 CURRENT_SLOT.put(storage, slot)
         return WEIGHT_ZERO
 
@@ -162,8 +161,8 @@ class SealedBabe(Babe):
     def epoch_authorities(self, epoch: int) -> list[babe.Authority]:
         """Return the authorities of an epoch, each with the weight 1."""
         count = len(self._validators)
-        chosen = [(epoch + at) % count for at in range(min(count, EPOCH_AUTHORITIES))]
-        return [(self._validators[at], 1) for at in chosen]
+        indices = [(epoch + index) % count for index in range(min(count, EPOCH_AUTHORITIES))]
+        return [(self._validators[index], 1) for index in indices]
 
     def author(self, parent: Storage, number: int, slot: Slot) -> BlockAuthor:
         """Return the author of block `number` in a slot, on the state `parent`.

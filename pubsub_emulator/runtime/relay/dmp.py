@@ -101,17 +101,11 @@ class Dmp(Hooks):
             HEADS.remove(storage, para)
 
     def integrity_test(self) -> None:
-        """Check that the queue has room for messages.
-
-        Raises `IntegrityError` otherwise.
-        """
+        """Raise `IntegrityError` if the queue has no room for messages."""
         ensure(self.bounds.downward > 0, IntegrityError("the downward queue needs room"))
 
     def try_state(self, storage: Storage) -> None:
-        """Check that queues are within bounds, in order of sending, and have a head.
-
-        Raises `StateError` otherwise.
-        """
+        """Raise `StateError` unless queues are within bounds, in order of sending, with a head."""
         for para, queue in QUEUES.items(storage):
             if queue_weight(queue) > self.bounds.downward:
                 raise StateError(f"Dmp: more waits for {para} than it can take")

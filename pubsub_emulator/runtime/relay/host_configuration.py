@@ -121,11 +121,11 @@ _EXECUTOR_PARAM_SIZES: Final[dict[int, int]] = {1: 4, 2: 4, 3: 4, 4: 8, 5: 9, 6:
 
 
 def _read_executor_param(reader: Reader) -> ExecutorParam:
-    at = reader.pos
+    start = reader.pos
     variant = reader.u8()
     size = _EXECUTOR_PARAM_SIZES.get(variant)
     if size is None:
-        raise ScaleError(f"unknown executor parameter {variant} at offset {at}")
+        raise ScaleError(f"unknown executor parameter {variant} at offset {start}")
     return ExecutorParam(variant, reader.take(size))
 
 
@@ -196,7 +196,7 @@ _decode = lru_cache(maxsize=16)(host_configuration.decode)
 
 
 def active_config(storage: Storage) -> HostConfiguration:
-    """Return the active configuration, the defaults before genesis.
+    """Return the active configuration, or the defaults before genesis.
 
     Each distinct value is decoded once.
     """
@@ -246,22 +246,19 @@ class Configuration(Hooks):
         """
         ensure_root(origin)
         ensure(inconsistency(config) is None, Error.InvalidNewValue)
-        waiting = [(at, pending) for at, pending in PENDING.get(storage) if at != session]
+        waiting = [(due, pending) for due, pending in PENDING.get(storage) if due != session]
         PENDING.put(storage, sorted([*waiting, (session, config)], key=lambda entry: entry[0]))
 
     def on_new_session(self, storage: Storage, session: int) -> None:
         """Activate the newest configuration that is due."""
         waiting = PENDING.get(storage)
-        due = [config for at, config in waiting if at <= session]
+        due = [config for start, config in waiting if start <= session]
         if due:
             ACTIVE.put(storage, due[-1])
-            PENDING.put(storage, [(at, config) for at, config in waiting if at > session])
+            PENDING.put(storage, [(start, config) for start, config in waiting if start > session])
 
     def integrity_test(self) -> None:
-        """Check that parachains can work with the values.
-
-        Raises `IntegrityError` otherwise.
-        """
+        """Raise `IntegrityError` unless parachains can work with the values."""
         complaint = inconsistency(self.genesis_config)
         ensure(complaint is None, IntegrityError(complaint))
 

@@ -255,7 +255,7 @@ class Hrmp(Hooks):
     def check_outbound(
         self, storage: Storage, sender: ParaId, messages: Sequence[chains.OutboundHrmpMessage]
     ) -> list[tuple[HrmpChannelId, HrmpChannel, chains.OutboundHrmpMessage]]:
-        """Return the channel of each of a block's `messages`.
+        """Check a block's `messages`, and return each with its channel.
 
         There must be at most one message to each recipient, with recipients ascending. Raises
         `MoreMessagesThanPermitted`, `NotSorted`, `NoSuchChannel`, `MaxMessageSizeExceeded`,
@@ -264,22 +264,22 @@ class Hrmp(Hooks):
         if len(messages) > active_config(storage).hrmp_max_message_num_per_candidate:
             raise ModuleError(Error.MoreMessagesThanPermitted)
         previous = -1
-        out = []
+        checked = []
         for message in messages:
             ensure(message.recipient > previous, Error.NotSorted)
             previous = message.recipient
             which = HrmpChannelId(sender, message.recipient)
-            found = CHANNELS.get(storage, which)
-            if found is None:
+            state = CHANNELS.get(storage, which)
+            if state is None:
                 raise ModuleError(Error.NoSuchChannel)
-            ensure(len(message.data) <= found.max_message_size, Error.MaxMessageSizeExceeded)
+            ensure(len(message.data) <= state.max_message_size, Error.MaxMessageSizeExceeded)
             ensure(
-                found.total_size + len(message.data) <= found.max_total_size,
+                state.total_size + len(message.data) <= state.max_total_size,
                 Error.TotalSizeExceeded,
             )
-            ensure(found.msg_count < found.max_capacity, Error.CapacityExceeded)
-            out.append((which, found, message))
-        return out
+            ensure(state.msg_count < state.max_capacity, Error.CapacityExceeded)
+            checked.append((which, state, message))
+        return checked
 
     def queue_outbound(
         self,
@@ -292,15 +292,15 @@ class Hrmp(Hooks):
 
         Raises as `check_outbound`.
         """
-        for which, found, message in self.check_outbound(storage, sender, messages):
+        for which, state, message in self.check_outbound(storage, sender, messages):
             waiting = [*CONTENTS.get(storage, which), chains.InboundHrmpMessage(now, message.data)]
-            head = chains.chain_head(found.mqc_head or chains.ZERO_HEAD, now, message.data)
-            size = found.total_size + len(message.data)
+            head = chains.chain_head(state.mqc_head or chains.ZERO_HEAD, now, message.data)
+            size = state.total_size + len(message.data)
             CONTENTS.insert(storage, which, waiting)
             CHANNELS.insert(
                 storage,
                 which,
-                replace(found, msg_count=len(waiting), total_size=size, mqc_head=head),
+                replace(state, msg_count=len(waiting), total_size=size, mqc_head=head),
             )
             digests = DIGESTS.get(storage, message.recipient)
             if digests and digests[-1][0] == now:
@@ -365,10 +365,7 @@ class Hrmp(Hooks):
             WATERMARKS.remove(storage, para)
 
     def try_state(self, storage: Storage) -> None:
-        """Check channels, indexes, counts, and the bounds of recipients.
-
-        Raises `StateError` otherwise.
-        """
+        """Raise `StateError` if channels, indexes and counts differ, or a bound is exceeded."""
         known = dict(CHANNELS.items(storage))
         for index, outbound in ((INGRESS, False), (EGRESS, True)):
             for para, others in index.items(storage):
@@ -398,24 +395,28 @@ class Hrmp(Hooks):
                 raise StateError(f"Hrmp: {which.recipient} could be sent more than it can take")
 
     def _worst_case(self, storage: Storage, recipient: ParaId) -> int:
-        found = (
+        channels = (
             CHANNELS.get(storage, HrmpChannelId(s, recipient))
             for s in INGRESS.get(storage, recipient)
         )
-        return sum(channel_weight(c.max_capacity, c.max_total_size) for c in found if c is not None)
+        return sum(
+            channel_weight(c.max_capacity, c.max_total_size) for c in channels if c is not None
+        )
 
     def _prune(self, storage: Storage, which: HrmpChannelId, watermark: RelayBlockNumber) -> None:
-        found = CHANNELS.get(storage, which)
-        # The channel was closed since the messages were sent.
-        if found is None:
+        state = CHANNELS.get(storage, which)
+        # The channel may have been closed since the messages were sent.
+        if state is None:
             return
         waiting = CONTENTS.get(storage, which)
-        left = [message for message in waiting if message.sent_at > watermark]
-        CONTENTS.insert_or_remove(storage, which, left)
+        remaining = [message for message in waiting if message.sent_at > watermark]
+        CONTENTS.insert_or_remove(storage, which, remaining)
         CHANNELS.insert(
             storage,
             which,
-            replace(found, msg_count=len(left), total_size=sum(len(m.data) for m in left)),
+            replace(
+                state, msg_count=len(remaining), total_size=sum(len(m.data) for m in remaining)
+            ),
         )
 
     def _close(self, storage: Storage, which: HrmpChannelId) -> None:
@@ -429,8 +430,8 @@ class Hrmp(Hooks):
                 storage, para, [entry for entry in index.get(storage, para) if entry != other]
             )
         digests = [
-            (block, kept)
+            (block, remaining)
             for block, senders in DIGESTS.get(storage, which.recipient)
-            if (kept := [sender for sender in senders if sender != which.sender])
+            if (remaining := [sender for sender in senders if sender != which.sender])
         ]
         DIGESTS.insert_or_remove(storage, which.recipient, digests)

@@ -1,8 +1,9 @@
 """The inclusion of a parachain block: all of its commitments take effect, or none do.
 
-1. the para includes blocks, and is not about to leave if it sends upward 2. processed downward
-messages and the HRMP watermark drop the messages that the block received 3. upward messages go to
-the message queue, horizontal ones into their channels 4. the head is noted
+check     the para includes blocks, and is not about to leave if it sends upward
+receive   the messages that the block has received are dropped from their queues
+send      upward messages go to the message queue, horizontal ones into their channels
+head      the head is noted
 """
 
 from collections.abc import Sequence
@@ -223,10 +224,7 @@ class ParaInclusion(Hooks):
         dispatch.with_storage_layer(storage, enact)
 
     def check_bounds(self, storage: Storage) -> None:
-        """Check that all messages that may wait for a parachain fit into one block of it (PS-50).
-
-        Raises `IntegrityError` otherwise.
-        """
+        """Raise `IntegrityError` if more messages may wait than fit into a block (PS-50)."""
         allowed = message_allowance(active_config(storage).max_pov_size)
         if self._bounds.total() > allowed:
             raise IntegrityError(

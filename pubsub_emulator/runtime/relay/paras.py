@@ -49,11 +49,11 @@ class UpgradeRestriction(IntEnum):
 
 def _enum(kind: type[E]) -> Codec[E]:
     def read(reader: Reader) -> E:
-        at = reader.pos
+        start = reader.pos
         try:
             return kind(reader.u8())
         except ValueError:
-            raise ScaleError(f"no {kind.__name__} at offset {at}") from None
+            raise ScaleError(f"no {kind.__name__} at offset {start}") from None
 
     names = ("".join(word.capitalize() for word in member.name.split("_")) for member in kind)
     info = type_info.enum(f"polkadot_runtime_parachains::paras::{kind.__name__}", *names)
@@ -172,10 +172,10 @@ class Paras(Hooks):
 
         Raises `NotRegistered`, `CannotOffboard`. Emits `ActionQueued`.
         """
-        found = LIFECYCLES.get(storage, para)
-        if found is None:
+        lifecycle = LIFECYCLES.get(storage, para)
+        if lifecycle is None:
             raise ModuleError(Error.NotRegistered)
-        ensure(found is ParaLifecycle.PARACHAIN, Error.CannotOffboard)
+        ensure(lifecycle is ParaLifecycle.PARACHAIN, Error.CannotOffboard)
         LIFECYCLES.insert(storage, para, ParaLifecycle.OFFBOARDING_PARACHAIN)
         self._queue(storage, para, session)
 
@@ -186,10 +186,10 @@ class Paras(Hooks):
         """
         outgoing = []
         for para in ACTIONS.take(storage, session):
-            found = LIFECYCLES.get(storage, para)
-            if found is ParaLifecycle.ONBOARDING:
+            lifecycle = LIFECYCLES.get(storage, para)
+            if lifecycle is ParaLifecycle.ONBOARDING:
                 self._onboard(storage, para, HEADS.get(storage, para) or b"")
-            elif found is ParaLifecycle.OFFBOARDING_PARACHAIN:
+            elif lifecycle is ParaLifecycle.OFFBOARDING_PARACHAIN:
                 outgoing.append(para)
                 for item in (LIFECYCLES, HEADS, MOST_RECENT_CONTEXT, GO_AHEAD, RESTRICTION):
                     item.remove(storage, para)
@@ -212,10 +212,9 @@ class Paras(Hooks):
         deposit(storage, NewHeadNoted(para))
 
     def try_state(self, storage: Storage) -> None:
-        """Check the list of parachains.
+        """Raise `StateError` if the list of parachains is not sorted or differs from lifecycles.
 
-        It must be sorted and match the lifecycles, and each parachain must have a head. Raises
-        `StateError` otherwise.
+        Each parachain must also have a head.
         """
         listed = PARACHAINS.get(storage)
         ensure(

@@ -107,9 +107,6 @@ class Session(Hooks):
         return ROTATION_WEIGHT + OFFBOARDING_WEIGHT * len(outgoing)
 
     def integrity_test(self) -> None:
-        """Check that sessions have blocks, and that changes take effect later.
-
-        Raises `IntegrityError` otherwise.
-        """
+        """Raise `IntegrityError` unless sessions have blocks and changes take effect later."""
         ensure(self.period > 0, IntegrityError("a session has at least one block"))
         ensure(self.delay > 0, IntegrityError("a change takes place in a later session"))

@@ -145,7 +145,7 @@ def test_the_lab_takes_rules(folder: Path) -> None:
         (CAP.replace("min(ttl or 3, 3)", "'3'"), "rule 'lifetime' returned '3', not int"),
         (
             CAP.replace("min(ttl or 3, 3)", "1 << 32"),
-            "rule 'lifetime' returned 4294967296, which is no u32",
+            "rule 'lifetime' returned 4294967296, which is not a u32",
         ),
     ],
 )

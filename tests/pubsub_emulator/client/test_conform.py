@@ -372,11 +372,11 @@ MUTANTS: dict[Callable[..., Any], str] = {
         PS-1 | an entry's lifetime is big endian | to_bytes(8, "little") -> to_bytes(8, "big")
         PS-1 | an entry is dated a block late | now << 32 -> now + 1 << 32
         PS-1 | an entry lacks its value's length | encode_compact(size) + value -> value
-        PS-4 | keys are stored backwards | storage.child_put(child, at,
-            -> storage.child_put(child, at[::-1],
-        PS-5 | a write goes into two child tries | storage.child_put(child, at,
+        PS-4 | keys are stored backwards | storage.child_put(child, stored_key,
+            -> storage.child_put(child, stored_key[::-1],
+        PS-5 | a write goes into two child tries | storage.child_put(child, stored_key,
             -> storage.child_put(rows_of(ParaId(2000)).child, key, value)
-            \\n    storage.child_put(child, at,
+            \\n    storage.child_put(child, stored_key,
         Publish | a publish has no event | deposit(storage, DataPublished(para, key, size)) -> pass
         Publish | the event counts the key | DataPublished(para, key, size)
             -> DataPublished(para, key, size + 32)
@@ -438,14 +438,15 @@ MUTANTS: dict[Callable[..., Any], str] = {
     ),
     remove_key: (
         """
-        delete_keys | a deletion keeps the entry | storage.child_kill(child, at) -> pass
+        delete_keys | a deletion keeps the entry | storage.child_kill(child, stored_key) -> pass
         delete_keys | a deletion keeps the lifetime
             | _set_lifetime(config, storage, rows, key, old[-8:], _INFINITE)
             -> pass
         PS-16 | an expiry is not counted | rows.published_keys) - 1 -> rows.published_keys)
-        PS-18 | a row goes with its neighbour | left = _counter(storage, rows.published_keys) - 1
+        PS-18 | a row goes with its neighbour
+            | remaining = _counter(storage, rows.published_keys) - 1
             -> storage.kill(next(iter(storage.next_keys(rows.ttl_prefix)), b'none'))
-            \\n    left = _counter(storage, rows.published_keys) - 1
+            \\n    remaining = _counter(storage, rows.published_keys) - 1
     """
     ),
     Broadcaster.force_delete_keys: (

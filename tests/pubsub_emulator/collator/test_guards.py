@@ -265,7 +265,7 @@ GUARDS = [
     Guard(
         "horizontal-share",
         abridged.share_faults,
-        "if horizontal > left",
+        "if horizontal > room",
         "if False",
         "too many horizontal messages",
     ),
@@ -307,7 +307,7 @@ GUARDS = [
     Guard(
         "marks-are-state",
         execute._note_messages,
-        "LAST_PROCESSED_HRMP.put(storage, now.marks.horizontal)",
+        "LAST_PROCESSED_HRMP.put(storage, present.marks.horizontal)",
         "pass",
         "marks",
     ),
@@ -335,7 +335,7 @@ GUARDS = [
     Guard(
         "channel-heads",
         validate.check_message_heads,
-        "if mine != target",
+        "if end != target",
         "if False",
         "forged messages",
     ),
@@ -369,8 +369,8 @@ GUARDS = [
     Guard(
         "duplicates-apart",
         validate.check_node_order,
-        "ordered = sorted(proof)",
-        "ordered = proof",
+        "pairwise(sorted(proof))",
+        "pairwise(proof)",
         "duplicates",
     ),
     Guard("ascending", validate.check_node_order, "if unsorted is not None:", "if False:", "order"),
@@ -378,7 +378,7 @@ GUARDS = [
     Guard(
         "post-state",
         validate._validated,
-        "outcome.state_root != candidate.header.state_root",
+        "outcome.state_root != claimed",
         "False",
         "post-state",
     ),
@@ -459,7 +459,7 @@ GUARDS = [
     Guard(
         "slot-written-when-whole",
         SlotCache.store,
-        " if done == slot.high - slot.low else NOTHING",
+        " if all_resolved else NOTHING",
         "",
         "deliveries, parts of slots",
     ),

@@ -66,7 +66,7 @@ def test_every_seam_is_a_field_and_every_field_a_seam() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "result", "said"),
     [
-        ("lifetime", (1, 1, 1, 1), -1, "which is no u32"),
+        ("lifetime", (1, 1, 1, 1), -1, "which is not a u32"),
         ("lifetime", (1, 1, 1, 1), True, "returned True, not int"),
         ("deposit", (1, 1), -1, "which is negative"),
         ("share", (1, 1, 1), -1, "which is negative"),
@@ -82,8 +82,8 @@ def test_every_seam_is_a_field_and_every_field_a_seam() -> None:
         ("encode", (b"", 0, 0), "text", "returned 'text', not bytes"),
         ("decode", (b"",), (b"", 1), "not value, u32 and u32"),
         ("decode", (b"",), (b"", 1, 1 << 32), "not value, u32 and u32"),
-        ("clock", (1, 1), 1 << 32, "which is no u32"),
-        ("place", (1,), (b"", ""), "not two of bytes"),
+        ("clock", (1, 1), 1 << 32, "which is not a u32"),
+        ("place", (1,), (b"", ""), "not two bytes values"),
     ],
 )
 def test_a_result_that_a_seam_does_not_take_is_refused(

@@ -4,10 +4,10 @@
     nodes   the bytes of the nodes on subscribed paths                      (nodes.py)
     slots   the hashes of resolved subtrees, by position in the key space   (slots.py)
 
-A `Cache` is opened when the walk reaches a publisher. It answers two questions, each after the stop
-rule and charged: which bytes a node has (`lookup`), and how many items from here on are resolved
-(`covers`, `covers_absence`). It writes nothing until `apply` calls `store`. The walk does not
-depend on the policy.
+A `Cache` is opened when the walk reaches a publisher. It can return the bytes of a node (`lookup`)
+and the number of items that are already resolved (`covers`, `covers_absence`). Each of these reads
+is made after the stop rule and is charged. Nothing is written until `apply` calls `store`. The code
+of the walk is the same for all policies.
 """
 
 from typing import Final

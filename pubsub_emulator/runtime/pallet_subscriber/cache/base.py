@@ -1,4 +1,4 @@
-"""The interface of a cache, which is also the policy `none`."""
+"""The base class of caches. It stores nothing, which is the policy `none`."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -13,16 +13,14 @@ from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 class Cache:
     """The cache of one publisher during one walk.
 
-    This class stores nothing; it is the policy `none`.
+    The walk sets `end` to the end of the current range of keys, and lists the items that it
+    resolved in `resolved`. `charges` are the bytes charged so far for reads of the parachain's own
+    rows. `saved` are the bytes that the nodes in those rows would have cost in the proof.
 
-    The walk sets `end` to the end of the current range of keys and lists resolved items in
-    `resolved`. `charges` are the bytes charged so far for reads of the parachain's own rows.
-    `saved` are the bytes that the nodes found there would have cost in the proof.
+    A cache that stores references has for each item:
 
-    A cache that stores references has by item:
-
-    places      the nibbles of its key at which to call `covers`, each with the cache's own number
-                of the place
+    places      the nibbles of its key at which to call `covers`, each with the number that the
+                cache gives to that place
     alone_from  the nibble from which its leaf can be recognised by hash, without reading it
     """
 
@@ -66,30 +64,32 @@ class Cache:
         return None
 
     def covers(self, at: int, place: int, reference: Hash) -> int:  # noqa: ARG002  # for subclasses
-        """Return how many items from `keys[at]` on are resolved.
+        """Return the number of items from `keys[at]` on that are already resolved.
 
-        They are resolved because the unread or inline node `reference` is above them.
+        `reference` is the node above them at `place`, which is inline or has not been read. They
+        are resolved if it is the same as when they were last resolved.
         """
         return 0
 
     def covers_absence(self, at: int, depth: int) -> int:  # noqa: ARG002  # for subclasses
-        """Return how many items from `keys[at]` on are resolved, as `covers`.
+        """Return the number of items from `keys[at]` on that are already resolved.
 
-        The key `keys[at]` diverges from the trie at nibble `depth`.
+        This is called instead of `covers` if `keys[at]` diverges from the trie at nibble `depth`.
         """
         return 0
 
     def store(self, storage: Storage, visited: Mapping[Hash, bytes], *, complete: bool) -> bool:  # noqa: ARG002  # as above
         """Store the result of the walk.
 
-        Returns `False` if it does not fit. The publisher's root must then be dropped too.
+        `complete` says whether the walk visited all nodes on the publisher's paths. Returns `False`
+        if the result does not fit. The publisher's root must then be dropped, too.
         """
         return True
 
     def store_only(self, storage: Storage, nodes: Mapping[Hash, bytes]) -> bool:
-        """Store these nodes, which a rule chose, and forget all others.
+        """Store only these nodes, which a rule chose, and forget all others.
 
-        Returns as `store` does.
+        The result is that of `store`.
         """
         return self.store(storage, nodes, complete=False)
 

@@ -1,12 +1,13 @@
 """Policy `nodes`: the parachain stores the trie nodes on subscribed paths (PS-43, PS-60, PS-62).
 
-Rows belong to a generation. Dropping a cache only increments the generation, without reads; old
-rows are removed a few per block. One row per publisher has the current generation and its size.
-When a publisher completes on top of a complete cache, the nodes that left the subscribed paths are
-removed if they are few. Otherwise the generation is abandoned.
+Rows belong to a generation. To drop a cache, the generation is incremented, without reading its
+rows. Later blocks remove a few of the old rows each. One row per publisher, the info row, has the
+current generation and its size. When a publisher completes and its cache was complete before, the
+nodes that are no longer on subscribed paths are removed if they are few. Otherwise the generation
+is abandoned.
 
-All reads are made during the walk, by `begin`, `lookup`, `foresee` and `stale_rows`, so they are
-charged.
+All reads are made during the walk, by `begin`, `lookup`, `foresee` and `stale_rows`, so that they
+are charged.
 """
 
 from collections.abc import Mapping
@@ -25,18 +26,17 @@ from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.trie.step import CHILD, step
 
 STALE_ROWS_A_BLOCK: Final = 100
+"""The maximum number of rows of abandoned generations that a block removes."""
 MOST_WAITING: Final = 2
 """The maximum number of abandoned generations of one publisher.
 
-When it is reached, no new nodes are stored, so that the publisher's rows are bounded.
+When it is reached, new nodes are not stored, so that the publisher's rows are bounded.
 """
-
 FEW_STALE_NODES: Final = 16
-"""The limit for removing nodes one by one when they left a publisher's paths.
+"""The limit up to which nodes that are no longer on a publisher's paths are removed one by one.
 
-They may be more than the new nodes by this number.
+Their number may exceed that of the new nodes by this limit.
 """
-
 _INFO_LENGTH: Final = 12
 
 
@@ -59,11 +59,14 @@ class NodeCache(Cache):
     ) -> None:
         super().__init__(view, meter, para, keys, trusted=trusted)
         self._info: CacheInfo | None = None
+        """The info row, once it has been charged."""
         self._hits: dict[Hash, None] = {}
+        """The hashes of the nodes that `lookup` returned. The dictionary is an ordered set."""
         self._gone: dict[Hash, bytes] | None = None
+        """The nodes that left the publisher's paths, or `None` if they are many or unknown."""
 
     def lookup(self, node_hash: Hash) -> bytes | None:
-        """Return a node of `CachedTrieNodes`, charged its cost and `ROW_COST`.
+        """Return a node of `CachedTrieNodes`, and charge its cost and `ROW_COST`.
 
         The first lookup also charges the info row.
         """
@@ -84,19 +87,20 @@ class NodeCache(Cache):
         return node
 
     def store(self, storage: Storage, visited: Mapping[Hash, bytes], *, complete: bool) -> bool:
-        """Add the visited nodes, and if the publisher is complete, remove all others.
+        """Add the visited nodes. If the publisher is complete, remove all others.
 
         Returns `False` if they exceed `max_cache_bytes`.
         """
-        stored = info = items.CACHE_INFO.get(storage, self.para)
-        # This is never so after a change of the key set, since that drops the cache first.
+        stored = items.CACHE_INFO.get(storage, self.para)
+        info = stored
+        # A changed key set does not lead here, because its cache has already been dropped.
         if complete and info.nodes != len(self._hits):
             stale = self._gone
             if stale is not None and info.nodes - len(stale) == len(self._hits):
                 info = self._remove(storage, info, stale)
             else:
-                # There are nodes of several roots, or some that no lookup read, or too many to look
-                # for.
+                # The other nodes are too many to find, or they belong to several roots, or they
+                # are on subscribed paths and were not looked up.
                 info = _abandon(storage, self.para, info)
                 self._hits = {}
         if _waiting(storage, self.para) < MOST_WAITING:
@@ -115,7 +119,7 @@ class NodeCache(Cache):
         return self.store(storage, nodes, complete=False)
 
     def begin(self) -> None:
-        """Read the info row, which the first lookup of a node charges."""
+        """Read the info row. The first lookup of a node charges it."""
         self.view.cache_info(self.para)
 
     def foresee(self, visited: Mapping[Hash, bytes]) -> None:
@@ -125,11 +129,13 @@ class NodeCache(Cache):
             self._gone = self._stale(info.generation, visited)
 
     def _add(self, storage: Storage, info: CacheInfo, visited: Mapping[Hash, bytes]) -> CacheInfo:
-        # A node that was free, since another publisher's walk took it, may be stored here already.
-        # Checking would be an uncharged read. If it is counted twice, the next completion starts a
-        # new generation.
+        """Store the visited nodes that were not in the cache, and return the new info row."""
+        # A node that was free, because another publisher's walk took it, may already be stored
+        # here. Checking this would be an uncharged read. The node may then be counted twice, and
+        # the next completion starts a new generation.
         generation = (self.para, info.generation)
-        nodes, size = info.nodes, info.bytes
+        nodes = info.nodes
+        size = info.bytes
         for node_hash, node in visited.items():
             if node_hash not in self._hits:
                 items.CACHED_TRIE_NODES.insert(storage, generation, node_hash, node)
@@ -138,41 +144,42 @@ class NodeCache(Cache):
         return CacheInfo(info.generation, nodes, size)
 
     def _remove(self, storage: Storage, info: CacheInfo, stale: Mapping[Hash, bytes]) -> CacheInfo:
+        """Remove nodes one by one, and return the new info row."""
         for node_hash in stale:
             items.CACHED_TRIE_NODES.remove(storage, (self.para, info.generation), node_hash)
-        gone = sum(node_cost(len(node)) for node in stale.values())
-        return CacheInfo(info.generation, info.nodes - len(stale), info.bytes - gone)
+        removed = sum(node_cost(len(node)) for node in stale.values())
+        return CacheInfo(info.generation, info.nodes - len(stale), info.bytes - removed)
 
     def _stale(self, generation: int, visited: Mapping[Hash, bytes]) -> dict[Hash, bytes] | None:
         """Return the nodes that left the subscribed paths since the last processed root.
 
-        Returns `None` if they are clearly more than the proof added, so that a large trie that is
-        gone is not read completely.
+        Returns `None` if they are clearly more than the nodes that the proof added. Otherwise the
+        removal of a large trie would cause reads of all its nodes.
         """
-        found: dict[Hash, bytes] = {}
+        stale: dict[Hash, bytes] = {}
         most = len(visited) - len(self._hits) + FEW_STALE_NODES
         root = self.view.processed_roots()[0].get(self.para)
         todo = [] if root is None else [(root, 0, 0, len(self.keys))]
         while todo:
             node_hash, depth, low, high = todo.pop()
-            if node_hash in visited or node_hash in found:
+            if node_hash in visited or node_hash in stale:
                 continue
-            if len(found) > most or not self.meter.has_room(0):
+            if len(stale) > most or not self.meter.has_room(0):
                 return None
             node = self.view.cached_node(self.para, generation, node_hash)
             if node is None:
                 continue
-            found[node_hash] = node
-            before: tuple[Hash, int] | None = None
-            for at in range(low, high):
-                child = _child_of(node, self.keys[at], depth)
+            stale[node_hash] = node
+            last_child: tuple[Hash, int] | None = None
+            for index in range(low, high):
+                child = _child_of(node, self.keys[index], depth)
                 if child is not None:
-                    if child == before:
-                        todo[-1] = (*child, todo[-1][2], at + 1)
+                    if child == last_child:
+                        todo[-1] = (*child, todo[-1][2], index + 1)
                     else:
-                        todo.append((*child, at, at + 1))
-                before = child
-        return found
+                        todo.append((*child, index, index + 1))
+                last_child = child
+        return stale
 
     @staticmethod
     def drop(storage: Storage, para: ParaId, keys: Keys) -> None:  # noqa: ARG004  # any keys
@@ -183,19 +190,21 @@ class NodeCache(Cache):
 
 
 def _child_of(node: bytes, key: PubsubKey, depth: int) -> tuple[Hash, int] | None:
-    """Return the hash of the next node towards `key` and its first nibble.
+    """Return the hash of the next node towards `key`, and the nibble at which it starts.
 
-    Returns `None` if the path ends or goes on inline.
+    Returns `None` if the path ends or the next node is inline.
     """
     kind, payload, depth = step(node, key, depth)
     return (Hash(payload), depth) if kind == CHILD else None
 
 
 def _waiting(storage: Storage, para: ParaId) -> int:
+    """Return the number of abandoned generations of a publisher."""
     return sum(other == para for other, _ in items.STALE_CACHES.get(storage))
 
 
 def _abandon(storage: Storage, para: ParaId, info: CacheInfo) -> CacheInfo:
+    """List a generation for removal, and return the info row of the next one, which is empty."""
     items.STALE_CACHES.put(storage, [*items.STALE_CACHES.get(storage), (para, info.generation)])
     return CacheInfo(info.generation + 1)
 
@@ -205,12 +214,12 @@ def stale_rows(storage: Storage) -> StaleRows:
     keys: list[bytes] = []
     finished = 0
     for generation in items.STALE_CACHES.get(storage):
-        left = STALE_ROWS_A_BLOCK - len(keys)
-        found = list(
-            islice(storage.next_keys(items.CACHED_TRIE_NODES.prefix_for(generation)), left)
+        limit = STALE_ROWS_A_BLOCK - len(keys)
+        rows = list(
+            islice(storage.next_keys(items.CACHED_TRIE_NODES.prefix_for(generation)), limit)
         )
-        keys += found
-        if len(found) == left:
+        keys += rows
+        if len(rows) == limit:
             break
         # `remove_stale_nodes` reads this row, so it is read here, where reads are charged.
         items.CACHE_INFO.get(storage, generation[0])
@@ -231,6 +240,6 @@ def remove_stale_nodes(storage: Storage, stale: StaleRows) -> None:
             all(other != para for other, _ in waiting)
             and not items.CACHE_INFO.get(storage, para).nodes
         ):
-            # No row of any generation is left, so numbering can start anew.
+            # The publisher has no rows any more, so its generations can count from 0 again.
             items.CACHE_INFO.remove(storage, para)
     items.STALE_CACHES.put_or_kill(storage, waiting)

@@ -1,22 +1,22 @@
 """Policy `slots`: the hashes of resolved subtrees, by position in the key space (PS-69).
 
-It stores no nodes. The layout depends on the subscribed keys alone. For each prefix that at least
-`MIN_KEYS` of them share and after which they diverge, there is one row, with a 32-byte slot for
-each nibble that follows in a subscribed key. A slot's position Q is that prefix and nibble. The
-slot holds the reference of the trie node that starts exactly at depth |Q|, the empty trie's root if
-the trie has nothing there, or zeros.
+It does not store nodes. The layout depends only on the subscribed keys. For each prefix that at
+least `MIN_KEYS` of them share and after which they diverge, there is one row, with a 32-byte slot
+for each nibble that follows the prefix in a subscribed key. The position Q of a slot is the prefix
+and the nibble. The slot holds the reference of the trie node that starts exactly at depth |Q|, or
+the empty trie's root if the trie has nothing there, or zeros.
 
     invariant   a slot holds R only if every item below Q was last resolved under a trie that has
                 R at Q
 
-So if a walk finds R at Q again, everything below Q is unchanged. Neither collator nor chain reads
-it, at the cost of one row of the parachain's own state for up to sixteen subtrees. A reference is
+So if a walk finds R at Q again, everything below Q is unchanged. Neither the collator nor the chain
+reads it. This costs one row of the parachain's own state for up to sixteen subtrees. A reference is
 the hash of a subtree, so an attacker cannot make another subtree look like the resolved one.
 
-If a single subscribed key is left below a node, its leaf need not be read either. A trie has one
-encoding of the leaf with the entry last delivered, so its hash can be computed (`leaf_reference`).
-`step` accepts other encodings too, for example with bytes after the end. Such a leaf is not
-recognised, and is read.
+If there is only one subscribed key below a node, its leaf need not be read either. A trie has only
+one encoding of the leaf with the last delivered entry, so its hash can be computed
+(`leaf_reference`). `step` also accepts other encodings, for example with bytes after the end. Such
+a leaf is not recognised and is read.
 """
 
 from bisect import bisect_left
@@ -38,8 +38,7 @@ from pubsub_emulator.trie.codec import HASHED_LEAF_HEADS, ODD_HASHED_LEAF_HEADS
 from pubsub_emulator.trie.nibbles import shared_digits
 
 MIN_KEYS: Final = 6
-"""The minimum number of keys below a row; with fewer, a row costs more than it saves."""
-
+"""The minimum number of keys below a row. With fewer keys, a row costs more than it saves."""
 NOTHING: Final = bytes(32)
 """An unset slot, which is not the hash of any node."""
 
@@ -51,7 +50,7 @@ class Slot:
     depth: int
     """The number of nibbles of Q."""
     above: int
-    """The next slot above, or -1."""
+    """The index of the next slot above, or -1."""
     row: int
     """The row that has the slot's hash."""
     place: int
@@ -75,16 +74,16 @@ class Layout:
     Keys with the same slots above them share one mapping.
     """
     deepest: tuple[int, ...]
-    """The deepest slot above each key, or -1."""
+    """The index of the deepest slot above each key, or -1."""
     alone: tuple[int, ...]
-    """The depth from which no other subscribed key has the same prefix, for each key."""
+    """The depth in nibbles for each key from which it is the only subscribed key."""
 
 
 @lru_cache(maxsize=1024)
 def layout_of(keys: Keys) -> Layout:
     """Return the layout of sorted, distinct 32-byte keys.
 
-    The last results are cached.
+    The last results are cached, because each walk needs the layout again.
     """
     texts = [key.hex() for key in keys]
     shared = [shared_digits(a, b, 0) for a, b in pairwise(texts)]
@@ -114,15 +113,16 @@ def layout_of(keys: Keys) -> Layout:
             deepest[start:end] = [len(slots)] * (end - start)
             slots.append(Slot(split + 1, above, row, place, start, end))
             todo.append((start, end))
-            place, start = place + 1, end
+            place += 1
+            start = end
         rows.append((_row_suffix(texts[low][:split]), place))
     return Layout(tuple(slots), tuple(rows), tuple(paths), tuple(deepest), alone)
 
 
 def _row_suffix(prefix: str) -> bytes:
-    """Return a row's prefix of nibbles as it is in the storage key.
+    """Return a row's prefix of nibbles in the form of the storage key.
 
-    It is the count, then the nibbles packed and padded with zero.
+    The form is the number of nibbles in one byte, then the nibbles in pairs, padded with zero.
     """
     return bytes((len(prefix),)) + bytes.fromhex(prefix + "0" * (len(prefix) % 2))
 
@@ -133,21 +133,22 @@ def leaf_reference(key: bytes, depth: int, entry_hash: Hash) -> Hash:
     `entry_hash` is the hash of the value. Such a leaf is over 32 bytes long, so its reference is
     always a hash.
     """
-    left = 2 * len(key) - depth
+    remaining = 2 * len(key) - depth
     half = depth >> 1
     if depth & 1:
         return blake2_256(
-            ODD_HASHED_LEAF_HEADS[left][key[half] & 15] + key[half + 1 :] + entry_hash
+            ODD_HASHED_LEAF_HEADS[remaining][key[half] & 15] + key[half + 1 :] + entry_hash
         )
-    return blake2_256(HASHED_LEAF_HEADS[left] + key[half:] + entry_hash)
+    return blake2_256(HASHED_LEAF_HEADS[remaining] + key[half:] + entry_hash)
 
 
 class SlotCache(Cache):
     """The slots of one publisher.
 
-    `_seen` has, by slot, the reference that this walk found at its position. It has none if a node
-    spans the position. `_covered` has, by slot, how many items the slots directly below it covered;
-    -1 is above the outermost slots.
+    `_rows` has the rows that were read, by number. `_seen` has the references that this walk found,
+    by slot. If a node spans the position of a slot, it has no reference. `_covered` has the number
+    of items that the slots directly below a slot covered, by slot, and at -1 those that the
+    outermost slots covered.
     """
 
     keeps_references: ClassVar[bool] = True
@@ -164,7 +165,10 @@ class SlotCache(Cache):
         self.alone_from = self._layout.alone
 
     def covers(self, at: int, place: int, reference: Hash) -> int:
-        """Compare `reference` with a slot, unless the slots belong to another key set."""
+        """Return the number of items below the slot `place` if it holds `reference`, else 0.
+
+        Slots of another key set are not compared, but the reference is noted for `store`.
+        """
         if not self.trusted:
             self._seen[place] = reference
             return 0
@@ -181,9 +185,10 @@ class SlotCache(Cache):
         return count
 
     def covers_absence(self, at: int, depth: int) -> int:
-        """Ask the first slot below the point of divergence, under which everything is absent.
+        """Return the number of resolved items, given that nothing exists from `depth` on.
 
-        The slots further below are noted as empty.
+        The first slot below that depth is compared with the empty trie. The slots below it are
+        noted as empty.
         """
         empty_from = None
         for below, index in self._layout.paths[at].items():
@@ -196,18 +201,19 @@ class SlotCache(Cache):
         return 0 if empty_from is None else self.covers(at, empty_from, EMPTY_TRIE_ROOT)
 
     def _read(self, number: int) -> bytes:
-        """Return a row, charged with its stored length + `ROW_COST`."""
+        """Return a row, and charge its stored length and `ROW_COST`."""
         suffix, width = self._layout.rows[number]
         self.meter.check()
         stored = self.view.cache_slots(self.para, suffix)
         self.charge(ROW_COST + len(stored or b""))
-        row = self._rows[number] = stored or NOTHING * width
+        row = stored or NOTHING * width
+        self._rows[number] = row
         return row
 
     def _done(self) -> dict[int, int]:
         """Return the number of items below each slot that this walk resolved.
 
-        Items that deeper slots covered are included.
+        They include the items that deeper slots covered.
         """
         slots = self._layout.slots
         deepest_above = self._layout.deepest
@@ -233,11 +239,14 @@ class SlotCache(Cache):
             slot = self._layout.slots[index]
             row = changed.get(slot.row)
             if row is None:
-                # A row that was not read in the walk is not read now, so its other slots are lost.
+                # A row that the walk did not read must not be read now, because reads are charged
+                # during the walk. Its other slots are lost.
                 before = self._rows.get(slot.row, NOTHING * self._layout.rows[slot.row][1])
-                row = changed[slot.row] = bytearray(before)
-            kept = self._seen.get(index, NOTHING) if done == slot.high - slot.low else NOTHING
-            row[32 * slot.place : 32 * slot.place + 32] = kept
+                row = bytearray(before)
+                changed[slot.row] = row
+            all_resolved = done == slot.high - slot.low
+            reference = self._seen.get(index, NOTHING) if all_resolved else NOTHING
+            row[32 * slot.place : 32 * slot.place + 32] = reference
         for number, row in changed.items():
             suffix, _ = self._layout.rows[number]
             value = bytes(row)
@@ -251,6 +260,6 @@ class SlotCache(Cache):
 
     @staticmethod
     def drop(storage: Storage, para: ParaId, keys: Keys) -> None:
-        """Remove a publisher's rows without reading any; there is at most one for five keys."""
+        """Remove a publisher's rows without reading them. At most one row exists for five keys."""
         for suffix, _ in layout_of(keys).rows:
             items.CACHE_SLOTS.remove(storage, para, suffix)

@@ -58,7 +58,7 @@ class Prepared(Protocol):
 
     @property
     def weight(self) -> Weight:
-        """The maximum weight of executing it.
+        """Return the maximum weight of executing it.
 
         For bytes that are not a message, it is the cost of decoding.
         """
@@ -99,10 +99,10 @@ class MessageQueue(Hooks):
         self._serving = False
 
     def check(self, storage: Storage, para: ParaId, messages: Sequence[bytes]) -> None:
-        """Check that all messages of a parachain block fit.
+        """Raise an error if the messages of a parachain block do not fit.
 
-        If they do not, the block is refused, and its author still has it. Raises
-        `MoreMessagesThanPermitted`, `MessageSize`, `CapacityExceeded` and `TotalSizeExceeded`.
+        The errors are `MoreMessagesThanPermitted`, `MessageSize`, `CapacityExceeded` and
+        `TotalSizeExceeded`. The block is then refused, and its author keeps it.
         """
         if not messages:
             return
@@ -129,7 +129,7 @@ class MessageQueue(Hooks):
         Raises as `check`.
         """
         if self._serving:
-            raise DefensiveFailure("messages cannot be queued by a message that is being processed")
+            raise DefensiveFailure("a message that is being processed cannot queue messages")
         self.check(storage, para, messages)
         if not messages:
             return
@@ -168,23 +168,23 @@ class MessageQueue(Hooks):
         turns = ring.books(storage)
         if not turns:
             return WEIGHT_ZERO
-        left = limit
+        remaining = limit
         config = active_config(storage)
         head: ParaId | None = None
         self._serving = True
         try:
             for para, book in list(turns.items()):
-                left, now = self._service_queue(storage, para, book, left, config)
-                if now.message_count:
-                    turns[para] = now
-                    # It is still this queue's turn only if nothing of it was served.
-                    head = para if now is book else list(turns)[1 % len(turns)]
+                remaining, updated = self._service_queue(storage, para, book, remaining, config)
+                if updated.message_count:
+                    turns[para] = updated
+                    # This queue is the next to serve only if it had no message served now.
+                    head = para if updated is book else list(turns)[1 % len(turns)]
                     break
                 del turns[para]
         finally:
             self._serving = False
         ring.close(storage, turns, head)
-        return limit - left
+        return limit - remaining
 
     def remaining(self, storage: Storage, para: ParaId) -> tuple[int, int]:
         """Return the messages and bytes that the queue of a para still accepts."""
@@ -208,11 +208,11 @@ class MessageQueue(Hooks):
     def messages(self, storage: Storage, para: ParaId) -> list[bytes]:
         """Return the waiting messages of a para, in order."""
         book = types.BOOKS.get(storage, para)
-        out = []
+        messages = []
         for index in range(book.begin, book.end):
             raw = storage.get(types.PAGES.key_for(para, index))
-            out += [] if raw is None else types.waiting(raw)
-        return out
+            messages += [] if raw is None else types.waiting(raw)
+        return messages
 
     def sweep_queue(self, storage: Storage, para: ParaId) -> None:
         """Remove a para's queue, with its messages and its well-known key."""
@@ -240,10 +240,7 @@ class MessageQueue(Hooks):
             self.sweep_queue(storage, para)
 
     def integrity_test(self) -> None:
-        """Check that messages can be served and fit into a page.
-
-        Raises `IntegrityError` otherwise.
-        """
+        """Raise `IntegrityError` unless messages can be served and fit into a page."""
         if self.config.overhead.any_gt(self.config.service_weight):
             raise IntegrityError("the service weight does not allow for one message")
         ensure(
@@ -252,10 +249,9 @@ class MessageQueue(Hooks):
         )
 
     def try_state(self, storage: Storage) -> None:
-        """Check the books of the queues, their pages, and the ring.
+        """Raise `StateError` if books do not match their pages, or the ring its queues.
 
-        Books must match their pages, and the ring must have exactly the queues with messages.
-        Raises `StateError` otherwise.
+        The ring must have exactly the queues with messages.
         """
         ready = []
         for para, book in types.BOOKS.items(storage):
@@ -276,7 +272,7 @@ class MessageQueue(Hooks):
         storage: Storage,
         para: ParaId,
         book: types.BookState,
-        left: Weight,
+        remaining: Weight,
         config: HostConfiguration,
     ) -> tuple[Weight, types.BookState]:
         """Serve one queue, and return the weight left and the queue's new book.
@@ -293,11 +289,11 @@ class MessageQueue(Hooks):
                 raise DefensiveFailure(f"page {begin} of {para} is not there")
             lengths = []
             for message in types.waiting(raw):
-                used = self._serve(storage, para, message, left)
+                used = self._serve(storage, para, message, remaining)
                 if used is None:
                     fits = False
                     break
-                left -= used
+                remaining -= used
                 lengths.append(len(message))
             messages -= len(lengths)
             size -= sum(lengths)
@@ -310,14 +306,16 @@ class MessageQueue(Hooks):
                     page.pop(length)
                 storage.put(row, types.PAGES.codec.encode(page))
         if messages == book.message_count:
-            return left, book
-        at = None if fits else book.ready_neighbours
-        book = types.BookState(begin, book.end, book.end - begin, at, messages, size)
+            return remaining, book
+        neighbours = None if fits else book.ready_neighbours
+        book = types.BookState(begin, book.end, book.end - begin, neighbours, messages, size)
         storage.put(rows.book, types.book_state.encode(book))
         _note_capacity(storage, rows, book, config)
-        return left, book
+        return remaining, book
 
-    def _serve(self, storage: Storage, para: ParaId, message: bytes, left: Weight) -> Weight | None:
+    def _serve(
+        self, storage: Storage, para: ParaId, message: bytes, remaining: Weight
+    ) -> Weight | None:
         """Process or discard one message, and return the weight used.
 
         Returns `None` if the message does not fit and has to wait.
@@ -325,10 +323,12 @@ class MessageQueue(Hooks):
         prepared = self.processor.prepare(message)
         weight: Weight = prepared.weight
         charged = self.config.overhead + weight
-        if charged.any_gt(left):
+        if charged.any_gt(remaining):
             # A message too heavy for any block is dropped. Only the cost of looking at it is
             # charged.
-            if not charged.any_gt(self.config.service_weight) or self.config.overhead.any_gt(left):
+            if not charged.any_gt(self.config.service_weight) or self.config.overhead.any_gt(
+                remaining
+            ):
                 return None
             deposit(storage, types.OverweightDropped(blake2_256(message), para, weight))
             return self.config.overhead

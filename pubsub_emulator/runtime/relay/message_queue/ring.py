@@ -18,18 +18,20 @@ from pubsub_emulator.runtime.relay.message_queue.types import (
 
 
 def _neighbours(storage: Storage, para: ParaId) -> Neighbours:
-    found = BOOKS.get(storage, para).ready_neighbours
-    if found is None:
+    neighbours = BOOKS.get(storage, para).ready_neighbours
+    if neighbours is None:
         raise DefensiveFailure(f"the queue of {para} is not in the ring")
-    return found
+    return neighbours
 
 
 def _link(
     storage: Storage, para: ParaId, *, prev: ParaId | None = None, next_: ParaId | None = None
 ) -> None:
     book = BOOKS.get(storage, para)
-    at = book.ready_neighbours or Neighbours(para, para)
-    linked = Neighbours(at.prev if prev is None else prev, at.next if next_ is None else next_)
+    neighbours = book.ready_neighbours or Neighbours(para, para)
+    linked = Neighbours(
+        neighbours.prev if prev is None else prev, neighbours.next if next_ is None else next_
+    )
     BOOKS.insert(storage, para, replace(book, ready_neighbours=linked))
 
 
@@ -51,15 +53,15 @@ def unknit(storage: Storage, para: ParaId) -> None:
 
     If it was the next to serve, the one after it becomes the next.
     """
-    at = _neighbours(storage, para)
+    neighbours = _neighbours(storage, para)
     BOOKS.insert(storage, para, replace(BOOKS.get(storage, para), ready_neighbours=None))
-    if at.next == para:
+    if neighbours.next == para:
         SERVICE_HEAD.kill(storage)
         return
-    _link(storage, at.next, prev=at.prev)
-    _link(storage, at.prev, next_=at.next)
+    _link(storage, neighbours.next, prev=neighbours.prev)
+    _link(storage, neighbours.prev, next_=neighbours.next)
     if SERVICE_HEAD.get(storage) == para:
-        SERVICE_HEAD.put(storage, at.next)
+        SERVICE_HEAD.put(storage, neighbours.next)
 
 
 def books(storage: Storage) -> dict[ParaId, BookState]:
@@ -93,9 +95,9 @@ def close(storage: Storage, ring: dict[ParaId, BookState], head: ParaId | None) 
     if head is None:
         SERVICE_HEAD.kill(storage)
         return
-    around = list(ring)
-    for at, (para, book) in enumerate(ring.items()):
-        neighbours = Neighbours(around[at - 1], around[at + 1 - len(around)])
+    paras = list(ring)
+    for index, (para, book) in enumerate(ring.items()):
+        neighbours = Neighbours(paras[index - 1], paras[index + 1 - len(paras)])
         if book.ready_neighbours != neighbours:
             BOOKS.insert(storage, para, replace(book, ready_neighbours=neighbours))
     SERVICE_HEAD.put(storage, head)

@@ -34,9 +34,9 @@ ITEM_HEADER: Final = 5
 
 
 def _read_origin(reader: Reader) -> ParaId:
-    at = reader.pos
+    start = reader.pos
     if reader.take(2) != b"\x00\x00":
-        raise ScaleError(f"not the queue of a para, at offset {at}")
+        raise ScaleError(f"not the queue of a para, at offset {start}")
     return ParaId(reader.uint(4))
 
 
@@ -92,11 +92,11 @@ class Page:
 
     def append(self, message: bytes, heap_size: int) -> bool:
         """Append a message, and return whether it fits."""
-        at = len(self.heap)
-        if at + ITEM_HEADER + len(message) > heap_size:
+        start = len(self.heap)
+        if start + ITEM_HEADER + len(message) > heap_size:
             return False
         self.heap += len(message).to_bytes(4, "little") + b"\x00" + message
-        self.last = at
+        self.last = start
         self.remaining += 1
         self.remaining_size += len(message)
         return True
@@ -133,22 +133,31 @@ def waiting(page: bytes) -> list[bytes]:
         remaining = whole.remaining
         first = whole.first
         heap = bytes(whole.heap)
-    out = []
+    messages = []
     for _ in range(remaining):
         start = first + ITEM_HEADER
         first = start + int.from_bytes(heap[first : first + 4], "little")
         if first > len(heap):
             raise DefensiveFailure("a page of the message queue is corrupt")
-        out.append(heap[start:first])
-    return out
+        messages.append(heap[start:first])
+    return messages
 
 
 def _encode_book(book: BookState) -> bytes:
-    at = book.ready_neighbours
-    if at is None:
+    neighbours = book.ready_neighbours
+    if neighbours is None:
         return _ALONE.pack(book.begin, book.end, book.count, 0, book.message_count, book.size)
     return _IN_THE_RING.pack(
-        book.begin, book.end, book.count, 1, 0, at.prev, 0, at.next, book.message_count, book.size
+        book.begin,
+        book.end,
+        book.count,
+        1,
+        0,
+        neighbours.prev,
+        0,
+        neighbours.next,
+        book.message_count,
+        book.size,
     )
 
 
@@ -157,14 +166,14 @@ class _BookCodec(Codec[BookState]):
 
     def decode(self, data: bytes) -> BookState:
         if len(data) == _IN_THE_RING.size:
-            begin, end, count, some, kind, prev, other, following, messages, size = (
+            begin, end, count, is_some, kind, prev, other, following, messages, size = (
                 _IN_THE_RING.unpack(data)
             )
-            if some == 1 and not kind and not other:
+            if is_some == 1 and not kind and not other:
                 return BookState(begin, end, count, Neighbours(prev, following), messages, size)
         elif len(data) == _ALONE.size:
-            begin, end, count, some, messages, size = _ALONE.unpack(data)
-            if not some:
+            begin, end, count, is_some, messages, size = _ALONE.unpack(data)
+            if not is_some:
                 return BookState(begin, end, count, None, messages, size)
         # This raises the error that says what is wrong.
         return super().decode(data)
@@ -259,11 +268,11 @@ class MessageError:
 
 
 def _read_error(reader: Reader) -> MessageError:
-    at = reader.pos
+    start = reader.pos
     try:
         error = MessageError(MessageErrorKind(reader.u8()))
     except ValueError:
-        raise ScaleError(f"no ProcessMessageError at offset {at}") from None
+        raise ScaleError(f"no ProcessMessageError at offset {start}") from None
     if error.kind is MessageErrorKind.Overweight:
         return replace(error, required=read_weight(reader))
     return error
