@@ -1,7 +1,7 @@
-"""Cheats of a broadcaster with the events that it should deliver, as named objects (EV-41).
+"""The cheats of a broadcaster, as named objects (EV-41).
 
 Each cheat takes the events that an honest broadcaster would deliver in one stream, and returns
-those that this one delivers. The systems that use this log have cheats of their own in their rooms.
+those that the cheating one delivers. The systems that use this log have their own cheats.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,21 +23,23 @@ class Cheat(Generic[E]):
     found_as: str
     """The name under which the audit of deliveries must report it."""
     change: Callable[[Sequence[E], Sequence[E]], list[E]]
-    """A function that returns the delivered events. It gets the events that are due, at least
-    three, and some events that are not due."""
+    """A function that returns the delivered events. Its arguments are the events that are due, at
+    least three, and some events that are not due."""
 
 
 def _invent(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
-    made_up = due[1]._replace(id=event_id(due[1].id, 0), body='{"invented":true}')
-    return [due[0], due[1], made_up, *due[2:]]
+    """Return the due events and an invented one after the second."""
+    invented = due[1]._replace(id=event_id(due[1].id, 0), body='{"invented":true}')
+    return [due[0], due[1], invented, *due[2:]]
 
 
 def _second(due: Sequence[Row], **columns: Any) -> list[Row]:
-    """Return the due events with other values in columns of the second one."""
+    """Return the due events, with the given columns of the second one replaced."""
     return [due[0], due[1]._replace(**columns), *due[2:]]
 
 
 def _push(due: Sequence[Row], others: Sequence[Row]) -> list[Row]:
+    """Return the due events and one that is not due, in order."""
     return sorted([*due, *others[:1]], key=lambda row: row.seq)
 
 

@@ -1,6 +1,6 @@
 """The errors of logs, filters and subscriptions.
 
-Each message is one line that names the place. An operation that raises has changed nothing.
+Each message is one line that names the place. An operation that raises an error has no effect.
 """
 
 from pubsub_emulator.primitives.errors import PubsubError
@@ -21,7 +21,7 @@ class AnotherChain(EventsError):
 class CursorAbandoned(EventsError):
     """Raised if a cursor points into a branch that was taken back (EV-3).
 
-    `common` is the last `seq` that both branches have, from which the client can go on.
+    `common` is the last `seq` that both branches have. The client can resume after it.
     """
 
     def __init__(self, common: int, epoch: int) -> None:

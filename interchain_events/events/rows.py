@@ -1,4 +1,4 @@
-"""The rows of the log, and how a leading block and the blocks it included become rows (EV-1).
+"""The rows of the log, and their derivation from a leading block and its included blocks (EV-1).
 
 Everything here is pure.
 
@@ -19,14 +19,14 @@ from interchain_events.events.values import Value, canonical, decode_fields, enc
 from pubsub_emulator.primitives.hashing import blake2_256
 
 ROW_BYTES: Final = 512
-"""What a row takes beside its content, in bytes."""
+"""The approximate size of a row without its fields, in bytes."""
 
 
 class Row(NamedTuple):
     """One event.
 
-    It is a plain tuple in the order of the table's columns, so that reading it costs no more than
-    the SELECT.
+    It is a tuple in the order of the table's columns, so that a row of a SELECT needs no
+    conversion.
     """
 
     seq: int
@@ -47,21 +47,21 @@ class Row(NamedTuple):
     time: int
     """The chain's time in milliseconds since 1970."""
     body: str
-    """The fields as canonical JSON, see `events.values`."""
+    """The fields as canonical JSON (see `events.values`)."""
 
     @property
     def fields(self) -> dict[str, Value]:
-        """Return the fields by name. They are decoded at each call."""
+        """Return the fields by name. Each call decodes them again."""
         return decode_fields(self.body)
 
     @property
     def weight(self) -> int:
-        """Return about how many bytes the row takes, for limits on rows that wait."""
+        """Return the row's approximate size in bytes, for limits on waiting rows."""
         return ROW_BYTES + len(self.body)
 
 
 row_of: Final[Callable[[tuple[object, ...]], Row]] = partial(tuple.__new__, Row)
-"""Makes a row from a tuple that certainly has the right length.
+"""A function that makes a row of a tuple with the right length.
 
 `Row._make` would check the length, which takes a tenth of the time of reading a page.
 """
@@ -94,8 +94,8 @@ class Block:
     entries: tuple[Row, ...]
     """The rows. Their `seq` is 0 until they are appended."""
     after_gap: bool = False
-    """Whether blocks between `parent`, which is the log's last block, and this one are left out
-    because they have no rows."""
+    """Whether blocks without rows have been left out before this one. `parent` is then the log's
+    last block."""
 
     def rows(self, after: int) -> list[Row]:
         """Return the rows with their `seq`.
@@ -108,7 +108,7 @@ class Block:
 def row_json(row: Row) -> str:
     """Return a row as a JSON object with the names of its columns, and `fields` for `body`.
 
-    Bytes are hexadecimal text. The text is the same for equal rows, since `row_digest` hashes it.
+    Bytes are hexadecimal text. Equal rows have the same text, because `row_digest` hashes it.
     """
     chain = "null" if row.chain is None else row.chain
     return (
@@ -118,7 +118,7 @@ def row_json(row: Row) -> str:
 
 
 def row_digest(row: Row) -> bytes:
-    """Return the blake2b-256 hash of a row's JSON. Every broadcaster of the row gets the same."""
+    """Return the blake2b-256 hash of a row's JSON, the same for every broadcaster of the row."""
     return blake2_256(row_json(row).encode())
 
 
@@ -130,10 +130,16 @@ def event_id(block_hash: bytes, index: int) -> bytes:
 def assemble(
     leading: ChainBlock, included: Iterable[ChainBlock], *, parent: bytes, after_gap: bool = False
 ) -> Block:
-    """Return the log's block: first the events of `leading`, then those of each included block."""
+    """Return the log's block of a leading block and the blocks that it included.
+
+    The events of `leading` come first, then those of each included block. `parent` is the hash of
+    the leading block before it.
+    """
     blocks = chained((leading,), included)
-    entries = tuple(chained.from_iterable(_entries(leading.number, each) for each in blocks))
-    return Block(leading.number, bytes(leading.hash), bytes(parent), entries, after_gap)
+    entries = tuple(chained.from_iterable(_entries(leading.number, block) for block in blocks))
+    return Block(
+        leading.number, bytes(leading.hash), bytes(parent), entries=entries, after_gap=after_gap
+    )
 
 
 def _entries(anchor: int, block: ChainBlock) -> Iterable[Row]:

@@ -2,8 +2,8 @@
 
 - Bytes and hashes are hexadecimal text in lower case, `"0x…"`.
 - Integers are JSON integers of any size.
-- Text is unchanged. Text with U+0000 or half of a surrogate pair, which databases do not store,
-  is the hexadecimal text of its bytes.
+- Text is unchanged, except that text with U+0000 or a lone surrogate, which databases cannot
+  store, becomes the hexadecimal text of its bytes.
 - `None` is `null`.
 - A variant without fields is its name. Other variants are `{name: value}` or
   `{name: {field: value}}`.
@@ -26,9 +26,9 @@ _encoder = json.JSONEncoder(
 
 
 def canonical(value: object) -> Value:
-    """Return a value in the form that the module describes.
+    """Return a value in the form that this module describes.
 
-    Raises `SourceError` if the value has no such form, for example a float.
+    Raises `SourceError` if there is no such form, for example for a float.
     """
     match value:
         case None | bool():
@@ -40,9 +40,9 @@ def canonical(value: object) -> Value:
         case bytes() | bytearray():
             return "0x" + value.hex()
         case Mapping():
-            return {_text(str(name)): canonical(each) for name, each in value.items()}
+            return {_text(str(name)): canonical(item) for name, item in value.items()}
         case Sequence():
-            return [canonical(each) for each in value]
+            return [canonical(item) for item in value]
         case _:
             raise SourceError(f"an event field cannot be a {type(value).__name__}")
 
@@ -59,7 +59,7 @@ def decode_fields(body: str) -> dict[str, Value]:
 
 
 def _text(text: str) -> str:
-    """Return a text, or the hexadecimal text of its bytes if databases do not store it."""
+    """Return a text, or the hexadecimal text of its bytes if databases cannot store it."""
     # Almost every text passes this quick check. Printable text has no surrogates.
     if "\x00" not in text and text.isprintable():
         return text
@@ -68,5 +68,5 @@ def _text(text: str) -> str:
 
 
 def is_unstorable(text: str) -> bool:
-    """Return whether a text has U+0000 or half of a surrogate pair."""
-    return "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text)
+    """Return whether a text has U+0000 or a lone surrogate."""
+    return "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text)

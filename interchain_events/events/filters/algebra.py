@@ -2,7 +2,7 @@
 
 - `Any()` matches every row.
 - `All(f, …)` matches rows that every part matches, and `OneOf(f, …)` rows that some part matches.
-  An empty `All` matches every row, an empty `OneOf` no row.
+  An empty `All` matches every row, and an empty `OneOf` does not match any.
 - `Not(f)` matches rows that `f` does not match.
 - `Chain(2000)` matches rows of a parachain, `Chain(None)` rows of the leading chain.
 - `Kind("Balances.Transfer")` matches rows of one kind, `Kind("Balances.*")` of a whole pallet.
@@ -10,8 +10,8 @@
   `in` and `prefix`.
 
 A path consists of names and indices: `"dispatch_info.weight"`, or `("xs", 0)` for the first item of
-the list `xs`. A path that leads nowhere does not match, not even with `!=`. `Not` inverts that as
-well.
+the list `xs`. A comparison does not match if its path does not exist, not even with `!=`. `Not`
+inverts this, too.
 
 Values of different types are never equal and have no order, so `Field("x", "!=", "5")` matches the
 number 5. `<`, `<=`, `>` and `>=` order integers as numbers and texts by code points.
@@ -38,7 +38,7 @@ _ORDERED: Final = ("<", "<=", ">", ">=")
 MAX_DEPTH: Final = 16
 """The greatest depth of nested filters."""
 MAX_NODES: Final = 1_000
-"""The greatest number of parts of one subscription's filters, values of lists included."""
+"""The greatest number of parts of one subscription's filters, including the values of lists."""
 MAX_PATH: Final = 16
 """The greatest number of steps of a path."""
 MAX_INDEX: Final = 1_000_000
@@ -48,7 +48,7 @@ MAX_TEXT: Final = 4_096
 MAX_LIST: Final = 1_000
 """The greatest number of values of `in`."""
 MAX_INTEGER_BITS: Final = 512
-"""The greatest size of an integer."""
+"""The greatest size of an integer, in bits."""
 MAX_FILTERS: Final = 100
 """The greatest number of filters of one subscription."""
 
@@ -171,41 +171,52 @@ ANY: Final = Any()
 def typed(values: Iterable[S]) -> tuple[tuple[str, S], ...]:
     """Return values with the names of their types.
 
-    This tells `True` from 1, and a name `"0"` from an index 0.
+    So `True` differs from 1, and the name `"0"` from the index 0.
     """
-    return tuple((type(each).__name__, each) for each in values)
+    return tuple((type(value).__name__, value) for value in values)
 
 
 def parse_path(text: str) -> tuple[Step, ...]:
-    """`"a.b.0"` as `("a", "b", 0)`; the first step is a name always. Raises `BadFilter`."""
+    """Return the steps of a path, for example `("a", "b", 0)` for `"a.b.0"`.
+
+    The first step is always a name. Later ones that consist of digits are indices. Raises
+    `BadFilter` for an index with very many digits, which Python refuses to convert.
+    """
     first, *rest = text.split(".")
-    return (first, *(int(step) if step.isdecimal() and step.isascii() else step for step in rest))
+    steps: list[Step] = [first]
+    for step in rest:
+        is_index = step.isdecimal() and step.isascii()
+        if is_index and len(step) > _SHOWN:
+            raise BadFilter(f"a path's index is 0 to MAX_INDEX, {MAX_INDEX}, not {_shown(step)}")
+        steps.append(int(step) if is_index else step)
+    return tuple(steps)
 
 
 def check_limits(filters: Iterable[Filter]) -> tuple[Filter, ...]:
-    """Return the filters of one subscription.
+    """Return the filters of one subscription as a tuple.
 
-    Raises `BadFilter` with the name of the limit that they exceed (EV-14).
+    Raises `BadFilter` with the name of a limit that they exceed (EV-14).
     """
-    listed = tuple(filters)
-    if len(listed) > MAX_FILTERS:
-        raise BadFilter(f"{len(listed)} filters exceed MAX_FILTERS, {MAX_FILTERS}")
-    nodes = sum(map(size, listed))
+    checked = tuple(filters)
+    if len(checked) > MAX_FILTERS:
+        raise BadFilter(f"{len(checked)} filters exceed MAX_FILTERS, {MAX_FILTERS}")
+    nodes = sum(map(size, checked))
     if nodes > MAX_NODES:
         raise BadFilter(f"{nodes} parts of filters exceed MAX_NODES, {MAX_NODES}")
-    return listed
+    return checked
 
 
 def size(part: Filter, depth: int = 1) -> int:
-    """Return the number of a filter's parts, values of lists included.
+    """Return the number of a filter's parts, including the values of lists.
 
-    Raises `BadFilter` if the filter is nested too deeply or is not a filter.
+    `depth` is that of `part` in the whole filter. Raises `BadFilter` if the filter is nested too
+    deeply or is not a filter.
     """
     if depth > MAX_DEPTH:
         raise BadFilter(f"a filter is nested deeper than MAX_DEPTH, {MAX_DEPTH}")
     match part:
         case All(parts) | OneOf(parts):
-            return 1 + sum(size(each, depth + 1) for each in parts)
+            return 1 + sum(size(inner, depth + 1) for inner in parts)
         case Not(inner):
             return 1 + size(inner, depth + 1)
         case Field(value=tuple() as values):
@@ -231,27 +242,27 @@ def _check_path(steps: tuple[object, ...]) -> None:
 
 
 def _checked(op: str, value: Scalar | Iterable[Scalar]) -> Scalar | tuple[Scalar, ...]:
-    """Return the value of a field's comparison.
+    """Return the value of a field's comparison, a tuple for `in`.
 
-    Raises `BadFilter` if the operator does not take it.
+    Raises `BadFilter` if the operator does not accept the value.
     """
     if op == "in":
         if isinstance(value, (str, int)) or value is None:
             raise BadFilter(f"`in` takes a list, not {_shown(value)}")
-        listed = tuple(_scalar(each) for each in value)
-        if len(listed) > MAX_LIST:
-            raise BadFilter(f"a list of {len(listed)} exceeds MAX_LIST, {MAX_LIST}")
-        return listed
-    one = _scalar(value)
-    if op == "prefix" and not isinstance(one, str):
-        raise BadFilter(f"`prefix` takes a text, not {_shown(one)}")
-    if op in _ORDERED and (one is None or isinstance(one, bool)):
-        raise BadFilter(f"`{op}` orders integers and texts, not {_shown(one)}")
-    return one
+        values = tuple(_scalar(item) for item in value)
+        if len(values) > MAX_LIST:
+            raise BadFilter(f"a list of {len(values)} exceeds MAX_LIST, {MAX_LIST}")
+        return values
+    scalar = _scalar(value)
+    if op == "prefix" and not isinstance(scalar, str):
+        raise BadFilter(f"`prefix` takes a text, not {_shown(scalar)}")
+    if op in _ORDERED and (scalar is None or isinstance(scalar, bool)):
+        raise BadFilter(f"`{op}` orders integers and texts, not {_shown(scalar)}")
+    return scalar
 
 
 def _scalar(value: object) -> Scalar:
-    """Return a scalar. Raises `BadFilter` if the value is not one or exceeds a limit."""
+    """Return a value that must be a scalar. Raises `BadFilter` if it is not or exceeds a limit."""
     match value:
         case None | bool():
             return value
@@ -272,5 +283,5 @@ def _scalar(value: object) -> Scalar:
 
 
 def _shown(value: object) -> str:
-    """Return the beginning of a value for an error, because a client's text may be very long."""
+    """Return the beginning of a value, for an error. A client's text may be very long."""
     return repr(value)[:_SHOWN]

@@ -39,9 +39,9 @@ def to_json(part: Filter) -> dict[str, Json]:
         case Any():
             return {"any": True}
         case All(parts):
-            return {"all": [to_json(each) for each in parts]}
+            return {"all": [to_json(inner) for inner in parts]}
         case OneOf(parts):
-            return {"one_of": [to_json(each) for each in parts]}
+            return {"one_of": [to_json(inner) for inner in parts]}
         case Not(inner):
             return {"not": to_json(inner)}
         case Chain(chain):
@@ -60,14 +60,16 @@ def from_json(data: object, place: str = "filter", depth: int = 1) -> Filter:
     """Return the filter of a JSON object.
 
     Raises `BadFilter`, whose message names the place of the error. `place` and `depth` are those of
-    this object in a larger one.
+    this object within the whole filter.
     """
     try:
         return _parsed(data, place, depth)
     except BadFilter as error:
-        # An inner filter has already added its place.
         text = str(error)
-        raise (error if text.startswith("filter") else BadFilter(f"{place}: {text}")) from None
+        if text.startswith("filter"):
+            # An inner filter has already added its place.
+            raise
+        raise BadFilter(f"{place}: {text}") from None
 
 
 def _parsed(data: object, place: str, depth: int) -> Filter:
@@ -90,7 +92,8 @@ def _parsed(data: object, place: str, depth: int) -> Filter:
             if not isinstance(value, list):
                 raise BadFilter("all and one_of take a JSON list of filters")
             parts = [
-                from_json(each, f"{place}.{name}[{at}]", depth + 1) for at, each in enumerate(value)
+                from_json(item, f"{place}.{name}[{index}]", depth + 1)
+                for index, item in enumerate(value)
             ]
             return All(*parts) if name == "all" else OneOf(*parts)
         case "not":
@@ -106,18 +109,18 @@ def _parsed(data: object, place: str, depth: int) -> Filter:
 
 
 def filters_from_json(data: object) -> tuple[Filter, ...]:
-    """Return the filters of a subscription, which are a JSON list. Raises `BadFilter`."""
+    """Return the filters of a subscription from a JSON list. Raises `BadFilter`."""
     if not isinstance(data, list):
         raise BadFilter("filters: a JSON list of filters")
     if len(data) > MAX_FILTERS:
         raise BadFilter(f"{len(data)} filters exceed MAX_FILTERS, {MAX_FILTERS}")
-    return check_limits(from_json(each, f"filters[{at}]") for at, each in enumerate(data))
+    return check_limits(from_json(item, f"filters[{index}]") for index, item in enumerate(data))
 
 
 def dump_filters(filters: Sequence[Filter]) -> str:
-    """Return filters as one line of JSON, which is the same for the same filters."""
+    """Return filters as one line of JSON. Equal filters have the same text."""
     return json.dumps(
-        [to_json(each) for each in filters],
+        [to_json(part) for part in filters],
         separators=(",", ":"),
         sort_keys=True,
         ensure_ascii=False,
@@ -125,7 +128,7 @@ def dump_filters(filters: Sequence[Filter]) -> str:
 
 
 def parse_filters(text: str | bytes) -> tuple[Filter, ...]:
-    """Return the filters in a text of `dump_filters`, or in a client's text. Raises `BadFilter`."""
+    """Return the filters in a text by `dump_filters` or by a client. Raises `BadFilter`."""
     if len(text) > MAX_BYTES:
         raise BadFilter(f"filters of {len(text)} bytes exceed MAX_BYTES, {MAX_BYTES}")
     try:

@@ -1,11 +1,11 @@
-"""An index that finds which of very many filters match a row, without evaluating each (EV-13).
+"""An index that finds the filters that match a row without evaluating all of them (EV-13).
 
-Each filter is filed under conditions ("routes"). Every row that matches the filter fulfils at least
-one of them. The condition is the equality of a field if the filter requires one, otherwise its
-kind, its pallet or its chain. A filter without any of these is evaluated for every row.
+Each filter is filed under conditions ("routes") of which every matching row fulfils at least one.
+If the filter requires a field to have a certain value, this is the condition, otherwise its kind,
+its pallet or its chain. A filter that requires none of these is evaluated for every row.
 
-For a row, only the filters under its conditions are evaluated, so the result is the same as that of
-evaluating all.
+For a row, only the filters under the conditions that the row fulfils are evaluated. The other
+filters cannot match it.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -33,10 +33,9 @@ Route: TypeAlias = tuple[object, ...]
 """A condition: its rank and its value."""
 
 _REST: Final[Route] = ("rest",)
-"""The route of filters that must be evaluated for every row."""
+"""The route of filters that are evaluated for every row."""
 _RANKS: Final = {"value": 0, "kind": 1, "pallet": 2, "chain": 3, "rest": 4}
-"""The routes in the order in which they are preferred: the first ones are fulfilled by the fewest
-rows."""
+"""The ranks of routes. Routes of lower ranks are preferred, because fewer rows fulfil them."""
 
 
 class FilterIndex(Generic[K]):
@@ -48,7 +47,8 @@ class FilterIndex(Generic[K]):
         self._filed: dict[Route, dict[K, Predicate]] = {}
         """The subscriptions under each route, with their predicates."""
         self._paths: dict[str, dict[tuple[Route, ...], int]] = {}
-        """The paths that occur in routes and their numbers, by the first name of the path."""
+        """The paths that occur in routes and the number of these routes, by the path's first
+        name."""
         self._steps: dict[tuple[Route, ...], tuple[Step, ...]] = {}
         """The steps of each path."""
 
@@ -56,11 +56,11 @@ class FilterIndex(Generic[K]):
         return len(self._routes)
 
     def add(self, key: K, filters: Iterable[Filter]) -> None:
-        """File the filters of a subscription, in place of those that it had."""
+        """File the filters of a subscription, and remove those that it had before."""
         self.remove(key)
-        listed = tuple(filters)
-        predicate = any_of(listed)
-        routes = tuple(dict.fromkeys(_routes(OneOf(*listed))))
+        alternatives = tuple(filters)
+        predicate = any_of(alternatives)
+        routes = tuple(dict.fromkeys(_routes(OneOf(*alternatives))))
         self._routes[key] = routes
         for route in routes:
             self._filed.setdefault(route, {})[key] = predicate
@@ -78,17 +78,17 @@ class FilterIndex(Generic[K]):
                 self._count(route[1], -1)  # type: ignore[arg-type]  # as in `add`
 
     def match(self, row: Row, fields: Mapping[str, Value] | None = None) -> list[K]:
-        """Return the keys of all subscriptions that match a row, in no particular order.
+        """Return the keys of all subscriptions that match a row, in any order.
 
         `fields` are the row's decoded fields, if the caller has them.
         """
         values = row.fields if fields is None else fields
-        found: dict[K, bool] = {}
+        results: dict[K, bool] = {}
         for route in self._fulfilled(row, values):
             for key, predicate in self._filed.get(route, {}).items():
-                if key not in found:
-                    found[key] = predicate(row, values)
-        return [key for key, matched in found.items() if matched]
+                if key not in results:
+                    results[key] = predicate(row, values)
+        return [key for key, is_match in results.items() if is_match]
 
     def _fulfilled(self, row: Row, fields: Mapping[str, Value]) -> Iterable[Route]:
         """Yield the routes that a row fulfils."""
@@ -96,18 +96,19 @@ class FilterIndex(Generic[K]):
         yield ("pallet", row.kind.partition(".")[0])
         yield ("chain", row.chain)
         yield _REST
-        # Only paths whose first name the row has can lead somewhere. The intersection is worth its
-        # cost only if there are more paths than fields.
-        for first in (
-            fields.keys() & self._paths.keys() if len(self._paths) > len(fields) else self._paths
-        ):
+        # A path exists only if the row has its first name. The intersection is worth its cost only
+        # if there are more paths than fields.
+        names: Iterable[str] = self._paths
+        if len(self._paths) > len(fields):
+            names = fields.keys() & self._paths.keys()
+        for first in names:
             for path in self._paths[first]:
                 value = walk(fields, self._steps[path])
                 if value is None or isinstance(value, (bool, int, str)):
                     yield _value_route(path, value)
 
     def _count(self, path: tuple[Route, ...], by: int) -> None:
-        """Count a path's routes up or down, so that paths without routes are not walked."""
+        """Add to the number of a path's routes. Forget the path if there are none any more."""
         first = str(path[0][1])
         paths = self._paths.setdefault(first, {})
         paths[path] = paths.get(path, 0) + by
@@ -121,16 +122,18 @@ class FilterIndex(Generic[K]):
 def _value_route(path: tuple[Route, ...], value: Scalar) -> Route:
     """Return the route of a field's value.
 
-    It has the type's name, because `1 == True` in Python.
+    The route contains the name of the value's type, because `1 == True` in Python.
     """
     return ("value", path, type(value).__name__, value)
 
 
 def _routes(part: Filter) -> tuple[Route, ...]:
-    """Return conditions such that every row that matches the filter fulfils at least one."""
+    """Return routes of which every row that matches the filter fulfils at least one."""
     match part:
+        case Kind(kind) if kind.endswith(".*"):
+            return (("pallet", kind[:-2]),)
         case Kind(kind):
-            return (("pallet", kind[:-2]),) if kind.endswith(".*") else (("kind", kind),)
+            return (("kind", kind),)
         case Chain(chain):
             return (("chain", chain),)
         case Field(path, "=", (bool() | int() | str() | None) as value):
@@ -140,14 +143,14 @@ def _routes(part: Filter) -> tuple[Route, ...]:
         case OneOf(parts):
             return tuple(chained.from_iterable(map(_routes, parts)))
         case All(parts):
-            return min((_routes(each) for each in parts), key=_rank, default=(_REST,))
+            return min((_routes(inner) for inner in parts), key=_rank, default=(_REST,))
         case _:
             return (_REST,)
 
 
 def _rank(routes: tuple[Route, ...]) -> int:
-    """Return the rank of the least selective of some routes.
+    """Return the greatest rank of a filter's routes.
 
-    `All` uses the part with the best one.
+    Of the parts of an `All`, the one with the least result is used.
     """
     return max((_RANKS[str(route[0])] for route in routes), default=-1)

@@ -1,8 +1,8 @@
 """The normal form of a subscription's filters (EV-12).
 
-Each filter occurs once, none is covered by another one, and they are in one order. So sets of
-filters that differ only in order, repetition or redundancy have the same normal form. `covers` may
-fail to find that a filter covers another one, especially in very large sets. It never finds it
+Each filter occurs once, is not covered by another one, and has a fixed place in the order. So sets
+of filters that differ only in order, repetition or redundancy have the same normal form. `covers`
+may miss that a filter covers another one, especially in very large sets, but it never claims it
 wrongly.
 """
 
@@ -28,9 +28,9 @@ from interchain_events.events.filters.codec import dump_filters
 from interchain_events.events.filters.predicate import same
 
 _STEPS_A_PART: Final = 128
-"""The number of comparisons for each part of the filters.
+"""The number of comparisons that each part of the filters adds to `Steps`.
 
-It is enough for all pairs of a hundred filters, and it limits the work for nested ones.
+It suffices for all pairs of a hundred filters, and limits the work for nested ones.
 """
 
 
@@ -46,9 +46,9 @@ def simplify(part: Filter) -> Filter:
     """
     match part:
         case All(parts):
-            return _conjunction([simplify(each) for each in parts])
+            return _conjunction([simplify(inner) for inner in parts])
         case OneOf(parts):
-            return _disjunction([simplify(each) for each in parts])
+            return _disjunction([simplify(inner) for inner in parts])
         case Not(inner):
             match simplify(inner):
                 case Not(again):
@@ -57,8 +57,8 @@ def simplify(part: Filter) -> Filter:
                     return OneOf()
                 case OneOf(()):
                     return ANY
-                case turned:
-                    return Not(turned)
+                case simplified:
+                    return Not(simplified)
         case Field(path, "in", tuple() as values):
             return _among(path, values)
         case _:
@@ -68,7 +68,7 @@ def simplify(part: Filter) -> Filter:
 class Steps:
     """The number of comparisons that are left.
 
-    Clients send the filters, and could send some that take long to compare.
+    It is limited because clients could send filters that take long to compare.
     """
 
     __slots__ = ("left",)
@@ -78,9 +78,9 @@ class Steps:
 
 
 def covers(wide: Filter, narrow: Filter, steps: Steps | None = None) -> bool:
-    """Return whether every row that `narrow` matches is certain to be matched by `wide`.
+    """Return whether `wide` certainly matches every row that `narrow` matches.
 
-    Returns `False` when `steps` have been used up.
+    Returns `False` if it is not certain, or if `steps` are used up.
     """
     steps = Steps() if steps is None else steps
     steps.left -= 1
@@ -90,31 +90,31 @@ def covers(wide: Filter, narrow: Filter, steps: Steps | None = None) -> bool:
         return True
     match narrow:
         case OneOf(parts):
-            return all(covers(wide, each, steps) for each in parts)
-        case All(parts) if any(covers(wide, each, steps) for each in parts):
+            return all(covers(wide, inner, steps) for inner in parts)
+        case All(parts) if any(covers(wide, inner, steps) for inner in parts):
             return True
         case _:
             pass
     match wide:
         case OneOf(parts):
-            return any(covers(each, narrow, steps) for each in parts)
+            return any(covers(inner, narrow, steps) for inner in parts)
         case All(parts):
-            return all(covers(each, narrow, steps) for each in parts)
+            return all(covers(inner, narrow, steps) for inner in parts)
         case Kind(kind) if kind.endswith(".*"):
             return isinstance(narrow, Kind) and narrow.kind.startswith(kind[:-1])
-        case Not(out):
-            return _excludes(out, narrow, steps)
+        case Not(excluded):
+            return _excludes(excluded, narrow, steps)
         case Field():
             return isinstance(narrow, Field) and _field_covers(wide, narrow)
         case _:
             return False
 
 
-def _excludes(out: Filter, narrow: Filter, steps: Steps) -> bool:
-    """Return whether it is certain that no row is matched by both `out` and `narrow`."""
-    match (out, narrow):
+def _excludes(excluded: Filter, narrow: Filter, steps: Steps) -> bool:
+    """Return whether `excluded` and `narrow` certainly never match the same row."""
+    match (excluded, narrow):
         case (_, Not(inner)):
-            return covers(inner, out, steps)
+            return covers(inner, excluded, steps)
         case (Chain(one), Chain(other)):
             return one != other
         case (Kind(one), Kind(other)) if not one.endswith(".*"):
@@ -124,7 +124,10 @@ def _excludes(out: Filter, narrow: Filter, steps: Steps) -> bool:
 
 
 def _field_covers(wide: Field, narrow: Field) -> bool:
-    """Of two comparisons of one path, the narrow one an equality or a list."""
+    """Return whether `wide` certainly matches every row that `narrow` matches.
+
+    Only comparisons of the same path are considered, with an equality or a list as the narrow one.
+    """
     if narrow.op not in {"=", "in"} or algebra.typed(wide.path) != algebra.typed(narrow.path):
         return False
     values = _values(narrow)
@@ -133,11 +136,11 @@ def _field_covers(wide: Field, narrow: Field) -> bool:
             return {*algebra.typed(values)} <= {*algebra.typed(_values(wide))}
         case "!=":
             return not any(
-                same(each, wide.value) for each in values if not isinstance(wide.value, tuple)
+                same(value, wide.value) for value in values if not isinstance(wide.value, tuple)
             )
         case "prefix":
             start = str(wide.value)
-            return all(isinstance(each, str) and each.startswith(start) for each in values)
+            return all(isinstance(value, str) and value.startswith(start) for value in values)
         case _:
             return False
 
@@ -147,18 +150,18 @@ def _values(part: Field) -> tuple[Scalar, ...]:
 
 
 def _among(path: tuple[Step, ...], values: Iterable[Scalar]) -> Filter:
-    """Return the equality with one of some values, each once and in one order."""
-    listed = [
-        value
-        for _, value in sorted({*algebra.typed(values)}, key=lambda key: (key[0], str(key[1])))
-    ]
-    if not listed:
+    """Return a filter for rows whose field has one of the values, without duplicates, in order."""
+    ordered = sorted({*algebra.typed(values)}, key=lambda key: (key[0], str(key[1])))
+    unique = [value for _, value in ordered]
+    if not unique:
         return OneOf()
-    return Field(path, "=", listed[0]) if len(listed) == 1 else Field(path, "in", listed)
+    if len(unique) == 1:
+        return Field(path, "=", unique[0])
+    return Field(path, "in", unique)
 
 
 def _flat(parts: Iterable[Filter], kind: type[All | OneOf]) -> list[Filter]:
-    """Return the parts with those of a kind replaced by their own parts."""
+    """Return the parts, with each part of type `kind` replaced by its own parts."""
     flat: list[Filter] = []
     for part in parts:
         flat += part.parts if isinstance(part, kind) else (part,)
@@ -167,59 +170,66 @@ def _flat(parts: Iterable[Filter], kind: type[All | OneOf]) -> list[Filter]:
 
 def _conjunction(parts: list[Filter]) -> Filter:
     """Return a filter for rows that all parts match."""
-    kept = _without_covered(
-        [each for each in _flat(parts, All) if not isinstance(each, Any)], wide=False
-    )
-    if OneOf() in kept:
+    relevant = [part for part in _flat(parts, All) if not isinstance(part, Any)]
+    needed = _without_covered(relevant, wide=False)
+    if OneOf() in needed:
+        # This part does not match any row.
         return OneOf()
-    if len(kept) == 1:
-        return kept[0]
-    return All(*kept) if kept else ANY
+    if len(needed) == 1:
+        return needed[0]
+    return All(*needed) if needed else ANY
 
 
 def _disjunction(parts: list[Filter]) -> Filter:
     """Return a filter for rows that some part matches."""
-    kept = _without_covered(_gathered(_flat(parts, OneOf)), wide=True)
-    return kept[0] if len(kept) == 1 else OneOf(*kept)
+    needed = _without_covered(_gathered(_flat(parts, OneOf)), wide=True)
+    return needed[0] if len(needed) == 1 else OneOf(*needed)
 
 
 def _gathered(parts: Iterable[Filter]) -> list[Filter]:
-    """Return alternatives, with the equalities of each path gathered into one list of values."""
+    """Return alternatives, with the equalities of each path replaced by one list of values.
+
+    A list longer than `MAX_LIST` is divided.
+    """
     others: list[Filter] = []
     by_path: dict[tuple[tuple[str, Step], ...], list[Field]] = {}
-    for each in parts:
-        if isinstance(each, Field) and each.op in {"=", "in"}:
-            by_path.setdefault(algebra.typed(each.path), []).append(each)
+    for part in parts:
+        if isinstance(part, Field) and part.op in {"=", "in"}:
+            by_path.setdefault(algebra.typed(part.path), []).append(part)
         else:
-            others.append(each)
+            others.append(part)
     for fields in by_path.values():
-        gathered = list(chained.from_iterable(map(_values, fields)))
-        starts = range(0, len(gathered), algebra.MAX_LIST)
-        others += [_among(fields[0].path, gathered[at : at + algebra.MAX_LIST]) for at in starts]
+        values = list(chained.from_iterable(map(_values, fields)))
+        others += (
+            _among(fields[0].path, values[start : start + algebra.MAX_LIST])
+            for start in range(0, len(values), algebra.MAX_LIST)
+        )
     return others
 
 
 def _without_covered(parts: list[Filter], *, wide: bool) -> tuple[Filter, ...]:
-    """Return the parts in one order and each once, without the redundant ones.
+    """Return the parts in a fixed order, each once, without the redundant ones.
 
-    Of two parts of which one covers the other, the wide one remains if `wide`, otherwise the narrow
+    If one part covers another, the covering one remains if `wide` is true, otherwise the covered
     one.
     """
-    ordered = sorted(dict.fromkeys(parts), key=lambda each: dump_filters([each]))
-    if wide and any(isinstance(each, Any) for each in ordered):
+    ordered = sorted(dict.fromkeys(parts), key=lambda part: dump_filters([part]))
+    if wide and any(isinstance(part, Any) for part in ordered):
         return (ANY,)
     steps = Steps(_STEPS_A_PART * sum(map(algebra.size, ordered)))
 
-    # Of two parts that cover each other, the first one remains.
-    def is_redundant(at: int, other_at: int) -> bool:
-        over, under = (other_at, at) if wide else (at, other_at)
-        over_part, under_part = ordered[over], ordered[under]
-        return covers(over_part, under_part, steps) and not (
-            at < other_at and covers(under_part, over_part, steps)
-        )
+    def is_redundant(index: int, other_index: int) -> bool:
+        part = ordered[index]
+        other = ordered[other_index]
+        covering, covered = (other, part) if wide else (part, other)
+        if not covers(covering, covered, steps):
+            return False
+        # Of two parts that cover each other, the first one remains.
+        return not (index < other_index and covers(covered, covering, steps))
 
-    places = range(len(ordered))
-    kept = (
-        at for at in places if not any(is_redundant(at, other) for other in places if other != at)
+    indices = range(len(ordered))
+    return tuple(
+        ordered[index]
+        for index in indices
+        if not any(is_redundant(index, other) for other in indices if other != index)
     )
-    return tuple(ordered[at] for at in kept)

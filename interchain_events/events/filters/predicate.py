@@ -1,6 +1,6 @@
 """A filter as a Python function of a row (EV-11).
 
-`sql` compiles filters to the same meaning. A property test compares the two.
+`sql` compiles filters to SQL with the same meaning. A property test compares the two.
 """
 
 import operator
@@ -32,7 +32,7 @@ class Missing:
 
 
 MISSING: Final = Missing()
-"""The value at a path that leads nowhere. `None` is a value that a field can have."""
+"""The result for a path that does not exist. `None` is a value that a field can have."""
 _ORDER: Final[dict[str, Callable[[typing.Any, typing.Any], bool]]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -47,14 +47,14 @@ def compile_filter(part: Filter) -> Predicate:
         case Any():
             return lambda _row, _fields: True
         case All(parts):
-            every = [compile_filter(each) for each in parts]
-            return lambda row, fields: all(each(row, fields) for each in every)
+            every = [compile_filter(inner) for inner in parts]
+            return lambda row, fields: all(predicate(row, fields) for predicate in every)
         case OneOf(parts):
-            some = [compile_filter(each) for each in parts]
-            return lambda row, fields: any(each(row, fields) for each in some)
+            some = [compile_filter(inner) for inner in parts]
+            return lambda row, fields: any(predicate(row, fields) for predicate in some)
         case Not(inner):
-            turned = compile_filter(inner)
-            return lambda row, fields: not turned(row, fields)
+            inverted = compile_filter(inner)
+            return lambda row, fields: not inverted(row, fields)
         case Chain(chain):
             return lambda row, _fields: row.chain == chain
         case Kind(kind):
@@ -74,22 +74,22 @@ def any_of(filters: Iterable[Filter]) -> Predicate:
 
 
 def walk(fields: Mapping[str, Value], path: tuple[Step, ...]) -> "Value | Missing":
-    """Return the value at a path, `MISSING` if the path leads nowhere."""
-    at: typing.Any = fields
+    """Return the value at a path, `MISSING` if the path does not exist."""
+    value: typing.Any = fields
     for step in path:
         if isinstance(step, str):
-            if not isinstance(at, Mapping) or step not in at:
+            if not isinstance(value, Mapping) or step not in value:
                 return MISSING
-        elif not isinstance(at, list) or step >= len(at):
+        elif not isinstance(value, list) or step >= len(value):
             return MISSING
-        at = at[step]
-    return at  # type: ignore[no-any-return]  # a value of a value is a value
+        value = value[step]
+    return value  # type: ignore[no-any-return]  # a value of a value is a value
 
 
 def same(found: object, value: Scalar) -> bool:
-    """Return whether a found value is equal to a scalar and of the same type.
+    """Return whether a field's value is equal to a scalar and of the same type.
 
-    Python has `True == 1`.
+    The type is compared because `True == 1` in Python.
     """
     return type(found) is type(value) and found == value
 
@@ -103,7 +103,7 @@ def _kind(kind: str) -> Predicate:
 
 
 def _field(path: tuple[Step, ...], op: str, value: Scalar | tuple[Scalar, ...]) -> Predicate:
-    """Return the predicate for a comparison of a field."""
+    """Return the predicate for the comparison of a field."""
     test = _test(op, value)
 
     def predicate(_row: Row, fields: Mapping[str, Value]) -> bool:
@@ -114,9 +114,9 @@ def _field(path: tuple[Step, ...], op: str, value: Scalar | tuple[Scalar, ...]) 
 
 
 def _test(op: str, value: Scalar | tuple[Scalar, ...]) -> Callable[[object], bool]:
-    """Return the function that compares a found value."""
+    """Return the function that compares a field's value with `value`."""
     if isinstance(value, tuple):
-        return lambda found: any(same(found, each) for each in value)
+        return lambda found: any(same(found, item) for item in value)
     if op == "=":
         return lambda found: same(found, value)
     if op == "!=":

@@ -1,9 +1,9 @@
 """A filter as a WHERE clause over the columns of a log, or of another table (EV-11).
 
-No part of a filter becomes SQL text: names, indices and values are all parameters. Every leaf is
-TRUE or FALSE and never NULL, so that NOT inverts a missing path as the predicate does.
+Names, indices and values of a filter are parameters and never become SQL text. Every leaf is TRUE
+or FALSE and never NULL, so that NOT inverts a missing path as the predicate does.
 
-SQLite reads integers of more than 64 bits as floats. So integers near that size and beyond it are
+SQLite reads integers of more than 64 bits as floats. So integers near this size and beyond it are
 compared as text: by sign, length and digits.
 """
 
@@ -35,11 +35,11 @@ class Clause(NamedTuple):
 _TRUE: Final = Clause("(1 = 1)")
 _FALSE: Final = Clause("(1 = 0)")
 _EXACT: Final = 2**62
-"""Integers that are smaller in size than this are compared as SQLite's own integers."""
+"""Integers with a smaller absolute value are compared as SQLite's own integers."""
 
 
 class Columns(Protocol):
-    """A table of events, by the conditions that stand for the leaves of a filter.
+    """The conditions that a table of events has for the leaves of a filter.
 
     Each condition is TRUE or FALSE, never NULL.
     """
@@ -66,12 +66,12 @@ def where(part: Filter, columns: Columns) -> Clause:
         case Any():
             return _TRUE
         case All(parts):
-            return _joined([where(each, columns) for each in parts], "AND", _TRUE)
+            return _joined([where(inner, columns) for inner in parts], "AND", _TRUE)
         case OneOf(parts):
-            return _joined([where(each, columns) for each in parts], "OR", _FALSE)
+            return _joined([where(inner, columns) for inner in parts], "OR", _FALSE)
         case Not(inner):
-            turned = where(inner, columns)
-            return Clause(f"(NOT {turned.sql})", turned.params)
+            clause = where(inner, columns)
+            return Clause(f"(NOT {clause.sql})", clause.params)
         case Chain(chain):
             return columns.chain(chain)
         case Kind(kind):
@@ -95,8 +95,8 @@ class LogColumns(Columns):
 
     def kind(self, kind: str) -> Clause:
         if kind.endswith(".*"):
-            # Names have letters, digits and _, so `/`, which follows `.`, ends the range of the
-            # pallet.
+            # Names consist of letters, digits and _. `/` is the character after `.`, so it ends the
+            # range of the pallet's kinds.
             return Clause("(kind >= ? AND kind < ?)", (kind[:-1], f"{kind[:-2]}/"))
         return Clause("(kind = ?)", (kind,))
 
@@ -105,9 +105,9 @@ class LogColumns(Columns):
 
 
 def _joined(clauses: Sequence[Clause], word: str, empty: Clause) -> Clause:
-    """Return the conjunction or disjunction of clauses as a balanced tree.
+    """Return the conjunction or disjunction of clauses as a balanced tree, `empty` without clauses.
 
-    Databases limit the depth of an expression, which a chain of many parts would exceed.
+    Databases limit the depth of an expression. A chain of many parts would exceed it.
     """
     if not clauses:
         return empty
@@ -132,10 +132,10 @@ def _both(*clauses: Clause) -> Clause:
 def _leaf(field: "_JsonField", op: str, value: Scalar | tuple[Scalar, ...]) -> Clause:
     """Return the comparison of a field as a condition that is never NULL."""
     if isinstance(value, tuple):
-        test = _either(*(_same(field, each) for each in value))
+        test = _either(*(_same(field, item) for item in value))
     elif op == "!=":
         same = _same(field, value)
-        # `!=` needs a path that leads somewhere, to a value that is of another type or different.
+        # `!=` is true only if the path exists. A value of another type is different.
         test = _both(
             field.is_there(), Clause(f"(NOT COALESCE({same.sql}, {_FALSE.sql}))", same.params)
         )
@@ -149,12 +149,14 @@ def _leaf(field: "_JsonField", op: str, value: Scalar | tuple[Scalar, ...]) -> C
 
 
 def _same(field: "_JsonField", value: Scalar) -> Clause:
-    """Return the equality with a scalar. It is NULL if the path leads nowhere."""
+    """Return the equality of a field and a scalar. It is NULL if the path does not exist."""
     if value is None:
         return field.has_type("null")
     if isinstance(value, bool):
         return field.truth(value)
-    return field.text("=", value) if isinstance(value, str) else field.number("=", value)
+    if isinstance(value, str):
+        return field.text("=", value)
+    return field.number("=", value)
 
 
 class _SqliteField:
@@ -164,10 +166,10 @@ class _SqliteField:
         self._path = "$" + "".join(
             f"[{step}]" if isinstance(step, int) else f'."{step}"' for step in path
         )
-        """The path in SQLite's syntax, which is passed as a parameter."""
+        """The path in SQLite's syntax. It is passed as a parameter."""
 
     def is_there(self) -> Clause:
-        """Return the condition that the path leads to a value."""
+        """Return the condition that the path exists."""
         return Clause("(json_type(body, ?) IS NOT NULL)", (self._path,))
 
     def has_type(self, name: str) -> Clause:
@@ -197,25 +199,29 @@ class _SqliteField:
         return _both(self.has_type("integer"), test)
 
     def _long(self, op: str, digits: str, negative: bool) -> Clause:
-        """Compare an integer as text: first its sign, then its length, then its digits.
+        """Return the comparison with an integer as text: by sign, then length, then digits.
 
-        Of negative integers, the longer one is the smaller one. The sign adds one character to
-        both.
+        Of two negative integers, the longer one is the smaller one. The sign adds one character to
+        the lengths of both.
         """
         equal = self._digits("=", digits)
         if op == "=":
             return equal
         longer = self._length(">", digits)
         shorter = self._length("<", digits)
-        as_long = self._length("=", digits)
+        same_length = self._length("=", digits)
         is_negative = Clause("(substr(body -> ?, 1, 1) = '-')", (self._path,))
         is_positive = Clause("(substr(body -> ?, 1, 1) <> '-')", (self._path,))
         if negative:
-            less = _both(is_negative, _either(longer, _both(as_long, self._digits(">", digits))))
-            more = _either(is_positive, shorter, _both(as_long, self._digits("<", digits)))
+            less = _both(
+                is_negative, _either(longer, _both(same_length, self._digits(">", digits)))
+            )
+            more = _either(is_positive, shorter, _both(same_length, self._digits("<", digits)))
         else:
-            less = _either(is_negative, shorter, _both(as_long, self._digits("<", digits)))
-            more = _both(is_positive, _either(longer, _both(as_long, self._digits(">", digits))))
+            less = _either(is_negative, shorter, _both(same_length, self._digits("<", digits)))
+            more = _both(
+                is_positive, _either(longer, _both(same_length, self._digits(">", digits)))
+            )
         strict = less if op[0] == "<" else more
         return _either(strict, equal) if op.endswith("=") else strict
 
@@ -237,7 +243,7 @@ class _PostgresField:
         """The expression of the value at the path."""
 
     def is_there(self) -> Clause:
-        """Return the condition that the path leads to a value."""
+        """Return the condition that the path exists."""
         return Clause(f"({self._at.sql} IS NOT NULL)", self._at.params)
 
     def has_type(self, name: str) -> Clause:

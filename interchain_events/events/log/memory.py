@@ -1,6 +1,6 @@
 """A log in memory.
 
-The other logs are compared with it in tests, and it is fast enough for simulated stories.
+Tests compare the other logs with it, and it is fast enough for simulated stories.
 """
 
 import secrets
@@ -16,7 +16,7 @@ from interchain_events.events.rows import Block, Row
 
 
 class MemoryStore(Store):
-    """A log that exists as long as the object.
+    """A log whose content is lost with the object.
 
     `identity` is the log's id, by default a random one.
     """
@@ -39,8 +39,10 @@ class MemoryStore(Store):
         return self._head
 
     def hash_at(self, anchor: int) -> bytes | None:
-        found = self._blocks.get(anchor)
-        return None if found is None else found[0]
+        if anchor not in self._blocks:
+            return None
+        block_hash, _ = self._blocks[anchor]
+        return block_hash
 
     def bind(self, genesis: bytes) -> None:
         if self._genesis not in {None, genesis}:
@@ -53,8 +55,8 @@ class MemoryStore(Store):
             fresh: dict[int, tuple[bytes, int]] = {}
             rows: list[Row] = []
             for block in blocks:
-                kept = fresh.get(block.number) or self._blocks.get(block.number)
-                if follows(head, block, None if kept is None else kept[0]):
+                stored = fresh.get(block.number) or self._blocks.get(block.number)
+                if follows(head, block, None if stored is None else stored[0]):
                     rows += block.rows(head.seq)
                     head = head.after(block)
                     fresh[block.number] = (block.hash, head.seq)
@@ -72,12 +74,12 @@ class MemoryStore(Store):
                 raise NotTheNextBlock(
                     f"the log has no block {anchor} to go back to; it ends at {self._head.anchor}"
                 )
-            kept_hash, common = self._blocks[anchor]
+            block_hash, common = self._blocks[anchor]
             del self._rows[common:]
             self._blocks = {
                 number: block for number, block in self._blocks.items() if number <= anchor
             }
-            self._head = Head(self._head.epoch + 1, common, anchor, kept_hash)
+            self._head = Head(self._head.epoch + 1, common, anchor, hash=block_hash)
             self._rewinds.append((self._head.epoch, common))
             self._changed.notify_all()
             return self._head
@@ -86,16 +88,17 @@ class MemoryStore(Store):
         return min((common for began, common in self._rewinds if began > epoch), default=None)
 
     def epochs(self) -> list[tuple[int, int]]:
-        return [*self._rewinds]
+        return list(self._rewinds)
 
     def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
         with self._changed:
             head = self._head
             until = min(after + span, head.seq)
-            looked_at = self._rows[bisect_right(self._rows, after, key=lambda row: row.seq) : until]
+            first = bisect_right(self._rows, after, key=lambda row: row.seq)
+            candidates = self._rows[first:until]
         matches = compile_filter(where)
         rows: list[Row] = []
-        for row in looked_at:
+        for row in candidates:
             if matches(row, row.fields):
                 rows.append(row)
                 if len(rows) == limit:

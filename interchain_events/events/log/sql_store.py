@@ -40,9 +40,9 @@ _NO_LOG: Final = "there is no log; `pubsub log follow` makes one"
 class SqlStore(Store):
     """The log of a network in a database.
 
-    With `network` as `None`, any existing log is opened. Each `prefix` is another log. Raises
-    `AnotherChain` if the database has the log of another network, and `StoreError` if it should
-    have one and does not.
+    If `network` is `None`, the existing log is opened, whichever network it is of. Logs with
+    different prefixes are separate. Raises `AnotherChain` if the database has the log of another
+    network, and `StoreError` if `network` is `None` and there is no log.
     """
 
     def __init__(self, database: Database, network: str | None, *, prefix: str = "log") -> None:
@@ -63,15 +63,15 @@ class SqlStore(Store):
         ]
         migrate(database, prefix, [first])
         with database.transaction(write=True) as session:
-            found = session.run(f"SELECT network, id FROM {prefix}_meta")
-            if not found and network is None:
+            rows = session.run(f"SELECT network, id FROM {prefix}_meta")
+            if not rows and network is None:
                 raise StoreError(f"{database.place}: {_NO_LOG}")
-            if not found:
-                found = [(network, secrets.token_bytes(16))]
+            if not rows:
+                rows = [(network, secrets.token_bytes(16))]
                 session.run(
-                    f"INSERT INTO {prefix}_meta VALUES (1, ?, ?, NULL, 0, 0, NULL, NULL)", found[0]
+                    f"INSERT INTO {prefix}_meta VALUES (1, ?, ?, NULL, 0, 0, NULL, NULL)", rows[0]
                 )
-        self.network, self.id = found[0]
+        self.network, self.id = rows[0]
         if network not in {None, self.network}:
             raise AnotherChain(
                 f"{database.place} holds the log of {self.network!r}, not of {network!r}"
@@ -83,36 +83,36 @@ class SqlStore(Store):
         return Head(*self.database.select(self._head_sql)[0])
 
     def hash_at(self, anchor: int) -> bytes | None:
-        found = self.database.select(self._hash_sql, (anchor,))
-        return found[0][0] if found else None
+        rows = self.database.select(self._hash_sql, (anchor,))
+        return rows[0][0] if rows else None
 
     def bind(self, genesis: bytes) -> None:
         with self.database.transaction(write=True) as session:
-            found = session.run(f"SELECT genesis FROM {self._prefix}_meta")[0][0]
-            if found is None:
+            (stored,) = session.run(f"SELECT genesis FROM {self._prefix}_meta")[0]
+            if stored is None:
                 session.run(f"UPDATE {self._prefix}_meta SET genesis = ?", (genesis,))
-            elif found != genesis:
-                log = f"that of the log in {self.database.place} is 0x{found.hex()}"
+            elif stored != genesis:
+                log = f"that of the log in {self.database.place} is 0x{stored.hex()}"
                 raise AnotherChain(f"the source's genesis is 0x{genesis.hex()}, {log}")
 
     def append(self, blocks: Sequence[Block]) -> int:
-        """Append blocks in order, either all or none. Returns the number of those that were new.
+        """Append all blocks in order, and return the number of those that were new.
 
-        The head is locked first, so that writers wait for each other.
+        The head is locked first, so that writers wait for each other. Raises `NotTheNextBlock`.
         """
         with self.database.transaction(write=True) as session:
-            head = before = self._head(session, lock=True)
+            before = self._head(session, lock=True)
+            head = before
             fresh: dict[int, Block] = {}
             rows: list[Row] = []
             ends: list[tuple[int, bytes, int]] = []
             for block in blocks:
-                # Blocks of this very call are not in the database yet.
-                kept = (
-                    fresh[block.number].hash
-                    if block.number in fresh
-                    else self._hash_at(session, block.number, head)
-                )
-                if follows(head, block, kept):
+                if block.number in fresh:
+                    # Blocks of this call are not in the database yet.
+                    stored: bytes | None = fresh[block.number].hash
+                else:
+                    stored = self._hash_at(session, block.number, head)
+                if follows(head, block, stored):
                     rows += block.rows(head.seq)
                     head = head.after(block)
                     fresh[block.number] = block
@@ -132,36 +132,36 @@ class SqlStore(Store):
             head = self._head(session, lock=True)
             if anchor == head.anchor:
                 return head
-            found = session.run(
+            blocks = session.run(
                 f"SELECT hash, seq FROM {self._prefix}_blocks WHERE anchor = ?", (anchor,)
             )
-            if not found:
+            if not blocks:
                 raise NotTheNextBlock(
                     f"the log has no block {anchor} to go back to; it ends at {head.anchor}"
                 )
-            kept_hash, common = found[0]
+            block_hash, common = blocks[0]
             session.run(f"DELETE FROM {self._prefix}_rows WHERE seq > ?", (common,))
             session.run(f"DELETE FROM {self._prefix}_blocks WHERE anchor > ?", (anchor,))
-            back = Head(head.epoch + 1, common, anchor, kept_hash)
-            session.run(f"INSERT INTO {self._prefix}_epochs VALUES (?, ?)", (back.epoch, common))
-            self._set_head(session, back)
-        return back
+            rewound = Head(head.epoch + 1, common, anchor, hash=block_hash)
+            session.run(f"INSERT INTO {self._prefix}_epochs VALUES (?, ?)", (rewound.epoch, common))
+            self._set_head(session, rewound)
+        return rewound
 
     def common(self, epoch: int) -> int | None:
-        found = self.database.select(
+        rows = self.database.select(
             f"SELECT min(common) FROM {self._prefix}_epochs WHERE epoch > ?", (epoch,)
         )
-        least: int | None = found[0][0]
-        return least
+        common: int | None = rows[0][0]
+        return common
 
     def epochs(self) -> list[tuple[int, int]]:
-        found = self.database.select(
+        rows = self.database.select(
             f"SELECT epoch, common FROM {self._prefix}_epochs ORDER BY epoch"
         )
-        return [(epoch, common) for epoch, common in found]
+        return [(epoch, common) for epoch, common in rows]
 
     def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
-        """Return matching rows and the head, both of the same moment."""
+        """Return matching rows with `seq > after`, and the head of the same moment."""
         clause = compile_where(where, self._columns)
         matching = f"seq > ? AND seq <= ? AND {clause.sql}"
         statement = (
@@ -169,20 +169,20 @@ class SqlStore(Store):
         )
         params = (after, after + span, *clause.params, limit)
         if self.database.dialect is Dialect.POSTGRESQL:
-            found = self.database.select(self._with_head(statement), params)
+            selected = self.database.select(self._with_head(statement), params)
             # The columns in which `_with_head` has put the head.
-            _, anchor, epoch, seq, _, _, block_hash, _, _ = found.pop(0)
-            head = Head(epoch, seq, anchor, block_hash)
+            _, anchor, epoch, seq, _, _, block_hash, _, _ = selected.pop(0)
+            head = Head(epoch, seq, anchor, hash=block_hash)
         else:
             with self.database.transaction() as session:
                 head = self._head(session)
-                found = session.run(statement, params)
-        rows = list(map(row_of, found))
-        return Page(
-            rows,
-            rows[-1].seq if len(rows) == limit else max(min(after + span, head.seq), after),
-            head,
-        )
+                selected = session.run(statement, params)
+        rows = list(map(row_of, selected))
+        # The end of the span or of the log, unless `limit` ended the read earlier.
+        through = max(min(after + span, head.seq), after)
+        if len(rows) == limit:
+            through = rows[-1].seq
+        return Page(rows, through, head)
 
     def wait(self, known: Head, timeout: float) -> bool:
         deadline = time.monotonic() + timeout
@@ -197,9 +197,9 @@ class SqlStore(Store):
         self.database.close()
 
     def _with_head(self, statement: str) -> str:
-        """Return a statement that gives the head as a row 0 before the rows of `statement`.
+        """Return a statement whose first row is the head, followed by the rows of `statement`.
 
-        On PostgreSQL, this saves the round trips of a transaction. SQLite would only become slower.
+        On PostgreSQL, this saves the round trips of a transaction. On SQLite it would be slower.
         """
         head = f"SELECT 0 AS seq, anchor, epoch, seq, 0, '', hash, 0, '' FROM {self._prefix}_meta"
         return f"{head} UNION ALL ({statement}) ORDER BY 1"
@@ -207,9 +207,9 @@ class SqlStore(Store):
     # Within a transaction
 
     def _head(self, session: Session, *, lock: bool = False) -> Head:
-        """Return the head, and lock it against other writers if `lock`.
+        """Return the head. If `lock` is true, also lock it against other writers.
 
-        On SQLite the write transaction is the lock.
+        SQLite needs no such lock, because it has only one write transaction at a time.
         """
         locking = " FOR UPDATE" if lock and self.database.dialect is Dialect.POSTGRESQL else ""
         return Head(*session.run(self._head_sql + locking)[0])
@@ -223,30 +223,33 @@ class SqlStore(Store):
         self.database.notify(session, self._channel)
 
     def _hash_at(self, session: Session, anchor: int, head: Head | None = None) -> bytes | None:
-        """Return the hash of a leading block. Blocks after `head` are not asked for."""
+        """Return the hash of a leading block, `None` if the log does not have it.
+
+        If `head` is given, blocks after it are not looked up.
+        """
         if head is not None and (head.anchor is None or anchor > head.anchor):
             return None
-        found = session.run(self._hash_sql, (anchor,))
-        return found[0][0] if found else None
+        rows = session.run(self._hash_sql, (anchor,))
+        return rows[0][0] if rows else None
 
 
 def existing_store(place: str, *, prefix: str = "log") -> SqlStore:
-    """Return the log at a path or URL, of any network. Raises `StoreError` if there is none."""
+    """Open the log at a path or URL, of any network. Raises `StoreError` if there is none."""
     if "://" not in place and not Path(place).is_file():
         raise StoreError(f"{place}: {_NO_LOG}")
     return _opened(place, None, prefix)
 
 
 def open_store(place: str, network: str, *, prefix: str = "log") -> SqlStore:
-    """Return the log at a path or URL, and make it if there is none.
+    """Open the log at a path or URL, and create it if there is none.
 
-    Raises `StoreError` and `AnotherChain`.
+    Raises `StoreError`, and `AnotherChain` if the log is of another network.
     """
     return _opened(place, network, prefix)
 
 
 def _opened(place: str, network: str | None, prefix: str) -> SqlStore:
-    """Return a log, and close its database if that fails."""
+    """Open a log, and close its database if that fails."""
     database = open_database(place)
     try:
         return SqlStore(database, network, prefix=prefix)

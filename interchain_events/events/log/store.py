@@ -15,8 +15,8 @@ from interchain_events.events.rows import Block, Row
 BATCH: Final = 100
 """The number of blocks in one transaction when a whole source is copied."""
 SPAN = 100_000
-"""The greatest number of rows that one `read` looks at. With a rare filter on a long log, `read`
-returns before it has `limit` rows, with a position to read on from."""
+"""The greatest number of rows that one `read` looks at. If few rows match, `read` returns fewer
+than `limit` rows and the position from which to continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,13 @@ class Head:
     """The end of a log."""
 
     epoch: int = 0
-    """How often blocks were taken back."""
+    """The number of times that blocks were taken back."""
     seq: int = 0
     """The `seq` of the last row, 0 for an empty log."""
     anchor: int | None = None
     """The number of the last leading block, `None` for an empty log."""
     hash: bytes | None = None
-    """The hash of that block."""
+    """The hash of the last leading block, `None` for an empty log."""
 
     def after(self, block: Block) -> "Head":
         """Return the head after `block` has been appended."""
@@ -44,7 +44,7 @@ class Page:
     rows: list[Row]
     """Every matching row with `after < seq <= through`, ascending."""
     through: int
-    """The position to read on from."""
+    """The `seq` after which the next `read` continues."""
     head: Head
 
     @property
@@ -60,32 +60,33 @@ class LogReader(Protocol):
     """
 
     network: str
-    """The network's name, with which the log was made."""
+    """The name of the network, given when the log was created."""
     id: bytes
-    """16 random bytes, made with the log. They tell the cursors of different logs apart."""
+    """16 random bytes, chosen when the log was created. They distinguish the cursors of different
+    logs."""
 
     def head(self) -> Head:
         """Return the end of the log."""
 
     def common(self, epoch: int) -> int | None:
-        """Return the smallest `seq` to which the log went back after `epoch`.
+        """Return the smallest `seq` to which the log was rewound after `epoch`.
 
-        Returns `None` without a later rewind.
+        Returns `None` if there was no later rewind.
         """
 
     def epochs(self) -> list[tuple[int, int]]:
         """Return every rewind: the epoch that began with it, and the last `seq` that remained."""
 
     def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
-        """Return matching rows with `seq > after`.
+        """Return matching rows with `seq > after`, and the head of the same moment.
 
         At most `limit` rows are returned, and at most `span` rows are looked at.
         """
 
     def wait(self, known: Head, timeout: float) -> bool:
-        """Wait at most `timeout` seconds until the head differs from `known`.
+        """Wait until the head differs from `known`, at most `timeout` seconds.
 
-        Returns whether it does.
+        Returns whether it differs.
         """
 
 
@@ -96,37 +97,38 @@ class Store(LogReader, Protocol):
         """Return the hash of the leading block `anchor`, `None` if the log does not have it."""
 
     def append(self, blocks: Sequence[Block]) -> int:
-        """Append blocks in order, either all or none. Returns the number of those that were new.
+        """Append all blocks in order, and return the number of those that were new.
 
-        Raises `NotTheNextBlock` if a block does not follow the one before it.
+        Raises `NotTheNextBlock` if a block does not follow the one before it. Then no block is
+        appended.
         """
 
     def rewind(self, anchor: int) -> Head:
-        """Take back the blocks after `anchor` and raise the epoch. Returns the new head.
+        """Take back the blocks after `anchor`, begin a new epoch and return the new head.
 
-        Changes nothing if `anchor` is the last block. Raises `NotTheNextBlock` if the log does not
-        have it.
+        If `anchor` is the last block, the log remains as it is. Raises `NotTheNextBlock` if the log
+        does not have `anchor`.
         """
 
     def bind(self, genesis: bytes) -> None:
-        """Note the genesis hash of the leading chain.
+        """Store the genesis hash of the leading chain.
 
-        Raises `AnotherChain` if the log has another one.
+        Raises `AnotherChain` if the log has another genesis hash.
         """
 
     def close(self) -> None:
         """Release connections. Waiting readers return."""
 
 
-def follows(head: Head, block: Block, kept: bytes | None) -> bool:
-    """Return whether `block` is to be appended. It is not if the log has it already.
+def follows(head: Head, block: Block, stored: bytes | None) -> bool:
+    """Return whether `block` must be appended, or false if the log has it already.
 
-    `kept` is the hash that the log has at the block's number. Raises `NotTheNextBlock` if the block
-    neither is in the log nor follows its head.
+    `stored` is the hash that the log has at the block's number, `None` if it has none. Raises
+    `NotTheNextBlock` if the block neither is in the log nor follows its head.
     """
     if head.anchor is None or head.hash is None:
         return True
-    if kept == block.hash:
+    if stored == block.hash:
         return False
     is_next = block.number == head.anchor + 1 or (block.after_gap and block.number > head.anchor)
     if is_next and block.parent == head.hash:
@@ -138,10 +140,10 @@ def follows(head: Head, block: Block, kept: bytes | None) -> bool:
 
 
 def check_cursor(head: Head, epoch: int, seq: int, common: int | None) -> bool:
-    """Return whether a position belongs to this log. Positions beyond its end do not.
+    """Return whether a position is in this log, that is, not beyond its end.
 
-    `common` is `LogReader.common(epoch)`, the smallest `seq` to which the log went back after
-    `epoch`. Raises `CursorAbandoned` if the position is beyond it.
+    `common` is the result of `LogReader.common(epoch)`, the smallest `seq` to which the log was
+    rewound after `epoch`. Raises `CursorAbandoned` if the position is beyond it.
     """
     if epoch > head.epoch:
         return False
@@ -151,10 +153,10 @@ def check_cursor(head: Head, epoch: int, seq: int, common: int | None) -> bool:
 
 
 def put(store: Store, blocks: Sequence[Block]) -> int:
-    """Append blocks, after a rewind to their parent if they are on another branch.
+    """Append blocks. If they are on another branch, rewind the log to their parent first.
 
-    Returns the number of those that were new. Raises `NotTheNextBlock` if the log does not have the
-    parent.
+    Returns the number of blocks that were new. Raises `NotTheNextBlock` if the log does not have
+    the parent.
     """
     try:
         return store.append(blocks)
@@ -172,10 +174,10 @@ def put(store: Store, blocks: Sequence[Block]) -> int:
 def copy_all(store: Store, blocks: Iterable[Block]) -> int:
     """Append all blocks of a finite source, `BATCH` at a time.
 
-    Returns the number of those that were new.
+    Returns the number of blocks that were new. Raises `NotTheNextBlock`.
     """
-    waiting = iter(blocks)
+    remaining = iter(blocks)
     count = 0
-    while batch := list(islice(waiting, BATCH)):
+    while batch := list(islice(remaining, BATCH)):
         count += put(store, batch)
     return count

@@ -1,7 +1,7 @@
 """Subscriptions to a log: tokens, cursors and streams (EV-20 to EV-26).
 
-A stream first catches up from the log and then gets new rows, without missing or doubling one in
-between. The queue of each client is limited.
+A stream first catches up from the log and then gets new rows. No row is missed or repeated at the
+transition. The queue of each client is limited.
 
 - `cursor`: the position of a client, as opaque text with a check value.
 - `registry`: tokens with their filters, in a database, and the interface `Registry`.

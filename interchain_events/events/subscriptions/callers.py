@@ -1,6 +1,7 @@
-"""The callers of a server: everyone, named by address, or the bearers of its tokens.
+"""The callers of a server: everyone, or only the bearers of its tokens.
 
-Limits are counted by the caller's name.
+Limits are counted by the caller's name. That is the name of the token, or the caller's address if
+everyone may call.
 """
 
 from collections.abc import Mapping
@@ -29,21 +30,23 @@ class Callers:
     """The callers that a server accepts."""
 
     names: Mapping[bytes, str] | None = None
-    """The names of the tokens' bearers by the hash of the token, `None` if everyone may call."""
+    """The names of the bearers by the hashes of their tokens, `None` if everyone may call."""
 
     def name(self, authorization: str, address: str) -> str:
         """Return the name of a caller.
 
-        `authorization` is the header or metadata of that name, and `address` is the caller's
-        address. Raises `UnknownCaller`.
+        `authorization` is the value of the header or metadata of that name, and `address` is the
+        caller's address. Raises `UnknownCaller`.
         """
         if self.names is None:
             return address
         scheme, _, token = authorization.partition(" ")
-        found = self.names.get(token_hash(token.strip())) if scheme.lower() == "bearer" else None
-        if found is None:
+        name = None
+        if scheme.lower() == "bearer":
+            name = self.names.get(token_hash(token.strip()))
+        if name is None:
             raise UnknownCaller("a bearer token of this server is needed")
-        return found
+        return name
 
 
 EVERYBODY: Final = Callers()
@@ -51,10 +54,11 @@ EVERYBODY: Final = Callers()
 
 
 def read_callers(path: Path | None) -> Callers:
-    """Return the callers in a file, or everyone without a file.
+    """Return the callers in a file, or `EVERYBODY` without a file.
 
-    Each line has a name and the SHA-256 hash of the caller's token in hexadecimal. Raises
-    `CallersError`.
+    Each line has a name and the SHA-256 hash of the caller's token in hexadecimal. Empty lines and
+    lines that begin with `#` are ignored. Raises `CallersError`, and `OSError` if the file cannot
+    be read.
     """
     if path is None:
         return EVERYBODY

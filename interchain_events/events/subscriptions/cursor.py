@@ -5,7 +5,7 @@ The text is base64url of
     u8 version ++ [u8; 8] log ++ u32 epoch ++ u64 seq ++ [u8; 4] check       (big endian)
 
 `log` is the blake2b hash of the network's name and the log's id. `check` is the blake2b hash of
-everything before it. It protects from damage and not from forgery, since a cursor gives no rights.
+the bytes before it. It detects damage but not forgery, because a cursor does not give any rights.
 """
 
 import base64
@@ -20,12 +20,12 @@ _SIZE: Final = 25
 
 
 class Cursor(NamedTuple):
-    """A position in a log: everything up to `seq` was delivered."""
+    """A position in a log, up to which everything has been delivered."""
 
     epoch: int
-    """The epoch of the log in which `seq` is meant."""
+    """The epoch of the log to which `seq` belongs."""
     seq: int
-    """The last `seq` that was delivered or passed over."""
+    """The last `seq` that was delivered or skipped."""
 
 
 def log_tag(network: str, log_id: bytes) -> bytes:
@@ -34,7 +34,7 @@ def log_tag(network: str, log_id: bytes) -> bytes:
 
 
 def encode_cursor(cursor: Cursor, tag: bytes) -> str:
-    """Return a cursor as text. `tag` is the log's."""
+    """Return a cursor as text. `tag` is the log's `log_tag`."""
     body = (
         bytes((_VERSION,)) + tag + cursor.epoch.to_bytes(4, "big") + cursor.seq.to_bytes(8, "big")
     )
@@ -58,8 +58,7 @@ def decode_cursor(text: str, tag: bytes) -> Cursor:
     if body[1:9] != tag:
         raise BadCursor("the cursor is of another log")
     cursor = Cursor(int.from_bytes(body[9:13], "big"), int.from_bytes(body[13:21], "big"))
-    # The last digit of base64 has four unused bits, with which several texts decode to the same
-    # bytes.
+    # The last digit of base64 has four unused bits, so several texts decode to the same bytes.
     if text != encode_cursor(cursor, tag):
         raise BadCursor("the cursor is damaged")
     return cursor

@@ -1,4 +1,4 @@
-"""Records the deliveries of a service as tables of `delivery_audit` (EV-40)."""
+"""The recorder of a service's deliveries, in tables of `delivery_audit` (EV-40)."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,7 @@ from interchain_events.events.subscriptions.service import Recorder
 from pubsub_emulator.spark_audit.history.schema import Table
 
 _ROWS: Final = 10_000
-"""The number of rows that wait in memory until they are written as a part."""
+"""The number of rows that wait in memory before they are written."""
 
 
 def now() -> int:
@@ -33,18 +33,18 @@ def now() -> int:
 
 
 class TablesWriter:
-    """Writes rows to tables in `folder`.
+    """The writer of tables in `folder`.
 
-    It is a context manager that writes the waiting rows when it ends. Rows wait until there are
-    `_ROWS`, and are written in the order of `tables`. If the program is killed, the waiting rows
-    are lost.
+    Rows wait in memory until there are `_ROWS`, and are written in the order of `tables`. Used as a
+    context manager, the writer writes the waiting rows when the context ends. If the program is
+    killed, they are lost.
     """
 
     def __init__(self, folder: Path, tables: Iterable[Table], clock: Callable[[], int]) -> None:
         self._folder = folder
         self._clock = clock
         self._rows: dict[Table, list[dict[str, object]]] = {table: [] for table in tables}
-        """The rows that wait, by table."""
+        """The waiting rows by table."""
 
     def __enter__(self) -> Self:
         return self
@@ -53,24 +53,25 @@ class TablesWriter:
         self.flush()
 
     def flush(self) -> None:
-        """Write the waiting rows. If that raises `OSError`, they still wait."""
+        """Write the waiting rows. If this raises `OSError`, those not written continue to wait."""
         for table, rows in self._rows.items():
             append_part(self._folder, table, rows)
             rows.clear()
 
     def flush_if_many(self) -> None:
-        """Write the waiting rows if there are many.
+        """Write the waiting rows if there are many. Raises `OSError`.
 
-        Streams call it, so that a full disk ends a stream and not the server.
+        Streams call this, so that a full disk ends a stream and not the server.
         """
         if sum(map(len, self._rows.values())) >= _ROWS:
             self.flush()
 
 
 class DeliveryRecorder(TablesWriter, Recorder):
-    """Records the deliveries of a service.
+    """The recorder of a service's deliveries.
 
-    If the program is killed, each stream loses its latest deliveries, and never one in between.
+    If the program is killed, the record of each stream lacks its latest deliveries, but never
+    earlier ones.
     """
 
     def __init__(self, folder: Path, network: str, clock: Callable[[], int] = now) -> None:
@@ -85,15 +86,16 @@ class DeliveryRecorder(TablesWriter, Recorder):
 
     def delivered(self, stream: str, message: Message) -> None:
         subscription, position = self._open[stream]
-        of_all: dict[str, object] = {
+        common: dict[str, object] = {
             "network": self._network,
             "stream": stream,
             "subscription": subscription.name,
+            "epoch": message.cursor.epoch,
+            "at": self._clock(),
         }
-        of_all |= {"epoch": message.cursor.epoch, "at": self._clock()}
         self._rows[EVENT_DELIVERIES] += (
-            of_all | {"position": at, "seq": row.seq, "id": row.id, "digest": row_digest(row)}
-            for at, row in enumerate(message.rows, position)
+            common | {"position": place, "seq": row.seq, "id": row.id, "digest": row_digest(row)}
+            for place, row in enumerate(message.rows, position)
         )
         self._open[stream] = (subscription, position + len(message.rows))
         self.flush_if_many()

@@ -1,4 +1,4 @@
-"""The base of all gRPC fronts: methods, callers, refusals, limits of size and time, and a server.
+"""The base of all gRPC fronts: methods, callers, refusals, limits on size and time, and a server.
 
     methods = Methods("a.v1.Service", CODES, EVERYBODY)
     methods.unary("Ask", pb.AskRequest, front.ask)
@@ -9,8 +9,7 @@
 `front.follow(request, client)` is an asynchronous generator of answers.
 
 Requests are decoded here, so that bytes that are not a message are answered with INVALID_ARGUMENT.
-If the network of a connection is gone, the connection ends within `KEEPALIVE_SECONDS` and
-`PING_SECONDS`.
+A connection whose network has failed ends after `KEEPALIVE_SECONDS` plus `PING_SECONDS`.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -31,11 +30,11 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.serving.listening import CannotListen
 
 MOST_BYTES: Final = 256 << 10
-"""The greatest size of a request in bytes, unless a front sets another one."""
+"""The greatest size of a request in bytes, unless a front sets another limit."""
 KEEPALIVE_SECONDS: Final = 30
 """How long a connection may be silent before it is pinged."""
 PING_SECONDS: Final = 10
-"""How long a ping may go without an answer before the connection ends."""
+"""How long a ping may remain unanswered before the connection ends."""
 HANDSHAKE_SECONDS: Final = 10
 """How long a new connection may take for the handshakes of TLS and HTTP/2."""
 _GRACE_SECONDS: Final = 2.0
@@ -52,11 +51,11 @@ CODES: Final[Mapping[type[Exception], grpc.StatusCode]] = {
     UnknownCaller: grpc.StatusCode.UNAUTHENTICATED,
     StoreUnavailable: grpc.StatusCode.UNAVAILABLE,
 }
-"""The status for each error that all fronts have. Other expected errors are INTERNAL."""
+"""The status for each error that all fronts can raise. Other expected errors are INTERNAL."""
 
 
 class Refused(Exception):
-    """Raised by a method to end with a status and with trailing metadata."""
+    """Raised by a method to end its call with a status and trailing metadata."""
 
     def __init__(self, code: grpc.StatusCode, words: str, trailer: Metadata = ()) -> None:
         super().__init__(words)
@@ -114,8 +113,8 @@ class Methods:
         async def handle(raw: bytes, context: Context) -> None:
             try:
                 client = self._client(context)
-                async with aclosing(messages(_decoded(request, raw), client)) as found:
-                    async for message in found:
+                async with aclosing(messages(_decoded(request, raw), client)) as answers:
+                    async for message in answers:
                         await context.write(message.SerializeToString())
             except (PubsubError, Ended, Refused) as error:
                 await self._refuse(context, error)
@@ -124,8 +123,8 @@ class Methods:
 
     def _client(self, context: Context) -> str:
         """Return the name of the caller. Raises `UnknownCaller`."""
-        given = {str(key): str(value) for key, value in context.invocation_metadata() or ()}
-        return self._callers.name(given.get("authorization", ""), _address(context.peer()))
+        metadata = {str(key): str(value) for key, value in context.invocation_metadata() or ()}
+        return self._callers.name(metadata.get("authorization", ""), _address(context.peer()))
 
     async def _refuse(self, context: Context, error: Exception) -> NoReturn:
         """End a call with the status of an error."""
@@ -152,31 +151,30 @@ async def serving(
 ) -> AsyncIterator[int]:
     """Serve services at a port inside of the context, and yield the port.
 
-    Port 0 takes any free port. Raises `OSError` if the port is not available.
+    Port 0 takes any free port. Raises `CannotListen` if the port is not available.
     """
     server = grpc.aio.server(
         options=(
             ("grpc.max_receive_message_length", most_bytes),
             ("grpc.server_handshake_timeout_ms", HANDSHAKE_SECONDS * 1_000),
             ("grpc.keepalive_time_ms", KEEPALIVE_SECONDS * 1_000),
-            # The default of 60 s would win over the timeout of keepalive.
+            # The default of 60 s would replace the timeout of keepalive.
             ("grpc.http2.ping_timeout_ms", PING_SECONDS * 1_000),
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.max_pings_without_data", 0),
             ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_SECONDS * 500),
         )
     )
-    for each in services:
+    for service in services:
         server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(each.name, each.handlers),)
+            (grpc.method_handlers_generic_handler(service.name, service.handlers),)
         )
     place = f"{host}:{port}"
     try:
-        found = (
-            server.add_insecure_port(place)
-            if tls is None
-            else server.add_secure_port(place, _credentials(tls))
-        )
+        if tls is None:
+            bound_port = server.add_insecure_port(place)
+        else:
+            bound_port = server.add_secure_port(place, _credentials(tls))
     except RuntimeError as error:
         raise CannotListen(
             f"cannot listen on {host} port {port}: it is in use, or is no address of this machine;"
@@ -184,7 +182,7 @@ async def serving(
         ) from error
     await server.start()
     try:
-        yield found
+        yield bound_port
     finally:
         await server.stop(_GRACE_SECONDS)
 

@@ -1,18 +1,18 @@
-"""The state of all streams of a log, which decides who gets which row (EV-21 to EV-24).
+"""The state of all streams of a log, which decides which stream gets which row (EV-21 to EV-24).
 
-It has no I/O, clock or threads. A stream either *catches up*, which means that its owner reads the
-log for it (`wants`, `filled`), or it is *live* and gets new rows from `extend`. It becomes live
-when the reads have reached the hub's own head. It falls back to catching up when its queue is full.
+It has no I/O, clock or threads. A stream either *catches up*, that is, its owner reads the log for
+it (`wants`, `filled`), or it is *live* and gets new rows from `extend`. It becomes live when the
+reads have reached the hub's own head. It falls back to catching up when its queue is full.
 
-No row is missed or doubled at these changes, because `through` says up to where rows have been
-looked at for the stream:
+No row is missed or repeated at these changes, because `through` is the last row that has been
+considered for the stream:
 
     sent <= every seq in queue <= through
 
 The queue has every matching row after `sent` and up to `through`.
 
 A stream that was opened with `seam` gets one message without rows where its catch-up ends. From
-then on `live` is true in its messages.
+then on, `live` is true in its messages.
 """
 
 from collections import deque
@@ -42,7 +42,7 @@ class Message(NamedTuple):
     rows: tuple[Row, ...]
     cursor: Cursor
     live: bool = False
-    """Whether the catch-up has ended, for a stream with a seam."""
+    """Whether the catch-up has ended. Always true for a stream without a seam."""
 
 
 class Request(NamedTuple):
@@ -64,19 +64,19 @@ class _Stream:
     """The filter of the stream, which matches if one of the subscription's filters does."""
     batches: bool
     sent: int
-    """The last `seq` that was taken or passed over."""
+    """The last `seq` that was taken or skipped."""
     through: int
-    """The last `seq` that was looked at for this stream."""
+    """The last `seq` that was considered for this stream."""
     live: bool = False
     queue: deque[Row] = field(default_factory=deque)
     weight: int = 0
-    """The bytes of the rows in the queue."""
+    """The size of the rows in the queue, in bytes."""
     abandoned: int | None = None
-    """The last `seq` of both branches, if rows that were sent have been taken back since."""
-    said: bool = True
-    """Whether the client knows that the catch-up has ended. True from the start without a seam."""
+    """The last `seq` that both branches have, if sent rows have been taken back since."""
+    is_seam_sent: bool = True
+    """Whether the client has been told that the catch-up has ended. Always true without a seam."""
     seam: int | None = None
-    """The `seq` at which the catch-up has ended, `None` before."""
+    """The `seq` at which the catch-up ended, `None` until then."""
 
 
 class Hub:
@@ -91,7 +91,7 @@ class Hub:
         self._index: FilterIndex[int] = FilterIndex()
         """The filters of the live streams."""
         self._next = 0
-        """The number of the last stream that was opened."""
+        """The number of the stream that was opened last."""
 
     # Streams
 
@@ -100,12 +100,14 @@ class Hub:
     ) -> int:
         """Open a stream and return its number.
 
-        It gets rows that match one of `filters` after the `seq` `after` of the hub's present epoch.
+        The stream gets the rows that match one of `filters` and have a greater `seq` than `after`
+        in the hub's current epoch.
         """
         self._next += 1
         where = filters[0] if len(filters) == 1 else OneOf(*filters)
-        self._streams[self._next] = _Stream(where, batches, after, after, said=not seam)
-        self._settle(self._next, self._streams[self._next])
+        stream = _Stream(where, batches, sent=after, through=after, is_seam_sent=not seam)
+        self._streams[self._next] = stream
+        self._settle(self._next, stream)
         return self._next
 
     def close(self, number: int) -> None:
@@ -118,22 +120,23 @@ class Hub:
         return len(self._streams[number].queue)
 
     def is_live(self, number: int) -> bool:
-        """Return whether a stream needs no read of the log now."""
+        """Return whether a stream is live, so that its owner need not read the log for it."""
         return self._streams[number].live
 
     @property
     def has_live(self) -> bool:
-        """Return whether any stream needs new rows."""
+        """Return whether any stream is live."""
         return len(self._index) > 0
 
-    # The log goes on
+    # The log changes
 
     def extend(self, rows: Sequence[Row], through: int) -> list[int]:
         """Add the log's next rows, which are all rows after the head and up to `through`.
 
-        Returns the streams that have got something.
+        Returns the numbers of the streams that have got rows.
         """
-        moved: dict[int, None] = {}
+        # A dict keeps the order.
+        extended: dict[int, None] = {}
         for row in rows:
             for number in self._index.match(row):
                 stream = self._streams[number]
@@ -142,35 +145,38 @@ class Hub:
                 if len(stream.queue) < self._bound and stream.weight < self._bound_bytes:
                     stream.queue.append(row)
                     stream.weight += row.weight
-                    moved[number] = None
+                    extended[number] = None
                 else:
                     # The stream falls behind. It will read this row and later ones from the log.
-                    stream.live, stream.through = False, row.seq - 1
+                    stream.live = False
+                    stream.through = row.seq - 1
                     self._index.remove(number)
         self.skip(through)
-        return list(moved)
+        return list(extended)
 
     def skip(self, through: int) -> None:
-        """Move the head to `through`, if no row in between is for a live stream."""
+        """Move the head to `through`. No row up to there may match a live stream."""
         self.head = Head(
-            self.head.epoch, max(self.head.seq, through), self.head.anchor, self.head.hash
+            self.head.epoch,
+            max(self.head.seq, through),
+            self.head.anchor,
+            hash=self.head.hash,
         )
         for stream in self._streams.values():
             if stream.live:
                 stream.through = max(stream.through, through)
 
     def rewind(self, epoch: int, common: int) -> list[int]:
-        """Take back everything after `common`. Returns all streams.
+        """Take back the rows after `common`, and return the numbers of all streams.
 
-        Streams that have sent later rows end in `take`.
+        For streams that have sent such rows, `take` raises `CursorAbandoned` from now on.
         """
         self.head = Head(epoch, min(self.head.seq, common))
         for number, stream in self._streams.items():
             if stream.sent > common:
-                # There may be several rewinds before the owner notices. The deepest one counts.
-                stream.abandoned = (
-                    common if stream.abandoned is None else min(common, stream.abandoned)
-                )
+                # If there are several rewinds before the next `take`, the deepest one counts.
+                if stream.abandoned is None or common < stream.abandoned:
+                    stream.abandoned = common
                 stream.queue.clear()
                 stream.weight = 0
             while stream.queue and stream.queue[-1].seq > common:
@@ -185,7 +191,7 @@ class Hub:
     def wants(self, number: int) -> Request | None:
         """Return the read that a stream needs, `None` if it needs none now.
 
-        It needs one if it catches up and its queue is at most half full.
+        It needs one while it catches up, unless its queue is more than half full.
         """
         stream = self._streams[number]
         if stream.live or stream.abandoned is not None:
@@ -195,9 +201,10 @@ class Hub:
         return Request(stream.through, self._bound - len(stream.queue), stream.where)
 
     def filled(self, number: int, request: Request, page: Page) -> bool:
-        """Add the rows of a read. Returns whether they could be used.
+        """Add the rows of a read for `request`. Returns whether they could be used.
 
-        They cannot after a rewind or another read. Then the stream must read again.
+        They are useless if the log was rewound or another read was added since. The stream must
+        then read again.
         """
         stream = self._streams.get(number)
         if (
@@ -208,10 +215,10 @@ class Hub:
         ):
             return False
         stream.through = page.through
-        for at, row in enumerate(page.rows):
-            # The rows that are left out are read again when those before them were taken.
-            if at and stream.weight >= self._bound_bytes:
-                stream.through = page.rows[at - 1].seq
+        for index, row in enumerate(page.rows):
+            # The remaining rows are read again when the client has taken earlier ones.
+            if index and stream.weight >= self._bound_bytes:
+                stream.through = page.rows[index - 1].seq
                 break
             stream.queue.append(row)
             stream.weight += row.weight
@@ -219,17 +226,19 @@ class Hub:
         return True
 
     def take(self, number: int) -> Message | None:
-        """Return the next message of a stream, `None` if none waits. Raises `CursorAbandoned`."""
+        """Return the next message of a stream, `None` if there is none.
+
+        Raises `CursorAbandoned` if rows that were sent have been taken back.
+        """
         stream = self._streams[number]
         if stream.abandoned is not None:
             raise CursorAbandoned(stream.abandoned, self.head.epoch)
-        count = min(BATCH, len(stream.queue)) if stream.batches else min(1, len(stream.queue))
-        if not stream.said and stream.seam is not None:
-            # The message about the end of the catch-up comes exactly between the rows before and
-            # after it.
+        count = min(BATCH if stream.batches else 1, len(stream.queue))
+        if not stream.is_seam_sent and stream.seam is not None:
+            # The message about the end of the catch-up comes after the rows up to the seam.
             count = sum(row.seq <= stream.seam for row in islice(stream.queue, count))
             if not count:
-                stream.said = True
+                stream.is_seam_sent = True
                 stream.sent = max(stream.sent, stream.seam)
                 return Message((), Cursor(self.head.epoch, stream.sent), live=True)
         if not count:
@@ -237,25 +246,26 @@ class Hub:
         rows = tuple(stream.queue.popleft() for _ in range(count))
         stream.weight -= sum(row.weight for row in rows)
         stream.sent = rows[-1].seq
-        return Message(rows, Cursor(self.head.epoch, stream.sent), stream.said)
+        return Message(rows, Cursor(self.head.epoch, stream.sent), live=stream.is_seam_sent)
 
     def heartbeat(self, number: int) -> Message | None:
-        """Return a message without rows that moves the cursor to the last row looked at.
+        """Return a message without rows that moves the cursor to the last row that was considered.
 
-        Returns `None` while rows wait.
+        Returns `None` while rows wait, or if sent rows have been taken back.
         """
         stream = self._streams[number]
         if stream.queue or stream.abandoned is not None:
             return None
         stream.sent = stream.through
-        return Message((), Cursor(self.head.epoch, stream.sent), stream.said)
+        return Message((), Cursor(self.head.epoch, stream.sent), live=stream.is_seam_sent)
 
     def _settle(self, number: int, stream: _Stream) -> None:
-        """Make a stream live if everything up to the hub's head has been looked at for it."""
-        live = stream.through >= self.head.seq and stream.abandoned is None
-        if live and not stream.live:
+        """Make a stream live if all rows up to the hub's head have been considered for it."""
+        is_live = stream.through >= self.head.seq and stream.abandoned is None
+        if is_live and not stream.live:
             self._index.add(number, (stream.where,))
-            stream.seam = stream.through if stream.seam is None else stream.seam
-        elif stream.live and not live:
+            if stream.seam is None:
+                stream.seam = stream.through
+        elif stream.live and not is_live:
             self._index.remove(number)
-        stream.live = live
+        stream.live = is_live

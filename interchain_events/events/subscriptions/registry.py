@@ -23,12 +23,12 @@ TokenAndBound: TypeAlias = tuple[str, Cursor]
 TOKEN_BYTES: Final = 24
 """The number of random bytes of a token."""
 PER_CLIENT: Final = 100
-"""The number of subscriptions that one client may have."""
+"""The greatest number of subscriptions of one client."""
 KEEP_SECONDS: Final = 7 * 86_400.0
 """How long a subscription is stored after its last use."""
 _NOTED: Final = 100
-"""The time of a use is written only if the stored one is older than `keep_seconds` divided by this
-number. Otherwise each use would be a write."""
+"""The time of a use is stored only if the stored time is older than `keep_seconds` divided by this
+number. Otherwise each use would cost a write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +39,25 @@ class Subscription:
     """The hash of the token in hexadecimal. It can be logged and recorded."""
     filters: tuple[Filter, ...]
     after: Cursor
-    """The lower bound of its streams: the position at which it was made."""
+    """The lower bound of its streams, which is the position at which it was created."""
     batches: bool
     """Whether the client accepts several rows in one message."""
     reads_all: bool = False
-    """Whether reading it from the start costs a reading of the whole log."""
+    """Whether all rows match, so that a stream from the start reads the whole log."""
     client: str = ""
-    """The client that made it, if that is stored."""
+    """The client that created it, empty if it is not stored."""
 
 
 class Registry(Protocol[F_contra]):
-    """The store of subscriptions. Clients pass filters of type `F_contra`."""
+    """A store of subscriptions. Clients pass filters of type `F_contra`."""
 
     def add(
         self, filters: Iterable[F_contra], after: Cursor, client: str, *, batches: bool = False
     ) -> TokenAndBound:
-        """Make a subscription. Returns its token and its lower bound.
+        """Create a subscription. Returns its token and its lower bound.
 
-        The bound is `after`, which usually is the log's end. A registry in the log's own database
-        may return the end at the moment of writing instead. Raises `BadFilter` and `LimitReached`.
+        The bound is `after`, usually the log's end. A registry in the log's own database may
+        instead use the end at the moment of writing. Raises `BadFilter` and `LimitReached`.
         """
 
     def get(self, token: str) -> Subscription:
@@ -67,13 +67,13 @@ class Registry(Protocol[F_contra]):
         """Delete a subscription and return its name. Raises `UnknownToken`."""
 
     def use(self, names: Collection[str]) -> None:
-        """Note that these subscriptions have streams now, so that they do not expire."""
+        """Note that these subscriptions are used now, so that they do not expire."""
 
 
 class SqlRegistry(Registry[Filter]):
-    """The registry in a database, that of the log or another one.
+    """A registry in a database, which may be that of the log.
 
-    A subscription that is not used for `keep_seconds` is deleted.
+    Subscriptions that are not used for `keep_seconds` are deleted.
     """
 
     def __init__(
@@ -106,16 +106,16 @@ class SqlRegistry(Registry[Filter]):
         token = secrets.token_urlsafe(TOKEN_BYTES)
         with self._database.transaction(write=True) as session:
             if self._database.dialect is Dialect.POSTGRESQL:
-                # Two requests of one client at once could otherwise both pass the limit.
+                # Otherwise two concurrent requests of one client could both pass the limit.
                 session.run("SELECT pg_advisory_xact_lock(hashtext(?::text))", (client,))
             now = int(self._clock())
             session.run(
                 f"DELETE FROM {self._prefix} WHERE used < ?", (now - int(self._keep_seconds),)
             )
-            (held,) = session.run(
+            (count,) = session.run(
                 f"SELECT count(*) FROM {self._prefix} WHERE client = ?", (client,)
             )[0]
-            if held >= self._per_client:
+            if count >= self._per_client:
                 raise LimitReached(f"a client may have at most {self._per_client} subscriptions")
             session.run(
                 f"INSERT INTO {self._prefix} VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -127,19 +127,25 @@ class SqlRegistry(Registry[Filter]):
         name = name_of(token)
         now = self._clock()
         with self._database.transaction() as session:
-            found = session.run(
+            rows = session.run(
                 f"SELECT filters, epoch, seq, batches, client, used FROM {self._prefix} WHERE name"
                 " = ? AND used >= ?",
                 (name, int(now - self._keep_seconds)),
             )
-        if not found:
+        if not rows:
             raise UnknownToken("no subscription has this token")
-        filters, epoch, seq, batches, client, used = found[0]
+        filters, epoch, seq, batches, client, used = rows[0]
         if used < now - self._keep_seconds / _NOTED:
             self.use((name,))
         parsed = parse_filters(filters)
-        reads_all = any(isinstance(each, Any) for each in parsed)
-        return Subscription(name, parsed, Cursor(epoch, seq), bool(batches), reads_all, client)
+        return Subscription(
+            name,
+            parsed,
+            Cursor(epoch, seq),
+            batches=bool(batches),
+            reads_all=any(isinstance(part, Any) for part in parsed),
+            client=client,
+        )
 
     def cancel(self, token: str) -> str:
         name = name_of(token)
@@ -155,11 +161,11 @@ class SqlRegistry(Registry[Filter]):
         with self._database.transaction(write=True) as session:
             session.run_many(
                 f"UPDATE {self._prefix} SET used = ? WHERE name = ?",
-                [(now, each) for each in names],
+                [(now, name) for name in names],
             )
 
     def _use_all(self, session: Session) -> None:
-        """Set the time of use of subscriptions from before such times were stored."""
+        """Set the time of use of subscriptions that an earlier version has stored without it."""
         session.run(f"UPDATE {self._prefix} SET used = ?", (int(self._clock()),))
 
 

@@ -19,7 +19,7 @@ from interchain_events.events.subscriptions.service import EventService
 NAME: Final = "pubsub.events.v1.Events"
 """The full name of the service."""
 _MOST_BYTES: Final = MAX_BYTES + 1_024
-"""The greatest size of a request: its filters, and the rest."""
+"""The greatest size of a request in bytes: its filters and its other fields."""
 
 
 class _Front:
@@ -30,14 +30,14 @@ class _Front:
 
     def methods(self, callers: Callers) -> Methods:
         """Return the methods of the gRPC service."""
-        found = Methods(NAME, CODES, callers)
-        found.unary("Subscribe", pb.SubscribeRequest, self.subscribe)
-        found.unary("Cancel", pb.CancelRequest, self.cancel)
-        found.stream("Stream", pb.StreamRequest, self.stream)
-        return found
+        methods = Methods(NAME, CODES, callers)
+        methods.unary("Subscribe", pb.SubscribeRequest, self.subscribe)
+        methods.unary("Cancel", pb.CancelRequest, self.cancel)
+        methods.stream("Stream", pb.StreamRequest, self.stream)
+        return methods
 
     async def subscribe(self, request: pb.SubscribeRequest, client: str) -> pb.SubscribeResponse:
-        """Make a subscription."""
+        """Create a subscription, and answer with its token and its lower bound."""
         filters = parse_filters(request.filters_json)
         token, bound = await self._service.subscribe(
             filters, client, _after(request), batches=request.batches
@@ -47,7 +47,10 @@ class _Front:
     async def stream(
         self, request: pb.StreamRequest, client: str
     ) -> AsyncGenerator[pb.EventsMessage, None]:
-        """Stream the subscription's events. After a rewind, the trailer says where to resume."""
+        """Stream the subscription's events.
+
+        After a rewind, the trailing metadata has the cursor from which to resume.
+        """
         try:
             async with self._service.stream(request.token, client, _after(request)) as messages:
                 async for message in messages:
@@ -55,8 +58,8 @@ class _Front:
                     cursor = self._service.text(message.cursor)
                     yield pb.EventsMessage(events=events, cursor=cursor)
         except CursorAbandoned as error:
-            where = self._service.text(Cursor(error.epoch, error.common))
-            trailer = (("after", where), ("common", str(error.common)))
+            cursor = self._service.text(Cursor(error.epoch, error.common))
+            trailer = (("after", cursor), ("common", str(error.common)))
             raise Refused(grpc.StatusCode.OUT_OF_RANGE, str(error), trailer) from None
 
     async def cancel(self, request: pb.CancelRequest, _client: str) -> pb.CancelResponse:
@@ -75,7 +78,7 @@ def serve_grpc(
 ) -> AbstractAsyncContextManager[int]:
     """Serve the methods at a port, 0 for any free one. The context yields the port.
 
-    Raises `OSError` if the port is not available.
+    Raises `CannotListen` if the port is not available.
     """
     return serving([_Front(service).methods(callers)], host, port, most_bytes=_MOST_BYTES)
 

@@ -5,8 +5,8 @@
         async with service.stream(token, client="me") as messages:
             async for message in messages: …
 
-The databases block, so they are called in worker threads. Only the event loop uses the hub. While
-the database does not answer, streams stay open, and they go on when it answers again.
+Calls of the databases block, so they run in worker threads. Only the event loop uses the hub. While
+the database does not answer, streams remain open. They continue when it answers again.
 """
 
 import asyncio
@@ -36,19 +36,19 @@ _LOG: Final = logging.getLogger("pubsub.events")
 F = TypeVar("F")
 
 START: Final = "start"
-"""As `after`: everything from the first row on."""
+"""The value of `after` for all rows from the first one on."""
 
 _PAGE: Final = 1_000
 """The number of rows in one read for the live streams."""
 _RETRY_SECONDS: Final = 0.5
 _WAIT_SECONDS: Final = 1.0
-"""The longest wait until the log is looked at again, even if it does not report a change."""
+"""The interval at which the log is read even if it has not reported a change."""
 _USE_SECONDS: Final = 3_600.0
-"""How often the registry learns which subscriptions have streams."""
+"""The interval at which the registry is told which subscriptions have streams."""
 
 
 class Recorder(Protocol):
-    """Records deliveries (EV-40). `stream` is a unique name for each stream."""
+    """A record of deliveries (EV-40). `stream` is a unique name for each stream."""
 
     def opened(self, subscription: Subscription, stream: str, after: Cursor) -> None:
         """Record that a stream begins after a cursor."""
@@ -57,7 +57,10 @@ class Recorder(Protocol):
         """Record that rows were handed to the client's connection."""
 
     def ended(self, stream: str, cursor: Cursor, how: str) -> None:
-        """Record that a stream has ended. `cursor` is that of the last message handed over."""
+        """Record that a stream has ended. `cursor` is that of its last message.
+
+        `how` is the reason, for example `disconnected`.
+        """
 
 
 @dataclass(eq=False, slots=True)
@@ -67,11 +70,11 @@ class _Open:
     subscription: Subscription
     held: Held
     name: str
-    """A random name for records."""
+    """A random name, for records."""
     reached: Cursor
-    """The cursor of the last message that was handed over."""
+    """The cursor of the last message that was handed to the client."""
     dropped: Callable[[], None]
-    """Called if the client took nothing for too long."""
+    """A function that is called when the stream is dropped because its client does not read."""
 
 
 class EventService(Streams, Generic[F]):
@@ -102,7 +105,7 @@ class EventService(Streams, Generic[F]):
         self._open: dict[int, _Open] = {}
         """The open streams by their numbers in the hub."""
         self._advanced = asyncio.Event()
-        """Set when the hub's head changes the next time. Each change replaces it by a new one."""
+        """Set at the next change of the hub's head, and then replaced by a new one."""
         self._pump: asyncio.Task[None] | None = None
         """The task that follows the log."""
 
@@ -125,24 +128,25 @@ class EventService(Streams, Generic[F]):
     async def subscribe(
         self, filters: Iterable[F], client: str, after: str | None = None, *, batches: bool = False
     ) -> tuple[str, str]:
-        """Make a subscription. Returns its token, and its lower bound as a cursor.
+        """Create a subscription. Returns its token, and its lower bound as a cursor.
 
-        The bound is `after`, by default the log's end. Raises `BadFilter` and `BadCursor`.
+        The bound is `after`, by default the log's end. Raises `BadFilter`, `BadCursor`,
+        `CursorAbandoned` and `LimitReached`.
         """
         self.check_stopping()
-        at = await self._position(after, None)
+        position = await self._position(after, None)
         token, bound = await asyncio.to_thread(
-            self.registry.add, filters, at, client, batches=batches
+            self.registry.add, filters, position, client, batches=batches
         )
         return token, encode_cursor(bound, self.tag)
 
     async def cancel(self, token: str) -> None:
         """Delete a subscription and end its streams. Raises `UnknownToken`."""
         name = await asyncio.to_thread(self.registry.cancel, token)
-        for each in self._open.values():
-            if each.subscription.name == name:
-                each.held.is_cancelled = True
-                each.held.wake.set()
+        for stream in self._open.values():
+            if stream.subscription.name == name:
+                stream.held.is_cancelled = True
+                stream.held.wake.set()
 
     @asynccontextmanager
     async def stream(
@@ -156,10 +160,11 @@ class EventService(Streams, Generic[F]):
     ) -> AsyncIterator[AsyncIterator[Message]]:
         """Open a stream inside of the context, and yield its messages after a cursor.
 
-        Without `after` the stream begins at the subscription's lower bound, and with `START` at the
-        first row. `client` is the reading client, `None` for the one that made the subscription.
-        With `seam`, a message without rows marks the end of the catch-up. `dropped` is called if
-        the client took nothing for too long, and the next message then raises `Ended`.
+        If `after` is `None`, the stream begins at the subscription's lower bound, and if it is
+        `START`, at the first row. `client` is the reading client, `None` for the one that created
+        the subscription. If `seam` is true, a message without rows marks the end of the catch-up.
+        `dropped` is called if the client does not read for too long. The next message then raises
+        `Ended`.
 
         Raises `UnknownToken`, `BadCursor`, `CursorAbandoned` and `LimitReached`. Iterating raises
         `CursorAbandoned` and `Ended`.
@@ -172,13 +177,18 @@ class EventService(Streams, Generic[F]):
             number = self._hub.open(
                 subscription.filters, position.seq, batches=subscription.batches, seam=seam
             )
-            mine = self._open[number] = _Open(
-                subscription, held, secrets.token_hex(8), position, dropped
+            stream = _Open(
+                subscription,
+                held,
+                secrets.token_hex(8),
+                reached=position,
+                dropped=dropped,
             )
+            self._open[number] = stream
             self.counts["streams_opened"] += 1
             if self._recorder is not None:
-                self._recorder.opened(subscription, mine.name, position)
-            messages = self._messages(number, mine, token)
+                self._recorder.opened(subscription, stream.name, position)
+            messages = self._messages(number, stream, token)
             how = "disconnected"
             try:
                 yield messages
@@ -194,7 +204,7 @@ class EventService(Streams, Generic[F]):
                 del self._open[number]
                 self._hub.close(number)
                 if self._recorder is not None:
-                    self._recorder.ended(mine.name, mine.reached, how)
+                    self._recorder.ended(stream.name, stream.reached, how)
 
     def text(self, cursor: Cursor) -> str:
         """Return a cursor as text."""
@@ -206,7 +216,7 @@ class EventService(Streams, Generic[F]):
 
     @property
     def head_seq(self) -> int:
-        """Return the last `seq` that the service knows."""
+        """Return the last `seq` of the log that the service knows."""
         return self._hub.head.seq
 
     @property
@@ -214,109 +224,112 @@ class EventService(Streams, Generic[F]):
         """Return the number of rows in all queues."""
         return sum(
             self._hub.waiting(number)
-            for number, each in self._open.items()
-            if not each.held.is_unread
+            for number, stream in self._open.items()
+            if not stream.held.is_unread
         )
 
     # One stream
 
     async def _messages(
-        self, number: int, mine: _Open, token: str
+        self, number: int, stream: _Open, token: str
     ) -> AsyncGenerator[Message, None]:
-        """Yield the messages of a stream, and heartbeats if there is nothing else."""
+        """Yield the messages of a stream, and heartbeats while there are no rows for it.
+
+        Raises `CursorAbandoned` and `Ended`.
+        """
+        held = stream.held
         while True:
             # Cleared before looking for work, so that a wake during the work is not lost.
-            mine.held.wake.clear()
-            self.check(mine.held)
+            held.wake.clear()
+            self.check(held)
             request = self._hub.wants(number)
             if request is not None:
                 await self._catch_up(number, request)
             message = self._hub.take(number)
-            mine.held.reads_all = mine.held.reads_all and not self._hub.is_live(number)
+            if self._hub.is_live(number):
+                held.reads_all = False
             if message is None and request is not None:
-                # A catch-up that reads on without a match moves the cursor, too.
-                message = (
-                    self._hub.heartbeat(number) if self._hub.wants(number) is not None else None
-                )
-            elif message is None and not await woken(mine.held.wake, self.limits.heartbeat_seconds):
-                await self._check_token(token, mine)
+                # A catch-up without a match moves the client's cursor, too.
+                if self._hub.wants(number) is not None:
+                    message = self._hub.heartbeat(number)
+            elif message is None and not await woken(held.wake, self.limits.heartbeat_seconds):
+                await self._check_token(token, stream)
                 message = self._hub.heartbeat(number)
             if message is not None:
-                self._account(mine, message)
-                mine.held.waits_since = asyncio.get_running_loop().time()
+                self._account(stream, message)
+                held.waits_since = asyncio.get_running_loop().time()
                 yield message
-                mine.held.waits_since = None
+                held.waits_since = None
 
-    def _account(self, mine: _Open, message: Message) -> None:
+    def _account(self, stream: _Open, message: Message) -> None:
         """Count a message and record its delivery."""
-        mine.reached = message.cursor
+        stream.reached = message.cursor
         self.counts["rows"] += len(message.rows)
         self.counts["messages" if message.rows else "heartbeats"] += 1
         if self._recorder is not None and message.rows:
-            self._recorder.delivered(mine.name, message)
+            self._recorder.delivered(stream.name, message)
 
     def _drop_unread(self, now: float) -> None:
-        """Release the rows that are held for streams whose clients have stopped reading."""
-        for number, each in self._open.items():
-            since = each.held.waits_since
-            if (
-                since is not None
-                and now - since > self.limits.unread_seconds
-                and not each.held.is_unread
-            ):
-                each.held.is_unread, each.held.reads_all = True, False
+        """Drop the streams whose clients have stopped reading, and release their rows."""
+        for number, stream in self._open.items():
+            held = stream.held
+            if held.is_unread or held.waits_since is None:
+                continue
+            if now - held.waits_since > self.limits.unread_seconds:
+                held.is_unread = True
+                held.reads_all = False
                 self._hub.close(number)
-                each.dropped()
+                stream.dropped()
 
     async def _catch_up(self, number: int, request: Request) -> None:
         """Read the log for a stream that catches up."""
         try:
             page = await asyncio.to_thread(
-                self.store.read, request.after, request.limit, request.where
+                self.store.read, request.after, request.limit, where=request.where
             )
         except StoreUnavailable:
             await asyncio.sleep(_RETRY_SECONDS)
             return
         self.counts["catch_up_reads"] += 1
         if not self._hub.filled(number, request, page):
-            # The log was rewound, and the hub does not know it yet.
+            # The log has been rewound, and the hub does not know it yet.
             await self._next_advance()
 
-    async def _check_token(self, token: str, mine: _Open) -> None:
-        """End a stream whose subscription was cancelled on another server."""
+    async def _check_token(self, token: str, stream: _Open) -> None:
+        """Raise `Ended` if the stream's subscription was cancelled, maybe on another server."""
         try:
             await asyncio.to_thread(self.registry.get, token)
         except UnknownToken:
-            mine.held.is_cancelled = True
-            self.check(mine.held)
+            stream.held.is_cancelled = True
+            self.check(stream.held)
         except StoreUnavailable:
             return
 
     async def _position(
         self, after: str | None, bound: Cursor | None, *, known: bool = False
     ) -> Cursor:
-        """Return the cursor after which a stream starts, in the hub's present epoch.
+        """Return the cursor after which a stream starts, in the hub's current epoch.
 
-        `after` is the client's wish and `bound` the subscription's lower bound. With `known`, this
-        waits until the hub knows everything that the log has now. Otherwise a stream could report
-        the end of its catch-up too early. Raises `BadCursor` and `CursorAbandoned`.
+        `after` is the client's request, and `bound` the subscription's lower bound. If `known` is
+        true, this waits until the hub knows everything that the log has now. Otherwise a stream
+        could report the end of its catch-up too early. Raises `BadCursor` and `CursorAbandoned`.
         """
         given = None if after in {None, START} else decode_cursor(str(after), self.tag)
         while True:
             head = await asyncio.to_thread(self.store.head)
-            at = (
-                Cursor(head.epoch, 0)
-                if after == START
-                else given or bound or Cursor(head.epoch, head.seq)
-            )
-            # In the same epoch nothing was taken back by the time of `head`, whatever has come
-            # since.
-            is_old = at.epoch < head.epoch
-            common = await asyncio.to_thread(self.store.common, at.epoch) if is_old else None
-            if not check_cursor(head, at.epoch, at.seq, common):
+            if after == START:
+                position = Cursor(head.epoch, 0)
+            else:
+                position = given or bound or Cursor(head.epoch, head.seq)
+            common = None
+            # A cursor of the head's epoch cannot have been taken back before `head` was read.
+            if position.epoch < head.epoch:
+                common = await asyncio.to_thread(self.store.common, position.epoch)
+            if not check_cursor(head, position.epoch, position.seq, common=common):
                 raise BadCursor("the cursor is beyond the end of the log")
-            if head.epoch == self._hub.head.epoch and (not known or head.seq <= self._hub.head.seq):
-                return Cursor(head.epoch, at.seq)
+            hub_head = self._hub.head
+            if head.epoch == hub_head.epoch and (not known or head.seq <= hub_head.seq):
+                return Cursor(head.epoch, position.seq)
             await self._next_advance()
 
     # Following the log
@@ -330,7 +343,7 @@ class EventService(Streams, Generic[F]):
                 self._drop_unread(clock())
                 if clock() >= due:
                     due = clock() + _USE_SECONDS
-                    names = {each.subscription.name for each in self._open.values()}
+                    names = {stream.subscription.name for stream in self._open.values()}
                     await asyncio.to_thread(self.registry.use, names)
                 known = await asyncio.to_thread(self.store.head)
                 await self._advance()
@@ -347,31 +360,31 @@ class EventService(Streams, Generic[F]):
         await asyncio.to_thread(self.store.wait, known, _WAIT_SECONDS)
 
     async def _advance(self) -> None:
-        """Give the hub everything that is new in the log."""
+        """Pass everything that is new in the log to the hub."""
         while not self._is_stopping:
             before = self._hub.head
             if not self._hub.has_live:
-                # Without a live stream no row has to be read. Streams that catch up read the log
-                # themselves.
+                # Streams that catch up read the log themselves, so rows are read here only for live
+                # streams.
                 head = await asyncio.to_thread(self.store.head)
                 if head.epoch == before.epoch and not self._hub.has_live:
                     self._hub.skip(head.seq)
-                    self._tell(())
+                    self._wake(())
                     return
             page = await asyncio.to_thread(self.store.read, before.seq, _PAGE)
             if page.head.epoch != before.epoch:
                 common = await asyncio.to_thread(self.store.common, before.epoch)
-                self._tell(
-                    self._hub.rewind(page.head.epoch, page.head.seq if common is None else common)
-                )
+                if common is None:
+                    common = page.head.seq
+                self._wake(self._hub.rewind(page.head.epoch, common))
                 continue
-            self._tell(self._hub.extend(page.rows, page.through))
+            self._wake(self._hub.extend(page.rows, page.through))
             if page.is_last:
                 return
             await asyncio.sleep(0)
 
-    def _tell(self, numbers: Iterable[int]) -> None:
-        """Wake streams, and everyone who waits for the hub's head to change."""
+    def _wake(self, numbers: Iterable[int]) -> None:
+        """Wake the streams with these numbers, and everyone who waits for a change of the head."""
         for number in numbers:
             if number in self._open:
                 self._open[number].held.wake.set()

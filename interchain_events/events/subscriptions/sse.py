@@ -8,10 +8,10 @@
     GET    /health          200 while the log answers, otherwise 503
     GET    /metrics         Prometheus text
 
-Each event has its cursor as id. `event: event` has one row, and `event: events` has a list of rows
-if the subscription accepts batches. An id alone is a heartbeat: it moves Last-Event-ID, and
-browsers dispatch no event for it. A stream that cannot go on ends with `event: end` and the reason.
-The id of that event is the cursor from which to resume. Errors are problem+json (RFC 9457).
+Each event has its cursor as id. `event: event` has one row. If the subscription accepts batches,
+`event: events` has a list of rows. An id alone is a heartbeat: it moves Last-Event-ID, but browsers
+do not dispatch an event for it. A stream that cannot continue ends with `event: end` and the
+reason. The id of that event is the cursor from which to resume. Errors are problem+json (RFC 9457).
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from interchain_events.events.errors import (
 )
 from interchain_events.events.filters.algebra import Filter
 from interchain_events.events.filters.codec import MAX_BYTES, filters_from_json
-from interchain_events.events.rows import row_json
+from interchain_events.events.rows import Row, row_json
 from interchain_events.events.subscriptions.callers import EVERYBODY, Callers, UnknownCaller
 from interchain_events.events.subscriptions.cursor import Cursor
 from interchain_events.events.subscriptions.hub import Message
@@ -72,7 +72,7 @@ _COUNTERS: Final = {
 """The help texts of the counters."""
 _GRACE_SECONDS: Final = 2.0
 _CACHED: Final = 2_048
-"""The number of rows whose text is cached for other clients that read the same part of the log."""
+"""The number of rows whose texts are cached, for clients that read the same part of the log."""
 
 
 class _Front:
@@ -83,7 +83,7 @@ class _Front:
         self._service = service
         self._names = names
         self._texts: dict[int, tuple[bytes, bytes]] = {}
-        """The id and the text of rows that were sent lately, by seq."""
+        """The id and the text of recently sent rows, by `seq`."""
 
     def application(self) -> web.Application:
         """Return the aiohttp application. Its caller starts and stops the service."""
@@ -100,8 +100,8 @@ class _Front:
         return app
 
     async def subscribe(self, request: web.Request) -> web.Response:
-        """Make a subscription."""
-        # The caller is checked before its body is waited for.
+        """Create a subscription, and answer with its token and its lower bound."""
+        # The caller is checked before the body is read.
         client = self._client(request)
         body = parse_json(await read_body(request), "the body", BadFilter)
         if (
@@ -141,7 +141,7 @@ class _Front:
                 }
             )
             await response.prepare(request)
-            # A comment, by which the client sees at once that the stream is open.
+            # This comment tells the client at once that the stream is open.
             await response.write(b": open\n\n")
             try:
                 with contextlib.suppress(ConnectionError):
@@ -149,14 +149,12 @@ class _Front:
                         await response.write(self._text(message))
             except CursorAbandoned as error:
                 cursor = self._service.text(Cursor(error.epoch, error.common))
-                await _say_end(response, cursor, "abandoned", str(error), error.common)
-            except Ended as ended:
-                await _say_end(
-                    response,
-                    None,
-                    str(ended),
-                    "resume with Last-Event-ID" if ended.resumable else "",
+                await _send_end(
+                    response, cursor, "abandoned", detail=str(error), common=error.common
                 )
+            except Ended as ended:
+                detail = "resume with Last-Event-ID" if ended.resumable else ""
+                await _send_end(response, None, str(ended), detail=detail)
             return response
 
     def _client(self, request: web.Request) -> str:
@@ -166,7 +164,7 @@ class _Front:
         )
 
     async def health(self, _request: web.Request) -> web.Response:
-        """Answer whether the log can be read."""
+        """Answer with status 200 if the log can be read, otherwise 503."""
         status = HTTPStatus.OK if self._service.available else HTTPStatus.SERVICE_UNAVAILABLE
         return web.json_response(
             {"available": self._service.available, "seq": self._service.head_seq}, status=status
@@ -179,24 +177,26 @@ class _Front:
         )
 
     def _text(self, message: Message) -> bytes:
-        """Return a message as a server-sent event.
-
-        The text of a single row is made once for all clients.
-        """
+        """Return a message as a server-sent event."""
         if len(message.rows) == 1:
-            row = message.rows[0]
-            kept = self._texts.get(row.seq)
-            if kept is None or kept[0] != row.id:
-                head = f"id: {self._service.text(message.cursor)}\nevent: event\ndata: "
-                kept = self._texts[row.seq] = (row.id, f"{head}{row_json(row)}\n\n".encode())
-                if len(self._texts) > _CACHED:
-                    del self._texts[next(iter(self._texts))]
-            return kept[1]
+            return self._text_of_row(message.rows[0], message.cursor)
         cursor = self._service.text(message.cursor)
         if message.rows:
             rows = ",".join(map(row_json, message.rows))
             return f"id: {cursor}\nevent: events\ndata: [{rows}]\n\n".encode()
         return f"id: {cursor}\n\n".encode()
+
+    def _text_of_row(self, row: Row, cursor: Cursor) -> bytes:
+        """Return a message of one row as a server-sent event. It is cached for other clients."""
+        row_id, text = self._texts.get(row.seq, (b"", b""))
+        # After a rewind, another row may have the same `seq`.
+        if row_id != row.id:
+            head = f"id: {self._service.text(cursor)}\nevent: event\ndata: "
+            text = f"{head}{row_json(row)}\n\n".encode()
+            self._texts[row.seq] = (row.id, text)
+            if len(self._texts) > _CACHED:
+                del self._texts[next(iter(self._texts))]
+        return text
 
 
 def serve_http(
@@ -210,19 +210,23 @@ def serve_http(
     return listening(app, names.host, port, _GRACE_SECONDS, cancels=True)
 
 
-async def _say_end(
+async def _send_end(
     response: web.StreamResponse,
     cursor: str | None,
     reason: str,
     detail: str,
     common: int | None = None,
 ) -> None:
-    """Send the event that ends a stream, with the reason and the cursor from which to resume."""
-    where = "" if cursor is None else f"id: {cursor}\n"
-    cut = {} if common is None else {"common": common}
-    data = json.dumps({"reason": reason, "detail": detail, "after": cursor, **cut})
+    """Send the event that ends a stream, with the reason and the cursor from which to resume.
+
+    `common` is the last `seq` that remained after a rewind.
+    """
+    fields: dict[str, object] = {"reason": reason, "detail": detail, "after": cursor}
+    if common is not None:
+        fields["common"] = common
+    id_line = "" if cursor is None else f"id: {cursor}\n"
     with contextlib.suppress(ConnectionError, asyncio.CancelledError):
-        await response.write(f"{where}event: end\ndata: {data}\n\n".encode())
+        await response.write(f"{id_line}event: end\ndata: {json.dumps(fields)}\n\n".encode())
 
 
 def _prometheus(service: EventService[Filter]) -> str:
@@ -274,7 +278,7 @@ def _problem(status: HTTPStatus, error: BaseException, **more: object) -> web.Re
 async def _problems(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """Answer expected errors as problem+json. After a rewind, the answer says where to resume."""
+    """Answer expected errors as problem+json. After a rewind, it has the cursor to resume from."""
     try:
         return await handler(request)
     except CursorAbandoned as error:

@@ -1,8 +1,8 @@
 """The kind and the fields of an emulated event, in the form that clients decode from metadata.
 
-So a log that is written by the emulator equals one that is read from a node (EV-4). Names with an
-underscore at the end, because Python reserves the word (`from_`, `class_`), lose it. Integers that
-stand for a variant are written as that variant.
+So a log written by the emulator equals one that is read from a node (EV-4). The underscore at the
+end of names that Python reserves (`from_`, `class_`) is removed. Integers that stand for a variant
+are written as that variant.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def kind_of(event: Event) -> str:
 
 
 def fields_of(event: Event) -> dict[str, Value]:
-    """Return the fields of an event by name."""
+    """Return the fields of an event by name. Raises `SourceError` for a type without a form."""
     return {
         name: make(getattr(event, attribute))
         for name, attribute, make in _makers(cast("Any", type(event)))
@@ -49,7 +49,7 @@ def _makers(kind: type[Event]) -> tuple[tuple[str, str, Callable[[Any], Value]],
 
 
 def value_of(value: object) -> Value:
-    """Return the value of a field. Raises `SourceError` if its type has no form."""
+    """Return the value of a field in its JSON form. Raises `SourceError` if its type has none."""
     match value:
         case DispatchError():
             return _dispatch_error(value)
@@ -77,10 +77,11 @@ def value_of(value: object) -> Value:
             return value.name
         case _ if is_dataclass(value):
             return {
-                each.name.rstrip("_"): value_of(getattr(value, each.name)) for each in fields(value)
+                field.name.rstrip("_"): value_of(getattr(value, field.name))
+                for field in fields(value)
             }
         case list() | tuple():
-            return [value_of(each) for each in value]
+            return [value_of(item) for item in value]
         case None | bool() | int() | str() | bytes():
             return canonical(value)
         case _:
@@ -93,11 +94,11 @@ _BY_CODEC: Final[dict[str, Callable[[Any], Value]]] = {
         {"Ok": None} if error is None else {"Err": _dispatch_error(error)}
     ),
 }
-"""Conversions by codec, for codecs whose Python values leave out a part of the SCALE type."""
+"""Conversions by codec, for codecs whose Python values lack a part of the SCALE type."""
 
 
 def _dispatch_error(error: DispatchError) -> Value:
-    """Return the value of a dispatch error, in the form that metadata gives it."""
+    """Return the value of a dispatch error in the form that clients decode from metadata."""
     if isinstance(error, ModuleError):
         return {
             "Module": {

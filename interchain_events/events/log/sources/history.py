@@ -16,17 +16,20 @@ from pubsub_emulator.spark_audit.history.schema import EVENTS
 
 
 def history_networks(root: Path) -> list[str]:
-    """Return the networks of the history at `root`. Raises `CommitError` if there is no history."""
+    """Return the names of the networks in the history at `root`.
+
+    Raises `CommitError` if there is no history.
+    """
     return sorted({commit.network for commit in History.open(root).commits})
 
 
 def history_blocks(root: Path, network: str) -> Iterator[Block]:
     """Yield every leading block of a network's history, in order.
 
-    Raises `CommitError` if there is no history at `root`, and `SourceError` if it has no events,
-    which histories of older versions lack, or if a part of it cannot be read.
+    Raises `CommitError` if there is no history at `root`. Raises `SourceError` if it has no events,
+    as those of older versions, or if a part of it cannot be read.
     """
-    # Events are decoded by classes that register themselves when they are imported.
+    # This import registers the classes that decode events.
     import_module("pubsub_emulator.emulator.network.network")
     history = History.open(root)
     _check(root, history.faults)
@@ -42,7 +45,7 @@ def history_blocks(root: Path, network: str) -> Iterator[Block]:
 
 
 def _block(root: Path, rows: list[dict[str, Any]]) -> Block:
-    """Return the log's block of the rows of one relay block.
+    """Return the log's block made of the rows of one relay block.
 
     Raises `SourceError` if a row is missing.
     """

@@ -21,8 +21,8 @@ from pubsub_emulator.emulator.network.records import BlockRecord, Observer, Rela
 class NetworkLog(Observer):
     """An observer that appends the blocks of `network` from now on to `store`.
 
-    It is a context manager that appends the last block when it ends. A relay block is complete, and
-    is appended, when the next one is built, or with `flush`.
+    A relay block is complete and is appended when the next one is built, or by `flush`. Used as a
+    context manager, it appends the last block when the context ends.
     """
 
     def __init__(self, network: Network, store: Store) -> None:
@@ -33,7 +33,7 @@ class NetworkLog(Observer):
         self._parent = b""
         """The hash of the relay block's parent."""
         self._included: list[ChainBlock] = []
-        """The parachain blocks that it has included so far."""
+        """The parachain blocks that the relay block has included so far."""
         genesis = network.relay.block(0)
         if genesis is not None:
             store.bind(genesis.header.hash())
@@ -47,18 +47,19 @@ class NetworkLog(Observer):
             self.flush()
 
     def flush(self) -> None:
-        """Append the relay block that is waiting, which must be complete."""
+        """Append the waiting relay block, which must be complete."""
         if self._relay is not None:
             block = assemble(self._relay, self._included, parent=self._parent)
-            self._relay, self._included = None, []
+            self._relay = None
+            self._included = []
             put(self._store, [block])
 
     # An observer
 
     def relay_block(self, record: RelayRecord) -> None:
-        """Note a relay block that was built. The one before it is complete."""
+        """Note a relay block that was built. The one before it is now complete."""
         self.flush()
-        # The block was built before this observer came, so its parachain blocks are not known.
+        # This block was built before the observer was added, so its parachain blocks are not known.
         if record.parent is None:
             return
         events = [(kind_of(event), fields_of(event)) for event in record.events]
@@ -66,11 +67,13 @@ class NetworkLog(Observer):
         self._parent = bytes(record.parent)
 
     def candidate(self, record: BlockRecord) -> None:
-        """Note a parachain block that was included. Other candidates have changed nothing."""
+        """Note a parachain block that was included. Other candidates have no events."""
         if record.outcome is None or self._relay is None:
             return
         header = record.candidate.header
-        events = [(kind_of(each.event), fields_of(each.event)) for each in record.outcome.events]
+        events = [
+            (kind_of(emitted.event), fields_of(emitted.event)) for emitted in record.outcome.events
+        ]
         own = own_timestamp(record.outcome.state)
         time = self._relay.time if own is None else own
         self._included.append(

@@ -3,14 +3,15 @@
     async with RpcSource("wss://relay…", {2000: "wss://para…"}) as source:
         await source.follow(store)
 
-The first URL is that of the leading chain. The blocks of a parachain are logged if it has a URL.
-The leading chain tells which blocks it included, in the event `ParaInclusion.CandidateIncluded`, or
-in `Paras.NewHeadNoted` together with the storage `Paras.Heads`.
+The first URL is that of the leading chain. The blocks of a parachain are logged if a URL is given
+for it. The blocks that the leading chain included are known from its event
+`ParaInclusion.CandidateIncluded`, or from `Paras.NewHeadNoted` together with the storage
+`Paras.Heads`.
 
-Only finalised blocks are appended. Blocks that were finalised while the source was away are fetched
-one by one. If the node's finalised chain no longer has the log's last block, the log is rewound to
-the last block that both have. If the finalised chain is only shorter than the log, the node is
-behind and is asked again, unless it has methods that take blocks back.
+Only finalised blocks are appended. If the node's finalised chain no longer has the log's last
+block, the log is rewound to the last block that both have. If the finalised chain is only shorter
+than the log, the node is behind and is asked again later, unless it has methods that take blocks
+back.
 """
 
 import asyncio
@@ -39,12 +40,12 @@ from pubsub_emulator.primitives.types import ParaId
 
 _LOG: Final = logging.getLogger("pubsub.log")
 _AT_ONCE: Final = 16
-"""The number of blocks that are fetched at the same time."""
+"""The greatest number of blocks that are fetched at the same time."""
 _RETRY_SECONDS: Final = 1.0
 _DEVELOPMENT: Final = "dev_"
-"""The beginning of the methods of nodes that take final blocks back on request."""
+"""The prefix of the methods of development nodes, which take final blocks back on request."""
 _PRE_RUNTIME: Final = 6
-"""The variant of a digest item that the block's author wrote before the runtime ran."""
+"""The variant of the digest items that the block's author writes before the runtime runs."""
 _CANDIDATE_INCLUDED: Final = ("ParaInclusion", "CandidateIncluded")
 _NEW_HEAD_NOTED: Final = ("Paras", "NewHeadNoted")
 
@@ -52,8 +53,8 @@ _NEW_HEAD_NOTED: Final = ("Paras", "NewHeadNoted")
 class RpcSource:
     """A leading chain and parachains behind nodes.
 
-    Use it as an asynchronous context manager. `paras` has the URLs of parachains. `poll_seconds` is
-    the longest wait between two looks at the leading chain.
+    Use it as an asynchronous context manager. `paras` has the URLs of parachains by para id.
+    `poll_seconds` is the longest wait between two questions to the leading chain.
     """
 
     def __init__(
@@ -61,7 +62,9 @@ class RpcSource:
     ) -> None:
         self.node = SubstrateNode(connect(url))
         """The node of the leading chain."""
-        self._paras = {para: SubstrateNode(connect(each)) for para, each in (paras or {}).items()}
+        self._paras = {
+            para: SubstrateNode(connect(para_url)) for para, para_url in (paras or {}).items()
+        }
         """The nodes of the parachains that are logged."""
         self._poll_seconds = poll_seconds
         self._stack = AsyncExitStack()
@@ -85,10 +88,11 @@ class RpcSource:
         """Append every finalised block until the log has block `until`, or forever.
 
         An empty log begins with block `first`, by default the newest one. If a node or the database
-        is away, it is asked again. Raises `AnotherChain`, `SourceError` and `ClientError` if asking
-        again is useless, for example because an empty log would begin after `until`.
+        does not answer, it is asked again. Raises `AnotherChain`, `SourceError` and `ClientError`
+        if this would be useless, for example because an empty log would begin after `until`.
         """
-        away = bound = False
+        away = False
+        bound = False
         while True:
             try:
                 if not bound:
@@ -116,20 +120,21 @@ class RpcSource:
         final = await self.node.header(await self.node.finalized_head())
         head = await asyncio.to_thread(store.head)
         if head.anchor is None or head.hash is None:
-            following = final.number if first is None else first
-            if until is not None and following > until:
-                # The log would stay empty, and `follow` would wait for a block that is past.
+            begin = final.number if first is None else first
+            if until is not None and begin > until:
+                # The log would remain empty, and `follow` would never end.
                 raise SourceError(
-                    f"{self.node.rpc.url}: the log would begin at block {following}, which is"
+                    f"{self.node.rpc.url}: the log would begin at block {begin}, which is"
                     f" after the last block that is asked for, {until}; give its first block"
                     " (--from)"
                 )
         else:
             await self._check_not_behind(head.anchor, final.number)
-            following = await self._still_there(store, head.anchor, head.hash, final.number) + 1
+            common = await self._rewind_to_common(store, head.anchor, head.hash, final=final.number)
+            begin = common + 1
         last = final.number if until is None else min(final.number, until)
         appended = 0
-        for start in range(following, last + 1, _AT_ONCE):
+        for start in range(begin, last + 1, _AT_ONCE):
             numbers = range(start, min(start + _AT_ONCE, last + 1))
             blocks = await asyncio.gather(*map(self.block, numbers))
             appended += await asyncio.to_thread(put, store, blocks)
@@ -140,17 +145,18 @@ class RpcSource:
 
         Raises `UnknownBlock`, `SourceError` and `ClientError`.
         """
-        found = await self.node.block_hash(number)
-        if found is None:
+        block_hash = await self.node.block_hash(number)
+        if block_hash is None:
             raise UnknownBlock(f"{self.node.rpc.url}: the node has no block {number}")
-        header = await self.node.header(found)
-        events = await self.node.events(found, header.parent)
-        time = await self.node.timestamp(found)
-        # A chain without a timestamp has its time in the slot number.
-        time = _slot(header) * SLOT_MS if time is None else time
+        header = await self.node.header(block_hash)
+        events = await self.node.events(block_hash, header.parent)
+        time = await self.node.timestamp(block_hash)
+        if time is None:
+            # A chain without timestamps has its time in the slot numbers.
+            time = _slot(header) * SLOT_MS
         included = [
-            await self._para_block(para, each, time)
-            for para, each in await self._included(header, events)
+            await self._para_block(para, para_header, time)
+            for para, para_header in await self._included(header, events)
         ]
         return assemble(_chain_block(None, header, time, events), included, parent=header.parent)
 
@@ -163,24 +169,29 @@ class RpcSource:
 
         Only parachains with a URL are considered.
         """
-        certain = [event for event in events if (event.pallet, event.name) == _CANDIDATE_INCLUDED]
-        if certain:
-            heads = [
-                (para, blake2_256(head))
-                for para, head in map(_candidate, certain)
+        candidates = [
+            _candidate(event)
+            for event in events
+            if (event.pallet, event.name) == _CANDIDATE_INCLUDED
+        ]
+        if candidates:
+            return [
+                (para, await self._paras[para].header(bytes(blake2_256(head))))
+                for para, head in candidates
                 if para in self._paras
             ]
-            return [(para, await self._paras[para].header(bytes(block))) for para, block in heads]
-        # `NewHeadNoted` tells only the parachain. If a relay block noted several heads, they are
-        # the last ones of the parachain.
-        news = [event for event in events if (event.pallet, event.name) == _NEW_HEAD_NOTED]
-        noted = [_noted(event) for event in news]
+        # `NewHeadNoted` names only the parachain. If a relay block noted several heads of it, they
+        # are its last blocks.
+        noted = [_noted(event) for event in events if (event.pallet, event.name) == _NEW_HEAD_NOTED]
         counts = Counter(para for para in noted if para in self._paras)
         chains = {para: await self._newest(relay, para, count) for para, count in counts.items()}
         return [(para, chains[para].pop(0)) for para in noted if para in chains]
 
     async def _newest(self, relay: BlockHeader, para: int, count: int) -> list[BlockHeader]:
-        """Return the last `count` blocks of a parachain as of a relay block, oldest first."""
+        """Return the last `count` blocks of a parachain up to a relay block, oldest first.
+
+        Raises `SourceError` if the relay block does not have a valid head of the parachain.
+        """
         raw = await self.node.storage(para_head(ParaId(para)), relay.hash)
         if raw is None:
             raise SourceError(f"relay block {relay.number} has no head of parachain {para}")
@@ -219,24 +230,28 @@ class RpcSource:
             ).methods
         except NodeRefused:
             methods = ()
-        if not any(each.startswith(_DEVELOPMENT) for each in methods):
+        if not any(method.startswith(_DEVELOPMENT) for method in methods):
             raise UnknownBlock(
                 f"{url}: its newest final block is {final}, and the log ends at {anchor}"
             )
 
-    async def _still_there(self, store: Store, anchor: int, block: bytes, final: int) -> int:
-        """Return the log's last block that is on the node's finalised chain.
+    async def _rewind_to_common(self, store: Store, anchor: int, block: bytes, final: int) -> int:
+        """Rewind the log to its last block that is on the node's finalised chain.
 
-        The log is rewound to that block if necessary. Raises `AnotherChain` if there is none.
+        `anchor` and `block` are the number and hash of the log's last block, `final` is the number
+        of the node's last final block. Returns the number of the common block. Raises
+        `AnotherChain` if there is none.
         """
         common = min(anchor, final)
         while True:
-            kept = block if common == anchor else await asyncio.to_thread(store.hash_at, common)
-            if kept is None:
+            stored: bytes | None = block
+            if common != anchor:
+                stored = await asyncio.to_thread(store.hash_at, common)
+            if stored is None:
                 raise AnotherChain(
                     f"{self.node.rpc.url} shares no block with the log, which ends at {anchor}"
                 )
-            if await self.node.block_hash(common) == kept:
+            if await self.node.block_hash(common) == stored:
                 break
             common -= 1
         if common < anchor:
@@ -245,9 +260,9 @@ class RpcSource:
         return common
 
     async def _next_head(self, known: int) -> None:
-        """Wait for a finalised block other than `known`, at most `poll_seconds`.
+        """Wait for a finalised block other than number `known`, at most `poll_seconds`.
 
-        Over HTTP there are no subscriptions, so this only waits.
+        Over HTTP there are no subscriptions, so this waits for `poll_seconds`.
         """
         if self.node.rpc.url.startswith("http"):
             await asyncio.sleep(self._poll_seconds)
@@ -267,12 +282,15 @@ def _chain_block(
     chain: int | None, header: BlockHeader, time: int, events: list[DecodedEvent]
 ) -> ChainBlock:
     """Return a block with its decoded events."""
-    listed = [(f"{event.pallet}.{event.name}", event.fields) for event in events]
-    return ChainBlock(chain, header.number, header.hash, time, listed)
+    kinds = [(f"{event.pallet}.{event.name}", event.fields) for event in events]
+    return ChainBlock(chain, header.number, header.hash, time=time, events=kinds)
 
 
 def _candidate(event: DecodedEvent) -> tuple[int, bytes]:
-    """Return the para id and the hash of the head data in an event `CandidateIncluded`."""
+    """Return the para id and the head data in an event `CandidateIncluded`.
+
+    Raises `SourceError` if it lacks them.
+    """
     try:
         receipt, head = list(event.fields.values())[:2]
         return int(receipt["descriptor"]["para_id"]), bytes(head)
@@ -281,11 +299,13 @@ def _candidate(event: DecodedEvent) -> tuple[int, bytes]:
 
 
 def _noted(event: DecodedEvent) -> int:
-    """Return the para id in an event `NewHeadNoted`."""
-    for para in event.fields.values():
-        if isinstance(para, int):
-            return para
-        break
+    """Return the para id in an event `NewHeadNoted`, its first field.
+
+    Raises `SourceError` if that is not an integer.
+    """
+    para = next(iter(event.fields.values()), None)
+    if isinstance(para, int):
+        return para
     raise SourceError("a NewHeadNoted event without para id")
 
 

@@ -122,6 +122,7 @@ def test_ev_13_the_index_finds_what_a_scan_finds(
         (lambda: Field("a b", "=", 1), "letters"),
         (lambda: Field('a"b', "=", 1), "letters"),
         (lambda: Field((), "=", 1), "MAX_PATH"),
+        (lambda: Field("a." + "1" * 5_000, "=", 1), "MAX_INDEX"),
         (lambda: Field(["a", -1], "=", 1), "MAX_INDEX"),
         (lambda: Field(["a", True], "=", 1), "MAX_INDEX"),
         (lambda: Field("a", "~", 1), "operator"),
