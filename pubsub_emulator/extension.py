@@ -71,7 +71,7 @@ def extensions() -> tuple[Extension, ...]:
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         extension = point.load()
         if not isinstance(extension, Extension):
-            raise BadExtension(f"{point.value} of the group {GROUP} is no Extension")
+            raise BadExtension(f"{point.value} of the group {GROUP} is not an Extension")
         found.append(extension)
     return tuple(found)
 
@@ -80,5 +80,5 @@ def attribute(module: str, name: str, kind: type[_Kind]) -> _Kind:
     """Return an attribute of a module that an extension names. Raises `BadExtension`."""
     value = getattr(import_module(module), name, None)
     if not isinstance(value, kind):
-        raise BadExtension(f"{module}.{name} is no {kind.__name__}")
+        raise BadExtension(f"{module}.{name} is not of type {kind.__name__}")
     return value

@@ -298,7 +298,7 @@ def _filter(part: dict[str, Any]) -> Column:
         case {"field": path, "op": op, "value": value}:
             return F.coalesce(_field(path, op, value), F.lit(False))
         case _:
-            raise DeliveriesError(f"no filter is written {json.dumps(part)[:80]}")
+            raise DeliveriesError(f"this is not a filter: {json.dumps(part)[:80]}")
 
 
 def _field(path: list[str | int], op: str, value: Any) -> Column:

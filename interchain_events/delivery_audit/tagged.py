@@ -32,7 +32,7 @@ def tag(value: object) -> str:
         case str():
             return f"s{value}"
         case _:
-            raise TypeError(f"{type(value).__name__} is no scalar")
+            raise TypeError(f"{type(value).__name__} is not a scalar")
 
 
 def tag_fields(body: str) -> str:

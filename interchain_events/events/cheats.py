@@ -47,7 +47,7 @@ _CHEATS: Final[tuple[Cheat[Row], ...]] = (
     Cheat("drop", "leaves an event out", "missing", lambda due, _: [*due[:1], *due[2:]]),
     Cheat("repeat", "delivers an event twice", "doubled", lambda due, _: [*due[:2], *due[1:]]),
     Cheat("reorder", "swaps two events", "out of order", lambda due, _: [due[1], due[0], *due[2:]]),
-    Cheat("invent", "delivers an event that never was", "invented", _invent),
+    Cheat("invent", "delivers an event that never existed", "invented", _invent),
     Cheat(
         "alter",
         "changes an event's fields",
@@ -58,7 +58,7 @@ _CHEATS: Final[tuple[Cheat[Row], ...]] = (
         "rename", "changes an event's kind", "altered", lambda due, _: _second(due, kind="Made.Up")
     ),
     Cheat("loop", "delivers everything again", "doubled", lambda due, _: [*due, *due]),
-    Cheat("push", "delivers what was not asked for", "not asked for", _push),
+    Cheat("push", "delivers events that were not requested", "not asked for", _push),
 )
 CHEATS: Final = {cheat.name: cheat for cheat in _CHEATS}
 """All cheats by name."""

@@ -26,7 +26,7 @@ class CursorAbandoned(EventsError):
 
     def __init__(self, common: int, epoch: int) -> None:
         super().__init__(
-            f"events after seq {common} were taken back; go on from there (epoch {epoch})"
+            f"events after seq {common} were reverted; continue from there (epoch {epoch})"
         )
         self.common = common
         self.epoch = epoch

@@ -145,7 +145,7 @@ class App(RoleCanister):
         namespace, the data has more than 1 MiB, or `number` is not greater than all ids before.
         """
         if self.publisher is None:
-            raise Icrc72Error(f"{namespace!r} is no publication of this app")
+            raise Icrc72Error(f"{namespace!r} is not a publication of this app")
         value = of(data)
         self.publisher.check(ctx, namespace, value, headers)
         mine = self.publisher.state.mine[namespace]

@@ -71,7 +71,7 @@ class PubSub:
         for core in canister.cores if isinstance(canister, RoleCanister) else ():
             if isinstance(core, kind):
                 return core
-        raise Icrc72Error(f"{identity.text} is no {kind.name}")
+        raise Icrc72Error(f"{identity.text} is not a {kind.name}")
 
     def app(self, identity: Principal) -> App:
         """Return an app. Raises `Icrc72Error` if the canister is not one."""

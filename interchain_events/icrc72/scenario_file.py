@@ -164,7 +164,7 @@ def _places(model: ScenarioModel) -> Iterator[Misplaced]:
     for location, subnet in named:
         if subnet >= model.subnets:
             yield Misplaced(
-                location, f"there is no subnet {subnet}; there are 0 to {model.subnets - 1}"
+                location, f"there is no subnet {subnet}; the last one is {model.subnets - 1}"
             )
 
 
@@ -179,7 +179,7 @@ def _names(model: ScenarioModel) -> Iterator[Misplaced]:
                     f"{each.name!r} is the name of a canister that is always there",
                 )
             elif each.name in taken:
-                yield Misplaced((table, at, "name"), f"two are called {each.name!r}")
+                yield Misplaced((table, at, "name"), f"two canisters have the name {each.name!r}")
             taken[each.name] = None
 
 
@@ -191,7 +191,8 @@ def _texts(model: ScenarioModel) -> Iterator[Misplaced]:
         yield from _refused(where, check_namespace, publisher.namespace)
         if publisher.namespace in owners:
             yield Misplaced(
-                where, f"only {owners[publisher.namespace]!r}, who comes first, may publish there"
+                where,
+                f"only {owners[publisher.namespace]!r}, who is listed first, may publish there",
             )
         owners.setdefault(publisher.namespace, publisher.name)
     for at, subscriber in enumerate(model.subscriber):
@@ -244,7 +245,7 @@ def _struck(model: ScenarioModel) -> Iterator[Misplaced]:
             each for each, subnet in brokers.items() if each != who and subnet == brokers.get(who)
         ]
         if who not in known:
-            yield Misplaced(where, f"nobody is called {who!r}; there are {', '.join(known)}")
+            yield Misplaced(where, f"unknown canister {who!r}. Canisters: {', '.join(known)}")
         elif state.get(who) == "kill":
             yield Misplaced(where, f"{who} was killed before round {fault.round}")
         elif fault.what == "start" and state.get(who) != "stop":

@@ -161,7 +161,7 @@ CHEATS: Final[dict[str, Cheat[Event]]] = {
             "missing",
             _keep_old_state,
         ),
-        Cheat("hide-rejection", "leaves out what was rejected", "missing", _hide_rejection),
+        Cheat("hide-rejection", "leaves out rejected operations", "missing", _hide_rejection),
         Cheat(
             "apply-rejected",
             "says that a rejected operation was applied",
@@ -281,7 +281,7 @@ _OF_STATUS: Final[tuple[Cheat[Told], ...]] = (
         "withheld",
         lambda due, _: list(due[:-1]),
     ),
-    Cheat("keep-silent", "tells nothing", "withheld", lambda _due, _others: []),
+    Cheat("keep-silent", "sends no status", "withheld", lambda _due, _others: []),
 )
 STATUS_CHEATS: Final = {cheat.name: cheat for cheat in _OF_STATUS}
 """The cheats with statuses, by name.

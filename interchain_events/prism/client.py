@@ -59,7 +59,7 @@ class TakenBack(EventsError):
     """
 
     def __init__(self, seq_no: int, operation_id: bytes, subscription: ClientSubscription) -> None:
-        super().__init__(f"operations after {seq_no} were taken back")
+        super().__init__(f"operations after {seq_no} were reverted")
         self.seq_no = seq_no
         self.operation_id = operation_id
         self.subscription = subscription

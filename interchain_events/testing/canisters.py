@@ -116,7 +116,7 @@ class Canisters:
         """Return the instance of a probe."""
         found = self.network.canister(who)
         if not isinstance(found, Probe):
-            raise TypeError(f"{who.text} is no probe")
+            raise TypeError(f"{who.text} is not a probe")
         return found
 
     def step(self, rounds: int = 1) -> None:

@@ -107,7 +107,7 @@ class EventActs:
             )
         statuses = [str(row[0]) for row in rows]
         applied = sum("APPLIED" in each for each in statuses)
-        must((len(statuses), applied) == (3, 2), f"PRISM came to {statuses}")
+        must((len(statuses), applied) == (3, 2), f"PRISM has the statuses {statuses}")
         yield (
             f"Relay block {self.tour.network.number} anchored 3 operations on the DID"
             f" did:prism:{created.suffix[:12]}…:"

@@ -186,7 +186,7 @@ class _Writer:
         unknown = [str(name) for name in value if name not in names]
         missing = [name for name in names if name not in value]
         if unknown or missing:
-            problems = [f"no field is called {_listed(unknown)}"] if unknown else []
+            problems = [f"unknown field {_listed(unknown)}"] if unknown else []
             if missing:
                 verb = "is" if len(missing) == 1 else "are"
                 problems.append(f"{_listed(missing)} {verb} missing")
@@ -322,7 +322,7 @@ class _Writer:
     ) -> ClientError:
         more = f"; {wanted}" if wanted else ""
         return self._error(
-            path, f"{_shown(value)} is no value of the chain's type {self._name(kind)}{more}"
+            path, f"{_shown(value)} is not a value of the chain's type {self._name(kind)}{more}"
         )
 
     def _error(self, path: Path, problem: str) -> ClientError:

@@ -115,7 +115,7 @@ class ChainStates:
             (cost,) = open_request(root, nodes, RelayProofRequest((asked,))).keys
         except (MissingNode, BadNode) as error:
             raise StateUnavailable(
-                f"{self.node.url}: the node's proof of block {block.header.number} is not whole:"
+                f"{self.node.url}: the node's proof of block {block.header.number} is incomplete:"
                 f" {error}"
             ) from error
         return cost.value

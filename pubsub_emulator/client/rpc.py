@@ -118,7 +118,7 @@ class Rpc:
                 code = 0
             raise NodeRefused(method, code, str(problem.get("message")), data=problem.get("data"))
         if "result" not in answer:
-            raise BadAnswer(f"{self.url}: {method}: an answer without result and error")
+            raise BadAnswer(f"{self.url}: {method}: the answer has neither result nor error")
         return answer["result"]
 
     @asynccontextmanager

@@ -219,7 +219,7 @@ class StorageNames:
             value = read(walk, kind)
             used = hash_size + walk.reader.pos
             if hashed(hasher, rest[hash_size:used]) != rest[:used]:
-                raise ScaleError("the hash of the key is another")
+                raise ScaleError("the key has another hash")
             parts.append(self._shown(kind, value))
             rest = rest[used:]
         if rest:

@@ -28,16 +28,16 @@ VERDICTS: Final[Mapping[Verdict, str]] = {
     Verdict.BAD_VALIDATION_DATA: (
         "The inherent states another parent, or another maximum size of a proof."
     ),
-    Verdict.BAD_DESCENDANTS: "The inherent has relay headers, which the chain does not want.",
+    Verdict.BAD_DESCENDANTS: "The inherent has relay headers, which the chain does not use.",
     Verdict.MESSAGES_MISREPORTED: (
-        "The messages are not those that wait on the relay chain, or exceed their share."
+        "The messages are not those waiting on the relay chain, or exceed their share."
     ),
     Verdict.ADVANCEMENT_RULE: "Messages are left waiting although the block had room for them.",
     Verdict.DUPLICATE_NODE: "A proof node is listed more than once.",
     Verdict.UNSORTED_PROOF: "The proof nodes are not in ascending order.",
     Verdict.ROOT_MISMATCH: "The proof is of another relay state than the relay parent's.",
     Verdict.OMITTED_BELOW_BUDGET: (
-        "A node that the walk needs was left out, although the budget was not used up."
+        "A node that the walk needs is missing, although the budget was not used up."
     ),
     Verdict.UNUSED_NODES: "The proof holds nodes that the walk does not take.",
     Verdict.BAD_EXTRINSIC: (

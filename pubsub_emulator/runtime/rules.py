@@ -240,7 +240,7 @@ def rule(function: _Function) -> _Function:
     name = getattr(function, "__name__", "")
     if name not in SEAMS:
         near = ", ".join(get_close_matches(name, SEAMS, n=3, cutoff=0))
-        raise RulesError(f"no rule is called {name!r}; did you mean {near}?")
+        raise RulesError(f"unknown rule {name!r}; did you mean {near}?")
     code = getattr(function, "__code__", None)
     count = SEAMS[name].arguments.count(",") + 1
     if not isinstance(code, CodeType) or code.co_argcount != count or code.co_flags & 0x0C:

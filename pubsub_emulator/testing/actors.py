@@ -101,5 +101,5 @@ def _known(strategies: Iterable[str]) -> list[str]:
     names = list(strategies)
     for name in names:
         if name not in STRATEGIES:
-            raise NoSuchCheat(f"no strategy is called {name!r}; there are {', '.join(STRATEGIES)}")
+            raise NoSuchCheat(f"unknown strategy {name!r}. Strategies: {', '.join(STRATEGIES)}")
     return names

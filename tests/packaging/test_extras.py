@@ -497,7 +497,7 @@ def test_spark(environment: Environments, recorded: Path, followed: Path) -> Non
     script.write_text(ON_SPARK)
     printed = run(environment("spark", EVENTS).python, script, cwd=recorded)
     assert "digest: " in printed
-    assert "nothing is missing" in printed
+    assert "no event is missing" in printed
     assert "\n2 chains\n" in printed
 
 

@@ -168,7 +168,7 @@ def subscribe(turn: messages.Turn, request: messages.Subscribe) -> None:
     index = [*rows.get_index(turn.tx), (name, types, metadata, turn.now)]
     if len(index) > turn.rules.most_subscriptions:
         most = f"{turn.rules.most_subscriptions:,} subscriptions"
-        turn.emit(messages.Reply("too-many", f"there are {most}, the most that are allowed"))
+        turn.emit(messages.Reply("too-many", f"the limit of {most} is reached"))
         return
     if rows.index_size(index) > turn.rules.most_index_bytes:
         most = f"{turn.rules.most_index_bytes:,} bytes"

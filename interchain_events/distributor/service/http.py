@@ -354,7 +354,7 @@ class DistributorHttp(Interface):
                 return notices
             after = part[-1].number
         raise Problem(
-            HTTPStatus.UNPROCESSABLE_ENTITY, "too-many", "too many events; ask for a shorter time"
+            HTTPStatus.UNPROCESSABLE_ENTITY, "too-many", "too many events; request a shorter time"
         )
 
     async def _homes(self, ids: list[str], reached: Mapping[str, object]) -> dict[str, str]:
@@ -576,7 +576,7 @@ def _success(network: str, *, success: bool) -> dict[str, object]:
     """Return an adapter's answer to a subscription, as it is sent to the client."""
     fields: dict[str, object] = {"name": network, "success": success}
     if not success:
-        fields["error"] = "the adapter did not accept it yet"
+        fields["error"] = "the adapter has not accepted it yet"
     return fields
 
 

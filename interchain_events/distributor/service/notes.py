@@ -30,9 +30,7 @@ _LINES: Final = {
     "quarantine": _Line(logging.WARNING, "an event has no id and is published on no other network"),
     "too-old": _Line(logging.INFO, "an event is older than the setting `retain` and is left out"),
     "expired": _Line(logging.INFO, "an event older than the setting `retain` was forgotten"),
-    "rewind": _Line(
-        logging.WARNING, "a network took back events that it had; its log is read again"
-    ),
+    "rewind": _Line(logging.WARNING, "a network reverted events; its log is read again"),
     "gap": _Line(logging.WARNING, "an adapter left out an event of its log"),
     "no-hook": _Line(
         logging.WARNING, "an adapter accepts no subscription to all events; its log is read instead"

@@ -197,7 +197,9 @@ def _misplaced(scenario: ScenarioFile) -> Iterator[Misplaced]:
         for kind, names in ("network", scenario.networks), ("subscription", scenario.subscriptions):
             yield from _unknown((*here, kind), kind, getattr(step, kind, None), names)
         if isinstance(step, KillStep) and step.replica >= scenario.replicas:
-            yield Misplaced((*here, "replica"), f"there are {scenario.replicas}, counted from 0")
+            yield Misplaced(
+                (*here, "replica"), f"the last replica is {scenario.replicas - 1}, counted from 0"
+            )
         if isinstance(step, CutStep) and scenario.networks.get(step.network, NetworkTable()).legacy:
             reason = "a legacy network may hide that its log was cut, so its log cannot be cut here"
             yield Misplaced((*here, "network"), reason)
@@ -222,6 +224,4 @@ def _unknown(
 ) -> Iterator[Misplaced]:
     """Yield an error if a step names a network or subscription that the scenario does not have."""
     if name is not None and name not in names:
-        yield Misplaced(
-            here, f"no {kind} is called {name!r}; there are: {', '.join(names) or 'none'}"
-        )
+        yield Misplaced(here, f"unknown {kind} {name!r}; known: {', '.join(names) or 'none'}")

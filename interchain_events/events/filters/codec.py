@@ -104,7 +104,7 @@ def _parsed(data: object, place: str, depth: int) -> Filter:
             return Kind(value)
         case _:
             raise BadFilter(
-                f"no filter is written {json.dumps({str(name)[:64]: '…'}, ensure_ascii=False)}"
+                f"this is not a filter: {json.dumps({str(name)[:64]: '…'}, ensure_ascii=False)}"
             )
 
 

@@ -34,7 +34,7 @@ _ROW: Final = (
 )
 _COLUMNS: Final = "seq, anchor, chain, block, idx, kind, id, time, body"
 
-_NO_LOG: Final = "there is no log; `pubsub log follow` makes one"
+_NO_LOG: Final = "there is no log; `pubsub log follow` creates one"
 
 
 class SqlStore(Store):

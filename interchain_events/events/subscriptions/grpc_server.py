@@ -177,7 +177,7 @@ async def serving(
             bound_port = server.add_secure_port(place, _credentials(tls))
     except RuntimeError as error:
         raise CannotListen(
-            f"cannot listen on {host} port {port}: it is in use, or is no address of this machine;"
+            f"cannot listen on {host} port {port}: it is in use, or not an address of this machine;"
             " port 0 takes any free one"
         ) from error
     await server.start()

@@ -67,7 +67,7 @@ _COUNTERS: Final = {
     "heartbeats": "Messages without rows.",
     "catch_up_reads": "Reads of the log for clients that were behind.",
     "streams_opened": "Streams opened.",
-    "streams_abandoned": "Streams ended because what they had sent was taken back.",
+    "streams_abandoned": "Streams ended because their events were reverted.",
 }
 """The help texts of the counters."""
 _GRACE_SECONDS: Final = 2.0

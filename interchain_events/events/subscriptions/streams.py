@@ -97,7 +97,7 @@ class Streams:
         self.check_stopping()
         if len(self._held) >= self.limits.streams:
             raise LimitReached(
-                f"the server has {self.limits.streams} open streams, the most that it allows"
+                f"the server has {self.limits.streams} open streams, which is its limit"
             )
         own_streams = sum(held.client == client for held in self._held)
         if own_streams >= self.limits.streams_per_client:

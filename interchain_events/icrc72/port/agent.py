@@ -204,7 +204,7 @@ class Agent:
         try:
             self.root_key = Fields(read_cbor(body, _ANSWER_DEPTH), "the status").blob("root_key")
         except BadRequest as error:
-            raise ReplicaError(f"{self.url} is no replica: {error}") from None
+            raise ReplicaError(f"{self.url} is not a replica: {error}") from None
         for each in (canister, proxy):
             if each is not None:
                 self._meet(each)
@@ -232,7 +232,7 @@ class Agent:
             answer = cast("Variant[str, object]", FORWARDED.decode(reply.data)[0])
         except CandidError:
             why = reply.message or "forward answers otherwise"
-            raise AgentError(f"{self._proxy.text} is no proxy: {why}") from None
+            raise AgentError(f"{self._proxy.text} is not a proxy: {why}") from None
         if answer.tag == "Ok":
             return Answer(cast("bytes", answer.value))
         return Answer(b"", *cast("tuple[int, str]", answer.value))
@@ -312,7 +312,7 @@ class Agent:
             if found is not None and state == b"rejected":
                 return self._rejected(found, path)
             if state == b"done":
-                raise ReplicaError(f"{self.url}: the answer of {method} is not kept any more")
+                raise ReplicaError(f"{self.url}: the answer of {method} is no longer kept")
             if time.monotonic() > ends:
                 raise ReplicaError(f"{self.url}: {method} has not ended in {PATIENCE:g} s")
             time.sleep(_PAUSE)
@@ -324,7 +324,7 @@ class Agent:
         try:
             code = number(found.value(*path, b"reject_code") or b"")
         except BadRequest as error:
-            raise ReplicaError(f"{self.url}: the reject code is no number: {error}") from error
+            raise ReplicaError(f"{self.url}: the reject code is not a number: {error}") from error
         return Answer(b"", code, words.decode(errors="backslashreplace"))
 
     def _told(self, canister: Principal, body: bytes) -> Certified:

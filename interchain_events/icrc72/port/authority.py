@@ -64,7 +64,7 @@ def hash_of(value: object) -> bytes:
         return sha256(value).digest()
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return sha256(nat(value)).digest()
-    raise TypeError(f"{type(value).__name__} is no value of a request")
+    raise TypeError(f"{type(value).__name__} is not a value of a request")
 
 
 def point_of(root: bytes) -> G1Point:

@@ -123,7 +123,7 @@ class Fields:
     def __init__(self, values: object, place: str) -> None:
         """Read a map; `place` names it in errors. Raises `BadRequest` if it is not a map."""
         if not isinstance(values, Mapping):
-            raise BadRequest(f"{place} is no map")
+            raise BadRequest(f"{place} is not a map")
         self.values: Mapping[object, object] = values
         self._place = place
 
@@ -187,7 +187,7 @@ def read_cbor(body: bytes, depth: int) -> object:
             allow_duplicate_keys=False,
         )
     except (cbor2.CBORDecodeError, TypeError) as error:
-        raise BadRequest(f"the body is no CBOR: {error}") from None
+        raise BadRequest(f"the body is not CBOR: {error}") from None
     return found
 
 
@@ -211,11 +211,11 @@ def _check_items(body: bytes) -> None:
         if head >> 5 in {2, 3} and head & 31 < 28:
             at += length
     if at < len(body):
-        raise BadRequest(f"the body is no CBOR of up to {MOST_ITEMS:,} items")
+        raise BadRequest(f"the body is not CBOR of up to {MOST_ITEMS:,} items")
 
 
 def _no_tag(_value: object, _immutable: bool) -> NoReturn:
-    raise BadRequest("the body is no CBOR: it has tags")
+    raise BadRequest("the body is not plain CBOR: it has tags")
 
 
 def _paths(content: Fields) -> tuple[Path, ...]:

@@ -90,7 +90,7 @@ def digest(form: object) -> bytes:
             return hash_of_node("leaf", value)
         case [4, bytes(pruned)] if len(pruned) == sha256().digest_size:
             return pruned
-    raise ValueError("a part of a tree is no form of one")
+    raise ValueError("a part of a tree has an unknown form")
 
 
 def shown(form: object, *path: bytes) -> object:

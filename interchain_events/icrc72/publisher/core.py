@@ -128,7 +128,7 @@ class Publisher(Core):
         """Check an event without logging it, and return its publication. Raises like `emit`."""
         mine = self.state.mine.get(namespace)
         if mine is None:
-            raise Icrc72Error(f"{namespace!r} is no publication of this publisher")
+            raise Icrc72Error(f"{namespace!r} is not a publication of this publisher")
         said = read(headers)
         if said.planted:
             raise Icrc72Error("an event has headers that only broadcasters append")

@@ -215,7 +215,7 @@ class DbSyncChain(AnchoringChain):
                 kept = log.hash_at(begins)
                 if kept is not None and kept == _hash_at(session, begins):
                     if begins != head.anchor:
-                        _LOG.warning("blocks after %d were taken back", begins)
+                        _LOG.warning("blocks after %d were reverted", begins)
                         log.rewind(begins)
                     return Head(begins, kept)
         if head.anchor is None:

@@ -216,7 +216,7 @@ def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
     try:
         kind = FilterType(given.type)
     except ValueError:
-        raise BadRequest(f"{where}.type: there is no filter type {given.type}") from None
+        raise BadRequest(f"{where}.type: unknown filter type {given.type}") from None
     if kind in OWNERS and not given.did_suffix:
         raise BadRequest(f"{where}.did_suffix: {kind.name} needs the suffix of a DID")
     if kind not in OWNERS and given.did_suffix:
@@ -251,7 +251,7 @@ def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
     statuses = sorted({*given.statuses})
     for each in statuses:
         if each not in _STATUSES:
-            raise BadRequest(f"{where}.statuses: there is no status {each}")
+            raise BadRequest(f"{where}.statuses: unknown status {each}")
     return [one._replace(status=_STATUSES[each]) for each in statuses] or [one]
 
 

@@ -84,8 +84,7 @@ def for_any_chain() -> dict[str, Strategy]:
 def no_strategy(name: str) -> str:
     """Return the error message for an unknown strategy."""
     return (
-        f"no strategy is called {name!r};"
-        f" {near_to(name, STRATEGIES, '`pubsub fuzz --list` shows all')}"
+        f"unknown strategy {name!r}; {near_to(name, STRATEGIES, '`pubsub fuzz --list` shows all')}"
     )
 
 

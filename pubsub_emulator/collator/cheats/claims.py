@@ -96,7 +96,7 @@ def _built_on(situation: Situation, relay: RelayAccess) -> Proposal:
     return (*steps, *claimed_results(situation.honest.header, outcome))
 
 
-@strategy("stale-root", "build on what was, under the number of what is", _ROOT)
+@strategy("stale-root", "prove against an older relay state than the block claims", _ROOT)
 def stale_root(situation: Situation, draws: Draws) -> Proposal:
     """Use the proof and root of an older relay block as those of the newer one."""
     older = _older(situation)
@@ -121,7 +121,7 @@ def decreased_relay_parent(situation: Situation, draws: Draws) -> Proposal:
     return _built_on(situation, draws.choice(older)) if older else None
 
 
-@strategy("unknown-relay-parent", "build on a relay block that never was", _ROOT)
+@strategy("unknown-relay-parent", "build on a relay block that never existed", _ROOT)
 def unknown_relay_parent(situation: Situation, draws: Draws) -> Proposal:
     """Claim a relay parent that the relay chain does not have."""
     known = [relay.number for relay in (situation.relay, *situation.others)]
@@ -178,7 +178,7 @@ def drop_message(situation: Situation, draws: Draws) -> Proposal:
     return (DropMessage(queue, at),)
 
 
-@strategy("alter-message", "have another order carried out than was given", _MISREPORTED)
+@strategy("alter-message", "replace an order by another one", _MISREPORTED)
 def alter_message(situation: Situation, draws: Draws) -> Proposal:
     """Change a message's bytes or the block that sent it."""
     places = _places(situation)
@@ -192,7 +192,7 @@ def alter_message(situation: Situation, draws: Draws) -> Proposal:
     return (DropMessage(queue, at), AddMessage(queue, at, sent_at, data))
 
 
-@strategy("reorder-messages", "have orders carried out in another order", _MISREPORTED)
+@strategy("reorder-messages", "change the sequence of orders", _MISREPORTED)
 def reorder_messages(situation: Situation, draws: Draws) -> Proposal:
     """Move a message to the end of its queue.
 
@@ -248,7 +248,7 @@ def stuff_messages(situation: Situation, _draws: Draws) -> Proposal:
 
 @strategy(
     "wrong-state-root",
-    "have another state than that of executing the block",
+    "claim another state than executing the block gives",
     Verdict.STATE_ROOT_MISMATCH,
 )
 def wrong_state_root(situation: Situation, draws: Draws) -> Proposal:

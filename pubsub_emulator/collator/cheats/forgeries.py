@@ -22,7 +22,9 @@ _BARE_REMARK: Final = encode_bytes(b"\x04\x00\x00\x00")
 """A bare call of `System::remark`, which is not an inherent."""
 
 
-@strategy("forge-extrinsic", "what an account owns, without its signature", Verdict.BAD_EXTRINSIC)
+@strategy(
+    "forge-extrinsic", "spend an account's balance without its signature", Verdict.BAD_EXTRINSIC
+)
 def forge_extrinsic(situation: Situation, draws: Draws) -> Proposal:
     """Take tokens with a made-up signature, run an extrinsic twice, or add an unsigned call."""
     if not situation.spec.accounts:

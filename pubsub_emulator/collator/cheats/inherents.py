@@ -116,7 +116,7 @@ def omit_requested_trie(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy(
     "hold-back-downward",
-    "take no order of the relay chain as long as it suits",
+    "ignore the relay chain's orders for as long as it suits",
     _ADVANCEMENT,
 )
 def hold_back_downward(situation: Situation, _draws: Draws) -> Proposal:
@@ -228,7 +228,7 @@ def wrong_parent_head(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy(
     "wrong-proof-size",
-    "have room that a block does not have",
+    "use more room than a block has",
     Verdict.BAD_VALIDATION_DATA,
 )
 def wrong_proof_size(situation: Situation, draws: Draws) -> Proposal:

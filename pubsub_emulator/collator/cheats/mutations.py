@@ -19,7 +19,7 @@ _ANY = (
 )
 
 
-@strategy("any-mutation", "whatever can be got from a changed list of nodes", *_ANY, on_proof=True)
+@strategy("any-mutation", "anything that a changed list of nodes may yield", *_ANY, on_proof=True)
 def any_mutation(situation: Situation, draws: Draws) -> Proposal:
     """Apply one to four mutations of: drop, add, alter, repeat, move.
 
@@ -47,7 +47,7 @@ def any_mutation(situation: Situation, draws: Draws) -> Proposal:
     return tuple(steps)
 
 
-@strategy("any-subset", "whatever can be got from fewer nodes", *_ANY[2:4], on_proof=True)
+@strategy("any-subset", "anything that fewer nodes may yield", *_ANY[2:4], on_proof=True)
 def any_subset(situation: Situation, draws: Draws) -> Proposal:
     """Omit a random subset of the nodes: few, half or most of them."""
     keep = draws.choice((30, 128, 250))
@@ -56,7 +56,7 @@ def any_subset(situation: Situation, draws: Draws) -> Proposal:
 
 
 @strategy(
-    "another-set", "whatever can be got from another set of genuine nodes", *_ANY[2:], on_proof=True
+    "another-set", "anything that another set of genuine nodes may yield", *_ANY[2:], on_proof=True
 )
 def another_set(situation: Situation, draws: Draws) -> Proposal:
     """Use a random subset of the full proof, or all of it.
@@ -74,7 +74,7 @@ def another_set(situation: Situation, draws: Draws) -> Proposal:
     return difference(taken, chosen)
 
 
-@strategy("drop-and-restore", "nothing: it ends in the honest block", on_proof=True)
+@strategy("drop-and-restore", "nothing, since the honest block results", on_proof=True)
 def drop_and_restore(situation: Situation, draws: Draws) -> Proposal:
     """Omit a node and put it back: not a cheat, and accepted."""
     node = draws.choice(situation.canonical)

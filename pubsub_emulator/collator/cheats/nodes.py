@@ -60,7 +60,7 @@ def omit_value(situation: Situation, draws: Draws) -> Proposal:
 
 
 @strategy(
-    "omit-publisher", "silence a publisher: nothing of it is in the block", _OMITTED, on_proof=True
+    "omit-publisher", "silence a publisher by leaving it out of the block", _OMITTED, on_proof=True
 )
 def omit_publisher(situation: Situation, draws: Draws) -> Proposal:
     """Omit the nodes that only one publisher needs, including its top path."""
@@ -86,7 +86,7 @@ def omit_child_root_path(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy(
     "omit-static-path",
-    "leave open what the relay chain says of the parachain itself",
+    "leave open what the relay chain says about the parachain itself",
     _OMITTED,
     on_proof=True,
 )
@@ -206,7 +206,7 @@ def duplicate_node(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy(
     "duplicate-apart",
-    "hide a repeated node from who compares neighbours only",
+    "hide a repeated node from a verifier that compares only neighbours",
     _DUPLICATE,
     on_proof=True,
 )
@@ -243,7 +243,7 @@ def bit_flip(situation: Situation, draws: Draws) -> Proposal:
 
 
 @strategy(
-    "resize-node", "pass off a node with bytes cut off or put on", _OMITTED, _ROOT, on_proof=True
+    "resize-node", "pass off a node with bytes removed or added", _OMITTED, _ROOT, on_proof=True
 )
 def resize_node(situation: Situation, draws: Draws) -> Proposal:
     """Cut bytes off the end of a node or append some, which lax decoders do not notice."""

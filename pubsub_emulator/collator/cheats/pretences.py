@@ -163,7 +163,7 @@ def as_if_fewer_subscriptions(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy(
     "as-if-more-subscriptions",
-    "bring keys that nobody subscribed",
+    "deliver keys that nobody subscribed to",
     _UNUSED,
     _OMITTED,
     on_proof=True,
@@ -242,7 +242,7 @@ def as_if_cached(situation: Situation, draws: Draws) -> Proposal:
     return _pretend(situation, lie)
 
 
-@strategy("as-if-not-cached", "bring cached nodes again", _UNUSED, _OMITTED, on_proof=True)
+@strategy("as-if-not-cached", "include cached nodes again", _UNUSED, _OMITTED, on_proof=True)
 def as_if_not_cached(situation: Situation, _draws: Draws) -> Proposal:
     """Build as if nothing were cached."""
 

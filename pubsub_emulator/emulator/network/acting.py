@@ -59,7 +59,7 @@ def act(network: Network, action: actions.Action) -> int | None:
             return _resubscribe(network, action)
         case actions.RequestKeys():
             if network.parachain(action.para).pace.on_demand:
-                refuse(f"{action.para} is a publisher only and requests no keys")
+                refuse(f"{action.para} only publishes and requests no keys")
             return _change(network, action.para, extra_keys=tuple(dict.fromkeys(action.keys)))
         case actions.Limit():
             # In a runtime, a depth without a limit is `None`.
@@ -101,7 +101,7 @@ def act(network: Network, action: actions.Action) -> int | None:
         case actions.Offer():
             network.offer(action.chain, action.extrinsics)
         case actions.Rewind():
-            refuse("a rewind is no action of a step")
+            refuse("a rewind is not an action of a step")
     return None
 
 
@@ -109,7 +109,7 @@ def _cheat(network: Network, cheat: actions.Cheat) -> int:
     """Replace a collator by a cheating one and return its number, which counts from 1."""
     chain = network.parachain(cheat.para)
     if not cheat.strategies:
-        refuse("no strategy is named")
+        refuse("no strategy is given")
     for name in cheat.strategies:
         if name not in STRATEGIES:
             refuse(no_strategy(name))
@@ -157,7 +157,7 @@ def _resubscribe(network: Network, action: actions.AddKeys | actions.DropKeys) -
     chain = network.parachain(action.para)
     publisher = ParaId(action.publisher)
     if chain.pace.on_demand:
-        refuse(f"{chain.para} is a publisher only and cannot subscribe")
+        refuse(f"{chain.para} only publishes and cannot subscribe")
     current = newest_runtime(network, chain.para)
     keys = [PubsubKey(key) for key in action.keys]
     subscribed = current.subscriptions.get(publisher, ())
@@ -166,7 +166,7 @@ def _resubscribe(network: Network, action: actions.AddKeys | actions.DropKeys) -
         merged = merge_subscriptions([*present, (network.parachain(publisher).para, keys)])
     else:
         if not subscribed or not set(keys) <= set(subscribed):
-            refuse(f"{chain.para} does not subscribe to that of {publisher}")
+            refuse(f"{chain.para} does not subscribe to these keys of {publisher}")
         remaining = [key for key in subscribed if keys and key not in keys]
         others = [(para, known) for para, known in present if para != publisher]
         merged = merge_subscriptions([*others, (publisher, remaining)])

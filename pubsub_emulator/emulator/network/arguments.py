@@ -48,7 +48,7 @@ def ensure_keys(keys: object) -> list[PubsubKey]:
         refuse("keys come as a list: [key]")
     listed = list(keys)
     if not listed:
-        refuse("no keys are named")
+        refuse("no keys are given")
     for key in listed:
         ensure_key(key)
     return listed

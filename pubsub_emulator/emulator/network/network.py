@@ -80,7 +80,7 @@ def _given(**given: object) -> dict[str, Any]:
         if value is not None and (
             not isinstance(value, int) or isinstance(value, bool) or value < 1
         ):
-            arguments.refuse(f"{name} is a whole number from 1 on, not {value!r}")
+            arguments.refuse(f"{name} is a whole number of at least 1, not {value!r}")
     return {name: value for name, value in given.items() if value is not None}
 
 

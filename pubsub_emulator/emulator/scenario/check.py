@@ -62,7 +62,7 @@ def _sizes(scenario: model.Scenario) -> Iterator[Misplaced]:
     chains = len(scenario.publisher_ids()) + len(scenario.subscribers)
     if chains > MOST_CHAINS:
         yield Misplaced(
-            ("publishers",), f"{chains:,} parachains, and a scenario has at most {MOST_CHAINS:,}"
+            ("publishers",), f"{chains:,} parachains, but a scenario has at most {MOST_CHAINS:,}"
         )
     if sum(len(acts.do) for acts in scenario.acts) > MOST_ACTS:
         yield Misplaced(("acts",), f"a scenario has at most {MOST_ACTS:,} acts")
@@ -87,18 +87,18 @@ def _sizes(scenario: model.Scenario) -> Iterator[Misplaced]:
             if items > MOST_KEYS:
                 yield Misplaced(
                     (*place, name),
-                    f"{items:,} keys, and a subscriber subscribes to at most {MOST_KEYS:,}",
+                    f"{items:,} keys, but a subscriber subscribes to at most {MOST_KEYS:,}",
                 )
         for number, load in enumerate(subscriber.load):
             if load.downward_messages > MOST_MESSAGES:
                 reason = (
-                    f"{load.downward_messages:,} messages in a block, and it is at most"
+                    f"{load.downward_messages:,} messages in a block exceed the limit of"
                     f" {MOST_MESSAGES:,}"
                 )
                 yield Misplaced((*place, "load", number, "downward_messages"), reason)
         if subscriber.blocks_per_relay_block > MOST_BLOCKS:
             reason = (
-                f"{subscriber.blocks_per_relay_block:,} blocks at a turn, and it is at most"
+                f"{subscriber.blocks_per_relay_block:,} blocks per turn exceed the limit of"
                 f" {MOST_BLOCKS}"
             )
             yield Misplaced((*place, "blocks_per_relay_block"), reason)
@@ -135,7 +135,7 @@ def _listed_once(scenario: model.Scenario) -> Iterator[Misplaced]:
         if names[subscriber.name] > 1:
             yield Misplaced(
                 ("subscribers", index, "name"),
-                f"{names[subscriber.name]} subscribers are called that",
+                f"{names[subscriber.name]} subscribers have this name",
             )
 
 
@@ -153,7 +153,9 @@ def _publishers(scenario: model.Scenario) -> Iterator[Misplaced]:
         if largest > min(limit, most):
             takes = f"the relay chain takes up to {limit:,} (relay.max_value_length)"
             why = takes if largest > limit else f"a message carries up to {most:,}"
-            yield Misplaced((*place, "value_size"), f"values of {largest:,} bytes, and {why}")
+            yield Misplaced(
+                (*place, "value_size"), f"values of {largest:,} bytes are too large: {why}"
+            )
     registered = sum(
         para >= scenario.relay.system_para_threshold for para in scenario.publisher_ids()
     )
@@ -161,7 +163,7 @@ def _publishers(scenario: model.Scenario) -> Iterator[Misplaced]:
     if registered > most:
         yield Misplaced(
             ("relay", "max_publishers"),
-            f"{registered} publishers are to be registered, and it is {most}",
+            f"{registered} publishers would be registered, but the limit is {most}",
         )
 
 
@@ -203,7 +205,7 @@ def _subscriber(
             if size > most:
                 yield Misplaced(
                     (*here, name),
-                    f"messages of {size:,} bytes, and the relay chain takes up to {most:,}",
+                    f"messages of {size:,} bytes exceed the relay chain's limit of {most:,}",
                 )
     for number, order in enumerate(subscriber.orders):
         here = (*place, "orders", number)
@@ -211,11 +213,11 @@ def _subscriber(
         yield from _known(scenario, (*here, "publisher"), (order.publisher,))
     yield from _in_time(scenario, (*place, "every"), subscriber.every)
     if subscriber.relay_parent_lag >= KEPT_BLOCKS:
-        reason = f"the relay chain keeps {KEPT_BLOCKS} blocks: the lag has to be less"
+        reason = f"the relay chain keeps {KEPT_BLOCKS} blocks, so the lag must be less"
         yield Misplaced((*place, "relay_parent_lag"), reason)
     elif subscriber.relay_parent_lag + subscriber.relay_parent_offset >= KEPT_BLOCKS:
         reason = (
-            f"the relay chain keeps {KEPT_BLOCKS} blocks: lag and offset together have to be less"
+            f"the relay chain keeps {KEPT_BLOCKS} blocks, so lag and offset together must be less"
         )
         yield Misplaced((*place, "relay_parent_offset"), reason)
 
@@ -249,7 +251,9 @@ def _known(
     for para in paras:
         if para not in known:
             there = ", ".join(map(str, known)) or "none"
-            yield Misplaced(place, f"{para} is no publisher of this scenario; there are {there}")
+            yield Misplaced(
+                place, f"{para} is not a publisher in this scenario. Publishers: {there}"
+            )
 
 
 def _subscriptions(
@@ -295,7 +299,7 @@ def _keys(
             else "keys"
         )
         held = ", ".join(f"{para} holds {keys}" for para, keys in short.items())
-        yield Misplaced((*place, name), f"reaches to key {last} (counted from 1), and {held}")
+        yield Misplaced((*place, name), f"reaches to key {last} (counted from 1), but {held}")
 
 
 def _runtimes(scenario: model.Scenario, rules: Rules) -> Iterator[Misplaced]:
@@ -337,7 +341,7 @@ def _messages(settings: model.RelaySettings, config: RelayConfig) -> Iterator[Mi
     host = config.host
     if host.hrmp_channel_max_message_size > host.hrmp_channel_max_total_size:
         reason = (
-            f"messages of up to {host.hrmp_channel_max_message_size:,} bytes, and a channel holds"
+            f"messages of up to {host.hrmp_channel_max_message_size:,} bytes, but a channel holds"
             f" {host.hrmp_channel_max_total_size:,} (max_channel_bytes)"
         )
         yield Misplaced(("relay", "max_horizontal_message_size"), reason)
@@ -347,7 +351,7 @@ def _messages(settings: model.RelaySettings, config: RelayConfig) -> Iterator[Mi
         name = "max_channel_bytes" if settings.max_downward_bytes is None else "max_downward_bytes"
         reason = (
             f"{bounds.downward:,} bytes of downward and {bounds.horizontal:,} of horizontal"
-            f" messages may wait for a parachain, and the largest block holds {most:,}"
+            f" messages may wait for a parachain, but the largest block holds {most:,}"
         )
         yield Misplaced(("relay", name), reason)
 

@@ -152,7 +152,7 @@ class Bundle:
         """
         if name not in self.names():
             hint = near_to(
-                name, self.names(), f"there are {', '.join(self.names())}, or name a TOML file"
+                name, self.names(), f"known: {', '.join(self.names())}; or name a TOML file"
             )
             raise SettingsError(name, Problem(None, "", f"no such scenario; {hint}"))
         return self._folder().joinpath(f"{name}.toml").read_text(encoding="utf-8")

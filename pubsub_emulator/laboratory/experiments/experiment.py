@@ -207,7 +207,7 @@ def with_field(workload: Workload, name: str, value: int | str) -> Workload:
     """
     known = [field.name for field in fields(Workload) if field.name != "cache"]
     if name not in known:
-        listing = f"there are {', '.join(known)}"
+        listing = f"fields: {', '.join(known)}"
         raise UnknownParameter(f"a workload has no field {name!r}; {near_to(name, known, listing)}")
     old_value = getattr(workload, name)
     if name == "key_shape" and value not in _SHAPES:

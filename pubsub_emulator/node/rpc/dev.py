@@ -93,7 +93,7 @@ def _messages_of(field: str) -> Read[tuple[bytes, ...]]:
             or not value.keys() <= {"sentAt", field}
             or field not in value
         ):
-            raise ValueError(f"an object with {field} is wanted")
+            raise ValueError(f"an object with {field} is expected")
         return hexadecimal(value[field])
 
     return lambda value: tuple(list_of(read)(value))
@@ -104,7 +104,7 @@ def _by_para(read: Read[tuple[bytes, ...]]) -> Read[ByPara]:
 
     def read_all(value: object) -> ByPara:
         if not isinstance(value, dict):
-            raise ValueError("an object by parachain is wanted")
+            raise ValueError("an object by parachain is expected")
         for name in value:
             if not name.isdecimal():
                 raise ValueError(f"{name!r} is not a parachain's id")
@@ -277,7 +277,7 @@ def _moment_in_time(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if not isinstance(value, str):
-        raise ValueError("a date or milliseconds are wanted")
+        raise ValueError("a date or milliseconds are expected")
     try:
         date = datetime.fromisoformat(value)
     except ValueError:
@@ -303,7 +303,7 @@ def place(value: object) -> int | bytes:
     if isinstance(value, str):
         return block_hash(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError("a hash or a number is wanted")
+        raise ValueError("a hash or a number is expected")
     return value
 
 

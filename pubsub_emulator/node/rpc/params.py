@@ -80,7 +80,7 @@ def _by_name(params: tuple[Param, ...], given: dict[str, object]) -> list[object
     values: list[object] = [None] * len(params)
     for name, value in given.items():
         if name not in indices:
-            raise invalid_params(f"no parameter is called {name!r}")
+            raise invalid_params(f"unknown parameter {name!r}")
         values[indices[name]] = value
     return values
 
@@ -88,7 +88,7 @@ def _by_name(params: tuple[Param, ...], given: dict[str, object]) -> list[object
 def hexadecimal(value: object) -> bytes:
     """Read bytes from hexadecimal digits. The prefix `0x` is optional, as in a Substrate node."""
     if not isinstance(value, str):
-        raise ValueError("a string of hexadecimal digits is wanted")
+        raise ValueError("a string of hexadecimal digits is expected")
     try:
         # Unlike `bytes.fromhex`, `unhexlify` does not accept spaces.
         return unhexlify(value.removeprefix("0x"))
@@ -107,14 +107,14 @@ def block_hash(value: object) -> bytes:
 def text(value: object) -> str:
     """Read a string."""
     if not isinstance(value, str):
-        raise ValueError("a string is wanted")
+        raise ValueError("a string is expected")
     return value
 
 
 def boolean(value: object) -> bool:
     """Read a boolean."""
     if not isinstance(value, bool):
-        raise ValueError("true or false is wanted")
+        raise ValueError("true or false is expected")
     return value
 
 
@@ -123,7 +123,7 @@ def integer(most: int, least: int = 0) -> Read[int]:
 
     def read(value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise ValueError(f"a whole number from {least} to {most} is wanted")
+            raise ValueError(f"a whole number from {least} to {most} is expected")
         return value
 
     return read
@@ -138,7 +138,7 @@ def one_of(names: Collection[str]) -> Read[str]:
 
     def read(value: object) -> str:
         if value not in names or not isinstance(value, str):
-            raise ValueError(f"one of {', '.join(names)} is wanted")
+            raise ValueError(f"one of {', '.join(names)} is expected")
         return value
 
     return read
@@ -181,9 +181,9 @@ def list_of(read: Read[T], most: int | None = None) -> Read[list[T]]:
 
     def read_list(value: object) -> list[T]:
         if not isinstance(value, list):
-            raise ValueError("a list is wanted")
+            raise ValueError("a list is expected")
         if most is not None and len(value) > most:
-            raise ValueError(f"at most {most} items are taken")
+            raise ValueError(f"at most {most} items are allowed")
         return [read(item) for item in value]
 
     return read_list
@@ -200,10 +200,10 @@ def fields(
 
     def read(value: object) -> T:
         if not isinstance(value, dict):
-            raise ValueError("an object is wanted")
+            raise ValueError("an object is expected")
         for name in value:
             if name not in known:
-                raise ValueError(f"there is no {name!r}; there are {', '.join(known)}")
+                raise ValueError(f"unknown field {name!r}. Fields: {', '.join(known)}")
         arguments = {}
         for name, read_field in known.items():
             if value.get(name) is not None:
@@ -224,7 +224,7 @@ def hexadecimals(value: object) -> list[bytes]:
     A request can have a hundred thousand of them, so they are first read without individual checks.
     """
     if not isinstance(value, list):
-        raise ValueError("a list is wanted")
+        raise ValueError("a list is expected")
     try:
         return [unhexlify(item.removeprefix("0x")) for item in value]
     except (AttributeError, ValueError):
@@ -241,7 +241,7 @@ def pairs_of(value: object) -> list[Pair]:
 
     def pair(item: object) -> Pair:
         if not isinstance(item, list) or len(item) != 2:
-            raise ValueError("pairs of key and value are wanted")
+            raise ValueError("pairs of key and value are expected")
         return hexadecimal(item[0]), None if item[1] is None else hexadecimal(item[1])
 
     return list_of(pair)(value)

@@ -72,7 +72,7 @@ async def delete(call: Call, chain: ParaId, keys: list[PubsubKey]) -> None:
 async def order(call: Call, chain: ParaId, name: str, publisher: ParaId) -> None:
     """Let governance send a subscriber a call about a publisher with the next relay block."""
     if name not in SUBSCRIBER_CALLS:
-        raise invalid_params(f"call: one of {', '.join(SUBSCRIBER_CALLS)} is wanted")
+        raise invalid_params(f"call: one of {', '.join(SUBSCRIBER_CALLS)} is expected")
     await act(
         call, actions.Downward(para=chain, message=transact(subscriber_call(name, publisher)))
     )
@@ -80,7 +80,7 @@ async def order(call: Call, chain: ParaId, name: str, publisher: ParaId) -> None
 
 def _item(value: object) -> Item:
     if not isinstance(value, dict) or value.keys() != {"publisher", "keys"}:
-        raise ValueError("an object with publisher and keys is wanted")
+        raise ValueError("an object with publisher and keys is expected")
     return para(value["publisher"]), tuple(list_of(pubsub_key)(value["keys"]))
 
 
@@ -135,7 +135,7 @@ async def set_storage(call: Call, chain: ParaId | None, values: list[Pair]) -> N
 def _share(value: object) -> int:
     """Read a number from 0 to 1 and return it in millionths."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
-        raise ValueError("a share from 0 to 1 is wanted")
+        raise ValueError("a share from 0 to 1 is expected")
     return round(value * MILLION)
 
 

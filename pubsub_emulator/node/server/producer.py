@@ -165,7 +165,7 @@ class Producer:
             if moment.number != entry.number or moment.relay.hash != entry.relay:
                 raise BadJournal(
                     f"{name}:{entry.line}: relay block {entry.number} was {hexed(entry.relay)}, "
-                    f"and is block {moment.number}, {hexed(moment.relay.hash)}, now"
+                    f"but is now block {moment.number}, {hexed(moment.relay.hash)}"
                 )
         await self._redo(journal.rest, name)
 

@@ -132,10 +132,10 @@ def storage_pairs(at: At, values: Mapping[str, object]) -> list[tuple[bytes, byt
     pairs: dict[bytes, bytes | None] = {}
     for pallet, items in values.items():
         if not isinstance(items, Mapping):
-            raise BadValue(f"{pallet}: an object of items is wanted")
+            raise BadValue(f"{pallet}: an object of items is expected")
         emptied = items.get("$removePrefix", ())
         if not isinstance(emptied, list | tuple):
-            raise BadValue(f"{pallet}.$removePrefix: a list of items is wanted")
+            raise BadValue(f"{pallet}.$removePrefix: a list of items is expected")
         for name in emptied:
             pairs.update(dict.fromkeys(at.state.top.keys(_entry(at, pallet, name).key(()))))
         for name, value in items.items():
@@ -157,10 +157,10 @@ def _pairs(entry: StorageEntry, value: object) -> Iterator[tuple[bytes, bytes | 
     place = f"{entry.pallet}.{entry.name}"
     rows = value if entry.keys else [[[], value]]
     if not isinstance(rows, list):
-        raise BadValue(f"{place}: a list of [keys, value] is wanted")
+        raise BadValue(f"{place}: a list of [keys, value] is expected")
     for row in rows:
         if not isinstance(row, list) or len(row) != 2 or not isinstance(row[0], list):
-            raise BadValue(f"{place}: [keys, value] is wanted, not {row!r}")
+            raise BadValue(f"{place}: [keys, value] is expected, not {row!r}")
         yield entry.key(row[0]), None if row[1] is None else entry.encode(row[1])
 
 

@@ -182,7 +182,7 @@ def _write_primitive(name: str, value: object, place: str) -> bytes:
     """Encode a value of a primitive type. `None` is the zero of the type."""
     if name == "bool":
         if not isinstance(value, bool) and value is not None:
-            raise BadValue(f"{place}: true or false wanted")
+            raise BadValue(f"{place}: expected true or false")
         return b"\x01" if value else b"\x00"
     if name == "str":
         data = str("" if value is None else value).encode()
@@ -207,7 +207,7 @@ def _integer(value: object, place: str) -> int:
             return int(value.replace(",", ""), 16 if value.startswith("0x") else 10)
         except ValueError:
             pass
-    raise BadValue(f"{place}: an integer wanted, not {value!r}"[:200])
+    raise BadValue(f"{place}: expected an integer, not {value!r}"[:200])
 
 
 def _bytes(value: object, place: str) -> bytes:
@@ -219,7 +219,7 @@ def _bytes(value: object, place: str) -> bytes:
             raise BadValue(f"{place}: not hexadecimal digits") from None
     if isinstance(value, str):
         return value.encode()
-    raise BadValue(f"{place}: bytes wanted as 0x and hex")
+    raise BadValue(f"{place}: expected bytes as 0x and hex")
 
 
 def _rows(value: object, place: str) -> list[object]:
@@ -229,7 +229,7 @@ def _rows(value: object, place: str) -> list[object]:
     if isinstance(value, Mapping):
         return [list(pair) for pair in value.items()]
     if not isinstance(value, list | tuple):
-        raise BadValue(f"{place}: an array wanted")
+        raise BadValue(f"{place}: expected an array")
     return list(value)
 
 
@@ -239,7 +239,7 @@ def _write_array(info: kinds.ArrayOf, value: object, names: Names, place: str, d
     if item == kinds.U8 and (isinstance(value, str) or value is None):
         data = bytes(length) if value is None else _bytes(value, place)
         if len(data) != length:
-            raise BadValue(f"{place}: {length} bytes wanted, not {len(data)}")
+            raise BadValue(f"{place}: expected {length} bytes, not {len(data)}")
         return data
     return _write_each([item] * length, value, names, place, depth)
 
@@ -250,7 +250,7 @@ def _write_each(
     """Encode a list with one value of each type. A missing list means the zeros of all types."""
     rows = [None] * len(infos) if value is None else _rows(value, place)
     if len(rows) != len(infos):
-        raise BadValue(f"{place}: {len(infos)} values wanted, not {len(rows)}")
+        raise BadValue(f"{place}: expected {len(infos)} values, not {len(rows)}")
     listed = enumerate(zip(infos, rows, strict=True))
     return b"".join(
         from_json(info, row, names, f"{place}[{index}]", depth) for index, (info, row) in listed
@@ -265,7 +265,7 @@ def _write_bits(value: object, place: str) -> bytes:
         or not text.startswith("0b")
         or any(bit not in "01" for bit in text[2:])
     ):
-        raise BadValue(f"{place}: 0b and bits wanted")
+        raise BadValue(f"{place}: expected 0b and bits")
     bits = text[2:]
     data = bytearray((len(bits) + 7) // 8)
     for index, bit in enumerate(bits):
@@ -295,7 +295,7 @@ def _write_fields(
     """
     if fields and fields[0].name is not None:
         if value is not None and not isinstance(value, Mapping):
-            raise BadValue(f"{place}: an object wanted")
+            raise BadValue(f"{place}: expected an object")
         given = {folded(str(key)): inner for key, inner in (value or {}).items()}
         known = {field.name or "": field.info for field in fields}
         unknown = given.keys() - set(map(folded, known))
@@ -332,7 +332,7 @@ def _write_variant(
     elif isinstance(value, Mapping) and len(value) == 1:
         ((name, inner),) = value.items()
     else:
-        raise BadValue(f"{place}: a name, or an object with one name, wanted")
+        raise BadValue(f"{place}: expected a name, or an object with one name")
     variant = next(
         (variant for variant in info.variants if folded(variant.name) == folded(str(name))), None
     )

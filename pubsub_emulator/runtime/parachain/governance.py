@@ -205,9 +205,7 @@ def check_runtime(
 def ensure_handler(spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler]) -> None:
     """Raise `ImpossibleConfig` unless the runtime's handler is in `handlers`."""
     if spec.handler not in handlers:
-        raise ImpossibleConfig(
-            f"no handler is called {spec.handler!r}; there are {', '.join(handlers)}"
-        )
+        raise ImpossibleConfig(f"unknown handler {spec.handler!r}. Handlers: {', '.join(handlers)}")
 
 
 @lru_cache(maxsize=64)

@@ -166,7 +166,7 @@ def audit(
     """
     started = time.monotonic()
     if engine not in ENGINES:
-        raise AuditFailed(f"there is no engine {engine!r}, only {', '.join(ENGINES)}", USAGE)
+        raise AuditFailed(f"unknown engine {engine!r}. Engines: {', '.join(ENGINES)}", USAGE)
 
     def start(units: int) -> Mapper:
         return opener(choose_engine(engine, master, units), master)

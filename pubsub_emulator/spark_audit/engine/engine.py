@@ -55,12 +55,12 @@ def check_form(master: str) -> None:
     """
     if master.startswith("sc://"):
         raise WrongMaster(
-            f"{master}: Spark Connect gives no units of an audit out; name the cluster's own master"
+            f"{master}: Spark Connect cannot run units of an audit; name the cluster's own master"
         )
     ports = re.findall(r":(\d+)(?=,|$)", master) if master.startswith("spark://") else []
     if _MASTER.fullmatch(master) is None or any(int(port) > _LAST_PORT for port in ports):
         raise WrongMaster(
-            f"{master} is no Spark master; one is local, local[2], local[*], spark://HOST:PORT,"
+            f"{master} is not a Spark master such as local, local[2], local[*], spark://HOST:PORT,"
             " yarn or k8s://URL"
         )
 

@@ -198,7 +198,8 @@ class Endpoints:
         question.said[node.rpc.url] = problem
         if question.losses >= LOSSES * len(self._nodes):
             raise SourceLost(
-                f"{'; '.join(question.said.values())}; the same command goes on when a node answers"
+                f"{'; '.join(question.said.values())}; the same command continues when a node"
+                " answers"
             )
 
     def _refused(self, question: _Question, url: str, problem: str) -> None:

@@ -224,7 +224,7 @@ class NodeSource:
         try:
             return await self.nodes.ask(check, method, parent)
         except WrongBlock as error:
-            problem = "no node tells the runtime of block"
+            problem = "no node provides the runtime of block"
             raise WrongBlock(
                 f"{problem} {number}; one that keeps old states (an archive node) does: {error}"
             ) from None

@@ -54,7 +54,7 @@ class SparkMapper:
     def __init__(self, master: str | None = None) -> None:
         if is_remote() or "SPARK_REMOTE" in os.environ:
             way_out = "unset SPARK_REMOTE and name the cluster's own master, or use another engine"
-            raise SparkUnavailable(f"Spark Connect gives no units of an audit out: {way_out}")
+            raise SparkUnavailable(f"Spark Connect cannot run units of an audit: {way_out}")
         running = SparkContext._active_spark_context  # noqa: SLF001  # the only way to ask without starting one
         self.context = running or start_context(master)
         self.mine = running is None

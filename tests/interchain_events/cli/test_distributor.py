@@ -188,7 +188,7 @@ def test_the_command_says_it_in_one_line_and_ends_with_2(tmp_path: Path) -> None
     [
         (("--evm", "http://127.0.0.1:1"), "--evm needs a key"),
         (("--evm", "http://127.0.0.1:1", "--key-env", "NONE"), "variable NONE does not hold a key"),
-        (("--evm", "http://127.0.0.1:1", "--node", "ws://127.0.0.1:1"), "chains of two kinds"),
+        (("--evm", "http://127.0.0.1:1", "--node", "ws://127.0.0.1:1"), "different kinds of chain"),
         (("--evm", "http://127.0.0.1:1", "--contract", "0x12"), "0x and 40 hex digits"),
         (
             ("--evm", "http://127.0.0.1:1", "--finality", "101"),

@@ -120,9 +120,9 @@ MISTAKES = [
     ),
     ("rounds = 80", "rounds = 80\nqueue = 0", "3: queue: should be"),
     ("rounds = 80", "rounds = 80\nquue = 9", "3: quue: no such field; did you mean queue"),
-    ("[0, 1]", "[0, 2]", "3: broadcasters.2: there is no subnet 2; there are 0 to 1"),
+    ("[0, 1]", "[0, 2]", "3: broadcasters.2: there is no subnet 2; the last one is 1"),
     ("[0, 1]", "0", "3: broadcasters: should be a list"),
-    ('"prices"', '"reader"', "11: subscriber.1.name: two are called 'reader'"),
+    ('"prices"', '"reader"', "11: subscriber.1.name: two canisters have the name 'reader'"),
     ('"prices"', '"orchestrator"', "5: publisher.1.name: 'orchestrator' is the name of a canister"),
     (
         '"prices"',
@@ -164,7 +164,7 @@ MISTAKES = [
     (
         '"org.**"',
         '"org.**"' + FAULT.format(5, "kill", "nobody"),
-        "17: fault.1.who: nobody is called 'nobody'",
+        "17: fault.1.who: unknown canister 'nobody'",
     ),
     (
         '"org.**"',

@@ -87,7 +87,7 @@ def test_what_is_not_as_expected_is_said_with_its_step() -> None:
             _with('at = 1\ndo = "publsh"'),
             "x.toml:7: steps.1.do: 'publsh' is not known; did you mean publish",
         ),
-        (_with("at = 1\nevent = 1"), "x.toml:5: steps.1.do: missing; there are publish, stranger"),
+        (_with("at = 1\nevent = 1"), "x.toml:5: steps.1.do: missing; known: publish, stranger"),
         (
             _with('at = 1\ndo = "faults"\nfaults = { lots = 1 }'),
             "x.toml:8: steps.1.faults.lots: no such field; ",
@@ -106,11 +106,11 @@ def test_what_is_not_as_expected_is_said_with_its_step() -> None:
         ),
         (
             _with('at = 1\ndo = "down"\nnetwork = "c"'),
-            "x.toml:8: steps.1.network: no network is called 'c'",
+            "x.toml:8: steps.1.network: unknown network 'c'",
         ),
         (
             _with('at = 1\ndo = "redrive"\nmore = 1'),
-            "x.toml:8: steps.1.more: no such field; there are at, do",
+            "x.toml:8: steps.1.more: no such field; known: at, do",
         ),
         (
             _with('at = 2\ndo = "redrive"', 'at = 1\ndo = "redrive"'),
@@ -118,7 +118,7 @@ def test_what_is_not_as_expected_is_said_with_its_step() -> None:
         ),
         (
             _with('at = 1\ndo = "kill"\nreplica = 1'),
-            "x.toml:8: steps.1.replica: there are 1, counted from 0",
+            "x.toml:8: steps.1.replica: the last replica is 0, counted from 0",
         ),
         (_with('at = 1\ndo = "expect"'), "x.toml:5: steps.1: expects nothing"),
         (
@@ -127,11 +127,11 @@ def test_what_is_not_as_expected_is_said_with_its_step() -> None:
         ),
         (
             _with('at = 1\ndo = "expect"\nevent = 1\non = { c = 1 }'),
-            "x.toml:9: steps.1.on: no network is called 'c'",
+            "x.toml:9: steps.1.on: unknown network 'c'",
         ),
         (
             _with('at = 1\ndo = "expect"\nevent = 1\nacknowledged = { t = 1 }'),
-            "x.toml:9: steps.1.acknowledged: no subscription is called 't'; there are: s",
+            "x.toml:9: steps.1.acknowledged: unknown subscription 't'; known: s",
         ),
         (
             HEAD.replace("[networks.a]", "[networks.A]") + '[[steps]]\nat = 1\ndo = "redrive"',

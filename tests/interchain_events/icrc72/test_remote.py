@@ -195,9 +195,9 @@ LIES: dict[str, tuple[Callable[[Authority], bytes], str]] = {
     "a time that goes on": (lambda a: timed(a, b"\xff" * 9), "does not end where its bytes end"),
     "bytes behind the time": (lambda a: timed(a, b"\1\1"), "does not end where its bytes end"),
     "many items": (lambda _: cbor2.dumps([0] * MOST_ITEMS), "up to 200,000 items"),
-    "a deep tree": (lambda _: deep(MOST_DEPTH), "the body is no CBOR"),
+    "a deep tree": (lambda _: deep(MOST_DEPTH), "the body is not CBOR"),
     "many ranges": (lambda _: ranges(MOST_RANGES + 1), "a list of up to 10000"),
-    "no map": (lambda _: cbor([]), "is no map"),
+    "no map": (lambda _: cbor([]), "is not a map"),
 }
 
 
@@ -271,7 +271,7 @@ def test_a_compressed_answer_is_not_unpacked() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         sending = threading.Thread(target=send, args=(listener,))
         sending.start()
-        with pytest.raises(AgentError, match="is no replica: the body is no CBOR"):
+        with pytest.raises(AgentError, match="is not a replica: the body is not CBOR"):
             Agent(f"http://127.0.0.1:{listener.getsockname()[1]}", CANISTER)
         sending.join()
 

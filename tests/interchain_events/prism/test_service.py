@@ -60,7 +60,7 @@ BAD_FILTERS = [
         [pb.SubscriptionFilter(type=pb.ANONYMOUS_ANY_FILTER)] * 65,
         "filters: at most 64 are allowed, not 65",
     ),
-    ([pb.SubscriptionFilter()], r"filters\[0\].type: there is no filter type 0"),
+    ([pb.SubscriptionFilter()], r"filters\[0\].type: unknown filter type 0"),
     (
         [pb.SubscriptionFilter(type=pb.UPDATE_DID_FILTER)],
         r"did_suffix: UPDATE_DID_FILTER needs the suffix of a DID",
@@ -91,7 +91,7 @@ BAD_FILTERS = [
     ),
     (
         [pb.SubscriptionFilter(type=pb.ANONYMOUS_ANY_FILTER, statuses=[0])],
-        "statuses: there is no status 0",
+        "statuses: unknown status 0",
     ),
 ]
 

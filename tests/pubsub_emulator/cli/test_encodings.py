@@ -102,7 +102,7 @@ def test_a_session_reads_a_script(kind: str) -> None:
 def test_a_script_with_bytes_that_are_not_text_is_refused_by_line(kind: str) -> None:
     refused = pubsub(kind, "step", "oracle", given="step\npublish 1000 café 1\n")
     assert refused.returncode == USAGE
-    assert b"standard input:2: bytes that the encoding of the input does not have" in refused.stderr
+    assert b"standard input:2: the line has bytes outside of the input's encoding" in refused.stderr
 
 
 def test_a_query_with_bytes_that_are_not_text_is_refused(tmp_path: Path) -> None:

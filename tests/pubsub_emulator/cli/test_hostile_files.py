@@ -111,7 +111,7 @@ def test_no_toml_however_odd_is_a_traceback(
         (
             "para = 3000",
             "para = 3000\nblocks_per_relay_block = 1000000",
-            "1,000,000 blocks at a turn",
+            "1,000,000 blocks per turn",
         ),
         (
             "para = 3000",

@@ -133,7 +133,7 @@ def test_the_lab_takes_rules(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (CAP.replace("lifetime(", "life("), "line 5: RulesError: no rule is called 'life'"),
+        (CAP.replace("lifetime(", "life("), "line 5: RulesError: unknown rule 'life'"),
         (CAP.replace("para, size, now", "para"), "takes 4 arguments: ttl, para, size, now"),
         ("x = 1\n", "the file has no rules"),
         (

@@ -340,17 +340,26 @@ GOOD: dict[str, Any] = {"dest": "Root", "entries": [{"value": [1], "ttl": 0}]}
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"dest": {"Id": {"value": [1, -1], "ttl": 0}}}, r"dest\.Id\.value\[1\]: -1 is no value"),
-        ({"entries": [[[1], 0], [[1], 1 << 32]]}, r"entries\[1\]\.ttl: 4294967296 is no value of"),
-        ({"entries": [{"value": [True], "ttl": 0}]}, r"entries\[0\]\.value\[0\]: True is no value"),
+        (
+            {"dest": {"Id": {"value": [1, -1], "ttl": 0}}},
+            r"dest\.Id\.value\[1\]: -1 is not a value",
+        ),
+        (
+            {"entries": [[[1], 0], [[1], 1 << 32]]},
+            r"entries\[1\]\.ttl: 4294967296 is not a value of",
+        ),
+        (
+            {"entries": [{"value": [True], "ttl": 0}]},
+            r"entries\[0\]\.value\[0\]: True is not a value",
+        ),
         ({"entries": [{"value": []}]}, r"entries\[0\]: Entry: ttl is missing"),
-        ({"entries": [{"value": [], "ttl": 0, "x": 1}]}, r"entries\[0\]: Entry: no field.* x"),
+        ({"entries": [{"value": [], "ttl": 0, "x": 1}]}, r"entries\[0\]: Entry: unknown field.* x"),
         ({"entries": [[[1]]]}, r"entries\[0\]: Entry has 2 parts, not 1"),
-        ({"dest": {}}, r"dest: \{\} is no value of the chain's type Target"),
-        ({"dest": {"Id": 1, "Root": None}}, r"dest: .* is no value of the chain's type Target"),
+        ({"dest": {}}, r"dest: \{\} is not a value of the chain's type Target"),
+        ({"dest": {"Id": 1, "Root": None}}, r"dest: .* is not a value of the chain's type Target"),
         ({"dest": "Other"}, r"dest: Target has no variant 'Other', only Id, Root"),
         ({"dest": "Id"}, r"dest: the variant Id needs its fields"),
-        ({"dest": {"Root": 5}}, r"dest\.Root: 5 is no value .*None is expected"),
+        ({"dest": {"Root": 5}}, r"dest\.Root: 5 is not a value .*None is expected"),
         (
             {"dest": {"Id": "x" * 500}},
             r"dest\.Id: 'x.{1,120}2 parts|dest\.Id: .x.{1,160}a list is expected",

@@ -170,7 +170,7 @@ async def test_a_notification_that_overtakes_its_answer_is_not_lost() -> None:
     [
         ("[]", "not a JSON object"),
         ("{", "not JSON"),
-        ('{"id": 1}', "without result"),
+        ('{"id": 1}', "neither result nor error"),
         ('{"id": 1, "error": 5}', "not an object"),
     ],
 )

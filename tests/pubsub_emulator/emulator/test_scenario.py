@@ -130,18 +130,18 @@ def with_messages(relay: str, load: str) -> str:
         (
             "max_downward_message_size = 999",
             "downward_messages = 1\ndownward_size = 1000",
-            "downward_size: messages of 1,000 bytes, and the relay chain takes up to 999",
+            "downward_size: messages of 1,000 bytes exceed the relay chain's limit of 999",
         ),
         (
             "max_horizontal_message_size = 999",
             "senders = [1000]\nhorizontal_size = 1000",
-            "horizontal_size: messages of 1,000 bytes, and the relay chain takes up to 999",
+            "horizontal_size: messages of 1,000 bytes exceed the relay chain's limit of 999",
         ),
         (
             "max_channel_bytes = 1000",
             "",
             (
-                "relay.max_horizontal_message_size: messages of up to 102,400 bytes, and a channel"
+                "relay.max_horizontal_message_size: messages of up to 102,400 bytes, but a channel"
                 " holds 1,000 (max_channel_bytes)"
             ),
         ),
@@ -150,7 +150,7 @@ def with_messages(relay: str, load: str) -> str:
             "",
             (
                 "relay.max_downward_bytes: 8,912,881 bytes of downward and 0 of horizontal messages"
-                " may wait for a parachain, and the largest block holds 8,912,896"
+                " may wait for a parachain, but the largest block holds 8,912,896"
             ),
         ),
         (
@@ -173,9 +173,7 @@ def test_as_many_bytes_as_the_largest_block_holds_may_wait() -> None:
 def test_an_act_that_the_network_refuses_is_named() -> None:
     act = '{ kind = "cheat", para = 3000, strategies = ["omit-nod"] }'
     simulation = Simulation(parse_scenario(with_act(act), "file.toml"))
-    with pytest.raises(
-        SettingsError, match=r"small: acts\.1\.do\.1: no strategy is called 'omit-nod'"
-    ):
+    with pytest.raises(SettingsError, match=r"small: acts\.1\.do\.1: unknown strategy 'omit-nod'"):
         simulation.run()
     assert simulation.network.number == 2
 
@@ -228,7 +226,7 @@ PUBLISHER_FIELDS = (
         (
             "{ min = 10, max = 40 }",
             "2049",
-            "8: publishers.1.value_size: values of 2,049 bytes, and the relay chain ta",
+            "8: publishers.1.value_size: values of 2,049 bytes are too large: the relay chain ta",
         ),
         (
             "relay_blocks = 20",
@@ -252,19 +250,19 @@ PUBLISHER_FIELDS = (
             '"all"',
             "[7]",
             (
-                "13: subscribers.1.subscribe.1.publishers: 7 is no publisher of this scenario;"
-                " there are 100"
+                "13: subscribers.1.subscribe.1.publishers: 7 is not a publisher in this scenario."
+                " Publishers: 100"
             ),
         ),
         (
             '"all", m',
             '"all", keys = 4, m',
-            "13: subscribers.1.subscribe.1.keys: reaches to key 4 (counted from 1), an",
+            "13: subscribers.1.subscribe.1.keys: reaches to key 4 (counted from 1), bu",
         ),
         (
             '"all", m',
             "[1000], keys = 4, m",
-            "13: subscribers.1.subscribe.1.keys: reaches to key 4 (counted from 1), a",
+            "13: subscribers.1.subscribe.1.keys: reaches to key 4 (counted from 1), b",
         ),
         (
             '"all", m',
@@ -279,7 +277,7 @@ PUBLISHER_FIELDS = (
         (
             "omit-node",
             "omit-nod",
-            "18: subscribers.1.collators.2.strategies: no strategy is called 'omit-nod'; did yo",
+            "18: subscribers.1.collators.2.strategies: unknown strategy 'omit-nod'; did yo",
         ),
         (
             "last_block = 9",
@@ -375,11 +373,11 @@ def test_all_errors_are_reported_at_once_in_the_files_order() -> None:
     assert _refusal(text).splitlines() == [
         "file.toml:5: publishers.1.keys: missing: a whole number from 1 to 4,294,967,295",
         (
-            "file.toml:7: publishers.1.kees: no such field; did you mean keys? There are"
+            "file.toml:7: publishers.1.kees: no such field; did you mean keys? Known:"
             f" {PUBLISHER_FIELDS}"
         ),
         "file.toml:9: publishers.1.update_rate: a share is a number from 0 to 1, not 2",
-        f"file.toml:10: publishers.1.colour: no such field; there are {PUBLISHER_FIELDS}",
+        f"file.toml:10: publishers.1.colour: no such field; known: {PUBLISHER_FIELDS}",
     ]
 
 
@@ -396,7 +394,7 @@ def test_all_that_does_not_go_together_is_said_at_once() -> None:
 def test_an_unknown_field_at_the_top_is_refused_at_its_line() -> None:
     refusal = _refusal(GOOD.replace("\n\n[[pub", "\nspeed = 1\n[[pub", 1))
     assert refusal.startswith(
-        "file.toml:4: speed: no such field; did you mean seed? There are name, description, seed,"
+        "file.toml:4: speed: no such field; did you mean seed? Known: name, description, seed,"
     )
 
 
@@ -405,8 +403,8 @@ def test_subscribers_that_are_given_a_name_have_one_of_their_own() -> None:
     parse_scenario(GOOD + second, "file.toml")  # neither is given a name
     named = (GOOD + second).replace("para = 300", 'name = "x"\npara = 300')
     assert [line.split(": ")[1:] for line in _refusal(named).splitlines()] == [
-        ["subscribers.1.name", "2 subscribers are called that"],
-        ["subscribers.2.name", "2 subscribers are called that"],
+        ["subscribers.1.name", "2 subscribers have this name"],
+        ["subscribers.2.name", "2 subscribers have this name"],
     ]
 
 
@@ -419,7 +417,7 @@ def test_a_scenario_made_in_python_is_checked_when_it_is_simulated() -> None:
         subscribers=(Subscriber(para=ParaId(3000), subscribe=(wanted,)),),
     )
     with pytest.raises(
-        SettingsError, match=r"x: subscribers.1.subscribe.1.publishers: 7 is no publisher"
+        SettingsError, match=r"x: subscribers.1.subscribe.1.publishers: 7 is not a publisher"
     ):
         Simulation(scenario)
 
@@ -433,7 +431,7 @@ def test_a_scenarios_document_is_read_back_as_the_same_scenario(name: str) -> No
 def test_a_scenario_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"none\.toml: No such file or directory"):
         load_scenario(tmp_path / "none.toml")
-    with pytest.raises(SettingsError, match="no such scenario; there are "):
+    with pytest.raises(SettingsError, match="no such scenario; known: "):
         load_bundled("nothing")
 
 

@@ -104,7 +104,7 @@ def test_collators_cheat_as_they_are_told() -> None:
     [
         ({"cache": "node"}, "cache is one of nodes, none, slots, not 'node'"),
         ({"ttl_policy": 1}, "ttl_policy is one of scan, expiry_index, not 1"),
-        ({"max_pov_size": 0}, "max_pov_size is a whole number from 1 on, not 0"),
+        ({"max_pov_size": 0}, "max_pov_size is a whole number of at least 1, not 0"),
         ({"max_stored_keys": True}, "max_stored_keys is a whole number"),
         ({"collators": {1000: [()]}}, "collators: 1000 is not a subscriber"),
     ],

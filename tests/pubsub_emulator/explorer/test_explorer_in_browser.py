@@ -191,7 +191,7 @@ def test_a_refused_block_says_why(page: Page, file: Path, explored: Explored) ->
     expect(page.locator(".refusal")).to_contain_text(
         with_names(refusal.evidence[0].detail, explored.names)
     )
-    expect(page.locator(".refusal")).to_contain_text("A node that the walk needs was left out")
+    expect(page.locator(".refusal")).to_contain_text("A node that the walk needs is missing")
     assert page.locator(".field g.m").count() == 1
 
 

@@ -137,7 +137,7 @@ def test_the_first_steps_lead_from_a_value_to_a_caught_cheat(
             expect(page.locator("#panel form [name=ttl]")).to_have_value("40")
     expect(page.locator("#detail .verdict .badge.refused")).to_be_visible()
     evidence = page.locator("#detail .candidate > .verdict .evidence")
-    expect(evidence).to_contain_text("A node that the walk needs was left out")
+    expect(evidence).to_contain_text("A node that the walk needs is missing")
     expect(evidence).to_contain_text(
         re.compile("is missing on the way to (?!key [0-9a-f]{9}).* when [0-9,]+ of the ")
     )
@@ -260,7 +260,7 @@ def test_requested_keys_messages_and_descendants_are_shown_and_tampered_with(
     expect(page.locator("#detail .input-descendants")).to_contain_text("Descendants")
     requested.get_by_role("button", name="Keep a value back").click()
     expect(page.locator("#panel form [name=strategy]")).to_have_value("omit-requested-key")
-    page.locator("#panel form .tried").get_by_text("It would work").wait_for()
+    page.locator("#panel form .tried").get_by_text("This would be sent").wait_for()
     page.locator("#panel form button[type=submit]:enabled").click()
     expect(page.locator("#said")).to_contain_text("asked for")
     page.select_option("select[aria-label='Until what happens']", "refusal")

@@ -119,7 +119,7 @@ def test_a_scenario_that_plans_more_than_the_session_built_keeps_its_length() ->
 @pytest.mark.parametrize(
     ("action", "why"),
     [
-        ({"kind": "add_keys", "para": 1000, "publisher": 1000, "keys": ["a"]}, "publisher only"),
+        ({"kind": "add_keys", "para": 1000, "publisher": 1000, "keys": ["a"]}, "only publishes"),
         ({"kind": "add_keys", "para": 2000, "publisher": 7, "keys": ["a"]}, "7"),
         (
             {"kind": "drop_keys", "para": 2000, "publisher": 1000, "keys": ["a"]},
@@ -133,7 +133,7 @@ def test_a_scenario_that_plans_more_than_the_session_built_keeps_its_length() ->
             {"kind": "publish", "para": 1000, "key": "a", "value": "0x" + "00" * 2049},
             "message of 1000",
         ),
-        ({"kind": "rewind", "relay": "0x00"}, "no action of a step"),
+        ({"kind": "rewind", "relay": "0x00"}, "not an action of a step"),
     ],
 )
 def test_a_dry_run_says_why_and_changes_nothing(action: dict[str, Any], why: str) -> None:

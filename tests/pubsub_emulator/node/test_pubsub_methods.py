@@ -283,7 +283,7 @@ async def test_a_runtime_follows_the_newest_one_and_waits_for_its_block(
         ),
         (
             replace(newer, spec_version=newer.spec_version + 1, handler="gone"),
-            "no handler is called 'gone'",
+            "unknown handler 'gone'",
         ),
     ):
         await client.refused(f"^1: .*{why}", "pubsub_setRuntime", 2000, "0x" + wrong.encode().hex())

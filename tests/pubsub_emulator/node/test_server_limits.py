@@ -394,7 +394,7 @@ async def test_a_step_that_fails_is_made_again_without_what_was_asked_for(
     monkeypatch.setattr(type(simulation), "step", fails_with_news)
     await client.call("pubsub_publish", 1000, "k", "0x01")
     with caplog.at_level(logging.CRITICAL):
-        await client.refused("1: the step failed and was made without", "dev_newBlock")
+        await client.refused("1: the step failed and was repeated without", "dev_newBlock")
     assert node.server.timeline.newest.number == 2
     await client.call("dev_newBlock")
     assert await client.call("pubsub_entry", 1000, "k") is None

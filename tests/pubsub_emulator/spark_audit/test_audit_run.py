@@ -130,7 +130,7 @@ def test_an_output_that_cannot_be_written_is_an_infrastructure_failure(tmp_path:
 
 
 def test_asking_for_what_there_is_not_is_a_usage_error(tmp_path: Path) -> None:
-    for engine, words in (("python", "there is no history"), ("abacus", "no engine 'abacus'")):
+    for engine, words in (("python", "there is no history"), ("abacus", "unknown engine 'abacus'")):
         with pytest.raises(AuditFailed, match=words) as failure:
             audit(tmp_path, tmp_path / "out", engine=engine)
         assert failure.value.exit_code == 2

@@ -182,7 +182,7 @@ async def test_au18_when_all_nodes_rest_the_same_command_can_continue(
     monkeypatch.setattr(endpoints, "_LONG_REST", 0.0)
     told: list[str] = []
     async with Endpoints(["ws://127.0.0.1:1"], QUICK, told.append) as nodes:
-        with pytest.raises(SourceLost, match="the same command goes on when a node answers"):
+        with pytest.raises(SourceLost, match="the same command continues when a node answers"):
             await NodeSource("polkadot", ParaId(CHAIN), nodes).newest()
     assert set(told) == {"nobody listens at ws://127.0.0.1:1"}
 
@@ -376,7 +376,7 @@ async def test_au18_a_node_without_old_states_is_told_of(tmp_path: Path) -> None
     said = "Client error: UnknownBlock: State already discarded"
     without = _saying({"error": {"code": 4003, "message": said}}, "state_")
     with pytest.raises(
-        WrongBlock, match=r"no node tells the runtime of block 1; .*archive node.*State already"
+        WrongBlock, match=r"no node provides the runtime of block 1; .*archive node.*State already"
     ):
         await _from_nodes(tmp_path / "out", [(real_chain(), without)])
 

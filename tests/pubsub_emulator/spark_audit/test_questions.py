@@ -279,7 +279,7 @@ def test_unsafe_lifts_the_limits_of_a_question(asked: AuditResult, tmp_path: Pat
     ],
 )
 def test_one_statement_is_answered(asked: AuditResult, question: str, said: str) -> None:
-    with pytest.raises(AskError, match=f"^{said}; one statement is answered$"):
+    with pytest.raises(AskError, match=f"^{said}; give exactly one$"):
         ask(asked.out, question)
 
 

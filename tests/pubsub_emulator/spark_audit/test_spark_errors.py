@@ -228,13 +228,13 @@ def test_au15_masters_that_spark_knows_are_taken(master: str) -> None:
     ],
 )
 def test_au15_a_text_that_is_no_master_is_refused(master: str) -> None:
-    with pytest.raises(WrongMaster, match="is no Spark master; one is local"):
+    with pytest.raises(WrongMaster, match="is not a Spark master such as local"):
         check_form(master)
 
 
 def test_au15_a_wrong_master_is_wrong_usage_before_anything_is_started(tmp_path: Path) -> None:
     history = write_history(tmp_path / "history", 1)
-    with pytest.raises(AuditFailed, match="is no Spark master") as failed:
+    with pytest.raises(AuditFailed, match="is not a Spark master") as failed:
         audit(history, tmp_path / "out", master="foo", engine="spark")
     assert failed.value.exit_code == 2
     assert not (tmp_path / "out").exists()

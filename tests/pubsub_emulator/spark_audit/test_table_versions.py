@@ -322,7 +322,7 @@ def test_spark_connect_is_refused_in_one_line(
     grown: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = shutil.copytree(grown, tmp_path / "audited")
-    with pytest.raises(AuditFailed, match="Spark Connect gives no units") as failure:
+    with pytest.raises(AuditFailed, match="Spark Connect cannot run units") as failure:
         audit(folder / "history", folder / "audit", master="sc://127.0.0.1:15002")
     assert failure.value.exit_code == 2
     monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:15002")

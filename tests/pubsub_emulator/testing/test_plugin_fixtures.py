@@ -73,7 +73,7 @@ def test_a_cheat_meets_the_verdict_that_is_due(
         NothingToCheat, match="drop-message has nothing to do at parachain 2000's next block"
     ):
         pubsub_cheats.attempt(2000, "drop-message")
-    with pytest.raises(NoSuchCheat, match="no strategy is called 'omit'"):
+    with pytest.raises(NoSuchCheat, match="unknown strategy 'omit'"):
         pubsub_cheats.attempt(2000, "omit")
 
 

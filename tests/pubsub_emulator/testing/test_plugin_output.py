@@ -189,7 +189,7 @@ def test_a_scenario_is_found_beside_the_test_and_below_the_root(pytester: pytest
     ("marker", "said"),
     [
         ('"missing.toml"', "*missing.toml: No such file or directory"),
-        ('"missing"', "missing: no such scenario; there are *demo, *"),
+        ('"missing"', "missing: no such scenario; known: *demo, *"),
         ('"small.toml"', "*small.toml:3: relay_blocks: *"),
     ],
 )

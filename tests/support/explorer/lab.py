@@ -68,7 +68,7 @@ class Lab:
                 entry.select_option(value)
             else:
                 entry.fill(value)
-        page.locator("#panel form .tried").get_by_text("It would work").wait_for()
+        page.locator("#panel form .tried").get_by_text("This would be sent").wait_for()
         said = page.inner_text("#said")
         page.locator("#panel form button[type=submit]:enabled").click()
         page.wait_for_function(

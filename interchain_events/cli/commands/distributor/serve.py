@@ -28,7 +28,7 @@ def serve_distributor(path: Path) -> None:
         async with running(config, path.parent) as found:
             click.echo(f"distributor of {', '.join(config.adapters)} on {found.url}")
             await asked_to_end().wait()
-            click.echo("ending: what is under way is finished first")
+            click.echo("stopping: requests under way are finished first")
 
     tune_collector()
     asyncio.run(run())
@@ -131,7 +131,7 @@ async def _evm_ledger(given: AdapterOptions, url: str, store: Store) -> NetworkL
     from pubsub_emulator.client.rpc import connect
 
     if given.node is not None:
-        raise click.UsageError("--node and --evm are chains of two kinds: give one of them")
+        raise click.UsageError("--node and --evm are different kinds of chain: give one of them")
     if given.contract is not None and not re.fullmatch("0x[0-9a-fA-F]{40}", given.contract):
         raise click.BadParameter("an address is 0x and 40 hex digits", param_hint="--contract")
     if given.finality not in {"safe", "finalized"} and not re.fullmatch(
@@ -142,7 +142,7 @@ async def _evm_ledger(given: AdapterOptions, url: str, store: Store) -> NetworkL
         )
     if given.store == "memory:":
         raise click.UsageError(
-            "--evm needs a --store that lasts, such as sqlite:FILE: it has transactions under way"
+            "--evm needs a --store that lasts, such as sqlite:FILE, for transactions under way"
         )
     if (given.keystore is None) == (given.key_env is None):
         raise click.UsageError("--evm needs a key: give one of --keystore and --key-env")

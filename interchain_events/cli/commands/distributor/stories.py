@@ -26,7 +26,7 @@ def simulate(scenario: str, seed: int, count: int) -> Result:
         listed = (
             (str(number), title, rules) for number, (title, rules, _) in sorted(SCENARIOS.items())
         )
-        table("Scenarios", ("scenario", "what happens", "rules"), listed)
+        table("Scenarios", ("scenario", "description", "rules"), listed)
         return Result(
             {"scenarios": {str(number): title for number, (title, _, _) in SCENARIOS.items()}}
         )
@@ -92,7 +92,7 @@ def _stories(seed: int, count: int) -> Result:
         played = number + 1 - seed
         if played % PROGRESS == 0 and played < count:
             say(
-                f"{played:,} of {count:,} stories, {len(surprising)} with a surprise; go on with"
+                f"{played:,} of {count:,} stories, {len(surprising)} with a surprise; continue with"
                 f" --seed {number + 1}"
             )
     seconds = time.monotonic() - begun
@@ -133,7 +133,7 @@ def demonstrate(seed: int) -> Result:
     found = demo.demonstrate(seed)
     say(f"{found.events} events, published through two distributors and by strangers")
     table("Networks", ("network", "events in its log"), found.on_networks.items())
-    table("Faults", ("what went wrong", "times"), found.happened.items())
+    table("Faults", ("faults", "times"), found.happened.items())
     table("Subscribers", ("subscriber", "acknowledged"), found.acknowledged.items())
     for each in found.surprises:
         say(f"surprise: {each}")

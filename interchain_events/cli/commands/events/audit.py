@@ -56,12 +56,9 @@ def run_audit(
         " events of the log"
     )
     if audited.taken_back:
-        say(
-            f"{audited.taken_back:,} of them are of branches that were taken back, and cannot be"
-            " compared"
-        )
+        say(f"{audited.taken_back:,} of them are on reverted branches and cannot be compared")
     if not _say_findings(audited.findings, "subscription", "first_seq"):
-        say("nothing is missing, doubled, out of order, not asked for, altered or invented")
+        say("no event is missing, duplicate, out of order, unrequested, altered or invented")
     document = {
         "findings": audited.findings,
         "streams": audited.streams,
@@ -70,11 +67,11 @@ def run_audit(
     document |= {"taken_back": audited.taken_back, "events": events}
     if statuses is not None:
         say(
-            f"{statuses.answers:,} statuses told in {statuses.streams:,} streams of one operation"
+            f"{statuses.answers:,} statuses sent in {statuses.streams:,} streams of one operation"
             " each"
         )
         if not _say_findings(statuses.findings, "operation", "first_position"):
-            say("no status is doubled, out of order, altered, invented or withheld")
+            say("no status is duplicate, out of order, altered, invented or withheld")
         document["statuses"] = statuses._asdict()
     return Result(document, FINDINGS if audited.findings or (statuses and statuses.findings) else 0)
 

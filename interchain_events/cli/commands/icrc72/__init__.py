@@ -202,7 +202,7 @@ def _conform(context: click.Context, /, url: str | None, **given: Any) -> Result
     broadcaster. Each rule is required, recommended or of an extension of the draft; only a
     required one can be broken.
 
-    A canister that runs on a replica is called as a stranger may call it: rules for which that is
+    A canister on a replica is called as any stranger may call it. Rules for which that is
     not enough are not testable there. Where it lets no user in, a proxy calls it:
     `forward(canister, method, arg)`.
     """

@@ -46,7 +46,7 @@ def conform(
     """Try a module in a role; exit code 1 if a required rule is broken."""
     wasm = read_module(place)
     if role == "publisher" and publish is None:
-        raise Icrc72Error("--publisher needs --publish: the update, of a nat, that makes an event")
+        raise Icrc72Error("--publisher needs --publish: the update with a nat that makes an event")
     made = partial(canister_of, wasm, bare=bare)
     candidate = candidate_of(str(place), made, publish, handled, register)
     trial = _TRIALS[role](candidate, seed.encode(), refuse, with_=with_)

@@ -37,7 +37,7 @@ def run_scenario(place: str) -> Result:
         say(f"{name:<12} published {count if taken == count else f'{taken} of {count}'} events")
     for name, (had, due, in_order) in outcome.handled.items():
         order = "in order" if in_order else "out of order after a loss"
-        say(f"{name:<12} handled {had} of {due} events that are its own, {order}")
+        say(f"{name:<12} handled {had} of {due} events addressed to it, {order}")
     for name, status in outcome.away.items():
         say(f"{name:<12} {'was killed' if status == EMPTY else f'is {status}'}")
     for name, reason in outcome.refused.items():
@@ -106,8 +106,8 @@ def play_stories(cases: int, first: int, seed: str, out: Path, *, cheats: bool) 
         played = number + 1 - first
         if played % _PROGRESS == 0 and played < cases:
             say(
-                f"{played:,} of {cases:,} stories, {len(surprises)} surprises; go on with --first"
-                f" {number + 1}"
+                f"{played:,} of {cases:,} stories, {len(surprises)} surprises; continue with"
+                f" --first {number + 1}"
             )
     missed = (
         [words for number in range(len(CHEATS)) if (words := play_cheat(number))] if cheats else []

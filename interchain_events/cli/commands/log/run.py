@@ -77,7 +77,7 @@ def read_log(  # noqa: PLR0917  # the options of the command
     with closing(existing_store(place)) as store:
         for each in follow(store, after, limit, where, wait=wait):
             if isinstance(each, TakenBack):
-                say(f"events after seq {each.seq} were taken back; going on from there")
+                say(f"events after seq {each.seq} were reverted; continuing from there")
             else:
                 say_document(row_json(each))
 

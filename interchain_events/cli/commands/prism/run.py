@@ -129,8 +129,8 @@ def _refuse_db_sync(place: str) -> None:
     with closing(open_database(place)) as database:
         if is_db_sync(database):
             raise click.BadParameter(
-                f"{database.place} is the database of db-sync, which is only read; give a database"
-                " of this node's own",
+                f"{database.place} is the database of db-sync, which is read-only here; use a"
+                " database of this node's own",
                 param_hint="--db",
             )
 
@@ -328,7 +328,7 @@ def read_filter(text: str, status: str | None) -> Filter:
     kind = _NAMES.get(name)
     if kind is None:
         raise click.UsageError(
-            f"--filter {text[:100]}: there is no such filter; there are {', '.join(_NAMES)}"
+            f"--filter {text[:100]}: unknown filter. Filters: {', '.join(_NAMES)}"
         )
     outcome = None if status is None else Status(status)
     if kind in OWNERS:

@@ -46,7 +46,7 @@ def append_history(store: SqlStore, root: Path, until: int | None = None) -> Non
     networks = history_networks(root)
     if len(networks) != 1 and store.network not in networks:
         raise SourceError(
-            f"{root} holds the networks {', '.join(networks)}; select one with --network"
+            f"{root} has the networks {', '.join(networks)}; select one with --network"
         )
     blocks = history_blocks(root, store.network if store.network in networks else networks[0])
     copy_all(store, (block for block in blocks if until is None or block.number <= until))

@@ -255,7 +255,7 @@ class RpcSource:
                 break
             common -= 1
         if common < anchor:
-            _LOG.warning("blocks after %d were taken back", common)
+            _LOG.warning("blocks after %d were reverted", common)
             await asyncio.to_thread(store.rewind, common)
         return common
 

@@ -311,7 +311,7 @@ class WasmCanister(Canister):
     def restore(self, snapshot: object) -> None:
         """Set the state back to the last snapshot."""
         if snapshot is not self._state:
-            raise IcError("this is no state of this canister")
+            raise IcError("this is not a state of this canister")
         if self._changed:
             self._roll_back()
         self.stable.undo()

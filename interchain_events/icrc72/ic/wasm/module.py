@@ -466,7 +466,7 @@ def _check_imports(parts: _Parts) -> None:
     for each in parts.imports:
         if each.module != "ic0" or each.type is None:
             name = f"{safe(each.module)}.{safe(each.name)}"[:200]
-            raise ModuleError(f"the module imports {name}, which is no function of the system")
+            raise ModuleError(f"the module imports {name}, which is not a function of the system")
 
 
 def _exported(parts: _Parts) -> frozenset[str]:

@@ -6,20 +6,20 @@ import { size } from "../words.js";
 import { paint } from "./paint.js";
 
 const FATES = {
-  s: "in the proof, for the keys that every parachain proves anyway: costs the budget nothing",
+  s: "in the proof, for the keys that every parachain proves anyway, at no cost to the budget",
   p: "in the proof, on a path that was asked for",
-  u: "in the proof, though the walk does not take it",
+  u: "in the proof, although the walk does not use it",
   r: "not in the proof: the parachain's own state vouches for it",
   w: "behind the place where the walk ended",
-  m: "needed, and not there",
-  h: "pruned: a hash and nothing more",
+  m: "needed, but missing",
+  h: "pruned: only its hash",
 };
 
 const SHAPES = {
   B: "branch",
   L: "leaf",
   V: "detached value",
-  S: "reference, its node is not there",
+  S: "reference to a missing node",
   A: "node that is drawn elsewhere too",
   N: "keys proven absent here",
   E: "empty trie",
@@ -133,7 +133,7 @@ function Node({ run, detail, places, at }) {
     [leads ? "leads to" : "proves", words || "the way to what is below"],
     ["hash", node ? `0x${node.hash}` : "inline: it stands in its parent"],
     ["nibbles", way(place) || "the root"],
-    ["size", node?.length ? size(node.length) : "not at hand"],
+    ["size", node?.length ? size(node.length) : "not available"],
   ];
   const cut = node?.bytes && node.bytes.length < 2 * node.length ? "…" : "";
   return html`

@@ -28,7 +28,7 @@ async function ask(title, action) {
       names.set(key, name);
     }
   }
-  say(`asked for: ${title}; it happens with the next blocks`);
+  say(`requested: ${title}; it takes effect in the next blocks`);
   return done;
 }
 
@@ -168,7 +168,7 @@ function Gain({ strategy }) {
           ? html`
             It must meet <b>${cheat.meets.join(" or ")}</b>.
           `
-          : "No check meets it: the block is valid."
+          : "Every check passes: the block is valid."
       }
     </p>
   `;
@@ -183,6 +183,6 @@ function trial(ready, tried) {
     return `It would fail: ${tried.refused}`;
   }
   return tried.verdicts.length
-    ? `It would work; then a block would be refused: ${tried.verdicts.join(", ")}.`
-    : "It would work.";
+    ? `This would be sent. A block would then be refused: ${tried.verdicts.join(", ")}.`
+    : "This would be sent.";
 }

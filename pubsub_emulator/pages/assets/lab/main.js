@@ -28,9 +28,9 @@ function connection({ state, away, why }) {
     return "connecting …";
   }
   if (state === "away") {
-    return `away: trying again …${why ? ` (${why})` : ""}`;
+    return `connection lost: trying again …${why ? ` (${why})` : ""}`;
   }
-  return away ? `live again; away for ${Math.round(away / 1000)} s, nothing is missing` : "live";
+  return away ? `live again after ${Math.round(away / 1000)} s; nothing is missing` : "live";
 }
 
 function Lab() {

@@ -343,13 +343,13 @@ def test_the_start_function_runs_at_installation_and_upgrade() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('(module (import "env" "f" (func)))', "env.f, which is no function of the system"),
+        ('(module (import "env" "f" (func)))', "env.f, which is not a function of the system"),
         ('(module (import "ic0" "mint" (func)))', "ic0.mint, which is not offered"),
         (
             '(module (import "ic0" "time" (func (result i32))))',
             r"ic0.time is imported as \(\) -> \(i32\), it is \(\) -> \(i64\)",
         ),
-        ('(module (import "ic0" "memory" (memory 1)))', "no function of the system"),
+        ('(module (import "ic0" "memory" (memory 1)))', "not a function of the system"),
         ("(module (memory 1 1 shared))", "threads"),
     ],
 )

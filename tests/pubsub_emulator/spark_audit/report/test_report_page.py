@@ -120,8 +120,8 @@ def test_an_audit_of_nothing_is_a_page(tmp_path: Path) -> None:
     ("files", "said"),
     [
         (0, ""),
-        (1, "1 data file of the history is named"),
-        (7, "7 data files of the history are named"),
+        (1, "No manifest names 1 data file of the history, and it was not"),
+        (7, "No manifest names 7 data files of the history, and they were not judged"),
     ],
 )
 def test_files_that_no_manifest_names_are_on_the_page(
