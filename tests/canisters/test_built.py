@@ -35,7 +35,11 @@ RUST = pytest.mark.skipif(
     reason="it was not built",
 )
 SUBSCRIBERS = pytest.mark.parametrize(
-    "name", ["Subscriber", pytest.param("RustSubscriber", marks=RUST)]
+    "name",
+    [
+        "Subscriber",
+        pytest.param("RustSubscriber", marks=RUST),
+    ],
 )
 
 

@@ -267,7 +267,13 @@ def test_an_event_systems_command_says_in_one_line_what_to_install(
         )
 
 
-@pytest.mark.parametrize(("extras", "there"), [((), False), ((EVENTS,), True)])
+@pytest.mark.parametrize(
+    ("extras", "there"),
+    [
+        ((), False),
+        ((EVENTS,), True),
+    ],
+)
 def test_the_shell_completes_the_commands_of_what_is_installed(
     extras: tuple[str, ...],
     there: bool,

@@ -93,7 +93,13 @@ def test_a_python_of_another_version_is_not_taken(
         lanes.find_python("3.99")
 
 
-@pytest.mark.parametrize(("ci", "code"), [("true", 1), ("", 0)])
+@pytest.mark.parametrize(
+    ("ci", "code"),
+    [
+        ("true", 1),
+        ("", 0),
+    ],
+)
 def test_a_missing_python_fails_only_where_ci_is_set(
     ci: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

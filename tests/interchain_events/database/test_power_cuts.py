@@ -84,7 +84,12 @@ def _once_of(place: str) -> object:
 
 
 @pytest.mark.parametrize(
-    ("play", "read"), [(_log, _log_of), (_once, _once_of)], ids=["log", "distributor"]
+    ("play", "read"),
+    [
+        (_log, _log_of),
+        (_once, _once_of),
+    ],
+    ids=["log", "distributor"],
 )
 def test_a_power_cut_loses_nothing_that_was_acknowledged(
     tmp_path: Path,

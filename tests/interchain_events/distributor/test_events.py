@@ -75,7 +75,13 @@ def test_id11_a_field_that_is_not_as_it_should_be_is_named(field: str, value: ob
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("id", -1), ("id", 2**64), ("id", True), ("timestamp", "1"), ("network", "A")],
+    [
+        ("id", -1),
+        ("id", 2**64),
+        ("id", True),
+        ("timestamp", "1"),
+        ("network", "A"),
+    ],
 )
 def test_id11_a_notification_that_is_not_as_it_should_be_is_refused(
     field: str, value: object

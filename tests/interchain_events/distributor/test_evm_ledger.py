@@ -132,7 +132,12 @@ async def test_an_event_is_published_once_and_read_back(ledger: EvmLedger, chain
 
 
 @pytest.mark.parametrize(
-    ("base_fee", "price", "wanted"), [(7, None, 16), (None, None, 9), (7, 0, 0)]
+    ("base_fee", "price", "wanted"),
+    [
+        (7, None, 16),
+        (None, None, 9),
+        (7, 0, 0),
+    ],
 )
 def test_fees_are_those_of_eip_1559_legacy_or_none(
     base_fee: int | None, price: int | None, wanted: int
@@ -507,7 +512,19 @@ _SCRYPT = _keystore(
 )
 
 
-@pytest.mark.parametrize("store", [_PBKDF2, _SCRYPT])
+@pytest.mark.parametrize(
+    "store",
+    [
+        pytest.param(
+            _PBKDF2,
+            id="pbkdf2",
+        ),
+        pytest.param(
+            _SCRYPT,
+            id="scrypt",
+        ),
+    ],
+)
 def test_a_keystore_gives_its_key_for_the_right_password_alone(
     store: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -565,7 +582,23 @@ def test_an_environment_variable_without_a_key_is_one_line(
         key_of_environment("EVM_KEY")
 
 
-@pytest.mark.parametrize("data", ["0x2fd57bf5", {"result": "0x2fd57bf5"}, "Reverted 0x2fd57bf5"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(
+            "0x2fd57bf5",
+            id="text",
+        ),
+        pytest.param(
+            {"result": "0x2fd57bf5"},
+            id="object with the result",
+        ),
+        pytest.param(
+            "Reverted 0x2fd57bf5",
+            id="text with more words",
+        ),
+    ],
+)
 def test_the_contracts_refusals_are_read_in_the_form_of_any_node(data: object) -> None:
     assert (
         refusal(json.loads(json.dumps(data).replace("2fd57bf5", _selector("TooLong()"))))

@@ -140,10 +140,26 @@ async def test_a_field_at_its_limit_is_taken_and_one_beyond_is_refused(
 @pytest.mark.parametrize(
     ("good", "bad"),
     [
-        ({"limit": str(requests.MOST_LIMIT)}, {"limit": str(requests.MOST_LIMIT + 1)}),
-        ({"endDate": str(requests.MOST_MS)}, {"endDate": str(requests.MOST_MS + 1)}),
-        ({"envM": "m" * 256}, {"envM": "m" * 257}),
-        ({"after": "e30"}, {"after": "e30" + "A" * requests.MOST_CURSOR}),
+        pytest.param(
+            {"limit": str(requests.MOST_LIMIT)},
+            {"limit": str(requests.MOST_LIMIT + 1)},
+            id="limit",
+        ),
+        pytest.param(
+            {"endDate": str(requests.MOST_MS)},
+            {"endDate": str(requests.MOST_MS + 1)},
+            id="end date",
+        ),
+        pytest.param(
+            {"envM": "m" * 256},
+            {"envM": "m" * 257},
+            id="environment",
+        ),
+        pytest.param(
+            {"after": "e30"},
+            {"after": "e30" + "A" * requests.MOST_CURSOR},
+            id="cursor",
+        ),
     ],
 )
 @played()

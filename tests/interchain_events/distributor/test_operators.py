@@ -441,7 +441,13 @@ async def test_two_values_of_hl_are_named(made: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "wait"), [(0, 2_000), (5_000, 5_000), (600_000, 600_000), (10**9, 3_600_000)]
+    ("asked", "wait"),
+    [
+        (0, 2_000),
+        (5_000, 5_000),
+        (600_000, 600_000),
+        (10**9, 3_600_000),
+    ],
 )
 def test_a_subscriber_may_ask_for_more_time_up_to_the_longest_wait(asked: int, wait: int) -> None:
     world = World(1, {"a": SimulatedNetwork("a"), "b": SimulatedNetwork("b")}, rules=Rules((), ""))

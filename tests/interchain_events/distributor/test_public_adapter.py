@@ -109,7 +109,13 @@ async def test_scenario_39_id1_public_adapters_are_served_by_profile_legacy(made
 
 
 @pytest.mark.parametrize(
-    ("before", "after"), [("v1", "v1"), ("v2", "v2"), ("v1", "v2"), ("v2", "v1")]
+    ("before", "after"),
+    [
+        ("v1", "v1"),
+        ("v2", "v2"),
+        ("v1", "v2"),
+        ("v2", "v1"),
+    ],
 )
 @alone
 async def test_id5_the_version_of_an_adapter_is_found_and_found_again(

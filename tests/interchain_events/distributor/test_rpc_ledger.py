@@ -63,7 +63,11 @@ async def test_events_are_published_once_and_read_back(url: str) -> None:
 @alone
 @pytest.mark.parametrize(
     ("last", "block"),
-    [({"inBlock": "0x07"}, b"\x07"), ({"usurped": "0x08"}, None), ("dropped", None)],
+    [
+        ({"inBlock": "0x07"}, b"\x07"),
+        ({"usurped": "0x08"}, None),
+        ("dropped", None),
+    ],
 )
 async def test_updates_are_skipped_until_the_extrinsic_is_in_a_block_or_lost(
     last: object, block: bytes | None

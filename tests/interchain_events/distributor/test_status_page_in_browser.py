@@ -100,7 +100,19 @@ def test_the_page_of_a_running_distributor_names_networks_and_an_absent_subscrib
     assert faults(page) == []
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param(
+            DESKTOP,
+            id="desktop",
+        ),
+        pytest.param(
+            PHONE,
+            id="phone",
+        ),
+    ],
+)
 @pytest.mark.parametrize("colours", DARK_AND_LIGHT)
 def test_the_page_fits_its_window_and_is_for_everybody(
     new_page: NewPage, tmp_path: Path, colours: str, size: ViewportSize

@@ -36,7 +36,11 @@ def test_drawn_modules_run_and_show_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("owner", "name"), [(WasmCanister, "_roll_back"), (Instance, "set_globals")]
+    ("owner", "name"),
+    [
+        (WasmCanister, "_roll_back"),
+        (Instance, "set_globals"),
+    ],
 )
 def test_a_state_that_is_not_restored_is_found(
     monkeypatch: pytest.MonkeyPatch, owner: type, name: str
@@ -59,7 +63,10 @@ def test_the_process_runs_one_input_after_another() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "memory", "words"),
-    [(0.0, 1 << 30, "no end after 0.0 seconds"), (60.0, 1 << 20, "more than 1 MiB of memory")],
+    [
+        (0.0, 1 << 30, "no end after 0.0 seconds"),
+        (60.0, 1 << 20, "more than 1 MiB of memory"),
+    ],
 )
 def test_an_input_that_takes_too_much_is_a_surprise(
     seconds: float, memory: int, words: str

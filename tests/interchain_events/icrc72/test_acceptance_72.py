@@ -355,7 +355,12 @@ def test_ic_46_trusted_batches_are_answered_for(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(
-    ("brokers", "which"), [((0, 0, 1), "entry"), ((0, 1, 1), "exit"), ((0, 0, 1), "both")]
+    ("brokers", "which"),
+    [
+        ((0, 0, 1), "entry"),
+        ((0, 1, 1), "exit"),
+        ((0, 0, 1), "both"),
+    ],
 )
 def test_ic_47b_a_broadcaster_is_retired_without_loss(brokers: tuple[int, ...], which: str) -> None:
     lab = Lab(broadcasters=brokers, schedule=Schedule(b"retire", 1, 10))

@@ -87,11 +87,26 @@ def test_ic_38_a_member_reads_the_facts_and_errors_that_were_planned(
 @pytest.mark.parametrize(
     "facts",
     [
-        (f.SubscriberFact("a", f.EVERYBODY), f.PublisherFact("a", f.EVERYBODY)),
-        (f.PublisherFact("a", f.EVERYBODY), f.RelayerFact("a", f.EVERYBODY)),
-        (f.ReplayFact(1), f.ReplayRelayFact(1), f.ReplayRelayerFact(1)),
-        (f.EntriesFact(1), f.DueFact(1), f.BegunFact(1)),
-        (f.PairCause(1, f.EVERYBODY), f.PublisherCause(1, f.EVERYBODY)),
+        pytest.param(
+            (f.SubscriberFact("a", f.EVERYBODY), f.PublisherFact("a", f.EVERYBODY)),
+            id="subscriber and publisher",
+        ),
+        pytest.param(
+            (f.PublisherFact("a", f.EVERYBODY), f.RelayerFact("a", f.EVERYBODY)),
+            id="publisher and relayer",
+        ),
+        pytest.param(
+            (f.ReplayFact(1), f.ReplayRelayFact(1), f.ReplayRelayerFact(1)),
+            id="replay and its relays",
+        ),
+        pytest.param(
+            (f.EntriesFact(1), f.DueFact(1), f.BegunFact(1)),
+            id="entries, due and begun",
+        ),
+        pytest.param(
+            (f.PairCause(1, f.EVERYBODY), f.PublisherCause(1, f.EVERYBODY)),
+            id="causes",
+        ),
     ],
 )
 def test_facts_of_different_classes_are_different_keys(facts: tuple[f.Fact, ...]) -> None:

@@ -173,12 +173,30 @@ def test_s001_003_the_archive_is_an_icrc_3_log_whose_blocks_are_chained() -> Non
 @pytest.mark.parametrize(
     "value",
     [
-        of(True),
-        of(1.5),
-        of(None),
-        of({"a": [True, None, b"x", -3]}),
-        class_(("a", of(True))),
-        of(Principal(b"x")),
+        pytest.param(
+            of(True),
+            id="bool",
+        ),
+        pytest.param(
+            of(1.5),
+            id="float",
+        ),
+        pytest.param(
+            of(None),
+            id="null",
+        ),
+        pytest.param(
+            of({"a": [True, None, b"x", -3]}),
+            id="map",
+        ),
+        pytest.param(
+            class_(("a", of(True))),
+            id="class",
+        ),
+        pytest.param(
+            of(Principal(b"x")),
+            id="principal",
+        ),
     ],
 )
 def test_a_value_has_the_hash_of_its_icrc_3_form(value: Value) -> None:

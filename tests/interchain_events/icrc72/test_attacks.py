@@ -217,7 +217,12 @@ def replays(lab: Lab, teller: Principal, sent: int) -> None:
 
 @pytest.mark.parametrize(
     ("subnet", "end", "sent"),
-    [(0, "completed", 3), (0, "canceled", 0), (1, "completed", 0), (1, "canceled", 3)],
+    [
+        (0, "completed", 3),
+        (0, "canceled", 0),
+        (1, "completed", 0),
+        (1, "canceled", 3),
+    ],
 )
 def test_rp_4_r4_nobody_is_paid_for_what_the_entry_did_not_accept(
     subnet: int, end: str, sent: int

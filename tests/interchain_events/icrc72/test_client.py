@@ -77,7 +77,13 @@ class High(Sink):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("delay", "refuse"), [(0, 0), (4, 30)])
+@pytest.mark.parametrize(
+    ("delay", "refuse"),
+    [
+        (0, 0),
+        (4, 30),
+    ],
+)
 def test_ic_36_i12_every_deployment_delivers_all_in_order_once(
     kind: str, delay: int, refuse: int
 ) -> None:

@@ -27,7 +27,13 @@ from interchain_events.icrc72.settings import DEFAULTS
 from interchain_events.icrc72.values import Value, nat, option
 
 
-@pytest.mark.parametrize(("batches", "copies"), [(4, False), (500, True)])
+@pytest.mark.parametrize(
+    ("batches", "copies"),
+    [
+        (4, False),
+        (500, True),
+    ],
+)
 def test_ic_43_new_batches_are_as_many_as_can_be_confirmed(batches: int, copies: bool) -> None:
     settings = replace(DEFAULTS, new_batches=batches)
     lab = Lab(subnets=1, broadcasters=(0,), settings=settings)

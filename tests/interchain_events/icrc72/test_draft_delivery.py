@@ -280,10 +280,22 @@ def foreign(*alerts: Value) -> tuple[Lab, Foreign, Broadcaster]:
 @pytest.mark.parametrize(
     "entry",
     [
-        array([nat(1), blob(b"x")]),
-        text("x"),
-        array([text(NAME)]),
-        array([text(NAME), blob(b"x"), nat(1), nat(1)]),
+        pytest.param(
+            array([nat(1), blob(b"x")]),
+            id="a number first",
+        ),
+        pytest.param(
+            text("x"),
+            id="text alone",
+        ),
+        pytest.param(
+            array([text(NAME)]),
+            id="one part",
+        ),
+        pytest.param(
+            array([text(NAME), blob(b"x"), nat(1), nat(1)]),
+            id="too many parts",
+        ),
     ],
 )
 def test_an_alert_with_an_unreadable_entry_is_neither_applied_nor_confirmed(

@@ -76,10 +76,26 @@ def test_s000_085_a_subscription_shows_its_memo_and_controllers(lab: Lab) -> Non
 @pytest.mark.parametrize(
     ("written", "skip"),
     [
-        (array([nat(5), option(nat(1))]), Skip(5, 1)),
-        (array([nat(5), option(None)]), Skip(5)),
-        (array([option(nat(5))]), Skip(5)),
-        (option(array([nat(5), nat(4)])), Skip(5, 4)),
+        pytest.param(
+            array([nat(5), option(nat(1))]),
+            Skip(5, 1),
+            id="optional offset",
+        ),
+        pytest.param(
+            array([nat(5), option(None)]),
+            Skip(5),
+            id="no offset",
+        ),
+        pytest.param(
+            array([option(nat(5))]),
+            Skip(5),
+            id="optional modulus",
+        ),
+        pytest.param(
+            option(array([nat(5), nat(4)])),
+            Skip(5, 4),
+            id="optional array",
+        ),
     ],
 )
 def test_s000_083_091_s001_067_a_skip_may_have_its_parts_in_options(

@@ -65,7 +65,18 @@ def test_row_2_rp_2_s001_002_a_range_covers_the_events_of_every_publisher(
 
 @pytest.mark.parametrize(
     ("config", "came"),
-    [({FILTER: "n == 3"}, [(3, 1, 9)]), ({SKIP: [3, 1]}, [(1, 1, 9), (4, 1, 9), (7, 1, 9)])],
+    [
+        pytest.param(
+            {FILTER: "n == 3"},
+            [(3, 1, 9)],
+            id="filter",
+        ),
+        pytest.param(
+            {SKIP: [3, 1]},
+            [(1, 1, 9), (4, 1, 9), (7, 1, 9)],
+            id="skip",
+        ),
+    ],
 )
 def test_row_9_rp_6_s001_013_034_the_first_notification_tells_the_end_whatever_filters_leave_out(
     config: dict[str, Any], came: list[tuple[int, int, int]], lab: Lab
@@ -167,11 +178,26 @@ def test_s001_045_a_removal_is_nested_as_the_draft_has_it() -> None:
 @pytest.mark.parametrize(
     "written",
     [
-        nat(7),
-        array([nat(7)]),
-        array([array([nat(7)])]),
-        array([nat(7), text(NAME), blob(YOU), blob(ME)]),
-        array([array([nat(7), text(NAME), blob(YOU), blob(ME)])]),
+        pytest.param(
+            nat(7),
+            id="number",
+        ),
+        pytest.param(
+            array([nat(7)]),
+            id="array of a number",
+        ),
+        pytest.param(
+            array([array([nat(7)])]),
+            id="nested number",
+        ),
+        pytest.param(
+            array([nat(7), text(NAME), blob(YOU), blob(ME)]),
+            id="array of parts",
+        ),
+        pytest.param(
+            array([array([nat(7), text(NAME), blob(YOU), blob(ME)])]),
+            id="nested parts",
+        ),
     ],
 )
 @pytest.mark.parametrize(
@@ -190,7 +216,18 @@ def test_s001_044_045_a_removal_is_read_in_every_nesting(
 
 @pytest.mark.parametrize(
     ("written", "ids"),
-    [(array([nat(7), nat(8)]), [7, 8]), (array([array([nat(7), nat(8)]), nat(9)]), [7, 8, 9])],
+    [
+        pytest.param(
+            array([nat(7), nat(8)]),
+            [7, 8],
+            id="two numbers",
+        ),
+        pytest.param(
+            array([array([nat(7), nat(8)]), nat(9)]),
+            [7, 8, 9],
+            id="nested and plain",
+        ),
+    ],
 )
 def test_s001_045_several_ids_are_read_in_every_nesting(written: Value, ids: list[int]) -> None:
     alert = MemberAlert.read(map_({keys.SUBSCRIBER_REPLAY_REMOVE: written}))

@@ -347,20 +347,25 @@ def test_i6_i7_r3_what_is_broken_is_said_at_once(rule: str) -> None:
 @pytest.mark.parametrize(
     "plan",
     [
-        Plan(
-            b"campaign 1696", delay=1, refuse=30, load=20
+        pytest.param(
+            Plan(b"campaign 1696", delay=1, refuse=30, load=20),
+            id="campaign 1696",
         ),  # a relay became wider while it could not send
-        Plan(
-            b"campaign 2904", delay=1, refuse=30, load=20, churn=True, upgrades=2
+        pytest.param(
+            Plan(b"campaign 2904", delay=1, refuse=30, load=20, churn=True, upgrades=2),
+            id="campaign 2904",
         ),  # moved before it knew its exit
-        Plan(
-            b"campaign 3753", delay=3, refuse=30, load=50, churn=True
+        pytest.param(
+            Plan(b"campaign 3753", delay=3, refuse=30, load=50, churn=True),
+            id="campaign 3753",
         ),  # moved before it was notified of anything
-        Plan(
-            b"campaign 8043", delay=3, refuse=30, load=20, pauses=1
+        pytest.param(
+            Plan(b"campaign 8043", delay=3, refuse=30, load=20, pauses=1),
+            id="campaign 8043",
         ),  # its entry was taken for dead at the end
-        Plan(
-            b"november 499", delay=0, refuse=30, load=50, pauses=1
+        pytest.param(
+            Plan(b"november 499", delay=0, refuse=30, load=50, pauses=1),
+            id="november 499",
         ),  # a former exit came back behind a new one
     ],
 )

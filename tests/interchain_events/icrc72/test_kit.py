@@ -98,7 +98,19 @@ def test_a_subscriber_without_replay_and_statistics_is_correct() -> None:
     assert "RP-10" in required
 
 
-@pytest.mark.parametrize("config", [{SKIP: [3, 1]}, {FILTER: "n < 5"}])
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(
+            {SKIP: [3, 1]},
+            id="skip",
+        ),
+        pytest.param(
+            {FILTER: "n < 5"},
+            id="filter",
+        ),
+    ],
+)
 def test_only_events_that_pass_the_candidates_own_filter_and_skip_are_due(
     config: dict[str, Any],
 ) -> None:

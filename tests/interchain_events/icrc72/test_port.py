@@ -175,7 +175,10 @@ def test_what_is_no_request_or_is_not_signed_is_refused(what: str) -> None:
 
 @pytest.mark.parametrize(
     "paths",
-    [[[b"a"]] * requests.MOST_PATHS, [[b"a"] * requests.MOST_LABELS]],
+    [
+        [[b"a"]] * requests.MOST_PATHS,
+        [[b"a"] * requests.MOST_LABELS],
+    ],
     ids=["as many paths", "as many labels"],
 )
 def test_a_path_at_its_limits_is_read(paths: list[list[bytes]]) -> None:
@@ -185,7 +188,19 @@ def test_a_path_at_its_limits_is_read(paths: list[list[bytes]]) -> None:
     )
 
 
-@pytest.mark.parametrize("count", [requests.MOST_DELEGATIONS, requests.MOST_DELEGATIONS + 1])
+@pytest.mark.parametrize(
+    "count",
+    [
+        pytest.param(
+            requests.MOST_DELEGATIONS,
+            id="at the limit",
+        ),
+        pytest.param(
+            requests.MOST_DELEGATIONS + 1,
+            id="beyond the limit",
+        ),
+    ],
+)
 def test_a_chain_of_delegations_has_a_limit(count: int) -> None:
     keys = [Key() for _ in range(count + 1)]
     envelope = signed(keys[0])
@@ -463,7 +478,19 @@ def test_answers_of_the_oldest_calls_are_dropped_and_their_ids_kept() -> None:
     play(story)
 
 
-@pytest.mark.parametrize("limit", [{"waiting": 2}, {"waiting_bytes": 600}])
+@pytest.mark.parametrize(
+    "limit",
+    [
+        pytest.param(
+            {"waiting": 2},
+            id="calls",
+        ),
+        pytest.param(
+            {"waiting_bytes": 600},
+            id="bytes",
+        ),
+    ],
+)
 def test_calls_under_way_have_a_limit_in_pieces_and_in_bytes(
     limit: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

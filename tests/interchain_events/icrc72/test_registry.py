@@ -390,7 +390,13 @@ def verdicts(lab: Lab) -> dict[Principal, set[bool]]:
     }
 
 
-@pytest.mark.parametrize("other", [("first", "others"), ("second", "friends")])
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("first", "others"),
+        ("second", "friends"),
+    ],
+)
 def test_ic_33a_a_new_list_is_asked_and_former_answers_do_not_count(
     other: tuple[str, str], lab: Lab
 ) -> None:

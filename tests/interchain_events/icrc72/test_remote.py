@@ -74,7 +74,13 @@ def broken(verdicts: list[Verdict]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("role", "met"), [("orchestrator", 24), ("broadcaster", 6), ("publisher", 2), ("subscriber", 4)]
+    ("role", "met"),
+    [
+        ("orchestrator", 24),
+        ("broadcaster", 6),
+        ("publisher", 2),
+        ("subscriber", 4),
+    ],
 )
 def test_honest_roles_break_nothing_and_all_other_rules_are_reported_untested(
     role: str, met: int

@@ -107,7 +107,19 @@ def test_answers_have_a_limit_in_bytes_and_free_theirs_when_they_expire() -> Non
     assert [status(table, at) for at in (3, 4, 5)] == [b"done", b"replied", b"replied"]
 
 
-@pytest.mark.parametrize("length", [1, LONGEST_NUMBER])
+@pytest.mark.parametrize(
+    "length",
+    [
+        pytest.param(
+            1,
+            id="one byte",
+        ),
+        pytest.param(
+            LONGEST_NUMBER,
+            id="longest",
+        ),
+    ],
+)
 def test_a_number_of_a_certificate_has_a_limit(length: int) -> None:
     assert number(nat((1 << 64) - 1 if length > 1 else 5)) in {5, (1 << 64) - 1}
     with pytest.raises(BadRequest, match="a number of 11 bytes"):

@@ -357,7 +357,13 @@ def test_a_log_that_another_process_wrote_meanwhile_is_read_again(
 
 @pytest.mark.parametrize(
     ("number", "after_gap", "fits"),
-    [(6, True, False), (7, True, False), (8, False, True), (9, False, False), (9, True, True)],
+    [
+        (6, True, False),
+        (7, True, False),
+        (8, False, True),
+        (9, False, False),
+        (9, True, True),
+    ],
 )
 def test_only_a_block_that_says_so_leaves_blocks_out_and_only_forward(
     number: int, after_gap: bool, fits: bool

@@ -233,7 +233,13 @@ def test_pr_1_what_is_no_object_of_version_1_is_none(value: Any) -> None:
     assert both(value) == {b""}
 
 
-@pytest.mark.parametrize(("levels", "found"), [(MOST_DEPTH, b"ab"), (MOST_DEPTH + 1, b"")])
+@pytest.mark.parametrize(
+    ("levels", "found"),
+    [
+        (MOST_DEPTH, b"ab"),
+        (MOST_DEPTH + 1, b""),
+    ],
+)
 def test_values_nested_deeper_than_json_may_be_are_no_object(levels: int, found: bytes) -> None:
     nested: Any = 1
     for _ in range(levels - 1):

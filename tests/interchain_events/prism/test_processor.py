@@ -427,7 +427,10 @@ INDEX_OF = {
 
 @pytest.mark.parametrize(
     ("version", "index", "condition"),
-    [(2, "operations_hash", "status <> 'APPLIED'"), (3, "operations_received", "")],
+    [
+        (2, "operations_hash", "status <> 'APPLIED'"),
+        (3, "operations_received", ""),
+    ],
 )
 def test_pr_35_the_third_and_fourth_migrations_keep_rows_and_index_hashes_once(
     version: int, index: str, condition: str, database: Database, chain: Chain

@@ -220,7 +220,13 @@ def test_pr_22_an_operation_on_an_entry_is_attributed_to_its_did() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", "", "QmExample", m.StatusListEntry(2**64 - 1, "revocation", "d")]
+    "data",
+    [
+        b"",
+        "",
+        "QmExample",
+        m.StatusListEntry(2**64 - 1, "revocation", "d"),
+    ],
 )
 def test_pr_24_any_data_is_stored_but_none_is_refused(data: m.StorageData) -> None:
     wallet = Wallet("a", stores=True)
@@ -239,9 +245,18 @@ def test_pr_24_any_data_is_stored_but_none_is_refused(data: m.StorageData) -> No
 @pytest.mark.parametrize(
     "made",
     [
-        lambda named: m.CreateStorageEntry(named, b"", b"x"),
-        lambda named: m.UpdateStorageEntry(named, b"x"),
-        m.DeactivateStorageEntry,
+        pytest.param(
+            lambda named: m.CreateStorageEntry(named, b"", b"x"),
+            id="create without bytes",
+        ),
+        pytest.param(
+            lambda named: m.UpdateStorageEntry(named, b"x"),
+            id="update",
+        ),
+        pytest.param(
+            m.DeactivateStorageEntry,
+            id="deactivate",
+        ),
     ],
 )
 def test_pr_21_check_3_hashes_of_storage_operations_have_32_bytes(

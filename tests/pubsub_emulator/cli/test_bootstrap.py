@@ -158,7 +158,21 @@ def test_the_demonstration_installs_what_it_needs_and_a_later_job_the_rest(
 
 
 @pytest.mark.parametrize(
-    "asked", [["--engine", "spark"], ["--engine=spark"], ["--master", "local[2]"]]
+    "asked",
+    [
+        pytest.param(
+            ["--engine", "spark"],
+            id="two words",
+        ),
+        pytest.param(
+            ["--engine=spark"],
+            id="one word",
+        ),
+        pytest.param(
+            ["--master", "local[2]"],
+            id="master",
+        ),
+    ],
 )
 def test_spark_is_installed_when_a_command_first_needs_it_beside_existing_java(
     asked: list[str], pips: list[list[str]]
@@ -188,7 +202,11 @@ def test_core_tests_set_up_the_core_and_other_tests_everything(pips: list[list[s
 
 
 @pytest.mark.parametrize(
-    ("job", "words"), [("compiled", "no C compiler here"), ("interop", "no cargo here")]
+    ("job", "words"),
+    [
+        ("compiled", "no C compiler here"),
+        ("interop", "no cargo here"),
+    ],
 )
 @pytest.mark.parametrize("where", ["", "true"], ids=["at a desk", "in CI"])
 def test_a_job_without_its_tool_says_so_and_fails_only_in_ci(

@@ -33,7 +33,13 @@ def cheated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("severity", "code"), [("info", 1), ("warning", 1), ("error", 0), ("never", 0)]
+    ("severity", "code"),
+    [
+        ("info", 1),
+        ("warning", 1),
+        ("error", 0),
+        ("never", 0),
+    ],
 )
 def test_the_least_severity_that_fails_is_chosen(
     cheated: Path, tmp_path: Path, severity: str, code: int

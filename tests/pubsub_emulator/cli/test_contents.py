@@ -206,7 +206,12 @@ def test_an_output_that_was_changed_since_stays(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("size", "words"),
-    [(0, "0 bytes"), (999, "999 bytes"), (1_000, "1.0 KB"), (12_345_678, "12.3 MB")],
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1_000, "1.0 KB"),
+        (12_345_678, "12.3 MB"),
+    ],
 )
 def test_sizes_have_units(size: int, words: str) -> None:
     assert size_words(size) == words
@@ -214,7 +219,13 @@ def test_sizes_have_units(size: int, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(-5, "just now"), (59, "just now"), (60, "1 minute"), (7_200, "2 hours"), (90_000, "1 day")],
+    [
+        (-5, "just now"),
+        (59, "just now"),
+        (60, "1 minute"),
+        (7_200, "2 hours"),
+        (90_000, "1 day"),
+    ],
 )
 def test_ages_have_units(seconds: float, words: str) -> None:
     assert age_words(seconds) == words

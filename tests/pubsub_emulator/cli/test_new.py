@@ -94,7 +94,11 @@ def test_the_schema_is_written_beside_and_accepts_every_shipped_scenario(
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("relay_blocks", 0), ("nonsense", 1), ("publishers", [{"paras": [1000], "update_rate": 1.5}])],
+    [
+        ("relay_blocks", 0),
+        ("nonsense", 1),
+        ("publishers", [{"paras": [1000], "update_rate": 1.5}]),
+    ],
 )
 def test_the_schema_refuses_what_the_reader_refuses(field: str, value: object) -> None:
     document = {"name": "a", "seed": "a", "relay_blocks": 3, field: value}

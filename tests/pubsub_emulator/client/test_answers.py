@@ -35,7 +35,17 @@ def test_a_block_is_limited_in_pieces() -> None:
         read(answers.BLOCK, block(*["0x"] * (answers.MOST_EXTRINSICS + 1)))
 
 
-@pytest.mark.parametrize("bad", ["0x0", "00", "0xzz", 5, None, ["0x00"]])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "0x0",
+        "00",
+        "0xzz",
+        5,
+        None,
+        ["0x00"],
+    ],
+)
 def test_an_extrinsic_that_is_not_hexadecimal_is_refused(bad: object) -> None:
     with pytest.raises(BadAnswer, match=r"block\.extrinsics\.1"):
         read(answers.BLOCK, {"block": {"extrinsics": ["0x00", bad]}})

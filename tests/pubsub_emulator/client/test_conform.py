@@ -209,7 +209,13 @@ def test_the_command_reports_each_rule_and_exits_1_if_any_is_broken(
     assert [each["rule"] for each in report["rules"] if each["verdict"] == "broken"] == ["PS-13"]
 
 
-@pytest.mark.parametrize("answer", [5, ScaleError("4 trailing bytes at offset 0")])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        5,
+        ScaleError("4 trailing bytes at offset 0"),
+    ],
+)
 def test_an_answer_of_another_type_makes_its_rule_untestable(
     answer: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -308,11 +308,26 @@ def test_bytes_that_no_encoder_writes_are_refused(
 @pytest.mark.parametrize(
     "make",
     [
-        lambda t: t.add(m.Compact(t.primitive("i8"))),
-        lambda t: t.add(m.Compact(t.add(m.Compact(0)))),
-        lambda t: bits(t, "u128", "Lsb0"),
-        lambda t: bits(t, "u8", "Middle0"),
-        lambda t: t.add(m.Composite((m.Field(None, 0),))),
+        pytest.param(
+            lambda t: t.add(m.Compact(t.primitive("i8"))),
+            id="compact of a signed integer",
+        ),
+        pytest.param(
+            lambda t: t.add(m.Compact(t.add(m.Compact(0)))),
+            id="compact of a compact",
+        ),
+        pytest.param(
+            lambda t: bits(t, "u128", "Lsb0"),
+            id="bits of u128",
+        ),
+        pytest.param(
+            lambda t: bits(t, "u8", "Middle0"),
+            id="unknown order of bits",
+        ),
+        pytest.param(
+            lambda t: t.add(m.Composite((m.Field(None, 0),))),
+            id="unnamed field within itself",
+        ),
     ],
 )
 def test_types_that_cannot_exist_are_refused(make: Callable[[Types], int], types: Types) -> None:
@@ -382,30 +397,126 @@ def test_an_error_names_the_place_of_the_value(
 @pytest.mark.parametrize(
     ("make", "value"),
     [
-        (lambda t: t.primitive("u8"), 256),
-        (lambda t: t.primitive("u32"), -1),
-        (lambda t: t.primitive("u8"), True),
-        (lambda t: t.primitive("i8"), 128),
-        (lambda t: t.primitive("i8"), -129),
-        (lambda t: t.primitive("bool"), 1),
-        (lambda t: t.primitive("str"), b"a"),
-        (lambda t: t.primitive("str"), "\ud800"),
-        (lambda t: t.primitive("char"), "ab"),
-        (lambda t: t.primitive("char"), "\ud800"),
-        (lambda t: t.add(m.Compact(t.primitive("u32"))), 1 << 40),
-        (lambda t: t.add(m.Compact(t.primitive("u32"))), -1),
-        (lambda t: t.add(m.Compact(t.unit())), 0),
-        (lambda t: t.add(m.Array(t.primitive("u16"), 2)), b"\0\0"),
-        (lambda t: t.add(m.Array(t.primitive("u8"), 2)), b"\0"),
-        (lambda t: t.add(m.Sequence(t.primitive("u16"))), b"\0\0"),
-        (lambda t: t.add(m.Sequence(t.primitive("u8"))), [0]),
-        (lambda t: t.add(m.Sequence(t.primitive("u16"))), "ab"),
-        (lambda t: t.add(m.Tuple((t.primitive("u8"),))), []),
-        (lambda t: t.option(t.unit()), {"Some": 1}),
-        (lambda t: t.option(t.unit()), {"Other": None}),
-        (lambda t: bits(t, "u8", "Lsb0"), "0b012"),
-        (lambda t: bits(t, "u8", "Lsb0"), "01"),
-        (lambda t: bits(t, "u8", "Lsb0"), "0b" + "0" * ((1 << 24) + 1)),
+        pytest.param(
+            lambda t: t.primitive("u8"),
+            256,
+            id="u8 too large",
+        ),
+        pytest.param(
+            lambda t: t.primitive("u32"),
+            -1,
+            id="u32 negative",
+        ),
+        pytest.param(
+            lambda t: t.primitive("u8"),
+            True,
+            id="u8 from a bool",
+        ),
+        pytest.param(
+            lambda t: t.primitive("i8"),
+            128,
+            id="i8 too large",
+        ),
+        pytest.param(
+            lambda t: t.primitive("i8"),
+            -129,
+            id="i8 too small",
+        ),
+        pytest.param(
+            lambda t: t.primitive("bool"),
+            1,
+            id="bool from a number",
+        ),
+        pytest.param(
+            lambda t: t.primitive("str"),
+            b"a",
+            id="str from bytes",
+        ),
+        pytest.param(
+            lambda t: t.primitive("str"),
+            "\ud800",
+            id="str with a surrogate",
+        ),
+        pytest.param(
+            lambda t: t.primitive("char"),
+            "ab",
+            id="char of two",
+        ),
+        pytest.param(
+            lambda t: t.primitive("char"),
+            "\ud800",
+            id="char of a surrogate",
+        ),
+        pytest.param(
+            lambda t: t.add(m.Compact(t.primitive("u32"))),
+            1 << 40,
+            id="compact too large",
+        ),
+        pytest.param(
+            lambda t: t.add(m.Compact(t.primitive("u32"))),
+            -1,
+            id="compact negative",
+        ),
+        pytest.param(
+            lambda t: t.add(m.Compact(t.unit())),
+            0,
+            id="compact of a unit",
+        ),
+        pytest.param(
+            lambda t: t.add(m.Array(t.primitive("u16"), 2)),
+            b"\0\0",
+            id="array of u16 from bytes",
+        ),
+        pytest.param(
+            lambda t: t.add(m.Array(t.primitive("u8"), 2)),
+            b"\0",
+            id="array too short",
+        ),
+        pytest.param(
+            lambda t: t.add(m.Sequence(t.primitive("u16"))),
+            b"\0\0",
+            id="sequence of u16 from bytes",
+        ),
+        pytest.param(
+            lambda t: t.add(m.Sequence(t.primitive("u8"))),
+            [0],
+            id="sequence of u8 from a list",
+        ),
+        pytest.param(
+            lambda t: t.add(m.Sequence(t.primitive("u16"))),
+            "ab",
+            id="sequence from text",
+        ),
+        pytest.param(
+            lambda t: t.add(m.Tuple((t.primitive("u8"),))),
+            [],
+            id="tuple too short",
+        ),
+        pytest.param(
+            lambda t: t.option(t.unit()),
+            {"Some": 1},
+            id="option of a unit",
+        ),
+        pytest.param(
+            lambda t: t.option(t.unit()),
+            {"Other": None},
+            id="option of another name",
+        ),
+        pytest.param(
+            lambda t: bits(t, "u8", "Lsb0"),
+            "0b012",
+            id="a bit that is 2",
+        ),
+        pytest.param(
+            lambda t: bits(t, "u8", "Lsb0"),
+            "01",
+            id="bits without 0b",
+        ),
+        pytest.param(
+            lambda t: bits(t, "u8", "Lsb0"),
+            "0b" + "0" * ((1 << 24) + 1),
+            id="too many bits",
+        ),
     ],
 )
 def test_values_of_another_type_are_refused(

@@ -222,7 +222,17 @@ def test_events_that_do_not_decode_are_refused(raw: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "types", [{0: Array(1, 1 << 32)}, {at: Tuple((at + 1, at + 1)) for at in range(100)}]
+    "types",
+    [
+        pytest.param(
+            {0: Array(1, 1 << 32)},
+            id="a long array",
+        ),
+        pytest.param(
+            {at: Tuple((at + 1, at + 1)) for at in range(100)},
+            id="a wide tree",
+        ),
+    ],
 )
 def test_types_without_bytes_cannot_stand_for_any_number_of_values(types: dict[int, Type]) -> None:
     metadata = Metadata({1: Tuple(()), **types, 100: Tuple(())}, {}, {}, 0)

@@ -112,7 +112,12 @@ def test_an_honest_block_is_confirmed() -> None:
 
 
 @pytest.mark.parametrize(
-    "root", [None, Hash(bytes(32))], ids=["an unknown relay block", "another root"]
+    "root",
+    [
+        None,
+        Hash(bytes(32)),
+    ],
+    ids=["an unknown relay block", "another root"],
 )
 def test_a_block_on_another_relay_state_is_judged(root: Hash | None) -> None:
     now, made = honest()

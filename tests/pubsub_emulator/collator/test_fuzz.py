@@ -228,7 +228,21 @@ def test_ps_54_a_block_with_any_bit_flipped_does_not_decode_or_is_refused(
 
 
 @pytest.mark.parametrize(
-    "change", [{"kind": DigestKind.CONSENSUS}, {"engine": b"BABE"}, {"data": bytes(7)}]
+    "change",
+    [
+        pytest.param(
+            {"kind": DigestKind.CONSENSUS},
+            id="kind",
+        ),
+        pytest.param(
+            {"engine": b"BABE"},
+            id="engine",
+        ),
+        pytest.param(
+            {"data": bytes(7)},
+            id="data",
+        ),
+    ],
 )
 def test_a_header_without_a_slot_has_the_state_of_its_own_digest(change: dict[str, Any]) -> None:
     """The digest is a part of the state, so a header that names no slot leads to another root than

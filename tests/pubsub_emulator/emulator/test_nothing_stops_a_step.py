@@ -104,7 +104,19 @@ def test_a_parachain_whose_messages_do_not_fit_is_idle_and_others_continue() -> 
     assert sum(len(step.deliveries(SUBSCRIBER)) for step in steps) == 1
 
 
-@pytest.mark.parametrize("strategy", [(), ("omit-node",)])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        pytest.param(
+            (),
+            id="honest",
+        ),
+        pytest.param(
+            ("omit-node",),
+            id="omit-node",
+        ),
+    ],
+)
 def test_no_collator_is_blamed_when_the_waiting_messages_fit_no_block(
     strategy: tuple[str, ...],
 ) -> None:
@@ -157,10 +169,22 @@ def test_a_step_that_fails_leaves_all_as_it_was(
 @pytest.mark.parametrize(
     "change",
     [
-        {"max_upward_message_num_per_candidate": 1},
-        {"max_upward_message_size": 10_000},
-        {"max_upward_queue_size": 20_000, "max_upward_message_size": 20_000},
-        {"max_upward_queue_count": 1},
+        pytest.param(
+            {"max_upward_message_num_per_candidate": 1},
+            id="number per candidate",
+        ),
+        pytest.param(
+            {"max_upward_message_size": 10_000},
+            id="message size",
+        ),
+        pytest.param(
+            {"max_upward_queue_size": 20_000, "max_upward_message_size": 20_000},
+            id="queue size",
+        ),
+        pytest.param(
+            {"max_upward_queue_count": 1},
+            id="queue count",
+        ),
     ],
 )
 def test_senders_go_by_the_limits_that_hold_now_ps23(change: dict[str, int]) -> None:
@@ -311,8 +335,14 @@ def test_impossible_a_relay_parent_that_is_not_kept_any_more() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"max_upward_message_size": 20, "max_upward_queue_size": 20},
-        {"hrmp_max_message_num_per_candidate": 0},
+        pytest.param(
+            {"max_upward_message_size": 20, "max_upward_queue_size": 20},
+            id="message and queue size",
+        ),
+        pytest.param(
+            {"hrmp_max_message_num_per_candidate": 0},
+            id="horizontal number",
+        ),
     ],
 )
 def test_messages_without_room_wait_and_their_sender_continues(

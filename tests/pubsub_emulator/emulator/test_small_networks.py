@@ -239,7 +239,27 @@ def test_root_deletes_keys_of_system_paras_and_managers_those_of_others() -> Non
     assert deleted == [KeysForcedDeleted(SYSTEM, 1), KeysDeleted(registered, 1)]
 
 
-@pytest.mark.parametrize("keys", [[], KEY, [KEY[:5]], ["name"]])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param(
+            [],
+            id="no keys",
+        ),
+        pytest.param(
+            KEY,
+            id="not a list",
+        ),
+        pytest.param(
+            [KEY[:5]],
+            id="short key",
+        ),
+        pytest.param(
+            ["name"],
+            id="text",
+        ),
+    ],
+)
 def test_a_deletion_of_no_or_of_malformed_keys_is_refused_at_once(keys: list[PubsubKey]) -> None:
     network = _stepped()
     with pytest.raises(BadRequest, match="key"):

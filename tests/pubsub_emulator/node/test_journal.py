@@ -38,7 +38,19 @@ def test_a_truncated_last_line_is_ignored_wherever_it_was_cut() -> None:
             read_journal(whole[:end], "j")
 
 
-@pytest.mark.parametrize("slot", ["a", 1.5, None, True, [], {}, -1, LAST_SLOT + 1])
+@pytest.mark.parametrize(
+    "slot",
+    [
+        "a",
+        1.5,
+        None,
+        True,
+        [],
+        {},
+        -1,
+        LAST_SLOT + 1,
+    ],
+)
 def test_a_genesis_slot_is_a_slot(slot: Any) -> None:
     document = json.loads(HEAD)
     document["options"]["genesisSlot"] = slot
@@ -76,7 +88,15 @@ def _compact(document: Any) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["scenario", "options"])
-@pytest.mark.parametrize("value", [None, 7, "a", []])
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        7,
+        "a",
+        [],
+    ],
+)
 def test_a_head_has_scenario_and_options(name: str, value: Any) -> None:
     document = {**json.loads(HEAD), name: value}
     with pytest.raises(BadJournal, match="j:1: scenario and options are missing"):

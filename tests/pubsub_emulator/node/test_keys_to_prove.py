@@ -74,7 +74,27 @@ def test_keys_are_requested_with_a_new_runtime(node: LocalNode) -> None:
     assert _asked(node, 2001).keys == (relay_key("Paras.Heads(2000)"), relay_key("0x0102"))
 
 
-@pytest.mark.parametrize("keys", [["nothing"], ["0x1"], [1], ["0x01"] * (MAX_EXTRA_KEYS + 1)])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param(
+            ["nothing"],
+            id="not hex",
+        ),
+        pytest.param(
+            ["0x1"],
+            id="half a byte",
+        ),
+        pytest.param(
+            [1],
+            id="a number",
+        ),
+        pytest.param(
+            ["0x01"] * (MAX_EXTRA_KEYS + 1),
+            id="too many",
+        ),
+    ],
+)
 def test_wrong_keys_are_refused(node: LocalNode, keys: list[object]) -> None:
     with pytest.raises(RpcError) as refused:
         node.call("pubsub_requestKeys", (2001, keys))

@@ -171,7 +171,10 @@ def test_bytes_that_are_no_dispatch_error_are_refused(data: str) -> None:
 
 @pytest.mark.parametrize(
     ("ensure", "taken"),
-    [(ensure_root, Root()), (ensure_signed, Signed(ALICE))],
+    [
+        (ensure_root, Root()),
+        (ensure_signed, Signed(ALICE)),
+    ],
     ids=["root", "signed"],
 )
 def test_an_origin_is_taken_only_where_it_belongs(ensure: Any, taken: Origin) -> None:

@@ -115,7 +115,11 @@ SHARED = make_rules("mine.py", DIGEST, {"place": lambda para: (b"all", para.to_b
 
 @pytest.mark.parametrize(
     ("other", "cache"),
-    [(BACKWARDS, "nodes"), (SHARED, "slots"), (SHARED, "none")],
+    [
+        (BACKWARDS, "nodes"),
+        (SHARED, "slots"),
+        (SHARED, "none"),
+    ],
     ids=["encoding", "place", "bare"],
 )
 def test_entries_of_another_encoding_or_place_are_counted_expired_and_delivered_alike(

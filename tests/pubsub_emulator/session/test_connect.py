@@ -372,7 +372,17 @@ def test_whatever_a_node_answers_is_shown_safely_or_refused(liar: Lying, seed: i
         )
 
 
-@pytest.mark.parametrize("wrong", [5, "x", {}, [[5]], [{"para": "2000"}, 5]], ids=repr)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        5,
+        "x",
+        {},
+        [[5]],
+        [{"para": "2000"}, 5],
+    ],
+    ids=repr,
+)
 def test_an_answer_of_a_wrong_type_is_one_line_that_repeats_it(liar: Lying, wrong: object) -> None:
     """Of every method that the session reads as something."""
     session = Session(liar)

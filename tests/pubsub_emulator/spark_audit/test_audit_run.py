@@ -344,7 +344,27 @@ def test_au11_changed_lost_and_added_files_of_old_segments_are_noticed(
         _same(result, whole)
 
 
-@pytest.mark.parametrize("known", [{}, {"one": 3}, {"one": 6, "two": 2}, {"one": 3, "gone": 9}])
+@pytest.mark.parametrize(
+    "known",
+    [
+        pytest.param(
+            {},
+            id="nothing known",
+        ),
+        pytest.param(
+            {"one": 3},
+            id="one network",
+        ),
+        pytest.param(
+            {"one": 6, "two": 2},
+            id="both networks",
+        ),
+        pytest.param(
+            {"one": 3, "gone": 9},
+            id="a network that is gone",
+        ),
+    ],
+)
 def test_what_is_known_changes_no_number_of_a_listing(long: Path, known: dict[str, int]) -> None:
     plain, listing = (Listing.of(LocalStore(long), each) for each in ({}, known))
     lasts = {"one": 6, "two": 6} | known

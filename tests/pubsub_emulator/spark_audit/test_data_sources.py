@@ -205,7 +205,11 @@ def test_filters_spare_chains(history: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "table"), [("pubsub_history", "blocks"), ("pubsub_audit", "block_measures")]
+    ("source", "table"),
+    [
+        ("pubsub_history", "blocks"),
+        ("pubsub_audit", "block_measures"),
+    ],
 )
 def test_a_stream_has_every_segment_once_over_restarts(
     session: SparkSession, tmp_path: Path, source: str, table: str

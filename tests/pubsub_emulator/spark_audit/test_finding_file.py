@@ -320,7 +320,13 @@ def test_a_file_that_is_no_finding_is_refused(tmp_path: Path, content: str, reas
 
 
 @pytest.mark.parametrize(
-    ("column", "value"), [("id", "0x00"), ("chain", -1), ("evidence", "0xzz"), ("code", 7)]
+    ("column", "value"),
+    [
+        ("id", "0x00"),
+        ("chain", -1),
+        ("evidence", "0xzz"),
+        ("code", 7),
+    ],
 )
 def test_a_field_of_another_kind_is_named(
     omitted: Finding, tmp_path: Path, column: str, value: object

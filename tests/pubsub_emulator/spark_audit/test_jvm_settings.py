@@ -44,13 +44,37 @@ def _open(*kinds: bool) -> None:
 @pytest.mark.parametrize(
     ("kinds", "expected"),
     [
-        ([True], [LIGHT_JVM]),
-        ([False], [None]),
+        pytest.param(
+            [True],
+            [LIGHT_JVM],
+            id="one light",
+        ),
+        pytest.param(
+            [False],
+            [None],
+            id="one heavy",
+        ),
         # The JVM of an audit does not serve a session; the other way round it does.
-        ([True, False], [LIGHT_JVM, "ended", None]),
-        ([False, True], [None]),
-        ([True, True], [LIGHT_JVM]),
-        ([True, False, False], [LIGHT_JVM, "ended", None]),
+        pytest.param(
+            [True, False],
+            [LIGHT_JVM, "ended", None],
+            id="light then heavy",
+        ),
+        pytest.param(
+            [False, True],
+            [None],
+            id="heavy then light",
+        ),
+        pytest.param(
+            [True, True],
+            [LIGHT_JVM],
+            id="two light",
+        ),
+        pytest.param(
+            [True, False, False],
+            [LIGHT_JVM, "ended", None],
+            id="light then two heavy",
+        ),
     ],
 )
 def test_a_session_gets_a_jvm_with_sparks_own_settings(

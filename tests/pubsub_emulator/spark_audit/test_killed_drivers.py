@@ -62,7 +62,11 @@ the first round, while results of later units are there as well."""
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "engine",
-    ["python", "pool", pytest.param("spark", marks=pytest.mark.spark)],
+    [
+        "python",
+        "pool",
+        pytest.param("spark", marks=pytest.mark.spark),
+    ],
 )
 def test_a_killed_driver_is_continued_with_the_digest_of_plain_python(
     history: Path, plain: AuditResult, tmp_path: Path, engine: str

@@ -298,7 +298,13 @@ def test_a_file_with_untrue_contents_is_refused_by_file_and_field(
         read_relay_proof(path)
 
 
-@pytest.mark.parametrize(("content", "reason"), [("{", "not JSON"), ("[]", "not a JSON object")])
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("{", "not JSON"),
+        ("[]", "not a JSON object"),
+    ],
+)
 def test_a_file_that_is_no_json_object_is_refused(
     tmp_path: Path, content: str, reason: str
 ) -> None:

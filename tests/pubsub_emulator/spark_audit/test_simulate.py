@@ -244,7 +244,21 @@ def test_a_folder_is_refused_to_another_simulation(
 
 
 @pytest.mark.parametrize(
-    "wanted", [Simulation(0, 1, ""), Simulation(1, 0, ""), Simulation(1, 1, "", 500_001)]
+    "wanted",
+    [
+        pytest.param(
+            Simulation(0, 1, ""),
+            id="no networks",
+        ),
+        pytest.param(
+            Simulation(1, 0, ""),
+            id="no blocks",
+        ),
+        pytest.param(
+            Simulation(1, 1, "", 500_001),
+            id="too many cheats",
+        ),
+    ],
 )
 def test_nonsense_is_refused_before_anything_is_written(wanted: Simulation, tmp_path: Path) -> None:
     with pytest.raises(SimulationRefused):

@@ -48,7 +48,13 @@ def plain(history: Path) -> AuditResult:
     return audit(history, history.with_name("plain"), engine="python")
 
 
-@pytest.mark.parametrize(("engine", "large"), [("spark", 1), ("pool", segment_task.LARGE)])
+@pytest.mark.parametrize(
+    ("engine", "large"),
+    [
+        ("spark", 1),
+        ("pool", segment_task.LARGE),
+    ],
+)
 def test_every_row_is_the_plain_paths_however_the_work_is_cut(  # noqa: PLR0917  # fixtures and two parameters
     spark: SparkContext,
     history: Path,

@@ -46,7 +46,13 @@ def only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("text", "version"), [("17.0.15", 17), ("21", 21), ("25.0.1", 25), ("1.8.0_392", 1)]
+    ("text", "version"),
+    [
+        ("17.0.15", 17),
+        ("21", 21),
+        ("25.0.1", 25),
+        ("1.8.0_392", 1),
+    ],
 )
 def test_the_feature_version_is_read_from_what_java_prints(
     tmp_path: Path, text: str, version: int

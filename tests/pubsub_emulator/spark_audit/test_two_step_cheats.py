@@ -23,7 +23,10 @@ FEW = ("future-slot", "later-relay-parent", "omit-node", *FAR)
 
 @pytest.mark.parametrize(
     ("first", "shape"),
-    [*(("equivocation", shape) for shape in SHAPES), ("wrong-state-root", "segments")],
+    [
+        *(("equivocation", shape) for shape in SHAPES),
+        ("wrong-state-root", "segments"),
+    ],
 )
 def test_a_cheat_between_two_halves_of_another_hides_nothing(
     tmp_path: Path, first: str, shape: str

@@ -66,7 +66,24 @@ NESTED = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 )
 @pytest.mark.parametrize(
     "options",
-    [{}, {"use_dictionary": False}, {"data_page_version": "2.0"}, {"compression": "gzip"}],
+    [
+        pytest.param(
+            {},
+            id="defaults",
+        ),
+        pytest.param(
+            {"use_dictionary": False},
+            id="no dictionary",
+        ),
+        pytest.param(
+            {"data_page_version": "2.0"},
+            id="page version 2",
+        ),
+        pytest.param(
+            {"compression": "gzip"},
+            id="gzip",
+        ),
+    ],
 )
 def test_a_row_group_that_unpacks_to_more_than_the_limit_is_refused(
     table: pa.Table, options: dict[str, object]

@@ -146,7 +146,14 @@ def test_a_child_root_beside_its_node_is_a_bad_node() -> None:
         encode_compact(trie.root(), into.values())
 
 
-@pytest.mark.parametrize("last", [(b":x", b":y"), (b":", b";")], ids=["names", "no name"])
+@pytest.mark.parametrize(
+    "last",
+    [
+        (b":x", b":y"),
+        (b":", b";"),
+    ],
+    ids=["names", "no name"],
+)
 def test_a_child_root_within_its_parent_is_a_bad_node_too(last: tuple[bytes, bytes]) -> None:
     """No hash is so short that its leaf stands in the branch above."""
     keys = [b":child_storage:default" + end for end in last]

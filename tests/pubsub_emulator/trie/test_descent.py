@@ -102,7 +102,14 @@ def test_keys_in_any_order_find_what_single_steps_find(data: st.DataObject, vers
             assert asked == path[len(path) - len(asked) :]
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2, 3), (2, 0, 1, 3), (2, 1, 0, 3)])
+@pytest.mark.parametrize(
+    "order",
+    [
+        (0, 1, 2, 3),
+        (2, 0, 1, 3),
+        (2, 1, 0, 3),
+    ],
+)
 def test_keys_that_leave_a_partial_key_at_one_place_are_absent_together(
     order: tuple[int, ...],
 ) -> None:

@@ -48,7 +48,14 @@ def test_the_root_of_records_that_are_alike(listed: list[tuple[bytes, bytes]]) -
 
 
 @pytest.mark.parametrize("apart", [0x10, 0x01], ids=["first nibble", "second nibble"])
-@pytest.mark.parametrize("sizes", [(40, 40), (40, 3), (3, 3)])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (40, 40),
+        (40, 3),
+        (3, 3),
+    ],
+)
 @pytest.mark.parametrize("length", [298, 299, 300, 301, 400])
 def test_keys_of_hundreds_of_bytes(apart: int, sizes: tuple[int, int], length: int) -> None:
     """Partial keys beyond what tables hold, after an even and after an odd nibble."""

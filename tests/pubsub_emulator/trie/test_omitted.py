@@ -198,12 +198,42 @@ EMPTY_VALUED = b"\xc0\x06\x00\x00" + HASHED[3:]
 @pytest.mark.parametrize(
     ("root", "proof", "reads"),
     [
-        (VALUED, EMPTY_VALUED, {b"": b"x" * 5}),
-        (EMPTY_VALUED, EMPTY_VALUED, {b"": b""}),
-        (VALUED, VALUED, {b"": b"x" * 5}),
-        (VALUED, VALUED, {b"": None}),
-        (b"\x42\x10" + b"\x04x", b"\x42\x10" + b"\x04x", {b"\x10": b"x"}),
-        (b"\x22\x10" + bytes(32), b"\x22\x10" + bytes(32), {b"\x10": LONG}),
+        pytest.param(
+            VALUED,
+            EMPTY_VALUED,
+            {b"": b"x" * 5},
+            id="detached value in place",
+        ),
+        pytest.param(
+            EMPTY_VALUED,
+            EMPTY_VALUED,
+            {b"": b""},
+            id="empty value in place",
+        ),
+        pytest.param(
+            VALUED,
+            VALUED,
+            {b"": b"x" * 5},
+            id="value inline",
+        ),
+        pytest.param(
+            VALUED,
+            VALUED,
+            {b"": None},
+            id="value left out",
+        ),
+        pytest.param(
+            b"\x42\x10" + b"\x04x",
+            b"\x42\x10" + b"\x04x",
+            {b"\x10": b"x"},
+            id="small leaf",
+        ),
+        pytest.param(
+            b"\x22\x10" + bytes(32),
+            b"\x22\x10" + bytes(32),
+            {b"\x10": LONG},
+            id="leaf with a hash",
+        ),
         (b"\x10\x01\x00" + bytes(32) + b"\x80" + bytes(32),) * 2 + ({b"": LONG},),
     ],
 )

@@ -321,15 +321,42 @@ def test_a_branch_of_hashes_gives_its_bitmap() -> None:
 @pytest.mark.parametrize(
     "node",
     [
-        b"",
-        b"\x80",
-        BRANCH[:-1],  # the last hash is cut short
-        BRANCH + b"\x00",
-        BRANCH + b"\x80" + bytes(32),  # a child more than the bitmap has
-        b"\x81" + BRANCH[1:],  # a partial key
-        b"\xc0" + BRANCH[1:],  # a value
-        BRANCH[:3] + b"\x7c" + BRANCH[4:],  # an inline child
-        BRANCH[:36] + b"\x81" + BRANCH[37:],
+        pytest.param(
+            b"",
+            id="empty",
+        ),
+        pytest.param(
+            b"\x80",
+            id="header alone",
+        ),
+        pytest.param(
+            BRANCH[:-1],
+            id="one byte short",
+        ),  # the last hash is cut short
+        pytest.param(
+            BRANCH + b"\x00",
+            id="one byte long",
+        ),
+        pytest.param(
+            BRANCH + b"\x80" + bytes(32),
+            id="one child too many",
+        ),  # a child more than the bitmap has
+        pytest.param(
+            b"\x81" + BRANCH[1:],
+            id="other header",
+        ),  # a partial key
+        pytest.param(
+            b"\xc0" + BRANCH[1:],
+            id="other kind",
+        ),  # a value
+        pytest.param(
+            BRANCH[:3] + b"\x7c" + BRANCH[4:],
+            id="other length",
+        ),  # an inline child
+        pytest.param(
+            BRANCH[:36] + b"\x81" + BRANCH[37:],
+            id="other child",
+        ),
     ],
 )
 def test_any_other_node_is_left_to_the_careful_reader(node: bytes) -> None:
@@ -441,7 +468,13 @@ def test_a_truncated_node_is_a_bad_node_wherever_it_ends(node: bytes, reason: st
 
 
 @pytest.mark.parametrize("length", [298, 299, 300, 301])
-@pytest.mark.parametrize("firsts", [(b"\x11", b"\x12"), (b"\x10", b"\x20")])
+@pytest.mark.parametrize(
+    "firsts",
+    [
+        (b"\x11", b"\x12"),
+        (b"\x10", b"\x20"),
+    ],
+)
 def test_keys_are_read_however_long_they_are(firsts: tuple[bytes, bytes], length: int) -> None:
     """Tables of leaf headers end somewhere: at 600 nibbles."""
     found = {first + bytes(length): first * 40 for first in firsts}

@@ -128,7 +128,16 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("origin", ELSEWHERE, ids=shown)
-@pytest.mark.parametrize("message", [(P,), (), (P,) * 9, (ClearOrigin(),)], ids=len)
+@pytest.mark.parametrize(
+    "message",
+    [
+        (P,),
+        (),
+        (P,) * 9,
+        (ClearOrigin(),),
+    ],
+    ids=len,
+)
 def test_an_origin_that_is_not_named_is_unsupported_whatever_it_sends(
     origin: Location, message: Xcm
 ) -> None:

@@ -137,7 +137,15 @@ BELOW = Asset(Location(0, (OnlyChild(),)), Fungible(10))
 
 @pytest.mark.parametrize(
     "assets",
-    [(), (TEN, ABOVE), (TEN, BELOW, ABOVE), (NFT, NAMED), (TEN, NAMED), (ABOVE, NFT), (NFT, ABOVE)],
+    [
+        (),
+        (TEN, ABOVE),
+        (TEN, BELOW, ABOVE),
+        (NFT, NAMED),
+        (TEN, NAMED),
+        (ABOVE, NFT),
+        (NFT, ABOVE),
+    ],
     ids=str,
 )
 def test_sorted_assets_survive(assets: tuple[Asset, ...]) -> None:
@@ -147,7 +155,14 @@ def test_sorted_assets_survive(assets: tuple[Asset, ...]) -> None:
 
 @pytest.mark.parametrize(
     "assets",
-    [(TEN, TEN), (ABOVE, TEN), (ABOVE, BELOW), (NFT, NFT), (NAMED, NFT), (NFT, TEN)],
+    [
+        (TEN, TEN),
+        (ABOVE, TEN),
+        (ABOVE, BELOW),
+        (NFT, NFT),
+        (NAMED, NFT),
+        (NFT, TEN),
+    ],
     ids=str,
 )
 def test_unsorted_and_doubled_assets_are_refused(assets: tuple[Asset, ...]) -> None:

@@ -65,7 +65,11 @@ def test_a_page_error_fails_its_test_even_if_nothing_else_does(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("where", "code", "words"), [("", 0, "skipped"), ("true", 4, "pages are tested as well")]
+    ("where", "code", "words"),
+    [
+        ("", 0, "skipped"),
+        ("true", 4, "pages are tested as well"),
+    ],
 )
 def test_the_browser_is_left_out_on_demand_but_not_by_ci(where: str, code: int, words: str) -> None:
     done = _pytest("--no-browser", "-k", "wider_than_its_window", Path(__file__), CI=where)

@@ -54,7 +54,11 @@ def _run(folder: Path, *arguments: object, where: str = "") -> subprocess.Comple
 
 
 @pytest.mark.parametrize(
-    ("where", "code", "words"), [("", 0, "1 skipped"), ("true", 1, "left out where CI is set")]
+    ("where", "code", "words"),
+    [
+        ("", 0, "1 skipped"),
+        ("true", 1, "left out where CI is set"),
+    ],
 )
 def test_a_skipped_test_fails_where_ci_is_set(
     where: str, code: int, words: str, tmp_path: Path
@@ -67,7 +71,13 @@ def test_a_skipped_test_fails_where_ci_is_set(
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize(("where", "leaves_out"), [("", True), ("true", False)])
+@pytest.mark.parametrize(
+    ("where", "leaves_out"),
+    [
+        ("", True),
+        ("true", False),
+    ],
+)
 def test_a_file_that_skips_itself_fails_where_ci_is_set(
     where: str, leaves_out: bool, workers: int, tmp_path: Path
 ) -> None:

@@ -66,16 +66,56 @@ def test_ev_12_what_is_said_to_cover_does(wide: Filter, narrow: Filter, rows: li
 @pytest.mark.parametrize(
     ("filters", "normal"),
     [
-        ([Kind("A.One"), Kind("A.*")], (Kind("A.*"),)),
-        ([ANY, Chain(5)], (ANY,)),
-        ([All(Chain(5), Kind("A.One")), Chain(5)], (Chain(5),)),
-        ([Field("a", "=", 1), Field("a", "in", [1, 2])], (Field("a", "in", [1, 2]),)),
-        ([Field("a", "=", True), Field("a", "=", 1)], (Field("a", "in", [True, 1]),)),
-        ([Field("a", "=", "xy"), Field("a", "prefix", "x")], (Field("a", "prefix", "x"),)),
-        ([Not(Not(Chain(1))), OneOf(Chain(1))], (Chain(1),)),
-        ([Not(Chain(2)), Chain(1)], (Not(Chain(2)),)),
-        ([], ()),
-        ([OneOf(), All(OneOf(), Chain(1))], ()),
+        pytest.param(
+            [Kind("A.One"), Kind("A.*")],
+            (Kind("A.*"),),
+            id="a kind within its pallet",
+        ),
+        pytest.param(
+            [ANY, Chain(5)],
+            (ANY,),
+            id="any covers a chain",
+        ),
+        pytest.param(
+            [All(Chain(5), Kind("A.One")), Chain(5)],
+            (Chain(5),),
+            id="a chain covers a conjunction",
+        ),
+        pytest.param(
+            [Field("a", "=", 1), Field("a", "in", [1, 2])],
+            (Field("a", "in", [1, 2]),),
+            id="a value within a list",
+        ),
+        pytest.param(
+            [Field("a", "=", True), Field("a", "=", 1)],
+            (Field("a", "in", [True, 1]),),
+            id="true is not one",
+        ),
+        pytest.param(
+            [Field("a", "=", "xy"), Field("a", "prefix", "x")],
+            (Field("a", "prefix", "x"),),
+            id="a text within its prefix",
+        ),
+        pytest.param(
+            [Not(Not(Chain(1))), OneOf(Chain(1))],
+            (Chain(1),),
+            id="a double negation",
+        ),
+        pytest.param(
+            [Not(Chain(2)), Chain(1)],
+            (Not(Chain(2)),),
+            id="a chain within a negation",
+        ),
+        pytest.param(
+            [],
+            (),
+            id="no filter",
+        ),
+        pytest.param(
+            [OneOf(), All(OneOf(), Chain(1))],
+            (),
+            id="what never matches",
+        ),
     ],
 )
 def test_ev_12_what_another_filter_covers_is_removed(

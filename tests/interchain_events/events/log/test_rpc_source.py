@@ -249,11 +249,26 @@ def test_ev_1_blocks_come_in_the_order_of_inclusion() -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"0": {}, "1": b""},
-        {"0": {"descriptor": {"para_id": "x"}}, "1": b""},
-        {"0": 1, "1": 2},
-        {"0": 1},
-        {},
+        pytest.param(
+            {"0": {}, "1": b""},
+            id="no descriptor",
+        ),
+        pytest.param(
+            {"0": {"descriptor": {"para_id": "x"}}, "1": b""},
+            id="para id is text",
+        ),
+        pytest.param(
+            {"0": 1, "1": 2},
+            id="descriptor is a number",
+        ),
+        pytest.param(
+            {"0": 1},
+            id="no head",
+        ),
+        pytest.param(
+            {},
+            id="no fields",
+        ),
     ],
 )
 def test_ev_4_a_candidate_that_says_nothing_is_refused(fields: dict[str, Any]) -> None:
@@ -261,7 +276,23 @@ def test_ev_4_a_candidate_that_says_nothing_is_refused(fields: dict[str, Any]) -
         read([DecodedEvent("ParaInclusion", "CandidateIncluded", fields)])
 
 
-@pytest.mark.parametrize("fields", [{}, {"0": "2000"}, {"0": None, "1": 2000}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param(
+            {},
+            id="no fields",
+        ),
+        pytest.param(
+            {"0": "2000"},
+            id="para id is text",
+        ),
+        pytest.param(
+            {"0": None, "1": 2000},
+            id="no para id",
+        ),
+    ],
+)
 def test_ev_4_a_new_head_of_no_parachain_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(SourceError, match="without para id"):
         read([DecodedEvent("Paras", "NewHeadNoted", fields)])

@@ -121,21 +121,81 @@ def test_ic_11_fields_and_cases_stand_in_the_order_of_their_ids(
 @pytest.mark.parametrize(
     ("type_", "values"),
     [
-        (NAT, [-1, True, "1", None]),
-        (t.PRIMS["int"], [True, "1", None]),
-        (t.PRIMS["nat8"], [256, -1, True, "1"]),
-        (t.PRIMS["int8"], [128, -129, False]),
-        (t.PRIMS["float32"], [b"123", b"12345", 1.0]),
-        (t.PRIMS["float64"], [b"1234567", bytes(9)]),
-        (t.PRIMS["bool"], [1, None]),
-        (t.PRIMS["text"], [b"text", "\ud800", None]),
-        (t.PRIMS["principal"], [b"\1\2\3", "aaaaa-aa"]),
-        (t.PRIMS["empty"], [None]),
-        (BLOB, ["text", (1, 2)]),
-        (t.Vec(NAT), ["12", 1, None]),
-        (PAIR, [("one",), ("one", 7, 8), ["one", 7]]),
-        (CHOICE, [("early",), ("none", 1), ("late", 3, 4), "late"]),
-        (t.Opt(NULL), [None, (None, None), [None]]),
+        pytest.param(
+            NAT,
+            [-1, True, "1", None],
+            id="nat",
+        ),
+        pytest.param(
+            t.PRIMS["int"],
+            [True, "1", None],
+            id="int",
+        ),
+        pytest.param(
+            t.PRIMS["nat8"],
+            [256, -1, True, "1"],
+            id="nat8",
+        ),
+        pytest.param(
+            t.PRIMS["int8"],
+            [128, -129, False],
+            id="int8",
+        ),
+        pytest.param(
+            t.PRIMS["float32"],
+            [b"123", b"12345", 1.0],
+            id="float32",
+        ),
+        pytest.param(
+            t.PRIMS["float64"],
+            [b"1234567", bytes(9)],
+            id="float64",
+        ),
+        pytest.param(
+            t.PRIMS["bool"],
+            [1, None],
+            id="bool",
+        ),
+        pytest.param(
+            t.PRIMS["text"],
+            [b"text", "\ud800", None],
+            id="text",
+        ),
+        pytest.param(
+            t.PRIMS["principal"],
+            [b"\1\2\3", "aaaaa-aa"],
+            id="principal",
+        ),
+        pytest.param(
+            t.PRIMS["empty"],
+            [None],
+            id="empty",
+        ),
+        pytest.param(
+            BLOB,
+            ["text", (1, 2)],
+            id="blob",
+        ),
+        pytest.param(
+            t.Vec(NAT),
+            ["12", 1, None],
+            id="vector",
+        ),
+        pytest.param(
+            PAIR,
+            [("one",), ("one", 7, 8), ["one", 7]],
+            id="record",
+        ),
+        pytest.param(
+            CHOICE,
+            [("early",), ("none", 1), ("late", 3, 4), "late"],
+            id="variant",
+        ),
+        pytest.param(
+            t.Opt(NULL),
+            [None, (None, None), [None]],
+            id="option",
+        ),
     ],
 )
 def test_a_value_of_another_type_is_not_written(type_: t.Type, values: list[object]) -> None:

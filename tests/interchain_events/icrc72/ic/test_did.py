@@ -89,7 +89,21 @@ service counter : {
 
 
 @pytest.mark.parametrize(
-    "text", [FILE, FILE.replace("counter ", ""), FILE.replace("\n}\n", ";\n};\n")]
+    "text",
+    [
+        pytest.param(
+            FILE,
+            id="as written",
+        ),
+        pytest.param(
+            FILE.replace("counter ", ""),
+            id="without its name",
+        ),
+        pytest.param(
+            FILE.replace("\n}\n", ";\n};\n"),
+            id="with semicolons",
+        ),
+    ],
 )
 def test_ic_10_a_file_has_types_and_the_methods_of_one_service(text: str) -> None:
     found = parse(text, {"Point": lambda fields: Point(*fields)})

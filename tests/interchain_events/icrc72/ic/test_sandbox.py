@@ -622,7 +622,13 @@ def test_a_large_module_is_compiled_by_another_process() -> None:
     assert ask(network, who, "go").ok
 
 
-@pytest.mark.parametrize(("name", "value"), [("COMPILER_BYTES", MIB), ("COMPILER_SECONDS", 0)])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("COMPILER_BYTES", MIB),
+        ("COMPILER_SECONDS", 0),
+    ],
+)
 def test_a_compiler_that_takes_too_much_is_ended(
     monkeypatch: pytest.MonkeyPatch, name: str, value: int
 ) -> None:

@@ -34,7 +34,11 @@ def test_pr_1_the_event_carries_the_bytes_as_they_are(size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "wanted"), [(0, Error.ObjectEmpty), (MOST_OBJECT + 1, Error.ObjectTooLarge)]
+    ("size", "wanted"),
+    [
+        (0, Error.ObjectEmpty),
+        (MOST_OBJECT + 1, Error.ObjectTooLarge),
+    ],
 )
 def test_pr_1_an_object_has_1_to_16384_bytes(size: int, wanted: Error) -> None:
     error, storage = _anchor(bytes(size))

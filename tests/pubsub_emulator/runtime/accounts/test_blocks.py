@@ -287,7 +287,11 @@ def test_nd11_what_is_published_with_a_signature_is_delivered_in_three_steps(net
 
 @pytest.mark.parametrize(
     ("entries", "error"),
-    [([], 0), ([(bytes(32), b"", 0)] * 65, 0), ([(bytes(32), bytes(2049), 0)], 1)],
+    [
+        ([], 0),
+        ([(bytes(32), b"", 0)] * 65, 0),
+        ([(bytes(32), bytes(2049), 0)], 1),
+    ],
     ids=["none", "too many", "too long"],
 )
 def test_nd11_a_publish_of_none_too_many_or_too_long_fails(

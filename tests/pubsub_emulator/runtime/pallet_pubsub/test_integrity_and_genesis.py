@@ -43,7 +43,23 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import (
 P, A = ParaId(2000), name("a")
 
 
-@pytest.mark.parametrize("config", [Config(), MOCK, Config(ttl_policy=TtlPolicy.EXPIRY_INDEX)])
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(
+            Config(),
+            id="default",
+        ),
+        pytest.param(
+            MOCK,
+            id="mock",
+        ),
+        pytest.param(
+            Config(ttl_policy=TtlPolicy.EXPIRY_INDEX),
+            id="expiry index",
+        ),
+    ],
+)
 def test_what_can_work_is_accepted(config: Config) -> None:
     integrity_test(config)
     integrity_test(replace(config, publisher_deposit=0, max_value_length=0))

@@ -226,7 +226,11 @@ def test_a17_a28_a53_deleting_all_keys_leaves_the_registration() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "event"), [("delete", KeysDeleted), ("force_delete", KeysForcedDeleted)]
+    ("call", "event"),
+    [
+        ("delete", KeysDeleted),
+        ("force_delete", KeysForcedDeleted),
+    ],
 )
 def test_a50_a54_two_of_three_are_deleted_duplicates_merge_and_absent_keys_are_ignored(
     call: str, event: Callable[[ParaId, int], object]

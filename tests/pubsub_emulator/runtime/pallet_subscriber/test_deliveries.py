@@ -232,15 +232,42 @@ def writes(
 @pytest.mark.parametrize(
     "fault",
     [
-        ValueError("no"),
-        HandlerError("no"),
-        RecursionError(),
-        MemoryError(),
-        KeyError(1),
-        DefensiveFailure("a handler can raise this as well as we"),
-        SystemExit(1),
-        GeneratorExit(),
-        BaseException("anything"),
+        pytest.param(
+            ValueError("no"),
+            id="ValueError",
+        ),
+        pytest.param(
+            HandlerError("no"),
+            id="HandlerError",
+        ),
+        pytest.param(
+            RecursionError(),
+            id="RecursionError",
+        ),
+        pytest.param(
+            MemoryError(),
+            id="MemoryError",
+        ),
+        pytest.param(
+            KeyError(1),
+            id="KeyError",
+        ),
+        pytest.param(
+            DefensiveFailure("a handler can raise this as well as we"),
+            id="DefensiveFailure",
+        ),
+        pytest.param(
+            SystemExit(1),
+            id="SystemExit",
+        ),
+        pytest.param(
+            GeneratorExit(),
+            id="GeneratorExit",
+        ),
+        pytest.param(
+            BaseException("anything"),
+            id="BaseException",
+        ),
     ],
 )
 def test_a_raising_handler_loses_its_writes_and_its_entry_counts_as_delivered(
@@ -270,7 +297,12 @@ def test_a_raising_handler_loses_its_writes_and_its_entry_counts_as_delivered(
 
 
 @pytest.mark.parametrize(
-    ("ref_time", "proof_size", "fails"), [(10, 5, False), (11, 5, True), (10, 6, True)]
+    ("ref_time", "proof_size", "fails"),
+    [
+        (10, 5, False),
+        (11, 5, True),
+        (10, 6, True),
+    ],
 )
 @pytest.mark.parametrize("hide", [False, True])
 def test_a_handler_that_exceeds_its_weight_fails_even_if_it_hides_it(
@@ -361,7 +393,15 @@ def deep(length: int) -> list[bytes]:
 
 
 @each_policy
-@pytest.mark.parametrize(("length", "allowed"), [(15, True), (16, True), (17, False), (60, False)])
+@pytest.mark.parametrize(
+    ("length", "allowed"),
+    [
+        (15, True),
+        (16, True),
+        (17, False),
+        (60, False),
+    ],
+)
 def test_a_path_deeper_than_the_limit_disables_its_publisher(
     policy: str, length: int, allowed: bool
 ) -> None:

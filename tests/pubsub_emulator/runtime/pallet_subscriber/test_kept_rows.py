@@ -127,7 +127,12 @@ def test_generations_are_not_counted_anew_while_one_of_them_still_waits() -> Non
 
 
 @pytest.mark.parametrize(
-    ("waiting", "kept"), [([P], True), ([P, P], False), ([P, 1001, 1001], True)]
+    ("waiting", "kept"),
+    [
+        ([P], True),
+        ([P, P], False),
+        ([P, 1001, 1001], True),
+    ],
 )
 def test_nothing_new_is_cached_while_two_generations_wait_to_be_removed(
     waiting: list[ParaId], kept: bool

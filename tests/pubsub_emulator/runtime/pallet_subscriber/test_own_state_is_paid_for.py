@@ -112,7 +112,12 @@ def test_large_publishers_to_which_everything_happens(policy: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "count", "size"), [("nodes", 420, 4), ("none", 100, 8), ("slots", 64, 200)]
+    ("policy", "count", "size"),
+    [
+        ("nodes", 420, 4),
+        ("none", 100, 8),
+        ("slots", 64, 200),
+    ],
 )
 def test_one_changed_key_of_each_of_many_publishers(policy: str, count: int, size: int) -> None:
     """So many paths that charges by the row are too low, under `nodes` and `slots`."""

@@ -283,11 +283,26 @@ def test_a_configuration_that_cannot_work_is_refused_with_figures(
 @pytest.mark.parametrize(
     "changes",
     [
-        {},
-        {"max_pov_size": 5 * 2**20, "reserve_minimum": True},
-        {"cache": "nodes", "max_cache_bytes": largest_structure(1024)},
-        {"cache": "none", "max_cache_bytes": 0},
-        {"max_trie_depth": None},
+        pytest.param(
+            {},
+            id="shipped",
+        ),
+        pytest.param(
+            {"max_pov_size": 5 * 2**20, "reserve_minimum": True},
+            id="reserved minimum",
+        ),
+        pytest.param(
+            {"cache": "nodes", "max_cache_bytes": largest_structure(1024)},
+            id="node cache",
+        ),
+        pytest.param(
+            {"cache": "none", "max_cache_bytes": 0},
+            id="no cache",
+        ),
+        pytest.param(
+            {"max_trie_depth": None},
+            id="no depth limit",
+        ),
     ],
 )
 def test_what_can_work_is_accepted_ps50_ps62(changes: dict[str, object]) -> None:

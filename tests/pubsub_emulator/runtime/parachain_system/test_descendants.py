@@ -176,7 +176,23 @@ def test_a_runtime_with_an_offset_survives_being_written_down(*, accounts: bool)
         decode_spec(spec.encode()[:-4] + bytes(4))
 
 
-@pytest.mark.parametrize("offset", [-1, MAX_RELAY_PARENT_OFFSET + 1, 2**32 - 1])
+@pytest.mark.parametrize(
+    "offset",
+    [
+        pytest.param(
+            -1,
+            id="negative",
+        ),
+        pytest.param(
+            MAX_RELAY_PARENT_OFFSET + 1,
+            id="one too many",
+        ),
+        pytest.param(
+            2**32 - 1,
+            id="largest u32",
+        ),
+    ],
+)
 def test_an_offset_beyond_the_limit_is_refused(offset: int) -> None:
     with pytest.raises(ImpossibleConfig, match="relay_parent_offset"):
         integrity_test(RuntimeSpec(PARA, {}, relay_parent_offset=offset))

@@ -272,20 +272,56 @@ def test_root_calls_take_effect_in_the_block_and_show_in_the_next_ps67_b60(polic
 @pytest.mark.parametrize(
     "message",
     [
-        b"",
-        b"hello",
-        governance.transact(b""),
-        governance.transact(b"\xff"),
-        governance.transact(bytes((SUBSCRIBER_PALLET.index, 3)) + bytes(4)),
-        governance.transact(governance.subscriber_call("redeliver", 1000) + b"\x00"),
-        governance.transact(governance.subscriber_call("redeliver", 1000)) + b"\x00",
-        governance.transact(governance.subscriber_call("redeliver", 1000)).replace(
-            b"\x06\x02", b"\x06\x03", 1
+        pytest.param(
+            b"",
+            id="empty",
         ),
-        governance.transact(governance.subscriber_call("redeliver", 1000))[:-1],
-        governance.transact(governance.subscriber_call("enable_publisher", 1000)),
-        governance.transact(bytes((SYSTEM.index, 2))),
-        governance.transact(bytes((SYSTEM.index, 2)) + encode_bytes(b"no runtime")),
+        pytest.param(
+            b"hello",
+            id="text",
+        ),
+        pytest.param(
+            governance.transact(b""),
+            id="transact of nothing",
+        ),
+        pytest.param(
+            governance.transact(b"\xff"),
+            id="transact of an unknown pallet",
+        ),
+        pytest.param(
+            governance.transact(bytes((SUBSCRIBER_PALLET.index, 3)) + bytes(4)),
+            id="unknown call",
+        ),
+        pytest.param(
+            governance.transact(governance.subscriber_call("redeliver", 1000) + b"\x00"),
+            id="trailing byte in the call",
+        ),
+        pytest.param(
+            governance.transact(governance.subscriber_call("redeliver", 1000)) + b"\x00",
+            id="trailing byte in the message",
+        ),
+        pytest.param(
+            governance.transact(governance.subscriber_call("redeliver", 1000)).replace(
+                b"\x06\x02", b"\x06\x03", 1
+            ),
+            id="another origin",
+        ),
+        pytest.param(
+            governance.transact(governance.subscriber_call("redeliver", 1000))[:-1],
+            id="cut short",
+        ),
+        pytest.param(
+            governance.transact(governance.subscriber_call("enable_publisher", 1000)),
+            id="refused call",
+        ),
+        pytest.param(
+            governance.transact(bytes((SYSTEM.index, 2))),
+            id="call without its argument",
+        ),
+        pytest.param(
+            governance.transact(bytes((SYSTEM.index, 2)) + encode_bytes(b"no runtime")),
+            id="wrong code",
+        ),
     ],
 )
 def test_a_message_that_is_not_a_successful_root_call_changes_nothing(
@@ -320,10 +356,22 @@ def test_an_upgrade_rules_from_the_next_block_on_ps33() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"handler": "nobody"},
-        {"max_pov_size": 5 * 2**20},
-        {"cache": "nodes", "max_cache_bytes": 1},
-        {"max_value_length": 2**20},
+        pytest.param(
+            {"handler": "nobody"},
+            id="unknown handler",
+        ),
+        pytest.param(
+            {"max_pov_size": 5 * 2**20},
+            id="no room in the block",
+        ),
+        pytest.param(
+            {"cache": "nodes", "max_cache_bytes": 1},
+            id="cache too small",
+        ),
+        pytest.param(
+            {"max_value_length": 2**20},
+            id="values too large",
+        ),
     ],
 )
 def test_a_runtime_that_no_block_could_be_executed_with_is_refused(changes: dict[str, Any]) -> None:

@@ -48,7 +48,13 @@ def test_the_digest_of_an_upgrade_has_the_item_between_slot_and_seal() -> None:
     assert _kinds(governed) == [DigestKind.PRE_RUNTIME, DigestKind.SEAL]
 
 
-@pytest.mark.parametrize(("messages", "applied"), [((UPGRADE, UPGRADE), True), ((REFUSED,), False)])
+@pytest.mark.parametrize(
+    ("messages", "applied"),
+    [
+        ((UPGRADE, UPGRADE), True),
+        ((REFUSED,), False),
+    ],
+)
 def test_a_block_reports_applied_code_once_and_refused_code_never(
     messages: tuple[bytes, ...], applied: bool
 ) -> None:
@@ -65,7 +71,19 @@ def _block(message: bytes) -> tuple[Governed, Candidate, Relay]:
     return governed, governed.chain.author(relay, inbound), relay
 
 
-@pytest.mark.parametrize("message", [UPGRADE, REFUSED])
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(
+            UPGRADE,
+            id="upgrade",
+        ),
+        pytest.param(
+            REFUSED,
+            id="refused",
+        ),
+    ],
+)
 def test_a_header_that_says_another_thing_about_new_code_is_refused(message: bytes) -> None:
     governed, honest, relay = _block(message)
     governed.chain.judge(honest, relay)

@@ -88,7 +88,21 @@ def test_too_many_keys_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [TopKey, lambda key: ChildKey(key, b""), lambda key: ChildKey(b"", key)]
+    "make",
+    [
+        pytest.param(
+            TopKey,
+            id="top key",
+        ),
+        pytest.param(
+            lambda key: ChildKey(key, b""),
+            id="child storage key",
+        ),
+        pytest.param(
+            lambda key: ChildKey(b"", key),
+            id="child key",
+        ),
+    ],
 )
 def test_a_long_key_is_refused_both_ways(make: type[TopKey]) -> None:
     longest = RelayProofRequest((make(b"\x07" * MAX_STORAGE_KEY),))

@@ -239,7 +239,13 @@ def test_sizes_are_in_binary_units(count: int, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "whole", "words"), [(0, 0, "none"), (0, 5, "0 %"), (1, 3, "33 %"), (1, 300, "0.3 %")]
+    ("part", "whole", "words"),
+    [
+        (0, 0, "none"),
+        (0, 5, "0 %"),
+        (1, 3, "33 %"),
+        (1, 300, "0.3 %"),
+    ],
 )
 def test_shares_are_told_with_what_precision_they_have(part: int, whole: int, words: str) -> None:
     assert percent(part, whole) == words
