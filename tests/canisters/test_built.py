@@ -220,7 +220,17 @@ def test_a_motoko_proxy_calls_for_users_and_stores_its_notifications(everybody: 
     assert (result.tag == "Ok") == everybody
     if everybody:
         assert REGISTER_SUBSCRIPTION.result(result.value)[0].tag == "Ok"  # type: ignore[union-attr]  # an answer
-    note = EventNotification(1, 0, None, 1, "org.example.price", nat(7), None, proxy, None)
+    note = EventNotification(
+        1,
+        0,
+        None,
+        timestamp=1,
+        namespace="org.example.price",
+        data=nat(7),
+        headers=None,
+        source=proxy,
+        filter=None,
+    )
     network.submit(ANONYMOUS, proxy, HANDLE.name, HANDLE.argument((note,)))
     network.step(5)
     answer = network.query(ANONYMOUS, proxy, "received", AFTER.encode(0))

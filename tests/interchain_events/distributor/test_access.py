@@ -198,7 +198,15 @@ async def test_id42_scenario_34_the_address_connected_to_decides(
     poster = Poster(private=private)
     async with served(app, "127.0.0.1", 0) as url:
         endpoint = url.replace("127.0.0.1", host) + "/in"
-        told = Post("s", ID, endpoint, None, "msg_1", Notice(1, 1, EVENT, ID, "0x"), 0)
+        told = Post(
+            "s",
+            ID,
+            endpoint,
+            secret=None,
+            webhook="msg_1",
+            notice=Notice(1, 1, EVENT, ID, "0x"),
+            before=0,
+        )
         found = (await poster.post(told)).status
     await poster.close()
     assert found == status
@@ -223,7 +231,15 @@ async def test_id42_redirects_are_not_followed() -> None:
     app.router.add_post("/other", other)
     poster = Poster(private=True)
     async with served(app, "127.0.0.1", 0) as url:
-        told = Post("s", ID, f"{url}/in", None, "msg_1", Notice(1, 1, EVENT, ID, "0x"), 0)
+        told = Post(
+            "s",
+            ID,
+            f"{url}/in",
+            secret=None,
+            webhook="msg_1",
+            notice=Notice(1, 1, EVENT, ID, "0x"),
+            before=0,
+        )
         assert (await poster.post(told)).status == 307
     assert not followed
     await poster.close()

@@ -286,7 +286,13 @@ def test_id42_answers_of_a_subscriber_cost_little_and_count_by_their_status_alon
             found = {}
             for name in answers:
                 told = Post(
-                    "s", ID, f"{url}/{name}", None, "msg_1", Notice(1, 1, EVENT, ID, "0x"), 0
+                    "s",
+                    ID,
+                    f"{url}/{name}",
+                    secret=None,
+                    webhook="msg_1",
+                    notice=Notice(1, 1, EVENT, ID, "0x"),
+                    before=0,
                 )
                 found[name] = (await poster.post(told)).status
             await poster.close()
@@ -334,7 +340,15 @@ def test_id42_slow_or_false_tls_is_given_up(
         poster = Poster(private=True, timeout=1.0)
         place = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/in"
         sent = await poster.post(
-            Post("s", ID, place, None, "msg_1", Notice(1, 1, EVENT, ID, "0x"), 0)
+            Post(
+                "s",
+                ID,
+                place,
+                secret=None,
+                webhook="msg_1",
+                notice=Notice(1, 1, EVENT, ID, "0x"),
+                before=0,
+            )
         )
         await poster.close()
         if kind != "a certificate of its own":  # nobody gets as far as `drip` there

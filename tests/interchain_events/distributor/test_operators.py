@@ -37,7 +37,15 @@ HTML = {"Accept": "text/html"}
 
 
 def post(endpoint: str) -> Post:
-    return Post("s", ID, endpoint, None, "msg_1", Notice(1, 1, EVENT, ID, "0x"), 0)
+    return Post(
+        "s",
+        ID,
+        endpoint,
+        secret=None,
+        webhook="msg_1",
+        notice=Notice(1, 1, EVENT, ID, "0x"),
+        before=0,
+    )
 
 
 # Causes and log lines

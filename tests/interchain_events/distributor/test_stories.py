@@ -38,7 +38,7 @@ from interchain_events.distributor.simulation.world import World
 NAME, EVENT = event_of(1)
 DESMOS = "https://desmos.example/0"
 BLOCK = "0x" + "ab" * 32
-ROWS = Notice(1, 1, EVENT, NAME, "", "", BLOCK)
+ROWS = Notice(1, 1, EVENT, id=NAME, signer="", fault="", block=BLOCK)
 
 
 def _world(

@@ -185,7 +185,7 @@ def test_row_26_ic_34_after_a_deletion_nothing_is_published_or_confirmed() -> No
     lab.subscribe(other)
     lab.confirm_all(probe, other, turns=12)
     (broadcaster,) = lab.broadcasters
-    event = (m.Event(1, None, 1, NAME, nat(1), probe, None),)
+    event = (m.Event(1, None, 1, namespace=NAME, data=nat(1), source=probe, headers=None),)
     assert lab.answer(probe, broadcaster, "icrc72_publish", event)[0].tag == "Ok"
     lab.step(10)
     numbers = tuple(
@@ -194,7 +194,7 @@ def test_row_26_ic_34_after_a_deletion_nothing_is_published_or_confirmed() -> No
     gone = (m.PublicationDelete(Variant("namespace", NAME)),)
     assert lab.answer(probe, lab.orchestrator, "icrc72_delete_publication", gone) == (("Ok", True),)
     lab.step(60)
-    late = (m.Event(2, 1, 1, NAME, nat(1), probe, None),)
+    late = (m.Event(2, 1, 1, namespace=NAME, data=nat(1), source=probe, headers=None),)
     assert err(lab.answer(probe, broadcaster, "icrc72_publish", late)[0]) == "Unauthorized"
     (answer,) = lab.answer(other, broadcaster, "icrc72_confirm_notifications", numbers).value
     assert err(answer) == "NotFound"
@@ -277,7 +277,9 @@ def test_row_34_ic_41_an_event_of_exactly_1_mib_is_relayed(lab: Lab) -> None:
     reader = lab.install(keeping(lambda note: len(note.data.value)), 1, subscriptions={NAME: {}})
     lab.step(80)
     size = type_codec("broadcaster", "Event").size
-    small = m.Event(1, None, 1, NAME, blob(bytes(1 << 20)), probe, None)
+    small = m.Event(
+        1, None, 1, namespace=NAME, data=blob(bytes(1 << 20)), source=probe, headers=None
+    )
     exact = small._replace(data=blob(bytes((1 << 20) - (size(small) - (1 << 20)))))
     assert size(exact) == 1 << 20
     entry = lab.broadcasters[0]

@@ -28,7 +28,9 @@ BROKER_ADDS = [
     ),
     (
         st.builds(f.ReplayFact, IDS),
-        st.builds(f.Delivering, NAMES, WHO, WHO, FILTERS, SKIPS, st.none() | WHO),
+        st.builds(
+            f.Delivering, NAMES, WHO, WHO, filter=FILTERS, skip=SKIPS, publisher=st.none() | WHO
+        ),
     ),
     (st.builds(f.ReplayRelayFact, IDS), st.builds(f.Forwarding, NAMES, WHO, WHO, FILTERS, SKIPS)),
     (st.builds(f.ReplayRelayerFact, IDS), st.builds(f.Handing, NAMES, WHO)),

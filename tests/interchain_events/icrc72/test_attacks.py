@@ -38,7 +38,8 @@ def without_traps(lab: Lab) -> Iterator[None]:
 def chain(teller: Principal, count: int, data: Callable[[int], Value] = nat) -> tuple[m.Event, ...]:
     """Events that follow one another."""
     return tuple(
-        m.Event(at, at - 1 or None, 1, NAME, data(at), teller, None) for at in range(1, count + 1)
+        m.Event(at, at - 1 or None, 1, namespace=NAME, data=data(at), source=teller, headers=None)
+        for at in range(1, count + 1)
     )
 
 
@@ -208,7 +209,9 @@ def replays(lab: Lab, teller: Principal, sent: int) -> None:
     report(lab, teller, "running")
     headers = ((keys.REPLAYED, of(True)), (keys.REPLAY_ID, nat(1)))
     events = tuple(
-        m.Event(at, None, 1, NAME, map_({"n": nat(at)}), teller, headers)
+        m.Event(
+            at, None, 1, namespace=NAME, data=map_({"n": nat(at)}), source=teller, headers=headers
+        )
         for at in range(1, sent + 1)
     )
     accepted = lab.answer(teller, lab.broadcasters[0], "icrc72_publish", events)
@@ -321,7 +324,15 @@ def test_i8_numbers_of_any_size_are_answered_and_trap_nobody(lab: Lab) -> None:
         for end in (huge, 11, None):
             assert lab.replay(reader, 1, end).value.tag == "PaymentRequired"
         for number, former in ((huge, None), (1, huge), (huge, huge - 1)):
-            event = m.Event(number, former, 0, NAME, map_({"n": nat(huge)}), teller, ())
+            event = m.Event(
+                number,
+                former,
+                0,
+                namespace=NAME,
+                data=map_({"n": nat(huge)}),
+                source=teller,
+                headers=(),
+            )
             lab.answer(teller, lab.broadcasters[0], "icrc72_publish", (event,))
         lab.answer(reader, lab.broadcasters[1], "icrc72_confirm_notifications", (huge,))
         lab.answer(reader, lab.orchestrator, "icrc77_cancel_replay", (huge,))
@@ -329,7 +340,15 @@ def test_i8_numbers_of_any_size_are_answered_and_trap_nobody(lab: Lab) -> None:
         lab.answer(teller, lab.orchestrator, "icrc77_replay_status", report)
         lab.step(100)
         note = m.EventNotification(
-            huge, huge, huge - 1, 0, NAME, map_({"n": nat(huge)}), (), teller, None
+            huge,
+            huge,
+            huge - 1,
+            timestamp=0,
+            namespace=NAME,
+            data=map_({"n": nat(huge)}),
+            headers=(),
+            source=teller,
+            filter=None,
         )
         arg = codec("icrc72_handle_notification").args.encode((note,))
         lab.probed(teller).todo.append((reader, "icrc72_handle_notification", arg, ONE_WAY, 0))

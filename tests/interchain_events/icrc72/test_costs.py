@@ -71,13 +71,17 @@ def test_ic_11_a_carried_value_is_never_deeper_than_one_that_is_read() -> None:
     args = codec(PUBLISH.name).args
     verdicts = set()
     for depth in range(80, 150):
-        event = Event(1, None, 1, NAME, nested(depth), Principal(b"a"), None)
+        event = Event(
+            1, None, 1, namespace=NAME, data=nested(depth), source=Principal(b"a"), headers=None
+        )
         data = args.message((event,))
         verdict = reads(args, data)
         assert verdict == reads(args, plain(data))
         verdicts.add((verdict is None, isinstance(data, Message)))
     assert verdicts >= {(True, False), (False, False)}
-    short = args.message((Event(1, None, 1, NAME, nested(3), Principal(b"a"), None),))
+    short = args.message(
+        (Event(1, None, 1, namespace=NAME, data=nested(3), source=Principal(b"a"), headers=None),)
+    )
     assert isinstance(short, Message)
 
 

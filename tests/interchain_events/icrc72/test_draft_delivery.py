@@ -46,7 +46,9 @@ Ids = keeping(lambda note: note.eventId)
 def event(
     source: Principal, number: int, prev: int | None = None, headers: Pairs | None = None
 ) -> Event:
-    return Event(number, prev, 1, NAME, nat(number % 1000), source, headers)
+    return Event(
+        number, prev, 1, namespace=NAME, data=nat(number % 1000), source=source, headers=headers
+    )
 
 
 def bring(lab: Lab, probe: Principal, *events: Event) -> list[Any]:
@@ -242,7 +244,17 @@ class Foreign(Canister):
         for to, data in self.due:
             self.sent += 1
             name = system_namespace("broadcaster", to)
-            note = EventNotification(self.sent, self.sent, None, 1, name, data, None, ctx.me, None)
+            note = EventNotification(
+                self.sent,
+                self.sent,
+                None,
+                timestamp=1,
+                namespace=name,
+                data=data,
+                headers=None,
+                source=ctx.me,
+                filter=None,
+            )
             ctx.call(to, HANDLE.name, HANDLE.argument((note,)), kind=ONE_WAY)
         self.due.clear()
 
@@ -361,7 +373,17 @@ def test_ic_49e_events_behind_a_former_exits_late_event_are_requested(
         (9, None),
         (3, 2),
     ):  # the chain began with a new exit; 3 waits for what is before it
-        note = EventNotification(number, number, prev, 1, NAME, nat(number), (), source, None)
+        note = EventNotification(
+            number,
+            number,
+            prev,
+            timestamp=1,
+            namespace=NAME,
+            data=nat(number),
+            headers=(),
+            source=source,
+            filter=None,
+        )
         assert subscriber.take(
             Context(host, reader, lab.broadcasters[0], 1), lab.broadcasters[0], note
         )

@@ -306,18 +306,38 @@ def test_who_confirms_is_not_accused_where_each_confirmation_is_refused(confirms
         for number in range(1 << 40, (1 << 40) + 7):
             told = methods.HANDLE.argument((note._replace(notificationId=1 << 50),))
             call = Happening(
-                story.network.round, "execute", number, sender, receiver, methods.HANDLE.name, told
+                story.network.round,
+                "execute",
+                number,
+                sender=sender,
+                receiver=receiver,
+                method=methods.HANDLE.name,
+                data=told,
             )
             audit.happened(call)
             confirmed = methods.CONFIRM.argument((1 << 50,))
             if confirms:
                 audit.happened(
                     Happening(
-                        call.round, "send", 1, receiver, sender, methods.CONFIRM.name, confirmed
+                        call.round,
+                        "send",
+                        1,
+                        sender=receiver,
+                        receiver=sender,
+                        method=methods.CONFIRM.name,
+                        data=confirmed,
                     )
                 )
                 audit.happened(
-                    Happening(call.round, "refuse", 1, receiver, sender, methods.CONFIRM.name, b"")
+                    Happening(
+                        call.round,
+                        "refuse",
+                        1,
+                        sender=receiver,
+                        receiver=sender,
+                        method=methods.CONFIRM.name,
+                        data=b"",
+                    )
                 )
 
     assert ("NeverConfirms" in _story_with(again)) is not confirms
@@ -332,7 +352,15 @@ def test_i6_i7_r3_what_is_broken_is_said_at_once(rule: str) -> None:
             number = 1 << 40 if kind == "answer" else 1
             for _ in range(2):
                 watch.happened(
-                    Happening(story.network.round, kind, number, sender, receiver, "x", b"")
+                    Happening(
+                        story.network.round,
+                        kind,
+                        number,
+                        sender=sender,
+                        receiver=receiver,
+                        method="x",
+                        data=b"",
+                    )
                 )
         else:
             watch._states = {1: "completed"}

@@ -154,10 +154,10 @@ def test_ic_44_a_notification_may_be_confirmed_after_the_trial_ends() -> None:
             trial.network.round - age,
             "execute",
             10**6,
-            broadcaster,
-            trial.who,
-            HANDLE.name,
-            HANDLE.argument((note,)),
+            sender=broadcaster,
+            receiver=trial.who,
+            method=HANDLE.name,
+            data=HANDLE.argument((note,)),
         )
         trial.recorder.happenings.append(happening)
         trial.book = Book("publisher")

@@ -156,10 +156,10 @@ EVENT = Event(
     7,
     6,
     5,
-    NAME,
-    map_({"com.example.host": text("John Smith"), "a b": nat(1), "host": map_({"n": nat(2)})}),
-    Principal(b"me"),
-    (("content-type", text("ICRC16")), ("icrc72:broadcaster:received", nat(9))),
+    namespace=NAME,
+    data=map_({"com.example.host": text("John Smith"), "a b": nat(1), "host": map_({"n": nat(2)})}),
+    source=Principal(b"me"),
+    headers=(("content-type", text("ICRC16")), ("icrc72:broadcaster:received", nat(9))),
 )
 
 
@@ -250,6 +250,16 @@ def test_s001_050_a_subscriber_reads_of_its_replays_in_either_namespace(role: st
     app.inbox.state.valid[broadcaster] = None
     data = MemberAlert({BegunFact(7): broadcaster}, ()).data("subscriber")
     namespace = system_namespace(role, sink)
-    note = EventNotification(1, 99, None, 1, namespace, data, None, lab.orchestrator, None)
+    note = EventNotification(
+        1,
+        99,
+        None,
+        timestamp=1,
+        namespace=namespace,
+        data=data,
+        headers=None,
+        source=lab.orchestrator,
+        filter=None,
+    )
     lab.answer(broadcaster, sink, "icrc72_handle_notification", (note,))
     assert list(app.subscriber.state.announced) == [7]

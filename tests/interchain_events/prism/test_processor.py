@@ -365,7 +365,7 @@ def test_pr_32_and_pr_33_the_tables_refuse_what_no_row_may_be(
 def test_pr_1_any_event_may_carry_the_bytes(database: Database) -> None:
     source = Source("Some.Event", ("data", 1, "raw"))
     body = '{"data":[0,{"raw":"0x0102"}]}'
-    row = Row(1, 1, None, 1, 0, "Some.Event", b"", 0, body)
+    row = Row(1, 1, None, block=1, index=0, kind="Some.Event", id=b"", time=0, body=body)
     assert source.bytes_of(row) == b"\1\2"
     for other in (
         "{}",

@@ -90,12 +90,12 @@ def outcomes(draw: st.DrawFn) -> Outcome:
         b"",
         None,
         kind,
-        draw(st.none() | st.just(Reason.UNKNOWN_KEY)),
-        None if is_create else owner,
-        owner if is_create else None,
-        draw(BATCHES) if about_batches else None,
-        tuple(sorted(listed)),
-        b"",
+        reason=draw(st.none() | st.just(Reason.UNKNOWN_KEY)),
+        did_suffix=None if is_create else owner,
+        created_did_suffix=owner if is_create else None,
+        credential_batch_id=draw(BATCHES) if about_batches else None,
+        revoked_hashes=tuple(sorted(listed)),
+        content=b"",
     )
 
 

@@ -58,7 +58,9 @@ def test_the_picture_of_a_figure_is_the_same_each_time(tmp_path: Path) -> None:
     rows = tuple(
         {"x": x, "y": 2 * x, "s": s, "f": f} for x in (1, 10) for s in ("a", "b") for f in (1, 2)
     )
-    figure = Figure("figure", "A figure", rows, "x", "y", "s", "f", log_x=True, rule=7)
+    figure = Figure(
+        "figure", "A figure", rows, x="x", y="y", series="s", facet="f", log_x=True, rule=7
+    )
     texts = []
     for _ in range(2):
         plot.draw(figure, tmp_path)

@@ -51,7 +51,14 @@ def test_storage_keys_equal_those_of_polkadot_js(vector: dict[str, Any]) -> None
         )
     else:
         double = StorageDoubleMap(
-            pallet, item, "A row.", hashers[0], codecs[0], hashers[1], codecs[1], scale.u32
+            pallet,
+            item,
+            "A row.",
+            hasher1=hashers[0],
+            key1=codecs[0],
+            hasher2=hashers[1],
+            key2=codecs[1],
+            codec=scale.u32,
         )
         found = double.key_for(keys[0], keys[1])
     assert found == unhex(vector["key"])
@@ -111,11 +118,11 @@ def test_a_double_map_keeps_first_keys_apart(entries: dict[tuple[int, bytes], in
         Pallet("P", 200, "crate"),
         "Double",
         "A row.",
-        Twox64Concat,
-        scale.u32,
-        Identity,
-        scale.fixed(4),
-        scale.u8,
+        hasher1=Twox64Concat,
+        key1=scale.u32,
+        hasher2=Identity,
+        key2=scale.fixed(4),
+        codec=scale.u8,
     )
     storage = Storage(State())
     for (key1, key2), value in entries.items():
@@ -142,10 +149,10 @@ def test_a_default_is_read_and_never_shared() -> None:
         Pallet("P", 200, "crate"),
         "Queue",
         "A row.",
-        Twox64Concat,
-        scale.u32,
-        scale.vec(scale.u8),
-        [1],
+        hasher=Twox64Concat,
+        key=scale.u32,
+        codec=scale.vec(scale.u8),
+        default=[1],
     )
     queue.get(storage, 0).append(2)
     assert queue.get(storage, 0) == [1]

@@ -211,7 +211,9 @@ U64 = st.integers(0, (1 << 64) - 1)
 NEIGHBOURS = st.none() | st.builds(Neighbours, U32.map(ParaId), U32.map(ParaId))
 
 
-@given(st.builds(BookState, U32, U32, U32, NEIGHBOURS, U64, U64))
+@given(
+    st.builds(BookState, U32, U32, U32, ready_neighbours=NEIGHBOURS, message_count=U64, size=U64)
+)
 def test_a_book_reads_both_ways(book: BookState) -> None:
     data = book_state.encode(book)
     assert book_state.decode(data) == book_state.read(Reader(data)) == book

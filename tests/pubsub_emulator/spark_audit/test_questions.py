@@ -204,7 +204,14 @@ def test_au11_a_table_that_somebody_else_changed_is_not_asked(tmp_path: Path) ->
         ask(tmp_path / "audit", "SELECT * FROM block_measures")
     with pytest.raises(DeltaError, match="somebody else writes to it"):
         delta.log_table(
-            first.store, "tables/waste", "", pack.published_schema(schema.WASTE), 0, [], [], 0
+            first.store,
+            "tables/waste",
+            "",
+            schema=pack.published_schema(schema.WASTE),
+            version=0,
+            before=[],
+            now=[],
+            time=0,
         )
 
 

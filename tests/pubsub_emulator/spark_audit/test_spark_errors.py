@@ -330,7 +330,9 @@ def test_au15_a_page_of_java_becomes_its_cause(monkeypatch: pytest.MonkeyPatch) 
 def test_an_interrupt_shows_no_trace_of_py4j(capsys: pytest.CaptureFixture[str]) -> None:
     hush_py4j()
     for path, said in (("py4j/java_gateway.py", "py4j's"), ("mine.py", "mine")):
-        record = logging.LogRecord("root", logging.ERROR, path, 1, said, None, None)
+        record = logging.LogRecord(
+            "root", logging.ERROR, path, lineno=1, msg=said, args=None, exc_info=None
+        )
         logging.getLogger().handle(record)
     assert "py4j's" not in capsys.readouterr().err
     assert logging.getLogger().filter(record)

@@ -373,7 +373,13 @@ def delivers_everything_once(*policies: CachePolicy, tight: bool = False) -> Non
             honest, after = now.honest, Storage(now.parent.state.fork())
             digest, number = honest.header.digest[:1], honest.header.number
             execute_block(
-                after, now.spec, now.parent.header, number, digest, honest.inherent, now.walked
+                after,
+                now.spec,
+                now.parent.header,
+                number=number,
+                digest=digest,
+                inherent=honest.inherent,
+                plan=now.walked,
             )
             before = now.storage
             # It is not the newest one where blocks show descendants of their relay parent.

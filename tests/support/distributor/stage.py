@@ -126,7 +126,15 @@ async def stage(
         http = await stack.enter_async_context(aiohttp.ClientSession())
         up = [name for name, ledger in ledgers.items() if ledger.network.up]
         await until(lambda: all(made.engine.reached[name].answered for name in up))
-        yield Stage(made.url, ledgers, inbox, inbox_url, http, urls, made.engine)
+        yield Stage(
+            made.url,
+            ledgers,
+            inbox,
+            inbox_url=inbox_url,
+            http=http,
+            adapters=urls,
+            engine=made.engine,
+        )
 
 
 @contextlib.asynccontextmanager

@@ -228,7 +228,9 @@ def _twice(
 def _hasty(app: App, honest: Any, ctx: Context) -> None:
     """Publishes before it is told where: to whoever is a valid broadcaster."""
     honest(ctx)
-    event = Event(1, None, ctx.time, NAME, map_({"n": nat(1)}), ctx.me, ())
+    event = Event(
+        1, None, ctx.time, namespace=NAME, data=map_({"n": nat(1)}), source=ctx.me, headers=()
+    )
     app.ask(ctx, ANONYMOUS, PUBLISH, (event,), nothing)
 
 

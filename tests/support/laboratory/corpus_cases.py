@@ -53,7 +53,16 @@ def _case(now: Situation, name: str, label: str) -> Case | None:
         return None
     block = None if now.budget is not None else now.honest
     found = Case(
-        f"corpus/{label}", names, judging, now.seeds, block, now.canonical, steps, steps, due, due
+        f"corpus/{label}",
+        names,
+        judging,
+        seeds=now.seeds,
+        block=block,
+        proof=now.canonical,
+        steps=steps,
+        shrunk=steps,
+        expected=due,
+        verdicts=due,
     )
     return found if found.play(steps) == due else None
 

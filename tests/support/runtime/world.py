@@ -336,7 +336,14 @@ class Chain:
         number = self.header.number + 1
         handlers: Any = self.handlers
         outcome = execute_block(
-            storage, spec, self.header, number, digest, inherent, walked, handlers
+            storage,
+            spec,
+            self.header,
+            number=number,
+            digest=digest,
+            inherent=inherent,
+            plan=walked,
+            handlers=handlers,
         )
         header = Header(
             self.header.hash(),

@@ -178,7 +178,9 @@ def _of_column(segments: list[Segment], table: Table, column: Column) -> Iterato
                 for tag, value in _values(
                     column.type, rows[place].get(column.name), nullable=column.nullable
                 ):
-                    yield Forgery(table, column, tag, at, chain, place, value)
+                    yield Forgery(
+                        table, column, tag, segment=at, chain=chain, row=place, value=value
+                    )
             return
 
 

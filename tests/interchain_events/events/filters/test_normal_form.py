@@ -28,7 +28,9 @@ from interchain_events.events.rows import Row
 from interchain_events.events.values import encode_fields
 
 ROW = st.builds(
-    lambda chain, kind, fields: Row(1, 1, chain, 1, 0, kind, b"", 0, encode_fields(fields)),
+    lambda chain, kind, fields: Row(
+        1, 1, chain, block=1, index=0, kind=kind, id=b"", time=0, body=encode_fields(fields)
+    ),
     CHAINS,
     KINDS,
     FIELDS,
@@ -265,7 +267,7 @@ def test_ev_11_sql_selects_exactly_what_the_predicate_matches(
     database: Database, rows: list[tuple[int | None, str, dict]], filters: list[Filter]
 ) -> None:
     made = [
-        Row(seq, 1, chain, 1, 0, kind, b"", 0, encode_fields(fields))
+        Row(seq, 1, chain, block=1, index=0, kind=kind, id=b"", time=0, body=encode_fields(fields))
         for seq, (chain, kind, fields) in enumerate(rows, 1)
     ]
     with database.transaction(write=True) as session:
@@ -291,7 +293,7 @@ def test_ev_10_a_missing_path_matches_no_operator_and_not_inverts_that(
     part = Field("a.0.b", op, value)
     bodies: list[dict] = [{}, {"a": 1}, {"a": []}, {"a": [{}]}, {"a": {"0": {"b": 1}}}]
     made = [
-        Row(seq, 1, None, 1, 0, "A.B", b"", 0, encode_fields(each))
+        Row(seq, 1, None, block=1, index=0, kind="A.B", id=b"", time=0, body=encode_fields(each))
         for seq, each in enumerate(bodies, 1)
     ]
     with database.transaction(write=True) as session:

@@ -111,7 +111,17 @@ def test_id1_a_network_s_name_is_short(name: str) -> None:
 def test_the_event_is_read_back_from_its_scale_bytes(
     kind: bytes, metadata: list[bytes], iss: bytes | None
 ) -> None:
-    made = EventDOMEv1(kind, b"l", metadata, bytes(32), bytes(32), iss, b"a", AUTHOR, 7)
+    made = EventDOMEv1(
+        kind,
+        b"l",
+        metadata,
+        entity_id=bytes(32),
+        previous_entity_hash=bytes(32),
+        iss=iss,
+        network=b"a",
+        author=AUTHOR,
+        index=7,
+    )
     assert every_runtime().read_event(every_runtime().reader(made.encode())) == made
 
 

@@ -301,7 +301,17 @@ def test_collators_whose_names_look_alike_stay_apart(width: int) -> None:
 @WIDTHS
 def test_chains_of_networks_with_long_names_stay_apart_and_keep_their_number(width: int) -> None:
     rows = [
-        Savings(("network-" * 9 + str(at), 2000 + at % 2), 1, 10, 4, 3, 2, 1, 5, -3)
+        Savings(
+            ("network-" * 9 + str(at), 2000 + at % 2),
+            1,
+            10,
+            proven=4,
+            unchanged=3,
+            cached=2,
+            pruned=1,
+            cache_state=5,
+            cache_net=-3,
+        )
         for at in range(6)
     ]
     spec = charts.savings(rows, width, {})
