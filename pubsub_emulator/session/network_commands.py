@@ -14,6 +14,7 @@ from pubsub_emulator.files.untrusted import parse_json
 from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.pallet_subscriber.config import (
     RuntimeSpec,
     Subscriptions,
@@ -63,9 +64,11 @@ def _publish(
     ttl = number(lifetime, "TTL is a number of relay blocks, 0 for no expiry")
     at = session.number
     session.ask("pubsub_publish", para, hexed(key), hexed(data), ttl)
-    life = f"valid for {ttl} blocks" if ttl else "no expiry"
+    life = f"valid for {counted(ttl, 'block')}" if ttl else "no expiry"
     sent = f"sent in relay block {at + 1}, executed in {at + 2}"
-    yield Line(f"{para} publishes {session.key_name(key)} ({len(data)} bytes, {life}): {sent}")
+    yield Line(
+        f"{para} publishes {session.key_name(key)} ({counted(len(data), 'byte')}, {life}): {sent}"
+    )
     if len(data) > session.facts.max_value_length:
         yield Line(
             "the relay chain will refuse this value: the limit is"
@@ -95,8 +98,7 @@ def _delete(session: Session, publisher: str, *names: str) -> Iterator[Shown]:
     keys = [session.key(text) for text in names]
     session.ask("pubsub_delete", para, [hexed(key) for key in keys])
     yield Line(
-        f"{len(keys)} key{'s' * (len(keys) > 1)} of {para} will be deleted in relay block"
-        f" {session.number + 1}"
+        f"{counted(len(keys), 'key')} of {para} will be deleted in relay block {session.number + 1}"
     )
 
 
@@ -144,7 +146,9 @@ def _ordered(
 ) -> Line:
     arrives = session.order_spec(replace(spec, subscriptions=subscriptions))
     count = len(subscriptions.get(publisher, ()))
-    return Line(f"{spec.para_id} will subscribe to {count} keys of {publisher}: {arrives}")
+    return Line(
+        f"{spec.para_id} will subscribe to {counted(count, 'key')} of {publisher}: {arrives}"
+    )
 
 
 @command(

@@ -6,6 +6,7 @@ key.
 """
 
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.words import counted
 
 
 class TrieError(PubsubError):
@@ -58,7 +59,9 @@ class DuplicateNodes(TrieError):
     """A proof lists `hashes` more than once."""
 
     def __init__(self, hashes: tuple[bytes, ...]) -> None:
-        super().__init__(f"{len(hashes)} nodes are listed more than once, first {hashes[0].hex()}")
+        super().__init__(
+            f"the proof repeats {counted(len(hashes), 'node')}, first {hashes[0].hex()}"
+        )
         self.hashes = hashes
 
 
@@ -69,7 +72,7 @@ class UnusedNodes(TrieError):
     """
 
     def __init__(self, count: int, hashes: tuple[bytes, ...] = ()) -> None:
-        super().__init__(f"{count} nodes of the proof are not used")
+        super().__init__(f"the proof has {counted(count, 'unused node')}")
         self.count = count
         self.hashes = hashes
 

@@ -37,6 +37,7 @@ from pubsub_emulator.primitives.header import Header, turn_of
 from pubsub_emulator.primitives.pubsub import encode_ttl_state
 from pubsub_emulator.primitives.scale import Reader, encode_bytes
 from pubsub_emulator.primitives.types import Hash, Slot
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, runtime_spec
@@ -317,7 +318,8 @@ def _judge_block(reader: Reader, rules: Rules) -> Judgement:
     unused = [node_hash for node_hash in nodes if node_hash not in fetched]
     if unused:
         raise EvidenceError(
-            f"{len(unused)} nodes of the storage proof are not needed, first {unused[0].hex()}"
+            f"the storage proof has {counted(len(unused), 'unneeded node')}, first"
+            f" {unused[0].hex()}"
         )
     recorded_verdict = None if verdict is None else verdict.decode(errors="replace")
     recorded_callbacks = None if callbacks is None else tuple(callbacks)

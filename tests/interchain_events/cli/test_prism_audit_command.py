@@ -81,7 +81,7 @@ def test_ev_40_honest_statuses_pass_and_a_false_one_is_named_with_its_operation(
     told(folder, "honest", *LIFE)
     found = audit(folder)
     assert found.exit_code == 0, found.output
-    assert "3 statuses sent in 1 streams" in found.output
+    assert "3 statuses sent in 1 stream of" in found.output
 
     elsewhere = Update(OperationStatus.APPROVED, place=IN_BLOCK._replace(number=9))
     operation = told(folder, "false", *LIFE[:2], elsewhere)

@@ -165,7 +165,7 @@ def test_the_state_is_included_as_a_minimal_storage_proof(
         with pytest.raises(EvidenceError, match=r"lacks node|does not have the root"):
             judge(less)
     more = _block(parent, candidate, relay, sorted([*proof, b"\xffnode"]), recorded)
-    with pytest.raises(EvidenceError, match="1 nodes of the storage proof are not needed"):
+    with pytest.raises(EvidenceError, match="the storage proof has 1 unneeded node, first"):
         judge(more)
     with pytest.raises(EvidenceError, match="strictly ascending"):
         judge(_block(parent, candidate, relay, proof[::-1], recorded))

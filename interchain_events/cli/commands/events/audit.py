@@ -15,6 +15,7 @@ from interchain_events.prism.tables.schema import prepare
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.screen import say, table
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.spark_audit.spark.context import start_context
 
 _TOKEN = 16
@@ -52,8 +53,8 @@ def run_audit(
         finally:
             context.stop()
     say(
-        f"{audited.deliveries:,} deliveries in {audited.streams:,} streams against {events:,}"
-        " events of the log"
+        f"{counted(audited.deliveries, 'delivery', 'deliveries')} in"
+        f" {counted(audited.streams, 'stream')} against {counted(events, 'event')} of the log"
     )
     if audited.taken_back:
         say(f"{audited.taken_back:,} of them are on reverted branches and cannot be compared")
@@ -67,8 +68,8 @@ def run_audit(
     document |= {"taken_back": audited.taken_back, "events": events}
     if statuses is not None:
         say(
-            f"{statuses.answers:,} statuses sent in {statuses.streams:,} streams of one operation"
-            " each"
+            f"{counted(statuses.answers, 'status', 'statuses')} sent in"
+            f" {counted(statuses.streams, 'stream')} of one operation each"
         )
         if not _say_findings(statuses.findings, "operation", "first_position"):
             say("no status is duplicate, out of order, altered, invented or withheld")

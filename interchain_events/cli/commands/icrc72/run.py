@@ -15,6 +15,7 @@ from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.files.atomic import write_whole
 from pubsub_emulator.files.untrusted import read_json
+from pubsub_emulator.primitives.words import counted
 
 _PROGRESS = 100  # stories between two lines of progress
 
@@ -106,8 +107,8 @@ def play_stories(cases: int, first: int, seed: str, out: Path, *, cheats: bool) 
         played = number + 1 - first
         if played % _PROGRESS == 0 and played < cases:
             say(
-                f"{played:,} of {cases:,} stories, {len(surprises)} surprises; continue with"
-                f" --first {number + 1}"
+                f"{played:,} of {cases:,} stories, {counted(len(surprises), 'surprise')};"
+                f" continue with --first {number + 1}"
             )
     missed = (
         [words for number in range(len(CHEATS)) if (words := play_cheat(number))] if cheats else []
@@ -115,7 +116,10 @@ def play_stories(cases: int, first: int, seed: str, out: Path, *, cheats: bool) 
     for words in missed:
         say(words)
     acted = f", {len(CHEATS) - len(missed)} of {len(CHEATS)} cheats found" if cheats else ""
-    say(f"{cases:,} stories of {rounds:,} rounds in all, {len(surprises)} surprises{acted}")
+    say(
+        f"{cases:,} stories of {rounds:,} rounds in all,"
+        f" {counted(len(surprises), 'surprise')}{acted}"
+    )
     document = {"stories": cases, "rounds": rounds, "surprises": surprises, "cheats_missed": missed}
     return Result(document, 1 if surprises or missed else 0)
 
