@@ -20,13 +20,6 @@ def test_each_part_is_what_the_code_writes(path: Path) -> None:
     assert made.renewed(text) == text, "python docs/made.py --write PAGE writes it anew"
 
 
-def test_a_checkout_shows_settings_and_calls_of_the_distributor() -> None:
-    assert {"distributor", "distributor-scenarios", "prism"} <= NAMES
-    text = (ROOT / "docs" / "distributor.md").read_text(encoding="utf-8")
-    for words in ("| `signed_only` |", "`POST /api/v2/publishEvent`", "](made.py)"):
-        assert (words in text) is (words != "](made.py)"), words
-
-
 def test_a_part_that_is_out_of_date_is_found() -> None:
     text = "<!-- made: prism-cheats -->\nOUTDATED\n<!-- end -->\n"
     assert "OUTDATED" not in made.renewed(text)
