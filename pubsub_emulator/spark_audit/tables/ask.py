@@ -121,7 +121,7 @@ def ask(place: Address | Store, sql: str, *, unsafe: bool = False) -> Answer:
             count = len(connection.extract_statements(sql))
             if count != 1:
                 problem = "the SQL is empty" if count == 0 else f"the SQL has {count} statements"
-                raise AskError(f"{problem}; one statement is answered")
+                raise AskError(f"{problem}; give exactly one")
             result = connection.execute(sql)
             names = tuple(column[0] for column in result.description or ())
             return Answer(names, _rows(result))
