@@ -36,7 +36,7 @@ from interchain_events.distributor.once import MemoryStore, Store, open_store
 from interchain_events.distributor.service.access import Access
 from interchain_events.distributor.service.config import Config
 from interchain_events.distributor.service.engine import Engine
-from interchain_events.distributor.service.poster import Poster
+from interchain_events.distributor.service.poster import Poster, Sent
 from interchain_events.distributor.service.serve import running, served, tune_collector
 from interchain_events.distributor.simulation.network import SimulatedNetwork
 from interchain_events.distributor.simulation.stories import event_of
@@ -53,8 +53,9 @@ def redis_server() -> Iterator[str]:
 
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, contextlib.ExitStack() as stack:
         place = ("--port", "0", "--unixsocket", f"{folder}/s", "--save", "", "--appendonly", "no")
-        quiet = {"stdout": subprocess.DEVNULL}
-        made = stack.enter_context(subprocess.Popen([REDIS_SERVER_PATH, *place], **quiet))  # noqa: S603  # from its wheel
+        command = [REDIS_SERVER_PATH, *place]
+        server = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603  # from its wheel
+        made = stack.enter_context(server)
         stack.callback(made.kill)
         url = f"unix://{folder}/s"
         with redis.Redis.from_url(url) as client:
@@ -112,9 +113,9 @@ class _InsidePoster(Poster):
         super().__init__()
         self.got: dict[str, float] = {}
 
-    async def post(self, effect: Post) -> int | None:
+    async def post(self, effect: Post) -> Sent:
         self.got.setdefault(effect.id, time.perf_counter())
-        return 200
+        return Sent(200)
 
 
 async def until(holds: Any, seconds: float = 120) -> None:
@@ -130,7 +131,7 @@ async def inside(
 ) -> AsyncIterator[tuple[Engine, dict[str, MemoryLedger], _InsidePoster]]:
     """A distributor with two adapters and a subscriber, all in this process."""
     ledgers = {name: MemoryLedger(SimulatedNetwork(name)) for name in NAMES}
-    adapters = {}
+    adapters: dict[str, InsideAdapter] = {}
     poster = _InsidePoster()
     engine = Engine(
         replace(Rules(NAMES, "bench"), public_url="http://bench"), store, adapters, poster

@@ -15,9 +15,9 @@ from time import process_time
 from typing import Final
 
 from bench.chains import SEED, entry, image, key_of, subscriber
+from bench.measure import instructions as instructions_of
 from bench.measure import resident, timed
 from bench.scaling import in_a_child, shown
-from bench.steps import counted
 from bench.tries import UPDATES, update, updates_of
 from pubsub_emulator.cli.streams import prepare_streams
 from pubsub_emulator.collator.author import RelayBlock, author
@@ -36,7 +36,9 @@ INSTRUCTIONS: Final = "instructions of a block, thousands"
 
 def instructions(work: Callable[[], object], size: int) -> float:
     """Thousands of bytecode instructions of its second run, which no other program changes."""
-    return counted(work).total() / 1e3 if size <= TRACED else NOT_MEASURED
+    if size > TRACED:
+        return NOT_MEASURED
+    return instructions_of(work).total() / 1e3
 
 
 def keys(count: int, most_in_a_trie: int) -> Iterator[float]:

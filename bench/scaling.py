@@ -252,10 +252,10 @@ def by_proof(counts: Iterable[int]) -> Table:
 
 def by_length(lengths: Iterable[int]) -> Table:
     """A network of one publisher and two subscribers after more and more blocks."""
-    keys = tuple(blake2_256(b"%d" % i) for i in range(64))
+    keys = tuple(PubsubKey(blake2_256(b"%d" % i)) for i in range(64))
     network = Network.of(
         publishers=[1000], subscribers={2000 + at: {1000: keys} for at in range(2)}
-    )  # type: ignore[dict-item]  # 32 bytes each
+    )
     rows: list[tuple[float, ...]] = []
     done = 0
     for length in lengths:

@@ -288,7 +288,7 @@ def spent(history: Path, out: Path) -> defaultdict[str, float]:
 
         return give_out(mapper, one, *given)
 
-    PythonMapper.map = timed  # type: ignore[method-assign]
+    PythonMapper.map = timed  # type: ignore[method-assign,assignment]  # the same arguments
     started = process_time()
     result = audit(history, out, engine="python")
     PythonMapper.map = give_out  # type: ignore[method-assign]

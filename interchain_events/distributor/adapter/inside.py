@@ -25,6 +25,8 @@ class InsideAdapter:
 
     def __init__(self, ledger: NetworkLog, store: Store, post: Post) -> None:
         self._ledger = ledger
+        self.fault = ""
+        """Empty: there are no requests that could fail."""
         self.desk = Desk(ledger, store, post)
 
     async def publish(self, event: Event) -> Answer:
