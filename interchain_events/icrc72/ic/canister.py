@@ -136,6 +136,8 @@ class Host:
     """How many executions it had in that round."""
     sent: int = 0
     """The bytes of the requests and answers that it sent in that round."""
+    under_way_bytes: int = 0
+    """The bytes of its requests that are on their way or not answered."""
     life: int = 0
     """How often the code was changed."""
     cycles: int = 0

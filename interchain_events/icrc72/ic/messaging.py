@@ -147,8 +147,6 @@ class Messaging:
         """A heap of the rounds in which bounded calls time out, and their numbers."""
         self._under_way: dict[tuple[Principal, Principal], int] = {}
         """For each sender and receiver, how many requests are on their way."""
-        self._bytes: dict[Principal, int] = {}
-        """For each sender, the bytes of its requests that are on their way or not answered."""
         self._last: dict[tuple[Principal, Principal], int] = {}
         """For each sender and receiver, the round in which the last delayed request arrives."""
 
@@ -160,7 +158,9 @@ class Messaging:
         self._number += 1
         call.number = self._number
         self._pending[call.number] = call
-        self._tell("send", call.number, call.sender, call.receiver, call.method, call.arg)
+        # `_tell` asks for observers, too. Here it saves a call with many arguments per message.
+        if self.observers:
+            self._tell("send", call.number, call.sender, call.receiver, call.method, call.arg)
         if call.kind != GUARANTEED:
             call.deadline = self.round + max(
                 min(self.limits.timeout, call.timeout or self.limits.timeout), 1
@@ -168,15 +168,16 @@ class Messaging:
             heapq.heappush(self._timeouts, (call.deadline, call.number))
         pair = (call.sender, call.receiver)
         waiting = self._under_way.get(pair, 0)
-        self._weigh(call.sender, CALL_BYTES + len(call.arg))
-        host.sent += CALL_BYTES + len(call.arg)
+        size = CALL_BYTES + len(call.arg)
+        host.under_way_bytes += size
+        host.sent += size
         target = self._hosts.get(call.receiver)
         subnet = subnet_of(call.receiver) if target is None else target.subnet
         # A request to nobody, or to the management canister, is served on the sender's subnet.
         there = subnet if subnet is not None and subnet < len(self._subnets) else host.subnet
-        over = self._bytes[call.sender] > self.limits.under_way_bytes
+        over = host.under_way_bytes > self.limits.under_way_bytes
         if waiting >= self.limits.under_way or over:
-            self._weigh(call.sender, -len(call.arg))
+            host.under_way_bytes -= len(call.arg)
             call.arg = b""
             self._tell("refuse", call.number, call.sender, call.receiver, call.method)
             full = Answer(b"", SYS_TRANSIENT, "too many messages are under way")
@@ -185,27 +186,22 @@ class Messaging:
         self._under_way[pair] = waiting + 1
         self._arrive(host.subnet, there, call, None, self._way(host.subnet, there))
 
-    def _weigh(self, sender: Principal, more: int) -> None:
-        """Count bytes of a canister's requests, or fewer if `more` is negative."""
-        total = self._bytes.pop(sender, 0) + more
-        if total > 0:
-            self._bytes[sender] = total
-
     def _way(self, here: int, there: int) -> int:
         """Return how many rounds a message takes between two subnets."""
         return self.limits.own_subnet if here == there else self.limits.across
 
     def _respond(self, call: Call, answer: Answer) -> None:
         """Send the answer of a call to its caller. A user's ticket has it at once."""
-        self._tell(
-            "respond",
-            call.number,
-            call.receiver,
-            call.sender,
-            call.method,
-            answer.data,
-            answer.code,
-        )
+        if self.observers:
+            self._tell(
+                "respond",
+                call.number,
+                call.receiver,
+                call.sender,
+                call.method,
+                answer.data,
+                answer.code,
+            )
         if call.ticket is not None:
             call.ticket.answer = answer._replace(data=plain(answer.data))
             return
@@ -250,7 +246,7 @@ class Messaging:
         if waiting > 1:
             self._under_way[pair] = waiting - 1
         if call.ticket is None:
-            self._weigh(call.sender, -len(call.arg))
+            self._hosts[call.sender].under_way_bytes -= len(call.arg)
 
     def _time_out(self) -> None:
         """Answer the bounded calls whose time is over. A later answer of the callee is dropped."""

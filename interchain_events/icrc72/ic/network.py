@@ -432,7 +432,10 @@ class CanisterNetwork(Messaging):
             self._tell("refuse", call.number, call.sender, call.receiver, call.method)
             self._respond(call, Answer(b"", c.SYS_TRANSIENT, "the request was refused"))
         else:
-            self._tell("execute", call.number, call.sender, call.receiver, call.method, call.arg)
+            if self.observers:
+                self._tell(
+                    "execute", call.number, call.sender, call.receiver, call.method, call.arg
+                )
             update = host.code.update
             context = self._opened(host, call)
             self._execute(
@@ -449,7 +452,7 @@ class CanisterNetwork(Messaging):
         # The call has timed out before.
         if self._pending.pop(call.number, None) is None:
             return
-        self._weigh(call.sender, -CALL_BYTES)
+        host.under_way_bytes -= CALL_BYTES
         # When a call times out, the callee may still accept its cycles: they are lost.
         if call.cycles and answer.code != c.SYS_UNKNOWN:
             answer = answer._replace(refunded=call.cycles)
@@ -459,9 +462,16 @@ class CanisterNetwork(Messaging):
         if context is None or context.life != host.life or host.code is None:
             return
         context.waits -= 1
-        self._tell(
-            "answer", call.number, call.receiver, call.sender, call.method, answer.data, answer.code
-        )
+        if self.observers:
+            self._tell(
+                "answer",
+                call.number,
+                call.receiver,
+                call.sender,
+                call.method,
+                answer.data,
+                answer.code,
+            )
         then = call.then
         if then is not None:
             self._execute(host, context, host.id, lambda ctx: then(ctx, answer), call.cleanup)

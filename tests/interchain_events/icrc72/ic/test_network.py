@@ -490,8 +490,11 @@ def test_a_canister_without_messages_has_no_inbox_and_no_open_work() -> None:
     network.step()
     assert set(network._inboxes) == {one}
     assert one in network._open
+    network.step(2)
+    assert network.host(one).under_way_bytes > 0
     network.step(10)
     assert network.is_idle()
+    assert network.host(one).under_way_bytes == 0
     assert not network._inboxes
     assert not network._open
     assert network.status(two) == RUNNING
