@@ -1,7 +1,7 @@
 """The honest author of blocks.
 
-It proves everything that the subscriber may read, walks, keeps exactly the nodes that the walk
-took, executes and seals.
+It proves everything that the subscriber may read, walks over the proof and keeps exactly the nodes
+that the walk took. Then it executes and seals the block.
 
     relay state ──prove──► full proof ──plan──► nodes taken ──► inherent
     inherent ──execute──► post-state root ──► header, seal
@@ -58,7 +58,7 @@ class RelayAccess(Protocol):
 
     @property
     def number(self) -> RelayBlockNumber:
-        """The block's height."""
+        """Return the block's height."""
 
     @property
     def storage_root(self) -> Hash:
@@ -66,9 +66,9 @@ class RelayAccess(Protocol):
 
     @property
     def headers(self) -> tuple[Header, ...]:
-        """The sealed headers of the block and its descendants, as far as the collator knows them.
+        """Return the sealed headers of the block and of those descendants that the collator knows.
 
-        The list is empty if the relay chain does not seal its headers.
+        The tuple is empty if the relay chain does not seal its headers.
         """
 
     def prove(
@@ -150,21 +150,21 @@ def full_proof(
     and `RulesError` if the runtime names other rules.
     """
     nodes: dict[Hash, bytes] = {}
-    found: dict[Hash, bytes] = {}
+    fetched: dict[Hash, bytes] = {}
     root = relay.storage_root
 
     def take(node_hash: Hash, key: bytes, depth: int) -> bytes:
         # A channel's key is known only after a static value was read, so it is proven on demand.
-        if node_hash not in found:
-            relay.prove((key,), {}, found)
-        if node_hash not in found:
+        if node_hash not in fetched:
+            relay.prove((key,), {}, fetched)
+        if node_hash not in fetched:
             raise MissingNode(node_hash, root, key, depth)
-        nodes[node_hash] = found[node_hash]
+        nodes[node_hash] = fetched[node_hash]
         return nodes[node_hash]
 
     rules = rules.named(spec.rules)
     extra = RelayProofRequest(spec.extra_keys)
-    relay.prove((*fixed_keys(spec.para_id), *extra.top()), extra.children(), found)
+    relay.prove((*fixed_keys(spec.para_id), *extra.top()), extra.children(), fetched)
     top = Lookups(root, nodes, take)
     statics = read_static_keys(spec.para_id, partial(static_value, top), authorities)
     static_nodes = tuple(nodes)
@@ -173,9 +173,9 @@ def full_proof(
     requested_bytes = nodes_cost(nodes.values()) - static_bytes
     unpruned = []
     for para, keys in spec.subscriptions.items():
-        seen = len(nodes)
+        before = len(nodes)
         relay.prove((), dict((rules.placed(para, keys),)), nodes)
-        unpruned.append((para, nodes_cost(islice(nodes.values(), seen, None))))
+        unpruned.append((para, nodes_cost(islice(nodes.values(), before, None))))
     return FullProof(nodes, statics, static_nodes, static_bytes, requested_bytes, tuple(unpruned))
 
 
@@ -190,8 +190,8 @@ def author(  # noqa: PLR0917  # a block has this many parts
 ) -> Authored:
     """Return the one honest block on `parent` with these messages, sealed with `seed`.
 
-    `seed` is an Ed25519 seed, and it is not checked whether it belongs to the slot's author. The
-    state of `parent` is not changed.
+    `seed` is an Ed25519 seed, which is not compared with the slot's author. The state of `parent`
+    is not changed.
 
     `messages` must be all messages that the parent has not processed, since the verifier knows the
     queues' heads. Those beyond the share of a block are hashed (UP-9). Senders without messages are
@@ -252,17 +252,14 @@ def make_inherent(
 def descendants(spec: RuntimeSpec, relay: RelayAccess) -> tuple[Header, ...]:
     """Return the relay headers of a block on `relay` (UP-12).
 
-    There are fewer than the runtime wants if the collator does not know as many.
+    If the collator does not know as many as the runtime requires, it returns fewer.
     """
     offset = spec.relay_parent_offset
     return relay.headers[: offset + 1] if offset else ()
 
 
 def ensure_descendants(spec: RuntimeSpec, relay: RelayAccess) -> None:
-    """Check that the collator knows as many relay headers as a block must have (UP-12).
-
-    Raises `CannotAuthor` otherwise.
-    """
+    """Raise `CannotAuthor` if the collator knows fewer relay headers than a block needs (UP-12)."""
     known = descendants(spec, relay)
     if count_fault(spec, known) is not None:
         raise CannotAuthor(
@@ -272,10 +269,7 @@ def ensure_descendants(spec: RuntimeSpec, relay: RelayAccess) -> None:
 
 
 def ensure_room(spec: RuntimeSpec, messages: InboundMessages, shares: Shares) -> None:
-    """Check that a block may hold these abridged messages (PS-50, UP-10).
-
-    Raises `CannotAuthor` otherwise.
-    """
+    """Raise `CannotAuthor` unless a block may hold these abridged messages (PS-50, UP-10)."""
     limit = shares.limit
     if messages.hashed_downward and not messages.downward:
         raise CannotAuthor(
@@ -295,10 +289,10 @@ def ensure_room(spec: RuntimeSpec, messages: InboundMessages, shares: Shares) ->
 
 
 def ensure_advance(messages: InboundMessages, shares: Shares, statics: StaticValues) -> None:
-    """Check that the chain's rules let a block hash so many of its messages (UP-10).
+    """Raise `CannotAuthor` unless the chain's rules allow these messages to be hashed (UP-10).
 
-    With the shipped rules they do. A rule of a file may want a message in full that does not fit.
-    Raises `CannotAuthor` otherwise.
+    The shipped rules always allow it. A rule from a file may require a full message that does not
+    fit.
     """
     faults = advancement_faults(
         messages, shares, statics.largest_messages, statics.largest_downward

@@ -10,10 +10,9 @@ repeating these two. Everything else is checked as in `validate_block`:
                        relay headers, queue heads, advancement, state root, digest
     the proof          its nodes are exactly those that the author's walk took
 
-A walk reads nothing else than the nodes that it takes, so over such a proof it is the author's
-walk. If anything differs, there is no confirmation, and the block has to be judged. The same
-applies to rules and handlers that are not this package's own: only executing them again shows that
-they are pure.
+A walk reads only the nodes that it takes, so the walk over such a proof is the author's. If
+anything differs, the block is not confirmed and has to be judged. Blocks with rules or handlers of
+others are never confirmed, because only a second execution shows that these are pure.
 """
 
 from collections.abc import Mapping
@@ -54,24 +53,24 @@ def confirmed(
     parent: ChainHead,
     candidate: Candidate,
     relay: RelayContext,
-    made: Authored,
+    authored: Authored,
     handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
 ) -> BlockOutcome | None:
-    """Return the outcome of judging `candidate` on `parent` if `made` already has it.
+    """Return the outcome of judging `candidate` on `parent` if `authored` already has it.
 
-    `made` must be the result of `author` in this process, with the same handlers. Returns `None` if
-    the block has to be judged, whatever its verdict may be. Raises as `check_state`.
+    `authored` must be the result of `author` in this process, with the same handlers. Returns
+    `None` if the block has to be judged, whatever its verdict may be. Raises as `check_state`.
     """
-    if candidate.encode() != made.candidate.encode():
+    if candidate.encode() != authored.candidate.encode():
         return None
-    if parent.header != made.parent or parent.state.root() != made.parent_root:
+    if parent.header != authored.parent or parent.state.root() != authored.parent_root:
         return None
     storage = Storage(parent.state.fork())
     spec = check_state(storage, handlers, parent.rules)
     if spec.rules or type(handlers[spec.handler]) not in _OWN_HANDLERS:
         return None
     inherent = candidate.inherent
-    outcome = made.outcome
+    outcome = authored.outcome
     walked = outcome.plan
     relay_root = relay.storage_root
     if relay_root is None or inherent.relay_parent_storage_root != relay_root:

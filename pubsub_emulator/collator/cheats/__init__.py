@@ -1,6 +1,6 @@
 """Malicious collators as objects (PS-81): named, composable, seeded and shrinkable.
 
-Each has its verdict.
+Each has the verdicts that its blocks must meet.
 
 situation.py    a collator's knowledge when it authors a block
 steps.py        the changes to an honest block, one step at a time; how to shrink a sequence
@@ -41,12 +41,12 @@ from pubsub_emulator.primitives.errors import PubsubError
 
 def _strategies(*modules: ModuleType) -> dict[str, Strategy]:
     """Return the strategies of these modules by name, in the order in which they are written."""
-    found: dict[str, Strategy] = {}
+    strategies: dict[str, Strategy] = {}
     for module in modules:
         for member in vars(module).values():
             if isinstance(member, Strategy):
-                found[member.name] = member
-    return found
+                strategies[member.name] = member
+    return strategies
 
 
 _KNOWN: Final = _strategies(nodes, pretences, claims, inherents, seals, mutations)
@@ -63,7 +63,8 @@ Results that must not depend on registered strategies use only these.
 WITH_OFFSET: Final = tuple(_strategies(descendants))
 """The names of strategies that need a chain with a relay parent offset.
 
-Simulated histories, whose chains have none, and which must stay as they are, skip them.
+Simulated histories skip them, because their chains have no offset and their results must not
+change.
 """
 
 WITH_ACCOUNTS: Final = tuple(_strategies(forgeries))

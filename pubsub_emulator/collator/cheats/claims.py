@@ -72,26 +72,28 @@ def _built_on(situation: Situation, relay: RelayAccess) -> Proposal:
     ]
     steps += difference(situation.walked.taken, walked.taken)
     steps += [
-        DropMessage(0, at)
-        for at in range(len(situation.messages.downward) - 1, len(messages.downward) - 1, -1)
+        DropMessage(0, index)
+        for index in range(len(situation.messages.downward) - 1, len(messages.downward) - 1, -1)
     ]
     steps += [
-        DropHashed(0, at)
-        for at in range(
+        DropHashed(0, index)
+        for index in range(
             len(situation.messages.hashed_downward) - 1, len(messages.hashed_downward) - 1, -1
         )
     ]
     known = dict(messages.horizontal)
     for queue, (sender, sent) in enumerate(situation.messages.horizontal, start=1):
         steps += [
-            DropMessage(queue, at)
-            for at in range(len(sent) - 1, len(known.get(sender, ())) - 1, -1)
+            DropMessage(queue, index)
+            for index in range(len(sent) - 1, len(known.get(sender, ())) - 1, -1)
         ]
     steps += [
         DropSender(sender) for sender, _ in situation.messages.horizontal if sender not in known
     ]
     steps += [DropDescendant(0) for _ in situation.honest.inherent.descendants]
-    steps += [AddDescendant(at, header.encode()) for at, header in enumerate(inherent.descendants)]
+    steps += [
+        AddDescendant(index, header.encode()) for index, header in enumerate(inherent.descendants)
+    ]
     outcome = situation.outcome_of(walked, inherent=inherent)
     return (*steps, *claimed_results(situation.honest.header, outcome))
 
@@ -106,7 +108,7 @@ def stale_root(situation: Situation, draws: Draws) -> Proposal:
     walked = situation.walk_as_if(relay=relay)
     steps = difference(situation.walked.taken, walked.taken)
     if draws.one_in(2):
-        # The relay parent's root stays the right one.
+        # The claimed root remains that of the relay parent.
         return steps or None
     return (*steps, Claim("relay_parent_storage_root", relay.storage_root))
 
@@ -159,10 +161,10 @@ def equivocation(situation: Situation, draws: Draws) -> Proposal:
 
 
 def _places(situation: Situation) -> list[tuple[int, int, int, bytes]]:
-    """Return all messages: queue, index, `sent_at`, bytes."""
+    """Return all messages as `(queue, index, sent_at, bytes)`."""
     places: list[tuple[int, int, int, bytes]] = []
     for queue, (_, messages) in enumerate(situation.messages.queues()):
-        places += [(queue, at, *message) for at, message in enumerate(messages)]
+        places += [(queue, index, *message) for index, message in enumerate(messages)]
     return places
 
 
@@ -172,10 +174,10 @@ def drop_message(situation: Situation, draws: Draws) -> Proposal:
     places = _places(situation)
     if not places:
         return None
-    queue, at, _, _ = draws.choice(places)
+    queue, index, _, _ = draws.choice(places)
     if queue and len(situation.messages.horizontal[queue - 1][1]) == 1:
         return (DropSender(situation.messages.horizontal[queue - 1][0]),)
-    return (DropMessage(queue, at),)
+    return (DropMessage(queue, index),)
 
 
 @strategy("alter-message", "replace an order by another one", _MISREPORTED)
@@ -184,12 +186,12 @@ def alter_message(situation: Situation, draws: Draws) -> Proposal:
     places = _places(situation)
     if not places:
         return None
-    queue, at, sent_at, data = draws.choice(places)
+    queue, index, sent_at, data = draws.choice(places)
     if draws.one_in(3):
         sent_at += 1
     else:
         data += draws.take(1)
-    return (DropMessage(queue, at), AddMessage(queue, at, sent_at, data))
+    return (DropMessage(queue, index), AddMessage(queue, index, sent_at, data))
 
 
 @strategy("reorder-messages", "change the sequence of orders", _MISREPORTED)
@@ -202,15 +204,15 @@ def reorder_messages(situation: Situation, draws: Draws) -> Proposal:
     queues = situation.messages.queues()
     movable = []
     for queue, (_, messages) in enumerate(queues):
-        for at, message in enumerate(messages):
-            others = messages[at + 1 :]
-            same_block = all(sent_at == message[0] for sent_at, _ in others)
-            if others != messages[at:-1] and (queue == 0 or same_block):
-                movable.append((queue, at, *message))
+        for index, message in enumerate(messages):
+            following = messages[index + 1 :]
+            same_block = all(sent_at == message[0] for sent_at, _ in following)
+            if following != messages[index:-1] and (queue == 0 or same_block):
+                movable.append((queue, index, *message))
     if not movable:
         return None
-    queue, at, sent_at, data = draws.choice(movable)
-    return (DropMessage(queue, at), AddMessage(queue, len(queues[queue][1]) - 1, sent_at, data))
+    queue, index, sent_at, data = draws.choice(movable)
+    return (DropMessage(queue, index), AddMessage(queue, len(queues[queue][1]) - 1, sent_at, data))
 
 
 @strategy(
@@ -268,11 +270,13 @@ def withheld_delivery(situation: Situation, draws: Draws) -> Proposal:
     walked = situation.walked
     if not walked.changes:
         return None
-    gone = draws.choice(walked.changes)
-    # This makes a separate plan, which is altered below.
+    withheld = draws.choice(walked.changes)
+    # `walk_as_if` makes a separate plan, so it can be changed here.
     false = situation.walk_as_if()
     false.changes = [
-        change for change in false.changes if (change.para, change.key) != (gone.para, gone.key)
+        change
+        for change in false.changes
+        if (change.para, change.key) != (withheld.para, withheld.key)
     ]
     root = situation.state_root_after(false)
     return (Claim("state_root", root),) if root != situation.honest.header.state_root else None

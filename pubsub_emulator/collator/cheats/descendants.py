@@ -35,7 +35,7 @@ def _instead(situation: Situation, headers: Sequence[Header]) -> tuple[Step, ...
     The proof has the authorities that these headers need.
     """
     steps: list[Step] = [DropDescendant(0) for _ in _shown(situation)]
-    steps += [AddDescendant(at, header.encode()) for at, header in enumerate(headers)]
+    steps += [AddDescendant(index, header.encode()) for index, header in enumerate(headers)]
     authorities = authority_keys(situation.spec, headers)
     if authorities != situation.authorities:
         walked = plan(
@@ -76,11 +76,11 @@ def swap_descendants(situation: Situation, draws: Draws) -> Proposal:
     headers = list(_shown(situation))
     if len(headers) < 2:
         return None
-    at = draws.below(len(headers) - 1)
+    index = draws.below(len(headers) - 1)
     if draws.one_in(2):
-        headers[at + 1] = headers[at]
+        headers[index + 1] = headers[index]
     else:
-        headers[at], headers[at + 1] = headers[at + 1], headers[at]
+        headers[index], headers[index + 1] = headers[index + 1], headers[index]
     return _instead(situation, headers)
 
 
@@ -109,12 +109,12 @@ def forge_descendant(situation: Situation, draws: Draws) -> Proposal:
 )
 def descendants_of_another_block(situation: Situation, draws: Draws) -> Proposal:
     """Show as many relay headers, but from an older relay block on."""
-    wanted = len(_shown(situation))
+    count = len(_shown(situation))
     root = situation.relay.storage_root
     others = [
-        relay.headers[:wanted]
+        relay.headers[:count]
         for relay in situation.others
-        if wanted and relay.storage_root != root and len(relay.headers) >= wanted
+        if count and relay.storage_root != root and len(relay.headers) >= count
     ]
     return _instead(situation, draws.choice(others)) if others else None
 
@@ -126,11 +126,15 @@ def descendants_of_another_block(situation: Situation, draws: Draws) -> Proposal
 )
 def another_offset(situation: Situation, draws: Draws) -> Proposal:
     """Show the relay headers of a smaller or a larger offset."""
-    wanted = len(_shown(situation))
-    if not wanted:
+    honest_count = len(_shown(situation))
+    if not honest_count:
         return None
     known = situation.relay.headers
-    others = [count for count in range(1, wanted + 2) if count != wanted and count <= len(known)]
+    others = [
+        count
+        for count in range(1, honest_count + 2)
+        if count != honest_count and count <= len(known)
+    ]
     if not others:
         return None
     return _instead(situation, known[: draws.choice(others)])

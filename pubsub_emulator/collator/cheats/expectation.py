@@ -2,7 +2,7 @@
 
 The block's own proof is not used. The verifier runs the walk over the nodes that it received. Here
 the walk runs over the whole relay state, and its nodes are compared with the proof as sets, which
-is the literal form of PS-52. If the two ways disagree, one of them is wrong.
+is the literal form of PS-52. If the two results differ, one of them is wrong.
 """
 
 from collections import Counter
@@ -29,33 +29,34 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
 
     It is empty for a valid block.
     """
-    header, inherent = candidate.header, candidate.inherent
-    found: list[Verdict] = []
+    header = candidate.header
+    inherent = candidate.inherent
+    verdicts: list[Verdict] = []
     if _bad_seal(situation, candidate):
-        found.append(Verdict.BAD_SEAL)
+        verdicts.append(Verdict.BAD_SEAL)
     if (
         header.parent_hash != situation.parent.header.hash()
         or header.number != situation.parent.header.number + 1
     ):
-        found.append(Verdict.BAD_PARENT)
+        verdicts.append(Verdict.BAD_PARENT)
     last = LAST_RELAY_PARENT.get(situation.storage)
     if last is not None and inherent.relay_parent_number < last:
-        found.append(Verdict.RELAY_PARENT_DECREASED)
+        verdicts.append(Verdict.RELAY_PARENT_DECREASED)
     if (
         inherent.parent_head != situation.parent.header.encode()
         or inherent.max_pov_size != situation.spec.max_pov_size
     ):
-        found.append(Verdict.BAD_VALIDATION_DATA)
+        verdicts.append(Verdict.BAD_VALIDATION_DATA)
     offset = situation.spec.relay_parent_offset
     wrong_number = len(inherent.descendants) != (offset + 1 if offset else 0)
-    found += [Verdict.BAD_DESCENDANTS] * wrong_number
+    verdicts += [Verdict.BAD_DESCENDANTS] * wrong_number
     weight = inherent.messages.weight
     misreported = _exceeds_or_disorders(situation, inherent)
     relay = situation.relay_at(inherent.relay_parent_number)
     if relay is None:
-        found += [Verdict.MESSAGES_MISREPORTED] * misreported
-        found += list_verdicts(inherent.proof)
-        return (*found, Verdict.ROOT_MISMATCH)
+        verdicts += [Verdict.MESSAGES_MISREPORTED] * misreported
+        verdicts += list_verdicts(inherent.proof)
+        return (*verdicts, Verdict.ROOT_MISMATCH)
     authorities = authority_keys(situation.spec, inherent.descendants)
     full = situation.proof_of(relay, authorities)
     present = {blake2_256(node) for node in inherent.proof}
@@ -74,30 +75,30 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
             situation.calls_in(inherent.messages),
             authorities=authorities,
         )
-    against = set_verdicts(walked.taken, relay.storage_root, present)
+    set_faults = set_verdicts(walked.taken, relay.storage_root, present)
     if present.issuperset(full.static_nodes):
         # Nobody but the authorities can seal, so the genuine headers are the only valid ones.
         forged = not wrong_number and inherent.descendants != relay.headers[: offset + 1]
-        found += [Verdict.BAD_DESCENDANTS] * bool(offset and forged)
+        verdicts += [Verdict.BAD_DESCENDANTS] * bool(offset and forged)
         misreported = misreported or not _leads_to_heads(situation, inherent, walked.statics)
-    found += [Verdict.MESSAGES_MISREPORTED] * misreported
+    verdicts += [Verdict.MESSAGES_MISREPORTED] * misreported
     if present.issuperset(full.static_nodes) and _holds_back(situation, inherent, walked.statics):
-        found.append(Verdict.ADVANCEMENT_RULE)
-    found += list_verdicts(inherent.proof)
+        verdicts.append(Verdict.ADVANCEMENT_RULE)
+    verdicts += list_verdicts(inherent.proof)
     if (
         inherent.relay_parent_storage_root != relay.storage_root
-        and Verdict.ROOT_MISMATCH not in against
+        and Verdict.ROOT_MISMATCH not in set_faults
     ):
-        found.append(Verdict.ROOT_MISMATCH)
-    found += against
-    complete = Verdict.OMITTED_BELOW_BUDGET not in against and present.issuperset(walked.taken)
+        verdicts.append(Verdict.ROOT_MISMATCH)
+    verdicts += set_faults
+    complete = Verdict.OMITTED_BELOW_BUDGET not in set_faults and present.issuperset(walked.taken)
     checks = situation.rules.checks
     if checks is not None:
-        counted = checks(tuple(each.value for each in found))
-        found = [each for each in found if each.value in counted]
-        # Rules that do not check omissions accept the proof, so the block follows the proof's own
-        # walk.
-        if not complete and not found:
+        counted = checks(tuple(verdict.value for verdict in verdicts))
+        verdicts = [verdict for verdict in verdicts if verdict.value in counted]
+        # Rules that do not check omissions accept the proof, so the block has the results of the
+        # walk over the proof itself.
+        if not complete and not verdicts:
             received = by_hash(inherent.proof)
             calls = situation.calls_in(inherent.messages)
             budget = situation.spec.budget(weight)
@@ -114,11 +115,11 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
         try:
             root, digest = _results(situation, candidate, walked)
         except BadBody:
-            found.append(Verdict.BAD_EXTRINSIC)
+            verdicts.append(Verdict.BAD_EXTRINSIC)
         else:
             wrong = header.state_root != root or header.unsealed() != digest
-            found += [Verdict.STATE_ROOT_MISMATCH] * wrong
-    return tuple(found)
+            verdicts += [Verdict.STATE_ROOT_MISMATCH] * wrong
+    return tuple(verdicts)
 
 
 def expected_of_proof(situation: Situation, proof: tuple[bytes, ...]) -> tuple[Verdict, ...]:
@@ -132,12 +133,12 @@ def expected_of_proof(situation: Situation, proof: tuple[bytes, ...]) -> tuple[V
 
 def list_verdicts(proof: tuple[bytes, ...]) -> list[Verdict]:
     """Return the verdicts that follow from the order of the nodes."""
-    found = []
+    verdicts = []
     if any(count > 1 for count in Counter(proof).values()):
-        found.append(Verdict.DUPLICATE_NODE)
+        verdicts.append(Verdict.DUPLICATE_NODE)
     if any(a > b for a, b in pairwise(proof)):
-        found.append(Verdict.UNSORTED_PROOF)
-    return found
+        verdicts.append(Verdict.UNSORTED_PROOF)
+    return verdicts
 
 
 def set_verdicts(
@@ -177,10 +178,10 @@ def _wire(inherent: Inherent) -> tuple[list[tuple[int, int, int]], list[tuple[in
     """
     full = []
     for sender, sent in inherent.messages.horizontal:
-        full += [(each.sent_at, int(sender), len(each.data)) for each in sent]
+        full += [(message.sent_at, int(sender), len(message.data)) for message in sent]
     hashed = []
-    for sender, kept in inherent.messages.hashed_horizontal:
-        hashed += [(each.sent_at, int(sender)) for each in kept]
+    for sender, messages in inherent.messages.hashed_horizontal:
+        hashed += [(message.sent_at, int(sender)) for message in messages]
     return sorted(full), sorted(hashed)
 
 
@@ -199,9 +200,9 @@ def _exceeds_or_disorders(situation: Situation, inherent: Inherent) -> bool:
 
 def _horizontal_room(situation: Situation, downward: int) -> int:
     """Return the bytes of full horizontal messages beside `downward` bytes of downward ones."""
-    own = situation.shares.room
+    rule = situation.shares.room
     limit = situation.shares.limit
-    return 2 * limit - min(downward, limit) if own is None else own(downward)
+    return 2 * limit - min(downward, limit) if rule is None else rule(downward)
 
 
 def _holds_back(situation: Situation, inherent: Inherent, statics: StaticValues) -> bool:
@@ -209,10 +210,10 @@ def _holds_back(situation: Situation, inherent: Inherent, statics: StaticValues)
     messages = inherent.messages
     full, hashed = _wire(inherent)
     basic = bool(messages.hashed_downward) and not messages.downward
-    own = situation.shares.may_hash
-    if own is not None and messages.hashed_downward and statics.largest_downward is not None:
-        taken = sum(len(each.msg) for each in messages.downward)
-        basic = basic or not own(taken, statics.largest_downward, situation.shares.limit)
+    rule = situation.shares.may_hash
+    if rule is not None and messages.hashed_downward and statics.largest_downward is not None:
+        size = sum(len(message.msg) for message in messages.downward)
+        basic = basic or not rule(size, statics.largest_downward, situation.shares.limit)
     if not hashed:
         return basic
     sizes = sum(size for _, _, size in full)
@@ -230,10 +231,10 @@ def _leads_to_heads(situation: Situation, inherent: Inherent, statics: StaticVal
     last = LAST_RELAY_PARENT.get(situation.storage)
 
     def leads(before: Hash, messages: list[tuple[int, bytes]], head: Hash) -> bool:
-        # A queue made anew since then starts from an empty chain, with messages newer than all
-        # before.
-        sent_at = (inherent.relay_parent_number, *(at for at, _ in messages))
-        newer = last is not None and last < min(sent_at)
+        # A queue that was created again since then starts from an empty chain, and all of its
+        # messages are newer than the last relay parent.
+        numbers = (inherent.relay_parent_number, *(sent_at for sent_at, _ in messages))
+        newer = last is not None and last < min(numbers)
         starts = (before, ZERO_HEAD) if newer else (before,)
         return any(_chained(start, messages) == head for start in starts)
 
@@ -260,7 +261,9 @@ def _results(
 
     If everything that they depend on is as in the honest block, execution is skipped.
     """
-    honest, header, inherent = situation.honest, candidate.header, candidate.inherent
+    honest = situation.honest
+    header = candidate.header
+    inherent = candidate.inherent
     as_honest = (
         walked.missing is None
         and inherent.relay_parent_number == honest.inherent.relay_parent_number

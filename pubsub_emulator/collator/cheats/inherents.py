@@ -1,4 +1,4 @@
-"""Cheats with the inherent: requested keys, held back messages, and false validation data (UP-15).
+"""Cheats with the inherent: omitted keys, held back messages, and false validation data (UP-15).
 
 A message that a block hashes without need is not lost, but its author decides when it arrives. A
 requested key that a block does not prove would leave its handler without an answer.
@@ -43,32 +43,32 @@ _MISREPORTED = Verdict.MESSAGES_MISREPORTED
 
 def _requested(situation: Situation) -> set[Hash]:
     """Return the nodes of the honest proof that only the requested keys need."""
-    left = situation.walked.requested_bytes
-    found = set()
+    remaining = situation.walked.requested_bytes
+    nodes = set()
     for name in list(situation.walked.taken)[len(situation.proof.static_nodes) :]:
-        if left <= 0:
+        if remaining <= 0:
             break
-        left -= node_cost(len(situation.walked.taken[name]))
-        found.add(name)
-    return found
+        remaining -= node_cost(len(situation.walked.taken[name]))
+        nodes.add(name)
+    return nodes
 
 
-def _nodes_of(situation: Situation, asked: RelayStorageKey) -> list[Hash]:
+def _nodes_of(situation: Situation, requested: RelayStorageKey) -> list[Hash]:
     """Return the nodes that one requested key needs and no static key does."""
     path: dict[Hash, bytes] = {}
-    match asked:
+    match requested:
         case TopKey(key):
             situation.relay.prove((key,), {}, path)
         case ChildKey(storage_key, key):
             situation.relay.prove((child_root_key(storage_key),), {storage_key: (key,)}, path)
-    own = _requested(situation)
-    return [name for name in path if name in own]
+    requested_nodes = _requested(situation)
+    return [name for name in path if name in requested_nodes]
 
 
 def _omit_one(situation: Situation, draws: Draws, *, absent: bool) -> Proposal:
     values = situation.walked.requested
-    wanted = [asked for asked, value in values.items() if (value is None) == absent]
-    paths = [path for path in (_nodes_of(situation, asked) for asked in wanted) if path]
+    choices = [requested for requested, value in values.items() if (value is None) == absent]
+    paths = [path for path in (_nodes_of(situation, requested) for requested in choices) if path]
     return drops([draws.choice(draws.choice(paths))]) if paths else None
 
 
@@ -79,7 +79,7 @@ def _omit_one(situation: Situation, draws: Draws, *, absent: bool) -> Proposal:
     on_proof=True,
 )
 def omit_requested_key(situation: Situation, draws: Draws) -> Proposal:
-    """Omit a node on the way to a requested key that is present."""
+    """Omit a node on the path to a requested key that is present."""
     return _omit_one(situation, draws, absent=False)
 
 
@@ -103,10 +103,10 @@ def omit_requested_absence(situation: Situation, draws: Draws) -> Proposal:
 def omit_requested_trie(situation: Situation, draws: Draws) -> Proposal:
     """Omit all nodes of one requested child trie."""
     tries: dict[bytes, dict[Hash, None]] = {}
-    for asked in situation.walked.requested:
-        if isinstance(asked, ChildKey):
-            nodes = tries.setdefault(asked.storage_key, {})
-            nodes.update(dict.fromkeys(_nodes_of(situation, asked)))
+    for requested in situation.walked.requested:
+        if isinstance(requested, ChildKey):
+            nodes = tries.setdefault(requested.storage_key, {})
+            nodes.update(dict.fromkeys(_nodes_of(situation, requested)))
     choices = [list(nodes) for nodes in tries.values() if nodes]
     return drops(draws.choice(choices)) if choices else None
 
@@ -135,18 +135,18 @@ def hold_back_horizontal(situation: Situation, draws: Draws) -> Proposal:
     flat = ordered(messages)
     _, size = full_bytes(messages)
     choices = []
-    for at in range(len(flat) - 1, -1, -1):
-        sender, message = flat[at]
+    for index in range(len(flat) - 1, -1, -1):
+        sender, message = flat[index]
         size -= len(message.data)
         largest = situation.walked.statics.largest_messages.get(sender, 0)
-        if at == 0 or size + largest <= situation.shares.limit:
-            choices.append(at)
+        if index == 0 or size + largest <= situation.shares.limit:
+            choices.append(index)
     if not choices:
         return None
-    kept = draws.choice(choices)
+    full_count = draws.choice(choices)
     steps: list[Step] = []
     for queue, (sender, sent) in enumerate(messages.horizontal, start=1):
-        first = sum(1 for other, _ in flat[:kept] if other == sender)
+        first = sum(1 for other, _ in flat[:full_count] if other == sender)
         if first < len(sent):
             steps.append(HashMessages(queue, first))
     return tuple(steps)
@@ -157,11 +157,11 @@ def hash_before_full(situation: Situation, draws: Draws) -> Proposal:
     """Hash a message of a queue and leave later ones in full."""
     places = []
     for queue, (_, messages) in enumerate(situation.messages.queues()):
-        places += [(queue, at, *messages[at]) for at in range(len(messages) - 1)]
+        places += [(queue, index, *messages[index]) for index in range(len(messages) - 1)]
     if not places:
         return None
-    queue, at, sent_at, data = draws.choice(places)
-    return (DropMessage(queue, at), AddHashed(queue, 0, sent_at, message_hash(data)))
+    queue, index, sent_at, data = draws.choice(places)
+    return (DropMessage(queue, index), AddHashed(queue, 0, sent_at, message_hash(data)))
 
 
 @strategy(
@@ -169,19 +169,19 @@ def hash_before_full(situation: Situation, draws: Draws) -> Proposal:
 )
 def hash_of_no_message(situation: Situation, draws: Draws) -> Proposal:
     """Add the hash of a message that is in no queue."""
-    at = len(situation.messages.hashed_downward)
-    return (AddHashed(0, at, situation.relay.number, draws.take(32)),)
+    index = len(situation.messages.hashed_downward)
+    return (AddHashed(0, index, situation.relay.number, draws.take(32)),)
 
 
 @strategy("beyond-the-share", "fill the block with messages", _MISREPORTED)
 def beyond_the_share(situation: Situation, _draws: Draws) -> Proposal:
-    """Take a downward message in full for which the share has no room."""
+    """Include a full downward message for which the share has no room."""
     messages = situation.messages
     if situation.waiting is None or not messages.hashed_downward:
         return None
-    taken = len(messages.downward)
-    extra = situation.waiting.downward[taken]
-    return (DropHashed(0, 0), AddMessage(0, taken, extra.sent_at, extra.msg))
+    full_count = len(messages.downward)
+    extra = situation.waiting.downward[full_count]
+    return (DropHashed(0, 0), AddMessage(0, full_count, extra.sent_at, extra.msg))
 
 
 @strategy(
@@ -222,7 +222,7 @@ def wrong_mark(situation: Situation, draws: Draws) -> Proposal:
     Verdict.BAD_VALIDATION_DATA,
 )
 def wrong_parent_head(situation: Situation, draws: Draws) -> Proposal:
-    """State another parent's header, or none, in the inherent."""
+    """Put another parent's header, or an empty one, into the inherent."""
     return (ParentHead(draws.choice((b"", draws.take(40), situation.honest.header.encode()))),)
 
 
@@ -232,7 +232,7 @@ def wrong_parent_head(situation: Situation, draws: Draws) -> Proposal:
     Verdict.BAD_VALIDATION_DATA,
 )
 def wrong_proof_size(situation: Situation, draws: Draws) -> Proposal:
-    """State another maximum proof size."""
+    """Put another maximum proof size into the inherent."""
     return (Number("max_pov_size", situation.spec.max_pov_size + draws.between(1, 9)),)
 
 
@@ -242,7 +242,7 @@ def wrong_proof_size(situation: Situation, draws: Draws) -> Proposal:
     Verdict.BAD_DESCENDANTS,
 )
 def unwanted_descendants(situation: Situation, _draws: Draws) -> Proposal:
-    """Add a header where the chain wants none."""
+    """Add a header on a chain without a relay parent offset."""
     if situation.spec.relay_parent_offset:
         return None
     return (AddDescendant(0, situation.parent.header.encode()),)

@@ -51,8 +51,8 @@ def any_mutation(situation: Situation, draws: Draws) -> Proposal:
 def any_subset(situation: Situation, draws: Draws) -> Proposal:
     """Omit a random subset of the nodes: few, half or most of them."""
     keep = draws.choice((30, 128, 250))
-    gone = [blake2_256(node) for node in situation.canonical if draws.below(256) >= keep]
-    return tuple(Drop(node_hash) for node_hash in gone)
+    omitted = [blake2_256(node) for node in situation.canonical if draws.below(256) >= keep]
+    return tuple(Drop(node_hash) for node_hash in omitted)
 
 
 @strategy(
@@ -63,7 +63,8 @@ def another_set(situation: Situation, draws: Draws) -> Proposal:
 
     Half of the time it includes all honest nodes.
     """
-    nodes, taken = situation.proof.nodes, situation.walked.taken
+    nodes = situation.proof.nodes
+    taken = situation.walked.taken
     keep = draws.choice((128, 250, 256))
     honest = draws.one_in(2)
     chosen: dict[Hash, bytes] = {
@@ -76,7 +77,7 @@ def another_set(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("drop-and-restore", "nothing, since the honest block results", on_proof=True)
 def drop_and_restore(situation: Situation, draws: Draws) -> Proposal:
-    """Omit a node and put it back: not a cheat, and accepted."""
+    """Omit a node and put it back, which gives the honest block."""
     node = draws.choice(situation.canonical)
     return (Drop(blake2_256(node)), Add(node))
 
@@ -93,14 +94,14 @@ def _material(situation: Situation, draws: Draws) -> bytes:
 
 def _altered(node: bytes, draws: Draws) -> bytes:
     kind = draws.below(5)
-    at = draws.below(len(node))
+    index = draws.below(len(node))
     if kind == 0:
-        return node[:at]
+        return node[:index]
     if kind == 1:
         return node + draws.take(1)
     if kind == 2:
-        return node[:at] + draws.take(1) + node[at:]
-    return node[:at] + bytes((node[at] ^ 1 << draws.below(8),)) + node[at + 1 :]
+        return node[:index] + draws.take(1) + node[index:]
+    return node[:index] + bytes((node[index] ^ 1 << draws.below(8),)) + node[index + 1 :]
 
 
 MUTATIONS = (any_mutation, any_subset, another_set, drop_and_restore)

@@ -80,7 +80,8 @@ def omit_child_root_path(situation: Situation, draws: Draws) -> Proposal:
     path: dict[Hash, bytes] = {}
     child, _ = situation.rules.placed(para, ())
     situation.relay.prove((child_root_key(child),), {}, path)
-    taken, static = situation.walked.taken, situation.proof.static_nodes
+    taken = situation.walked.taken
+    static = situation.proof.static_nodes
     return drops(node_hash for node_hash in path if node_hash in taken and node_hash not in static)
 
 
@@ -115,11 +116,12 @@ def truncate_early(situation: Situation, draws: Draws) -> Proposal:
 )
 def skip_big_node(situation: Situation, _draws: Draws) -> Proposal:
     """Omit the largest node below the static keys, and use its bytes for nodes after the stop."""
-    walked, static = situation.walked, situation.proof.static_nodes
-    mine = [node_hash for node_hash in walked.taken if node_hash not in static]
-    if not mine:
+    walked = situation.walked
+    static = situation.proof.static_nodes
+    others = [node_hash for node_hash in walked.taken if node_hash not in static]
+    if not others:
         return None
-    biggest = max(mine, key=lambda node_hash: (len(walked.taken[node_hash]), node_hash))
+    biggest = max(others, key=lambda node_hash: (len(walked.taken[node_hash]), node_hash))
     freed = node_cost(len(walked.taken[biggest]))
     beyond = situation.walk_as_if(budget=situation.allowed + freed).taken
     return (
@@ -213,8 +215,8 @@ def duplicate_node(situation: Situation, draws: Draws) -> Proposal:
 def duplicate_apart(situation: Situation, draws: Draws) -> Proposal:
     """List a node twice, not side by side if there are others."""
     nodes = situation.canonical
-    at = draws.below(len(nodes))
-    return (Insert(len(nodes) if 2 * at < len(nodes) else 0, nodes[at]),)
+    index = draws.below(len(nodes))
+    return (Insert(len(nodes) if 2 * index < len(nodes) else 0, nodes[index]),)
 
 
 @strategy(
@@ -236,9 +238,9 @@ def duplicate_instead(situation: Situation, draws: Draws) -> Proposal:
 def bit_flip(situation: Situation, draws: Draws) -> Proposal:
     """Flip one bit of one node."""
     node = draws.choice(situation.canonical)
-    at = draws.below(8 * len(node))
+    bit = draws.below(8 * len(node))
     altered = bytearray(node)
-    altered[at >> 3] ^= 1 << (at & 7)
+    altered[bit >> 3] ^= 1 << (bit & 7)
     return (Drop(blake2_256(node)), Add(bytes(altered)))
 
 
@@ -272,11 +274,11 @@ def walk_order_list(situation: Situation, _draws: Draws) -> Proposal:
     wanted = list(situation.walked.taken.values())
     listed = list(situation.canonical)
     steps: list[Step] = []
-    for at, node in enumerate(wanted):
-        now = listed.index(node)
-        if now != at:
-            steps.append(Swap(at, now))
-            listed[at], listed[now] = listed[now], listed[at]
+    for index, node in enumerate(wanted):
+        present = listed.index(node)
+        if present != index:
+            steps.append(Swap(index, present))
+            listed[index], listed[present] = listed[present], listed[index]
     return tuple(steps) or None
 
 

@@ -1,8 +1,8 @@
 """Cheats that walk honestly with a false state.
 
 The state has another cursor, cache, budget or set of subscriptions. Each block is consistent,
-including its post-state root. A false state under which the walk takes the same nodes does not
-apply.
+including its post-state root. If the walk takes the same nodes under the false state, there is no
+cheat.
 """
 
 from collections.abc import Callable
@@ -61,10 +61,10 @@ def _met(situation: Situation, draws: Draws) -> tuple[ParaId, Hash] | None:
 )
 def as_if_unchanged(situation: Situation, draws: Draws) -> Proposal:
     """Build as if a publisher were resolved under its current root."""
-    found = _met(situation, draws)
-    if found is None:
+    publisher = _met(situation, draws)
+    if publisher is None:
         return None
-    para, root = found
+    para, root = publisher
 
     def lie(storage: Storage) -> None:
         items.PROCESSED_ROOTS.put(storage, {**items.PROCESSED_ROOTS.get(storage), para: root})
@@ -153,12 +153,12 @@ def as_if_fewer_subscriptions(situation: Situation, draws: Draws) -> Proposal:
     para = draws.choice(list(spec.subscriptions))
     if draws.one_in(2):
         return _as_walked(situation, situation.walk_as_if(spec=without_publisher(spec, para)))
-    gone = draws.choice(spec.subscriptions[para])
-    kept = [
-        (p, [key for key in keys if (p, key) != (para, gone)])
+    omitted = draws.choice(spec.subscriptions[para])
+    remaining = [
+        (p, [key for key in keys if (p, key) != (para, omitted)])
         for p, keys in spec.subscriptions.items()
     ]
-    return _as_walked(situation, situation.walk_as_if(spec=_subscribing(spec, kept)))
+    return _as_walked(situation, situation.walk_as_if(spec=_subscribing(spec, remaining)))
 
 
 @strategy(
@@ -267,12 +267,14 @@ def poison_cache(situation: Situation, draws: Draws) -> Proposal:
         return None
     genuine = situation.proof.nodes
     forged = situation.proof_of(situation.foreign).nodes
-    strange = [node for node_hash, node in forged.items() if node_hash not in genuine]
-    if not strange:
+    foreign = [node for node_hash, node in forged.items() if node_hash not in genuine]
+    if not foreign:
         return None
-    added: tuple[Step, ...] = tuple(Add(node) for node in strange)
+    added: tuple[Step, ...] = tuple(Add(node) for node in foreign)
     if draws.one_in(2):
         return added
     static = situation.proof.static_nodes
-    gone = {h: n for h, n in situation.walked.taken.items() if h not in forged and h not in static}
-    return (*difference(gone, {}), *added)
+    omitted = {
+        h: n for h, n in situation.walked.taken.items() if h not in forged and h not in static
+    }
+    return (*difference(omitted, {}), *added)

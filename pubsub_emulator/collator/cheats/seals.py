@@ -54,7 +54,7 @@ def no_seal(_situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("stretched-seal", "make a second hash of another's block without the author's key", _SEAL)
 def stretched_seal(situation: Situation, _draws: Draws) -> Proposal:
-    """Add the group's order to the signature's scalar: the same scalar, in other bytes."""
+    """Add the group's order to the signature's scalar: the same scalar in other bytes."""
     seal = situation.honest.header.aura_seal() or bytes(64)
     scalar = int.from_bytes(seal[32:], "little") + _GROUP_ORDER
     return (Seal(seal[:32] + scalar.to_bytes(32, "little")),) if scalar < 1 << 256 else None

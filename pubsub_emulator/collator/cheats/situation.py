@@ -55,7 +55,7 @@ class Situation:
     others: tuple[RelayAccess, ...] = ()
     """Other relay blocks, mostly older ones."""
     foreign: RelayAccess | None = None
-    """A relay state of no block."""
+    """A relay state that belongs to no relay block."""
     budget: int | None = None
     """The budget with which a proof is judged alone, or `None` if a block is judged.
 
@@ -68,36 +68,38 @@ class Situation:
     memo: dict[tuple[int, Hash, tuple[bytes, ...]], FullProof] = field(
         default_factory=dict, repr=False
     )
+    """The results of `proof_of` by relay block, root and authorities."""
     lists: dict[tuple[int, Hash], list[bytes]] = field(default_factory=dict, repr=False)
+    """The results of `listed` by relay block and root."""
 
     @cached_property
     def storage(self) -> Storage:
-        """The parent's state, for reading."""
+        """Return the parent's state, which must only be read."""
         return Storage(self.parent.state.fork())
 
     @cached_property
     def spec(self) -> RuntimeSpec:
-        """The runtime with which the block is executed."""
+        """Return the runtime with which the block is executed."""
         return runtime_spec(self.storage)
 
     @cached_property
     def rules(self) -> Rules:
-        """The rules that the runtime names."""
+        """Return the rules that the runtime names."""
         return self.parent.rules.named(self.spec.rules)
 
     @cached_property
     def view(self) -> SubscriberView:
-        """The subscriber's pre-state."""
+        """Return the subscriber's pre-state."""
         return SubscriberView(self.storage, self.spec, self.rules)
 
     @cached_property
     def proof(self) -> FullProof:
-        """The full proof of the relay parent."""
+        """Return the full proof of the relay parent."""
         return full_proof(self.relay, self.spec, self.rules, self.authorities)
 
     @cached_property
     def authorities(self) -> tuple[bytes, ...]:
-        """The keys that the honest block proves because of its relay headers (UP-4)."""
+        """Return the keys that the honest block proves because of its relay headers (UP-4)."""
         return self.authorities_on(self.relay)
 
     def authorities_on(self, relay: RelayAccess) -> tuple[bytes, ...]:
@@ -106,7 +108,7 @@ class Situation:
 
     @cached_property
     def shares(self) -> Shares:
-        """The bytes of full messages that the block may have."""
+        """Return the bytes of full messages that the block may have."""
         return self.spec.shares(self.rules)
 
     @property
@@ -119,7 +121,7 @@ class Situation:
 
     @property
     def allowed(self) -> int:
-        """The budget of the walk, in bytes."""
+        """Return the budget of the walk in bytes."""
         return self.spec.budget(self.messages.weight) if self.budget is None else self.budget
 
     def calls_in(self, messages: InboundMessages) -> tuple[RootCall, ...] | None:
@@ -131,7 +133,7 @@ class Situation:
 
     @cached_property
     def walked(self) -> Plan:
-        """The honest walk, whose nodes are the canonical set."""
+        """Return the honest walk, whose nodes are the canonical set."""
         return plan(
             self.view,
             self.relay.storage_root,
@@ -143,12 +145,12 @@ class Situation:
 
     @cached_property
     def canonical(self) -> tuple[bytes, ...]:
-        """The only valid list of nodes."""
+        """Return the only valid list of nodes."""
         return self.walked.proof()
 
     @cached_property
     def honest(self) -> Candidate:
-        """The honest block, sealed."""
+        """Return the honest block, sealed."""
         inherent = self.inherent(self.relay, self.walked, self.messages)
         seed = turn_of(self.slot, self.seeds)
         storage = Storage(self.parent.state.fork())
@@ -212,20 +214,20 @@ class Situation:
     ) -> Plan:
         """Return the walk under false assumptions.
 
-        These can be another relay block, another runtime or budget, and a change of the state by
-        `pretend`.
+        They are another relay block, runtime or budget, or the changes that `pretend` makes to the
+        state.
         """
         relay = self.relay if relay is None else relay
-        # The block keeps the honest headers, so it needs the keys of these.
+        # The block keeps the honest relay headers, so its proof needs their keys.
         nodes = self.proof_of(relay, self.authorities).nodes
         if spec is not None:
             known = self.spec.subscriptions
-            strange = {
+            new_keys = {
                 p: [k for k in keys if k not in known.get(p, ())]
                 for p, keys in spec.subscriptions.items()
             }
             nodes = dict(nodes)
-            for para, keys in strange.items():
+            for para, keys in new_keys.items():
                 if keys:
                     relay.prove((), dict((self.rules.placed(para, keys),)), nodes)
         storage = self.storage

@@ -64,7 +64,7 @@ class Draft:
     """The parent's header that the inherent states."""
     max_pov_size: int = 0
     hashed: dict[int | None, list[Message]] = field(default_factory=dict)
-    """The messages of each queue that are only there as a hash, with that hash."""
+    """The hashed messages of each queue, as block number and hash."""
     descendants: list[bytes] = field(default_factory=list)
     """The encoded headers of the relay parent and its descendants."""
     collator_peer_id: bytes | None = None
@@ -82,11 +82,9 @@ class Draft:
     @staticmethod
     def of(candidate: Candidate) -> "Draft":
         """Return the draft of an existing block."""
-        header, inherent, inbound = (
-            candidate.header,
-            candidate.inherent,
-            candidate.inherent.messages,
-        )
+        header = candidate.header
+        inherent = candidate.inherent
+        inbound = inherent.messages
         queues: list[tuple[int | None, list[Message]]] = [
             (sender, list(sent)) for sender, sent in inbound.queues()
         ]
@@ -111,17 +109,24 @@ class Draft:
     def inherent(self) -> Inherent:
         """Return the inherent with the draft's values."""
         downward = tuple(
-            InboundDownwardMessage(RelayBlockNumber(at), msg) for at, msg in self.queues[0][1]
+            InboundDownwardMessage(RelayBlockNumber(sent_at), msg)
+            for sent_at, msg in self.queues[0][1]
         )
         horizontal = tuple(
             (
                 ParaId(sender or 0),
-                tuple(InboundHrmpMessage(RelayBlockNumber(at), data) for at, data in messages),
+                tuple(
+                    InboundHrmpMessage(RelayBlockNumber(sent_at), data)
+                    for sent_at, data in messages
+                ),
             )
             for sender, messages in self.queues[1:]
         )
         hashed = {
-            sender: tuple(HashedMessage(RelayBlockNumber(at), Hash(each)) for at, each in messages)
+            sender: tuple(
+                HashedMessage(RelayBlockNumber(sent_at), Hash(msg_hash))
+                for sent_at, msg_hash in messages
+            )
             for sender, messages in self.hashed.items()
         }
         hashed_downward = hashed.pop(None, ())
@@ -183,11 +188,11 @@ class Drop(Step):
     node_hash: bytes
 
     def apply(self, draft: Draft) -> None:
-        at = next(
-            (at for at, node in enumerate(draft.proof) if _hash(node) == self.node_hash), None
+        index = next(
+            (index for index, node in enumerate(draft.proof) if _hash(node) == self.node_hash), None
         )
-        if at is not None:
-            del draft.proof[at]
+        if index is not None:
+            del draft.proof[index]
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,8 +328,10 @@ class AddSender(Step):
     sender: int
 
     def apply(self, draft: Draft) -> None:
-        at = sum(1 for sender, _ in draft.queues[1:] if sender is not None and sender < self.sender)
-        draft.queues.insert(1 + at, (self.sender, []))
+        index = sum(
+            1 for sender, _ in draft.queues[1:] if sender is not None and sender < self.sender
+        )
+        draft.queues.insert(1 + index, (self.sender, []))
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +355,7 @@ class HashMessages(Step):
     def apply(self, draft: Draft) -> None:
         if self.queue < len(draft.queues):
             sender, messages = draft.queues[self.queue]
-            moved = [(at, message_hash(data)) for at, data in messages[self.at :]]
+            moved = [(sent_at, message_hash(data)) for sent_at, data in messages[self.at :]]
             del messages[self.at :]
             draft.hashed[sender] = [*moved, *draft.hashed.get(sender, [])]
 
@@ -469,7 +476,7 @@ Json = list[str | int]
 
 def to_json(step: Step) -> Json:
     """Return the step as a list: its name, then its fields, bytes as hex after 0x."""
-    values = [getattr(step, each.name) for each in fields(step)]
+    values = [getattr(step, member.name) for member in fields(step)]
     return [
         type(step).__name__,
         *(hexed(value) if isinstance(value, bytes) else value for value in values),
@@ -482,30 +489,31 @@ def from_json(row: object) -> Step:
     Raises `BadStep`.
     """
     if not isinstance(row, list) or not row or not isinstance(row[0], str) or row[0] not in _KINDS:
-        raise BadStep(f"no step: {row!r}")
-    kind, values = _KINDS[row[0]], row[1:]
-    wanted = fields(kind)
-    if len(values) != len(wanted):
-        raise BadStep(f"{row[0]} has {len(wanted)} fields, not {len(values)}")
-    step = kind(*[_read(field.type, value) for field, value in zip(wanted, values, strict=True)])
+        raise BadStep(f"not a step: {row!r}")
+    kind = _KINDS[row[0]]
+    values = row[1:]
+    declared = fields(kind)
+    if len(values) != len(declared):
+        raise BadStep(f"{row[0]} has {len(declared)} fields, not {len(values)}")
+    step = kind(*[_read(field.type, value) for field, value in zip(declared, values, strict=True)])
     _ensure_sizes(step)
     return step
 
 
 def check_step(step: Step) -> None:
-    """Check that the fields of a step can be applied to a block.
+    """Raise `BadStep` if the fields of a step cannot be applied to a block.
 
-    Steps of a kind that is not defined here pass. Raises `BadStep` otherwise.
+    Steps of a kind that is not defined here are not checked.
     """
     kind = type(step).__name__
     if _KINDS.get(kind) is not type(step):
         return
-    for each in fields(step):
-        value = getattr(step, each.name)
-        if isinstance(each.type, type) and not isinstance(value, each.type):
+    for member in fields(step):
+        value = getattr(step, member.name)
+        if isinstance(member.type, type) and not isinstance(value, member.type):
             raise BadStep(
-                f"{kind}: {each.name} is {value!r:.40}, of type {type(value).__name__}, not"
-                f" {each.type.__name__}"
+                f"{kind}: {member.name} is {value!r:.40}, of type {type(value).__name__}, not"
+                f" {member.type.__name__}"
             )
     if isinstance(step, Claim | Number):
         names: Iterable[str] = CLAIMS if isinstance(step, Claim) else NUMBERS
@@ -515,10 +523,7 @@ def check_step(step: Step) -> None:
 
 
 def _ensure_sizes(step: Step) -> None:
-    """Check that a step can be applied, and without much memory.
-
-    Raises `BadStep` otherwise.
-    """
+    """Raise `BadStep` unless a step can be applied, and without much memory."""
     length = {
         Claim: "value",
         SignWith: "seed",
@@ -575,7 +580,7 @@ def claimed_results(honest: Header, outcome: BlockOutcome) -> tuple[Step, ...]:
 
 
 def apply_to_proof(proof: Iterable[bytes], steps: Iterable[Step]) -> tuple[bytes, ...]:
-    """Return the list of nodes after those of the steps that change only the list."""
+    """Return the list of nodes after the steps that change only this list."""
     draft = Draft(Hash(b""), 0, 0, Hash(b""), 0, Hash(b""), list(proof), [(None, [])])
     for step in steps:
         if step.on_proof:
@@ -584,20 +589,22 @@ def apply_to_proof(proof: Iterable[bytes], steps: Iterable[Step]) -> tuple[bytes
 
 
 def shrink(steps: tuple[Step, ...], still: Callable[[tuple[Step, ...]], bool]) -> tuple[Step, ...]:
-    """Return a short part of `steps` for which `still` holds, as it must for all of them.
+    """Return a short part of `steps` for which `still` holds. It must hold for `steps`.
 
-    No single step can be removed from the result. About 2·n·log n sequences are tried at most, and
-    n² at the end.
+    No single step can be removed from the result. At most about 2·n·log n sequences are tried, and
+    then n² sequences without one step.
     """
     size = max(len(steps) // 2, 1)
     while steps:
-        at, shorter = 0, False
-        while at < len(steps):
-            rest = steps[:at] + steps[at + size :]
+        start = 0
+        shorter = False
+        while start < len(steps):
+            rest = steps[:start] + steps[start + size :]
             if still(rest):
-                steps, shorter = rest, True
+                steps = rest
+                shorter = True
             else:
-                at += size
+                start += size
         if size == 1 and not shorter:
             break
         size = max(size // 2, 1)

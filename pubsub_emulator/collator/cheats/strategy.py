@@ -69,7 +69,7 @@ def attempt(situation: Situation, strategies: tuple[Strategy, ...], seed: bytes)
     Raises `ValueError` if there is no block because a proof alone is judged.
     """
     if situation.budget is not None:
-        raise ValueError("no block is built where a proof is judged alone")
+        raise ValueError("a situation in which only a proof is judged has no block")
     names, steps = propose(situation, strategies, seed)
     if not steps:
         return None
@@ -83,8 +83,8 @@ def propose(
     """Return the names of the strategies that apply, and their steps in one sequence."""
     names: list[str] = []
     steps: list[Step] = []
-    for at, chosen in enumerate(strategies):
-        proposal = _proposal(chosen, situation, Draws(seed, f"{at}/{chosen.name}"))
+    for index, chosen in enumerate(strategies):
+        proposal = _proposal(chosen, situation, Draws(seed, f"{index}/{chosen.name}"))
         if proposal:
             names.append(chosen.name)
             steps += proposal
@@ -108,11 +108,11 @@ def _proposal(chosen: Strategy, situation: Situation, draws: Draws) -> Proposal:
         raise StrategyFailed(
             f"{_place(chosen, error)}: strategy {chosen.name!r}: {type(error).__name__}: {error}"
         ) from error
-    wrong = None if proposal is None else _fault(proposal)
-    if wrong is None:
+    fault = None if proposal is None else _fault(proposal)
+    if fault is None:
         return cast("Proposal", proposal)
     raise StrategyFailed(
-        f"{_place(chosen, None)}: strategy {chosen.name!r} returned {wrong}; a proposal is a tuple"
+        f"{_place(chosen, None)}: strategy {chosen.name!r} returned {fault}; a proposal is a tuple"
         " of steps, or None"
     )
 
@@ -121,14 +121,14 @@ def _fault(proposal: object) -> str | None:
     """Return the reason why a value is not a tuple of steps, or `None` if it is one."""
     if not isinstance(proposal, tuple):
         return type(proposal).__name__
-    for at, step in enumerate(proposal, start=1):
+    for index, step in enumerate(proposal, start=1):
         if not hasattr(step, "apply"):
             kind = type(step).__name__
-            return f"a tuple whose step {at} is {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+            return f"a tuple whose step {index} is {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
         try:
             check_step(step)
         except BadStep as fault:
-            return f"a tuple whose step {at} is wrong: {fault}"
+            return f"a tuple whose step {index} is wrong: {fault}"
     return None
 
 
@@ -142,7 +142,7 @@ def _place(chosen: Strategy, error: BaseException | None) -> str:
     lines = (
         []
         if error is None
-        else [at.lineno for at in extract_tb(error.__traceback__) if at.filename == file]
+        else [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]
     )
     if lines:
         line = lines[-1]

@@ -173,7 +173,7 @@ def test_ps_79_blocks_of_two_slots_or_with_another_seal_are_no_equivocation() ->
 
 
 def test_a_situation_judged_alone_has_no_block() -> None:
-    with pytest.raises(ValueError, match="alone"):
+    with pytest.raises(ValueError, match="only a proof"):
         attempt(situations(alone=True)[0], (STRATEGIES["add-junk"],), b"1")
 
 
