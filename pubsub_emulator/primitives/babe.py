@@ -6,7 +6,7 @@ PreRuntime "BABE"   01 Primary      u32 authority, u64 slot, [u8; 32] output, [u
 Consensus "BABE"    01 NextEpochData  Vec<([u8; 32], u64)> authorities, [u8; 32] randomness
 Seal "BABE"         [u8; 64]: Sr25519 over the hash of the header without the seal
 
-The facts are from polkadot-sdk: `substrate/primitives/consensus/babe`.
+The source is polkadot-sdk, `substrate/primitives/consensus/babe`.
 """
 
 from collections.abc import Callable
@@ -55,8 +55,8 @@ def pre_digest(slot: Slot, authority: int = 0) -> DigestItem:
 
 def next_epoch_digest(announced: NextEpoch) -> DigestItem:
     """Return the item that announces an epoch."""
-    listed = authorities.encode(list(announced.authorities))
-    data = bytes((_NEXT_EPOCH,)) + listed + announced.randomness
+    encoded = authorities.encode(list(announced.authorities))
+    data = bytes((_NEXT_EPOCH,)) + encoded + announced.randomness
     return DigestItem(DigestKind.CONSENSUS, BABE_ENGINE, data)
 
 
@@ -66,20 +66,20 @@ def seal(signature: bytes) -> DigestItem:
 
 
 def secondary_author(slot: Slot, authorities_count: int, randomness: bytes) -> int:
-    """Return the index of the authority that may claim a slot that nobody won."""
+    """Return the index of the authority that may claim a slot without a primary author."""
     drawn = blake2_256(randomness + slot.to_bytes(8, "little"))
     return int.from_bytes(drawn, "big") % authorities_count
 
 
 def _last(header: Header, kind: DigestKind, read: Callable[[bytes], _Read | None]) -> _Read | None:
     """Return the last of BABE's items of a kind that `read` understands, or `None`."""
-    found: _Read | None = None
+    last: _Read | None = None
     for item in header.digest:
         if item.kind is kind and item.engine == BABE_ENGINE:
             understood = read(item.data)
             if understood is not None:
-                found = understood
-    return found
+                last = understood
+    return last
 
 
 def claimed_authority(header: Header) -> int | None:
@@ -106,8 +106,8 @@ def _next_epoch(data: bytes) -> NextEpoch | None:
     try:
         if reader.u8() != _NEXT_EPOCH:
             return None
-        listed = tuple(authorities.read(reader))
-        return NextEpoch(listed, reader.take(32))
+        announced = tuple(authorities.read(reader))
+        return NextEpoch(announced, reader.take(32))
     except ScaleError:
         return None
 

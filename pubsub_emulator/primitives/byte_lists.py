@@ -30,7 +30,7 @@ def read_byte_strings(reader: Reader, count: int) -> list[bytes]:
     data = reader.data
     size = len(data)
     pos = reader.pos
-    out: list[bytes] = []
+    values: list[bytes] = []
     for _ in range(count):
         prefix = data[pos] | data[pos + 1] << 8 if pos + 2 <= size else 3
         if prefix & 3 == 1 and prefix >= 0x100:
@@ -40,14 +40,16 @@ def read_byte_strings(reader: Reader, count: int) -> list[bytes]:
             start = pos + 1
             end = start + (data[pos] >> 2)
         else:
-            start, end = pos, size + 1
+            # This end is beyond the data, so the general way is taken.
+            start = pos
+            end = size + 1
         if end <= size:
-            out.append(data[start:end])
+            values.append(data[start:end])
             pos = end
         else:
             reader.pos = pos
-            # A longer value, the last one, or one that is incomplete.
-            out.append(reader.bytes_())
+            # The value is long, incomplete, or an empty one at the end.
+            values.append(reader.bytes_())
             pos = reader.pos
     reader.pos = pos
-    return out
+    return values

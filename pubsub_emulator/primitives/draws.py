@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Final, TypeVar
 
-from pubsub_emulator.primitives.hashing import counted
+from pubsub_emulator.primitives.hashing import numbered_digests
 from pubsub_emulator.primitives.scale import encode_bytes
 
 T = TypeVar("T")
@@ -32,13 +32,13 @@ class Draws:
 
     def take(self, count: int) -> bytes:
         """Return the next `count` bytes."""
-        left = self._left
-        if len(left) < count:
-            blocks = -(-(count - len(left)) // 32)
-            left += counted(self._prefix, self._count, blocks)
+        unused = self._left
+        if len(unused) < count:
+            blocks = -(-(count - len(unused)) // 32)
+            unused += numbered_digests(self._prefix, self._count, blocks)
             self._count += blocks
-        self._left = left[count:]
-        return left[:count]
+        self._left = unused[count:]
+        return unused[:count]
 
     def below(self, bound: int) -> int:
         """Return a number in 0..bound-1, or 0 if `bound` is less than 1.
@@ -61,10 +61,10 @@ class Draws:
 
     def sample(self, options: Sequence[T], count: int) -> list[T]:
         """Return `count` different options in their order, or all of them if there are fewer."""
-        places = list(range(len(options)))
-        while len(places) > max(count, 0):
-            del places[self.below(len(places))]
-        return [options[at] for at in places]
+        indices = list(range(len(options)))
+        while len(indices) > max(count, 0):
+            del indices[self.below(len(indices))]
+        return [options[index] for index in indices]
 
     def chance(self, millionths: int) -> bool:
         """Return `True` in `millionths` of a million cases."""
@@ -73,7 +73,7 @@ class Draws:
     def places(self, population: int, count: int) -> list[int]:
         """Return `count` distinct numbers below `population`, ascending.
 
-        Floyd's method takes time for `count` and not for `population`.
+        Floyd's method takes time proportional to `count`, not to `population`.
         """
         chosen: set[int] = set()
         for top in range(population - count, population):

@@ -29,28 +29,30 @@ def by_hash(nodes: Iterable[bytes]) -> dict[Hash, bytes]:
 
     Proofs have thousands of nodes, so this avoids a call of `blake2_256` for each.
     """
-    out: dict[Hash, bytes] = {}
-    fresh, update, digest = new_blake2_256, blake2b.update, blake2b.digest
+    nodes_by_hash: dict[Hash, bytes] = {}
+    fresh = new_blake2_256
+    update = blake2b.update
+    digest = blake2b.digest
     for node in nodes:
         hasher = fresh()
         update(hasher, node)
-        out[digest(hasher)] = node  # type: ignore[index]  # as above
-    return out
+        nodes_by_hash[digest(hasher)] = node  # type: ignore[index]  # as above
+    return nodes_by_hash
 
 
-def counted(prefix: bytes, first: int, count: int) -> bytes:
+def numbered_digests(prefix: bytes, first: int, count: int) -> bytes:
     """Return the concatenated blake2b-256 digests of `prefix` and a u64 number.
 
     The numbers are the `count` numbers from `first` on.
     """
-    begun = new_blake2_256()
-    begun.update(prefix)
-    out: list[bytes] = []
+    hasher_of_prefix = new_blake2_256()
+    hasher_of_prefix.update(prefix)
+    digests: list[bytes] = []
     for number in range(first, first + count):
-        hasher = begun.copy()
+        hasher = hasher_of_prefix.copy()
         hasher.update(number.to_bytes(8, "little"))
-        out.append(hasher.digest())
-    return b"".join(out)
+        digests.append(hasher.digest())
+    return b"".join(digests)
 
 
 def blake2_128(data: bytes) -> bytes:

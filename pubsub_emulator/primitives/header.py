@@ -144,14 +144,14 @@ class Header:
 
         Return `None` if the digest is absent, repeated or not 8 bytes long.
         """
-        found = [
+        slots = [
             log.data
             for log in self.digest
             if log.kind is DigestKind.PRE_RUNTIME and log.engine == AURA_ENGINE
         ]
         return (
-            Slot(int.from_bytes(found[0], "little"))
-            if len(found) == 1 and len(found[0]) == 8
+            Slot(int.from_bytes(slots[0], "little"))
+            if len(slots) == 1 and len(slots[0]) == 8
             else None
         )
 
@@ -189,12 +189,12 @@ def read_digest_item(reader: Reader) -> DigestItem:
 
     Raises `ScaleError` for kinds that no header here carries.
     """
-    at = reader.pos
+    start = reader.pos
     tag = reader.u8()
     try:
         kind = DigestKind(tag)
     except ValueError:
-        raise ScaleError(f"unknown digest item {tag} at offset {at}") from None
+        raise ScaleError(f"unknown digest item {tag} at offset {start}") from None
     if kind is DigestKind.RUNTIME_ENVIRONMENT_UPDATED:
         return ENVIRONMENT_UPDATED
     engine = b"" if kind is DigestKind.OTHER else reader.take(4)

@@ -138,8 +138,8 @@ def ttl_state(ttl: int, when_inserted: int, relay_parent: RelayBlockNumber) -> T
     """
     if ttl == 0:
         return _INFINITE
-    left = when_inserted + ttl - relay_parent
-    return ValidFor(left) if left > 0 else _TIMED_OUT
+    remaining = when_inserted + ttl - relay_parent
+    return ValidFor(remaining) if remaining > 0 else _TIMED_OUT
 
 
 def encode_ttl_state(state: TtlState) -> bytes:

@@ -93,9 +93,9 @@ class Reader:
             raise ScaleError(
                 f"{counted(count, 'byte')} wanted at offset {self.pos}, {self.remaining()} left"
             )
-        out = self.data[self.pos : end]
+        taken = self.data[self.pos : end]
         self.pos = end
-        return out
+        return taken
 
     def uint(self, size: int) -> int:
         """Take a little-endian unsigned integer of `size` bytes."""
@@ -122,7 +122,8 @@ class Reader:
         first = self.u8()
         mode = first & 3
         if mode == 0:
-            value, minimum = first >> 2, 0
+            value = first >> 2
+            minimum = 0
         elif mode == 1:
             value = (self.u8() << 8 | first) >> 2
             minimum = 0x40
@@ -160,10 +161,7 @@ class Reader:
         return self.take(self.length())
 
     def end(self) -> None:
-        """Check that every byte was taken.
-
-        Raises `ScaleError` otherwise.
-        """
+        """Raise `ScaleError` unless every byte was taken."""
         if self.pos != len(self.data):
             raise ScaleError(f"{counted(self.remaining(), 'trailing byte')} at offset {self.pos}")
 
@@ -204,17 +202,17 @@ class Codec(Generic[T]):
         Metadata describes the type by `info` if it is given.
         """
         del kind
-        out: Any = copy(self)
-        out.name = name
+        named: Any = copy(self)
+        named.name = name
         if info is not None:
-            out.info = info
-        return cast("Codec[S]", out)
+            named.info = info
+        return cast("Codec[S]", named)
 
     def described(self, info: TypeInfo) -> "Codec[T]":
         """Return this codec with another description of the same bytes."""
-        out = copy(self)
-        out.info = info
-        return out
+        described = copy(self)
+        described.info = info
+        return described
 
     def kept(self, most: int = 64) -> "Codec[T]":
         """Return a codec whose `decode` caches the last `most` values by their bytes.
@@ -226,7 +224,8 @@ class Codec(Generic[T]):
 
     def map(self, name: str, into: Callable[[T], S], back: Callable[[S], T]) -> "Codec[S]":
         """Return a codec of the same bytes for another Python type."""
-        encode, read = self.encode, self.read
+        encode = self.encode
+        read = self.read
         return Codec(
             name, lambda value: encode(back(value)), lambda reader: into(read(reader)), self.info
         )
@@ -416,16 +415,16 @@ def sorted_map(key: Codec[A], value: Codec[B]) -> Codec[dict[A, B]]:
         )
 
     def read(reader: Reader) -> dict[A, B]:
-        out: dict[A, B] = {}
+        decoded: dict[A, B] = {}
         previous: A | None = None
         for _ in range(reader.length()):
-            at = reader.pos
+            start = reader.pos
             k = key.read(reader)
             if previous is not None and not previous < k:  # type: ignore[operator]  # A is ordered, see above
-                raise ScaleError(f"map keys do not ascend at offset {at}")
-            out[k] = value.read(reader)
+                raise ScaleError(f"map keys do not ascend at offset {start}")
+            decoded[k] = value.read(reader)
             previous = k
-        return out
+        return decoded
 
     infos = _described(key, value)
     info = None if infos is None else type_info.sorted_map(*infos)

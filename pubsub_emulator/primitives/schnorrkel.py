@@ -40,9 +40,9 @@ def _round_constants() -> tuple[int, ...]:
     constants = []
     for _ in range(_ROUNDS):
         constant = 0
-        for at in range(7):
+        for bit in range(7):
             if register & 1:
-                constant |= 1 << ((1 << at) - 1)
+                constant |= 1 << ((1 << bit) - 1)
             register <<= 1
             if register & 0x100:
                 register ^= 0x171
@@ -53,7 +53,8 @@ def _round_constants() -> tuple[int, ...]:
 def _moves() -> tuple[tuple[int, int, int], ...]:
     """Return the steps of rho and pi: for each lane its place, its new place and its rotation."""
     moves = [(0, 0, 0)]
-    x, y = 1, 0
+    x = 1
+    y = 0
     for step in range(_ROUNDS):
         rotation = (step + 1) * (step + 2) // 2 % _WIDTH
         moves.append((x + _SIDE * y, y + _SIDE * ((2 * x + 3 * y) % _SIDE), rotation))
@@ -125,12 +126,12 @@ class Transcript:
         self._start(_META | _APPLICATION)
         self._absorb(label + length.to_bytes(4, "little"))
         self._start(_INBOUND | _APPLICATION | _CIPHER)
-        out = bytearray()
+        challenge = bytearray()
         for _ in range(length):
-            out.append(self._state[self._place])
+            challenge.append(self._state[self._place])
             self._state[self._place] = 0
             self._step()
-        return bytes(out)
+        return bytes(challenge)
 
     def _start(self, flags: int) -> None:
         """Begin an operation, which the state remembers with the place of the one before."""
@@ -163,7 +164,8 @@ class Transcript:
     def _permute(self) -> None:
         size = _WIDTH // 8
         lanes = [
-            int.from_bytes(self._state[at : at + size], "little") for at in range(0, _STATE, size)
+            int.from_bytes(self._state[start : start + size], "little")
+            for start in range(0, _STATE, size)
         ]
         self._state = bytearray(
             b"".join([lane.to_bytes(size, "little") for lane in _permuted(lanes)])

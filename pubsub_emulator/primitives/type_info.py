@@ -170,8 +170,8 @@ def variants(
 
     Each variant is its name, its index, and the types of its fields, which have no names.
     """
-    found = (Variant(name, index, tuple(map(Field, infos))) for name, index, *infos in listed)
-    return Variants(path(rust), tuple(found), params)
+    described = (Variant(name, index, tuple(map(Field, infos))) for name, index, *infos in listed)
+    return Variants(path(rust), tuple(described), params)
 
 
 def option(inner: TypeInfo) -> Variants:

@@ -19,9 +19,9 @@ def value_type(cls: type[T]) -> type[T]:
     The methods are closures, because a program makes hundreds of these classes when it starts:
     compiling methods for each class, as `dataclass` does, would take most of that time.
     """
-    made: Any = dataclass(slots=True, eq=False, repr=False)(cls)
-    shown = [each.name for each in fields(made)]
-    compared = [each.name for each in fields(made) if each.compare]
+    value_class: Any = dataclass(slots=True, eq=False, repr=False)(cls)
+    shown = [member.name for member in fields(value_class)]
+    compared = [member.name for member in fields(value_class) if member.compare]
     values = attrgetter(*compared) if compared else type
 
     def equal(self: object, other: object) -> bool:
@@ -34,7 +34,8 @@ def value_type(cls: type[T]) -> type[T]:
         values = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
         return f"{type(self).__qualname__}({values})"
 
-    made.__eq__, made.__hash__ = equal, digest
+    value_class.__eq__ = equal
+    value_class.__hash__ = digest
     if "__repr__" not in vars(cls):
-        made.__repr__ = text
-    return cast("type[T]", made)
+        value_class.__repr__ = text
+    return cast("type[T]", value_class)

@@ -54,12 +54,12 @@ def cases_of(
 
     The case is named by `kind` and its index if there is a `kind`, else by its `name` or its index.
     """
-    for at, vector in enumerate(vectors):
-        name: object = at
+    for index, vector in enumerate(vectors):
+        name: object = index
         if kind:
-            name = f"{kind} {at}"
+            name = f"{kind} {index}"
         elif isinstance(vector, dict):
-            name = vector.get("name", at)
+            name = vector.get("name", index)
         yield str(name), partial(check, vector)
 
 
@@ -69,10 +69,7 @@ def each_vector(check: Callable[[Document], None]) -> Callable[[Document], Itera
 
 
 def same(what: str, found: object, stated: object) -> None:
-    """Check that two values are equal.
-
-    Raises `Mismatch`, which calls the value `what`, otherwise.
-    """
+    """Raise `Mismatch`, which calls the value `what`, unless two values are equal."""
     if found != stated:
         raise Mismatch(f"{what} is {_shown(found)}, the vector states {_shown(stated)}")
 

@@ -56,27 +56,27 @@ class DecodedNode:
 
     @property
     def partial(self) -> str:
-        """The partial key in hex digits."""
+        """Return the partial key in hex digits."""
         return self.node[self.partial_at : self.body_at].hex()[self.nibbles & 1 :]
 
     @property
     def is_detached(self) -> bool:
-        """Whether the node has a value that it names by hash."""
+        """Return whether the node has a value that it names by hash."""
         return self.kind in {HASHED_LEAF, HASHED_BRANCH}
 
     @property
     def value(self) -> bytes | None:
-        """The value, or the hash of a detached value; `None` if the node has no value."""
+        """Return the value, or the hash of a detached value; `None` if the node has no value."""
         return None if self.kind in {0, BRANCH} else self.node[self.value_at : self.value_end]
 
     @property
     def value_hash(self) -> Hash | None:
-        """The hash of the detached value; `None` if the node has none."""
+        """Return the hash of the detached value, or `None` if the value is not detached."""
         return Hash(self.node[self.value_at : self.value_end]) if self.is_detached else None
 
     @property
     def references(self) -> list[tuple[int, bytes]]:
-        """The children by nibble: 32 bytes are a hash, anything else is the child itself."""
+        """Return the children by nibble: 32 bytes are a hash, anything else is the child itself."""
         return [(nibble, self.node[start:end]) for nibble, _, start, end in self.children]
 
     def _read(self, reader: Reader) -> None:

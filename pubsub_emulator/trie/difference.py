@@ -40,9 +40,10 @@ def differences(a: Node | None, b: Node | None) -> Iterator[Difference]:
         below = _children(mine)
         others = _children(theirs)
         for nibble in range(15, -1, -1):
-            one, other = below[nibble], others[nibble]
-            if one is not other:
-                stack.append((f"{path}{nibble:x}", _side(one), _side(other)))
+            child = below[nibble]
+            other = others[nibble]
+            if child is not other:
+                stack.append((f"{path}{nibble:x}", _side(child), _side(other)))
 
 
 _NONE: Final[tuple[None, ...]] = (None,) * 16

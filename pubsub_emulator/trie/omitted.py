@@ -162,7 +162,7 @@ class _Reader:
 
     @property
     def unused(self) -> int:
-        """The number of nodes that were not taken."""
+        """Return the number of nodes that were not taken."""
         return len(self._proof) - self._taken
 
     def root(self) -> bytes:

@@ -71,7 +71,7 @@ class PartialNode:
 
     @property
     def is_detached(self) -> bool:
-        """Whether the node names its value by hash."""
+        """Return whether the node names its value by hash."""
         value = self.value
         if value is None or isinstance(value, Far):
             return value is not None

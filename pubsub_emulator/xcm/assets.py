@@ -109,8 +109,7 @@ def _rank(value: Any) -> Any:
 def _in_order(first: Asset, second: Asset) -> bool:
     """Return whether `second` may follow `first` in `Assets`.
 
-    Classes ascend. Within a class comes the amount, if there is one, and then the instances,
-    ascending.
+    Classes ascend. In a class, an amount comes before the instances, and these ascend.
     """
     if _rank(first.id) < _rank(second.id):
         return True
@@ -126,7 +125,7 @@ _ASSETS: Final = schema.sequence(Asset.codec, MAX_ITEMS_IN_ASSETS)
 
 def _encode_assets(assets: tuple[Asset, ...]) -> bytes:
     if not all(_in_order(first, second) for first, second in pairwise(assets)):
-        raise ScaleError("assets out of order, or one twice")
+        raise ScaleError("assets are out of order or repeated")
     return _ASSETS.encode(assets)
 
 
@@ -134,7 +133,7 @@ def _read_assets(reader: Reader) -> tuple[Asset, ...]:
     start = reader.pos
     assets: tuple[Asset, ...] = _ASSETS.read(reader)
     if not all(_in_order(first, second) for first, second in pairwise(assets)):
-        raise XcmDecodeError("assets out of order, or one twice", start)
+        raise XcmDecodeError("assets are out of order or repeated", start)
     return assets
 
 

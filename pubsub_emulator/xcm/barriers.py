@@ -1,7 +1,7 @@
 """Barriers, which decide which messages may run (PS-22).
 
-They return `None` or the reason for a refusal, and never change the message. Upstream shortens a
-slice where this module uses an index.
+They return `None` or the reason for a refusal, and never change the message. Upstream shortens the
+message where this module counts its instructions.
 """
 
 from collections.abc import Callable

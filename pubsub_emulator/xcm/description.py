@@ -69,7 +69,7 @@ def describe(codec: AnyXcm) -> TypeInfo:
         return weight_info
     if codec is XCM_ERROR:
         return _error()
-    kind, size, parts, of = codec.shape
+    kind, size, parts, declared = codec.shape
     match kind:
         case Kind.UINT:
             return type_info.Primitive(f"u{size}")
@@ -82,7 +82,9 @@ def describe(codec: AnyXcm) -> TypeInfo:
         case Kind.BYTES:
             return type_info.BYTES if size is None else type_info.bounded(type_info.U8)
         case Kind.NAMES:
-            return Variants(_path(of), tuple(Variant(member.name, int(member)) for member in of))
+            return Variants(
+                _path(declared), tuple(Variant(member.name, int(member)) for member in declared)
+            )
         case Kind.OPTION:
             return type_info.option(describe(parts[0]))
         case Kind.SEQUENCE:
@@ -92,7 +94,7 @@ def describe(codec: AnyXcm) -> TypeInfo:
         case Kind.TUPLE:
             return type_info.TupleOf(tuple(describe(part) for part in parts))
         case Kind.STRUCT | Kind.VARIANTS:
-            return _declared(of)
+            return _declared(declared)
     raise DefensiveFailure(f"no description of {codec.name}")
 
 
@@ -126,8 +128,8 @@ def _declared(kind: Any) -> TypeInfo:
 
 def _junctions(junction: AnyXcm) -> TypeInfo:
     described = describe(junction)
-    some = ((f"X{count}", count, ArrayOf(count, described)) for count in range(1, 9))
-    return type_info.variants(f"{_V5}::junctions::Junctions", ("Here", 0), *some)
+    lengths = ((f"X{count}", count, ArrayOf(count, described)) for count in range(1, 9))
+    return type_info.variants(f"{_V5}::junctions::Junctions", ("Here", 0), *lengths)
 
 
 def _error() -> TypeInfo:

@@ -160,12 +160,14 @@ class _Machine:
         return Execution(outcome, message_id, tuple(self.failures), topic=self.topic)
 
     def _take_error_handler(self) -> Xcm:
-        handler, self.error_handler = self.error_handler, ()
+        handler = self.error_handler
+        self.error_handler = ()
         self.error_handler_weight = WEIGHT_ZERO
         return handler
 
     def _take_appendix(self) -> Xcm:
-        appendix, self.appendix = self.appendix, ()
+        appendix = self.appendix
+        self.appendix = ()
         self.appendix_weight = WEIGHT_ZERO
         return appendix
 
@@ -183,12 +185,12 @@ class _Machine:
         match instruction:
             case instructions.ClearOrigin():
                 self.origin = None
-            case instructions.DescendOrigin(inner=who):
+            case instructions.DescendOrigin(inner=path):
                 if self.origin is None:
                     raise _fail(XcmErrorKind.BadOrigin)
-                if len(self.origin.interior) + len(who) > MAX_JUNCTIONS:
+                if len(self.origin.interior) + len(path) > MAX_JUNCTIONS:
                     raise _fail(XcmErrorKind.LocationFull)
-                self.origin = Location(self.origin.parents, self.origin.interior + tuple(who))
+                self.origin = Location(self.origin.parents, self.origin.interior + tuple(path))
             case instructions.ExpectOrigin(inner=expected):
                 if self.origin != expected:
                     raise _fail(XcmErrorKind.ExpectationFalse)
@@ -202,11 +204,13 @@ class _Machine:
             case instructions.SetErrorHandler(inner=handler):
                 weight = self._weigh(handler)
                 self.surplus += self.error_handler_weight
-                self.error_handler, self.error_handler_weight = handler, weight
+                self.error_handler = handler
+                self.error_handler_weight = weight
             case instructions.SetAppendix(inner=appendix):
                 weight = self._weigh(appendix)
                 self.surplus += self.appendix_weight
-                self.appendix, self.appendix_weight = appendix, weight
+                self.appendix = appendix
+                self.appendix_weight = weight
             case instructions.ClearError():
                 self.error = None
             case instructions.Trap(inner=code):

@@ -58,12 +58,13 @@ def encode_instruction(instruction: "Instruction") -> bytes:
     """
     if type(instruction) is not Publish:
         return Instruction.codec.encode(instruction)
-    key, value, ttl = instruction.key, instruction.value, instruction.ttl
+    key = instruction.key
+    ttl = instruction.ttl
     if len(key) != 32 or not 0 <= ttl <= U32_MAX:
         raise ScaleError(
             f"Publish wants a key of 32 bytes and a u32 ttl, not {len(key)} bytes and {ttl}"
         )
-    return b"\x34" + key + encode_bytes(value) + ttl.to_bytes(4, "little")
+    return b"\x34" + key + encode_bytes(instruction.value) + ttl.to_bytes(4, "little")
 
 
 def join_instructions(encoded: Iterable[bytes]) -> bytes:
@@ -73,7 +74,7 @@ def join_instructions(encoded: Iterable[bytes]) -> bytes:
 
 
 def read_instructions(plain: Reader) -> "tuple[Instruction, ...]":
-    """Read a `Vec<Instruction>`, one level deeper, and add its length to the message's count.
+    """Read a `Vec<Instruction>` one level deeper, and count its instructions in `plain`.
 
     Raises `ScaleError`.
 
@@ -97,37 +98,37 @@ def read_instructions(plain: Reader) -> "tuple[Instruction, ...]":
         reader.descend()
     reader.depth += 1
     read_any = Instruction.codec.read
-    out: list[Instruction] = []
+    message: list[Instruction] = []
     for _ in range(count):
         pos = reader.pos
-        at = pos + 33
-        if at < size and data[pos] == PUBLISH_INDEX:
-            # One byte of length up to 63, two up to 16383 in their shortest form; anything else
-            # takes the general way.
-            first = data[at]
+        value_start = pos + 33
+        if value_start < size and data[pos] == PUBLISH_INDEX:
+            # Lengths up to 63 take one byte, and those up to 16,383 two bytes in their shortest
+            # form. All others are left to the general codec.
+            first = data[value_start]
             if first & 3 == 0:
-                at += 1
-                end = at + (first >> 2)
-            elif first & 3 == 1 and at + 1 < size and data[at + 1]:
-                end = at + 2 + (data[at + 1] << 6 | first >> 2)
-                at += 2
+                value_start += 1
+                end = value_start + (first >> 2)
+            elif first & 3 == 1 and value_start + 1 < size and data[value_start + 1]:
+                end = value_start + 2 + (data[value_start + 1] << 6 | first >> 2)
+                value_start += 2
             else:
-                out.append(read_any(reader))
+                message.append(read_any(reader))
                 continue
             after = end + 4
             if after <= size:
-                out.append(
+                message.append(
                     Publish(
                         data[pos + 1 : pos + 33],
-                        data[at:end],
+                        data[value_start:end],
                         int.from_bytes(data[end:after], "little"),
                     )
                 )
                 reader.pos = after
                 continue
-        out.append(read_any(reader))
+        message.append(read_any(reader))
     reader.depth -= 1
-    return tuple(out)
+    return tuple(message)
 
 
 XCM: "Final[schema.XcmCodec[tuple[Instruction, ...]]]" = schema.XcmCodec(

@@ -55,7 +55,9 @@ def encode(message: Sequence[Instruction]) -> bytes:
     """
     depth, count = extent(message)
     if depth > MAX_XCM_DECODE_DEPTH or count > MAX_INSTRUCTIONS_TO_DECODE:
-        raise ScaleError(f"a message of {count} instructions, {depth} levels deep")
+        raise ScaleError(
+            f"a message of {count} instructions, {depth} levels deep, exceeds the limits"
+        )
     data = _V5 + encode_instructions(message)
     if depth + _LEVELS_BELOW_A_MESSAGE > MAX_XCM_DECODE_DEPTH:
         # At this depth, the contents of the innermost instructions may exceed the limit.

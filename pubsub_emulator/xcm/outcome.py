@@ -209,4 +209,4 @@ class Yield(ProcessMessageError):
 
 @variant(5)
 class StackLimitReached(ProcessMessageError):
-    """Too many instructions."""
+    """The message has too many instructions."""

@@ -1,4 +1,4 @@
-"""Declarations of XCM types: each is declared once, by annotated fields that yield its codec.
+"""Declarations of XCM types, whose annotated fields also define their codecs.
 
 A field's annotation names its Python type and its SCALE codec together
 (`U32 = Annotated[int, uint(32)]`). Classes that are declared with this module, and optional ones,
@@ -299,9 +299,9 @@ def _codec_of(annotation: object) -> AnyXcm | None:
 def _declare(cls: type[T]) -> tuple[type[T], Fields]:
     codecs = ((name, _codec_of(hint)) for name, hint in cls.__annotations__.items())
     fields: Fields = tuple((name, codec) for name, codec in codecs if codec is not None)
-    made: Any = value_type(cls)
-    made.FIELDS = fields
-    return cast("type[T]", made), fields
+    declared: Any = value_type(cls)
+    declared.FIELDS = fields
+    return cast("type[T]", declared), fields
 
 
 def _encode_fields(value: object, fields: Fields) -> Iterable[bytes]:
@@ -364,19 +364,22 @@ def _variants_codec(base: type[Variants]) -> AnyXcm:
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def struct(cls: type[T]) -> type[T]:
     """Declare a Rust struct: a frozen slotted dataclass whose fields are encoded in order."""
-    made: Any
-    made, fields = _declare(cls)
+    declared: Any
+    declared, fields = _declare(cls)
 
     def encode(value: object) -> bytes:
         return b"".join(_encode_fields(value, fields))
 
     def read(reader: Reader) -> Any:
-        return made(*[codec.read(reader) for _, codec in fields])
+        return declared(*[codec.read(reader) for _, codec in fields])
 
-    made.codec = XcmCodec(
-        cls.__name__, _checked(cls.__name__, made, encode), read, Shape(Kind.STRUCT, type=made)
+    declared.codec = XcmCodec(
+        cls.__name__,
+        _checked(cls.__name__, declared, encode),
+        read,
+        Shape(Kind.STRUCT, type=declared),
     )
-    return cast("type[T]", made)
+    return cast("type[T]", declared)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -384,15 +387,16 @@ def variant(index: int) -> Callable[[type[T]], type[T]]:
     """Declare the class as the variant with this discriminant of its base enum."""
 
     def declare(cls: type[T]) -> type[T]:
-        made: Any
-        made, _ = _declare(cls)
-        if index in made.VARIANTS:
+        declared: Any
+        declared, _ = _declare(cls)
+        if index in declared.VARIANTS:
             raise DefensiveFailure(
-                f"{cls.__name__}: discriminant {index} is taken by {made.VARIANTS[index].__name__}"
+                f"{cls.__name__}: discriminant {index} is taken by"
+                f" {declared.VARIANTS[index].__name__}"
             )
-        made.INDEX = index
-        made.VARIANTS[index] = made
-        return cast("type[T]", made)
+        declared.INDEX = index
+        declared.VARIANTS[index] = declared
+        return cast("type[T]", declared)
 
     return declare
 

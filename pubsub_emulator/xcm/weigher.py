@@ -75,14 +75,14 @@ class FixedWeightBounds:
         `ExceedsStackLimit` for more than `max_instructions`, inner ones included, and `Overflow`
         for a weight beyond u64.
         """
-        left = self.max_instructions
+        remaining = self.max_instructions
         ref_time = proof_size = 0
         for index, instruction in enumerate(message):
-            taken, more_time, more_proof = self._bounds(instruction, left)
-            left -= taken
+            count, more_time, more_proof = self._bounds(instruction, remaining)
+            remaining -= count
             ref_time += more_time
             proof_size += more_proof
-            if left < 0:
+            if remaining < 0:
                 return InstructionError(
                     min(index, MAX_INDEX), XcmError(XcmErrorKind.ExceedsStackLimit)
                 )
@@ -98,10 +98,10 @@ class FixedWeightBounds:
         _, ref_time, proof_size = self._bounds(instruction, U64_MAX)
         return Weight(min(ref_time, U64_MAX), min(proof_size, U64_MAX))
 
-    def _bounds(self, top: Instruction, left: int) -> tuple[int, int, int]:
+    def _bounds(self, top: Instruction, limit: int) -> tuple[int, int, int]:
         """Return the count, ref_time and proof_size of one instruction with those that it may run.
 
-        Counting stops beyond `left`.
+        Counting stops beyond `limit` instructions.
         """
         # This is the fast path: nearly every instruction is a `Publish`.
         if isinstance(top, Publish):
@@ -112,14 +112,12 @@ class FixedWeightBounds:
                 self._publish_time + byte.ref_time * size,
                 self._publish_proof + byte.proof_size * size,
             )
-        base, publish, per_byte = (
-            self.weights.instruction,
-            self.weights.publish,
-            self.weights.publish_byte,
-        )
+        base = self.weights.instruction
+        publish = self.weights.publish
+        per_byte = self.weights.publish_byte
         count = ref_time = proof_size = 0
         waiting: list[Xcm] = [(top,)]
-        while waiting and count <= left:
+        while waiting and count <= limit:
             for instruction in waiting.pop():
                 count += 1
                 ref_time += base.ref_time

@@ -180,8 +180,8 @@ def beyond_the_share(situation: Situation, _draws: Draws) -> Proposal:
     if situation.waiting is None or not messages.hashed_downward:
         return None
     full_count = len(messages.downward)
-    extra = situation.waiting.downward[full_count]
-    return (DropHashed(0, 0), AddMessage(0, full_count, extra.sent_at, extra.msg))
+    first_hashed = situation.waiting.downward[full_count]
+    return (DropHashed(0, 0), AddMessage(0, full_count, first_hashed.sent_at, first_hashed.msg))
 
 
 @strategy(

@@ -27,12 +27,12 @@ def drops(hashes: Iterable[Hash]) -> tuple[Step, ...]:
 
 
 def _publisher(situation: Situation, draws: Draws) -> ParaId | None:
-    met = [
+    published = [
         para
         for para, publisher in situation.walked.publishers.items()
         if publisher.root is not None
     ]
-    return draws.choice(met) if met else None
+    return draws.choice(published) if published else None
 
 
 @strategy(

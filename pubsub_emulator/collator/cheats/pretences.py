@@ -43,13 +43,13 @@ def _pretend(situation: Situation, lie: Callable[[Storage], None]) -> Proposal:
     return _as_walked(situation, situation.walk_as_if(pretend=lie))
 
 
-def _met(situation: Situation, draws: Draws) -> tuple[ParaId, Hash] | None:
-    met = [
+def _changed_publisher(situation: Situation, draws: Draws) -> tuple[ParaId, Hash] | None:
+    changed = [
         (para, plan.root)
         for para, plan in situation.walked.publishers.items()
         if plan.root and not plan.unchanged
     ]
-    return draws.choice(met) if met else None
+    return draws.choice(changed) if changed else None
 
 
 @strategy(
@@ -61,7 +61,7 @@ def _met(situation: Situation, draws: Draws) -> tuple[ParaId, Hash] | None:
 )
 def as_if_unchanged(situation: Situation, draws: Draws) -> Proposal:
     """Build as if a publisher were resolved under its current root."""
-    publisher = _met(situation, draws)
+    publisher = _changed_publisher(situation, draws)
     if publisher is None:
         return None
     para, root = publisher
