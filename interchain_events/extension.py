@@ -1,4 +1,4 @@
-"""What this distribution adds to the pub-sub emulator, found as an entry point."""
+"""The extension of the pub-sub emulator by this distribution, found as an entry point."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""Compiles the hot modules with mypyc where that is possible, and makes the manual pages.
+"""The build: it compiles the hot modules with mypyc if possible, and makes the manual pages.
 
-A wheel is compiled when mypyc and a C compiler are there, unless PUBSUB_PURE=1. With
-PUBSUB_COMPILE=1, a failure to compile is an error. Everything else is in pyproject.toml.
+A wheel is compiled if mypyc and a C compiler are installed, unless PUBSUB_PURE=1. With
+PUBSUB_COMPILE=1, a failure to compile is an error. Other settings are in pyproject.toml.
 """
 
 import contextlib
@@ -17,10 +17,11 @@ from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
 CHECKOUT = (HERE.parent / "development" / "manual_pages.py").is_file()
-"""Whether the program lies beside this folder, as it does not in a source distribution."""
+"""Whether this is a checkout, in which the program is beside this folder, and not a source
+distribution."""
 BUILD = HERE.parent / "build" / "interchain_events" if CHECKOUT else HERE / "build"
-"""The folder for what a build leaves. In a checkout it is outside of the package, whose files
-others may be reading."""
+"""The folder for the files of a build. In a checkout it is outside of the package, because other
+programs may be reading the package's files."""
 DEMANDED = os.environ.get("PUBSUB_COMPILE") == "1"
 VERSION = "0.3.0"
 """The version of both distributions: a test compares it with the one of `pubsub_emulator`."""
@@ -29,11 +30,11 @@ COMPILED = [
     f"interchain_events/prism/core/{name}.py"
     for name in ("wire", "messages", "well_formed", "state", "process")
 ]
-"""From a PRISM operation's bytes to the state of its DID."""
+"""The modules between a PRISM operation's bytes and the state of its DID."""
 
 
 def packages() -> list[str]:
-    """Return the packages: this folder and those in it."""
+    """Return the names of the package in this folder and of its subpackages."""
     folders = sorted(place.parent for place in HERE.rglob("__init__.py"))
     names = []
     for folder in folders:
@@ -53,7 +54,7 @@ class BuildElsewhere(build):
 
 
 class BuildWithoutSetup(build_py):
-    """This file lies in the package's folder and is not a module of it."""
+    """A build without this file, which is in the package's folder but is not a module of it."""
 
     def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
         """Return the modules of a package, each with its package, name and file."""
@@ -62,10 +63,10 @@ class BuildWithoutSetup(build_py):
 
 
 class BuildAllOrNone(build_ext):
-    """Some modules compiled and some not would not import: one that fails leaves pure Python."""
+    """A build with all extensions or none, because compiled modules need each other."""
 
     def run(self) -> None:
-        """Build the extensions, or say why there are none."""
+        """Build the extensions, or print why there are none."""
         try:
             super().run()
         except Exception as error:  # noqa: BLE001  # whatever a compiler or its absence raises
@@ -76,7 +77,7 @@ class BuildAllOrNone(build_ext):
 
 
 def give_up(reason: BaseException) -> list[Extension]:
-    """Say why nothing is compiled, or raise the reason where compiling was asked for."""
+    """Print why there are no compiled modules, or raise the reason if PUBSUB_COMPILE=1."""
     if DEMANDED:
         raise reason
     sys.stderr.write(f"setup.py: not compiled, pure Python instead: {reason}\n")
@@ -84,7 +85,7 @@ def give_up(reason: BaseException) -> list[Extension]:
 
 
 def extensions() -> list[Extension]:
-    """Return the compiled modules: none where they are not wanted or mypyc is missing."""
+    """Return the compiled modules, an empty list if they are not wanted or mypyc is missing."""
     commands = {"bdist_wheel", "build", "build_ext", "install"}
     if os.environ.get("PUBSUB_PURE") == "1" or not commands & set(sys.argv):
         return []
@@ -108,10 +109,10 @@ def extensions() -> list[Extension]:
 
 
 def named_sources() -> Path:
-    """Return a folder with a copy of the package.
+    """Return a folder with a copy of the package under its own name.
 
-    mypy takes the names of packages from their folders. This one has another name in a source
-    distribution.
+    mypy takes the names of packages from their folders. In a source distribution the folder has
+    another name.
     """
     folder = BUILD / "sources"
     shutil.rmtree(folder, ignore_errors=True)
@@ -121,10 +122,9 @@ def named_sources() -> Path:
 
 
 def manual_pages() -> list[tuple[str, list[str]]]:
-    """Return the manual pages, one of each command.
+    """Return the manual pages, one for each command.
 
-    They are written in a checkout, which has the program beside this folder, and are part of the
-    source distribution.
+    In a checkout they are written. A source distribution contains them.
     """
     if not {"bdist_wheel", "sdist"} & set(sys.argv):
         return []

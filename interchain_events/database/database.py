@@ -1,11 +1,11 @@
-"""The interface of a database, and the migration of a component's tables.
+"""The interface of databases, and the migration of a component's tables.
 
     with database.transaction(write=True) as session:
         session.run("INSERT INTO t VALUES (?, ?)", (1, b"…"))
 
-Placeholders are `?` for both kinds. In statements of `migrate`, `{BLOB}`, `{INT}`, `{BOOL}` and
-`{TEXT}` are the dialect's types for bytes, 64-bit integers, truth values, and text that is ordered
-by code points.
+Placeholders are `?` in both dialects. In statements for `migrate`, `{BLOB}`, `{INT}`, `{BOOL}` and
+`{TEXT}` stand for the dialect's types of bytes, 64-bit integers, truth values, and text that is
+ordered by code points.
 
 A transaction is committed when its context ends, and rolled back when the context raises. The
 drivers' errors become `StoreError`, or `StoreUnavailable` if the same call may succeed later.
@@ -24,7 +24,7 @@ Params = Sequence[object]
 
 
 class Dialect(StrEnum):
-    """The kind of SQL that a database speaks."""
+    """The dialect of SQL of a database."""
 
     SQLITE = "sqlite"
     POSTGRESQL = "postgresql"
@@ -58,31 +58,31 @@ class Session(Protocol):
 
 
 class Database(Protocol):
-    """A database. Its methods may be called from any thread."""
+    """A database. Its methods may be called from any thread, and raise `StoreError`."""
 
     dialect: Dialect
     place: str
     """The file, or the URL without its password, for messages."""
 
     def select(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of one reading statement, without the cost of a transaction.
+        """Return the rows of one reading statement, all of the same moment.
 
-        The rows are those of one moment.
+        This is cheaper than a transaction.
         """
 
     def transaction(self, *, write: bool = False) -> AbstractContextManager[Session]:
-        """Return the context of a transaction, which sees the state of one moment.
+        """Return the context of a transaction. Its statements see the state of one moment.
 
         Writers that lock the same row wait for each other.
         """
 
     def notify(self, session: Session, channel: str) -> None:
-        """Wake those who wait on a channel, once the transaction has been committed."""
+        """Wake those who wait on a channel when the transaction of `session` is committed."""
 
     def wait(self, channel: str, timeout: float) -> None:
         """Wait for a notification on a channel, at most `timeout` seconds.
 
-        It may return early and may miss a notification.
+        This may return early, and may miss a notification.
         """
 
     def close(self) -> None:
@@ -90,9 +90,9 @@ class Database(Protocol):
 
 
 def check_prefix(prefix: str) -> str:
-    """Return a prefix of table names, which becomes a part of SQL text.
+    """Return a prefix of table names. It becomes a part of SQL text.
 
-    Raises `StoreError` unless it is a plain name.
+    Raises `StoreError` unless the prefix is a plain name.
     """
     if not _NAME.fullmatch(prefix):
         raise StoreError(f"a table prefix is a lower-case name, not {prefix!r}")
@@ -103,7 +103,7 @@ _EXISTS: Final = {
     Dialect.SQLITE: "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?",
     Dialect.POSTGRESQL: "SELECT count(to_regclass(?::text))",
 }
-"""How many tables have a name."""
+"""The query for the number of tables with a name, 0 or 1."""
 
 
 def migrate(
@@ -113,26 +113,26 @@ def migrate(
     *,
     only_table: str = "",
 ) -> None:
-    """Bring the tables of a component to version `len(steps)` (EV-6).
+    """Create or update the tables of a component to version `len(steps)` (EV-6).
 
-    Each step has the statements that lead to one version. A function among them moves data that SQL
-    cannot. Everything is one transaction. Raises `StoreError` if the tables are newer.
+    Each step has the statements that lead to the next version. Functions among them move data that
+    SQL cannot move. All steps are one transaction. Raises `StoreError` if the tables are newer.
 
-    `only_table` is the name of the table of a component that has just one and can begin anew
-    without it. If somebody has dropped it, it is made although its version is still recorded.
+    `only_table` names the table of a component that has only one and can start with an empty one.
+    If it has been dropped, it is created again, although its version is still recorded.
     """
     types = _TYPES[database.dialect]
     with database.transaction(write=True) as session:
         if database.dialect is Dialect.POSTGRESQL:
-            # Of two programs that start at once, the second must see what the first has done.
+            # If two programs start at once, the second one must see the changes of the first.
             session.run("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             session.run("SELECT pg_advisory_xact_lock(?::bigint)", (0x7075_6273_7562,))
         session.run(
             f"CREATE TABLE IF NOT EXISTS migrations (component {types['TEXT']} PRIMARY KEY, version"
             " INTEGER)"
         )
-        found = session.run("SELECT version FROM migrations WHERE component = ?", (component,))
-        version = found[0][0] if found else 0
+        rows = session.run("SELECT version FROM migrations WHERE component = ?", (component,))
+        version = rows[0][0] if rows else 0
         if version > len(steps):
             raise StoreError(
                 f"{database.place}: its {component} tables have version {version}, this program"

@@ -17,18 +17,18 @@ class StoreUnavailable(StoreError):
 
 
 class TablesMissing(StoreUnavailable):
-    """Raised if tables that were there are gone, as in a database that was made anew."""
+    """Raised if tables have disappeared, for example because the database was created anew."""
 
 
 class StoreReplaced(StoreUnavailable):
-    """Raised once if a database's file was removed or replaced by another one.
+    """Raised once after a database's file was removed or replaced by another one.
 
-    Later calls use the file that is there then.
+    Later calls use the file that is then at the path.
     """
 
 
 class StoreConflict(StoreUnavailable):
-    """Raised if a transaction conflicted with another one.
+    """Raised if a transaction conflicts with another one.
 
-    It has changed nothing and may be run again at once.
+    It has no effect and may be run again at once.
     """

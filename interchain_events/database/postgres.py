@@ -1,4 +1,4 @@
-"""The PostgreSQL database: a pool of checked connections, and one connection that listens."""
+"""PostgreSQL databases, with a pool of checked connections and one that listens."""
 
 import logging
 import threading
@@ -25,9 +25,9 @@ from interchain_events.database.errors import (
 _POOL: Final = 8
 """The greatest number of connections in the pool."""
 _ANSWER_SECONDS: Final = 10.0
-"""How long to wait for a connection."""
+"""The longest wait for a connection."""
 _POLL_SECONDS: Final = 1.0
-"""The greatest delay that a lost notification causes."""
+"""The longest wait for a notification, and so the greatest delay if one is lost."""
 _PAUSE_SECONDS: Final = 0.2
 """The wait before the next attempt to listen, after a failed one."""
 _IDLE_SECONDS: Final = 0.5
@@ -38,35 +38,33 @@ _BY_INDEX: Final = (
     f"-c statement_timeout={_STATEMENT_MS} -c enable_seqscan=off -c enable_hashjoin=off -c"
     " enable_mergejoin=off"
 )
-"""Options of serializable connections, with which each row is found by an index.
+"""The options of serializable connections, which make the database find each row by an index.
 
 A serializable transaction that reads a whole table would conflict with every other one.
 """
 
-# The pool would log two lines for each attempt. The program logs once that the database is away.
+# The pool would log two lines for each failed attempt. The program itself logs the failure once.
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 
 class PostgresDatabase:
     """A PostgreSQL database at a URL.
 
-    With `serializable`, writing transactions are serializable. Raises `StoreUnavailable` if the
-    database does not answer.
+    If `serializable` is true, writing transactions are serializable. Raises `StoreUnavailable` if
+    the database does not answer.
     """
 
     dialect = Dialect.POSTGRESQL
 
     def __init__(self, url: str, *, serializable: bool = False) -> None:
         self.place = _without_password(url)
-        self._writing = (
-            psycopg.IsolationLevel.SERIALIZABLE
-            if serializable
-            else psycopg.IsolationLevel.READ_COMMITTED
-        )
+        self._writing = psycopg.IsolationLevel.READ_COMMITTED
+        if serializable:
+            self._writing = psycopg.IsolationLevel.SERIALIZABLE
         """The isolation level of writing transactions."""
         self._url = url
         self._used: dict[int, float] = {}
-        """When each of the recently used connections was last given back, by its identity."""
+        """The time at which each recently used connection was last returned, by its identity."""
         kwargs: dict[str, Any] = {"connect_timeout": int(_ANSWER_SECONDS), "autocommit": True}
         if serializable:
             kwargs["options"] = _BY_INDEX
@@ -91,32 +89,31 @@ class PostgresDatabase:
         self._closed = False
 
     def select(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of one reading statement, in a snapshot of its own."""
+        """Return the rows of one reading statement, all of the same moment."""
         with self._connection() as connection:
             return _PostgresSession(connection).run(sql, params)
 
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[Session]:
-        """Return the context of a transaction, which sees the snapshot of its first statement.
+        """Return the context of a transaction. Its statements see the state of the first one.
 
         Writers that lock the same row wait for each other.
         """
+        reading = psycopg.IsolationLevel.REPEATABLE_READ
         with self._connection() as connection:
             if connection.read_only is write or connection.isolation_level is None:
                 connection.read_only = not write
-                connection.isolation_level = (
-                    self._writing if write else psycopg.IsolationLevel.REPEATABLE_READ
-                )
+                connection.isolation_level = self._writing if write else reading
             with connection.transaction():
                 yield _PostgresSession(connection)
 
     @contextmanager
     def _connection(self) -> Iterator[psycopg.Connection[Any]]:
-        """Take a connection from the pool, and turn the driver's errors into ours."""
+        """Lend a connection of the pool, and turn the driver's errors into `StoreError`."""
         try:
             with self._pool.connection() as connection:
                 yield connection
-                # Most of these identities are those of connections that no longer exist.
+                # By then, most of these connections no longer exist.
                 if len(self._used) > 4 * _POOL:
                     self._used.clear()
                 self._used[id(connection)] = time.monotonic()
@@ -130,13 +127,13 @@ class PostgresDatabase:
             raise StoreError(f"{self.place}: {_line(error)}") from error
 
     def notify(self, session: Session, channel: str) -> None:
-        """Wake those who wait on a channel, once the transaction has been committed."""
+        """Wake those who wait on a channel when the transaction of `session` is committed."""
         session.run("SELECT pg_notify(?::text, '')", (channel,))
 
     def wait(self, channel: str, timeout: float) -> None:
         """Wait for a notification on a channel, at most `timeout` seconds.
 
-        It may return early. Only one thread at a time listens.
+        This may return early. Only one thread listens at a time.
         """
         timeout = min(timeout, _POLL_SECONDS)
         if not self._listen_lock.acquire(timeout=timeout):
@@ -158,7 +155,7 @@ class PostgresDatabase:
         self._pool.close()
 
     def _check(self, connection: psycopg.Connection[Any]) -> None:
-        """Check a connection that was idle for a while. A check costs as much as a small read."""
+        """Check a connection if it has been idle. A check costs as much as a small read."""
         if time.monotonic() - self._used.get(id(connection), 0.0) > _IDLE_SECONDS:
             ConnectionPool.check_connection(connection)
 
@@ -174,7 +171,7 @@ class PostgresDatabase:
         return self._listening
 
     def _stop_listening(self) -> None:
-        """Close the connection that listens, for example after an error."""
+        """Close the connection that listens, if there is one."""
         if self._listening is not None:
             with suppress(psycopg.Error):
                 self._listening.close()
@@ -200,7 +197,7 @@ class _PostgresSession:
 def _translated(sql: str) -> quoting.SQL:
     """Return a statement with the driver's placeholders.
 
-    The program's own statements have `?` only for parameters, and have no `%`.
+    In the program's statements, `?` is always a placeholder, and `%` does not occur.
     """
     return quoting.SQL(sql.replace("?", "%s"))
 
@@ -214,7 +211,7 @@ def _without_password(url: str) -> str:
 
 
 def _line(error: Exception) -> str:
-    """Return the message of an error as one line, without the place in the statement."""
+    """Return the message of an error in one line, without the place in the statement."""
     if isinstance(error, psycopg.Error) and error.diag.message_primary:
         return error.diag.message_primary
     return " ".join(str(error).split()) or type(error).__name__

@@ -1,4 +1,4 @@
-"""The SQLite database: one file in WAL mode, with a connection for each running transaction."""
+"""SQLite databases: a file in WAL mode, with a connection for each running transaction."""
 
 import os
 import sqlite3
@@ -17,27 +17,27 @@ from interchain_events.database.errors import (
 )
 
 _BUSY_SECONDS: Final = 20.0
-"""How long to wait for a lock of another process."""
+"""The longest wait for a lock of another process."""
 _POLL_SECONDS: Final = 0.1
-"""The greatest delay until another process's commit is seen, as SQLite notifies only inside of a
+"""The longest time until a commit of another process is seen. Notifications reach only the same
 process."""
 _PAUSE_SECONDS: Final = 0.01
 """The wait between two attempts to switch the journal."""
 _MODE: Final = 0o600
-"""The mode of a new file. SQLite gives the same one to the files beside it, `-wal` and `-shm`.
-Databases contain secrets, such as those of web hooks."""
+"""The mode of a new file. SQLite gives the files `-wal` and `-shm` the same mode. Databases contain
+secrets, for example those of webhooks."""
 _IN_MEMORY: Final = ":memory:"
 """The path with which SQLite opens a database without a file."""
 _EARLIER: Final = 0x1ED0_0CE1
-"""The application id of distributors' files that are older than the table `migrations`."""
+"""The application id of distributors' files from before there was a table `migrations`."""
 
 
 class SqliteDatabase:
-    """A SQLite file, which is created if there is none, readable by its owner only.
+    """A SQLite file. If there is none, it is created and is readable by its owner only.
 
     Raises `StoreError` if the file cannot be opened or belongs to another program. Methods raise
-    `StoreReplaced` once if the file was removed or replaced: transactions would otherwise go on in
-    a file that nobody finds any more.
+    `StoreReplaced` once after the file was removed or replaced. Otherwise transactions would
+    continue in a file that is no longer at the path.
     """
 
     dialect = Dialect.SQLITE
@@ -51,12 +51,12 @@ class SqliteDatabase:
         """Notified when a writing transaction of this process ends."""
         self._closed = False
         self._file: tuple[int, int] | None = None
-        """The device and inode of the file that the connections have open."""
+        """The device and inode of the file that the connections use."""
         self._opening = threading.Lock()
         """Held by the thread that opens another file."""
         self._opened = 0
-        """How often a file was opened. Connections of earlier files are closed."""
-        # Opened now, so that a file that cannot be used is refused at once.
+        """The number of times that a file was opened. Connections of earlier files are closed."""
+        # The file is opened now, so that an unusable one is refused at once.
         try:
             self._open()
         except BaseException:
@@ -64,9 +64,10 @@ class SqliteDatabase:
             raise
 
     def _open(self) -> None:
-        """Open the file that is there now, or create one."""
+        """Open the file that is at the path now, or create one."""
         with self._lock:
-            idle, self._idle = self._idle, []
+            idle = self._idle
+            self._idle = []
             self._opened += 1
             self._file = None
         for connection in idle:
@@ -75,7 +76,7 @@ class SqliteDatabase:
         with self._connection() as connection:
             self._check_owner(connection)
             _set_journal(connection)
-        self._file = self._there()
+        self._file = self._identity()
 
     def _create(self) -> None:
         """Create the file if there is none. Raises `StoreError`."""
@@ -86,20 +87,24 @@ class SqliteDatabase:
         except OSError as error:
             raise StoreUnavailable(f"{self.place}: {error.strerror or error}") from error
 
-    def _there(self) -> tuple[int, int] | None:
+    def _identity(self) -> tuple[int, int] | None:
         """Return the device and inode of the file at the path, `None` if there is none."""
         try:
-            found = os.stat(self.place)  # noqa: PTH116  # the path is SQLite's text, not a `Path`
+            status = os.stat(self.place)  # noqa: PTH116  # the path is SQLite's text, not a `Path`
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     def _check_file(self) -> None:
-        """Raise `StoreReplaced` if the path does not lead to the open file any more."""
+        """Raise `StoreReplaced` if the open file is no longer at the path.
+
+        The file that is at the path now is opened before, for later calls.
+        """
         known = self._file
-        if known is None or self._there() == known:
+        if known is None or self._identity() == known:
             return
         with self._opening:
+            # Another thread may have opened the new file meanwhile.
             if self._file == known:
                 try:
                     self._open()
@@ -110,13 +115,13 @@ class SqliteDatabase:
         raise StoreReplaced(f"{self.place}: the file was removed or replaced")
 
     def select(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of one reading statement, in a snapshot of its own."""
+        """Return the rows of one reading statement, all of the same moment."""
         with self._connection() as connection:
             return _SqliteSession(connection).run(sql, params)
 
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[Session]:
-        """Return the context of a transaction, which sees one snapshot.
+        """Return the context of a transaction. Its statements see the state of one moment.
 
         A writing transaction holds the file's write lock from its beginning.
         """
@@ -134,12 +139,12 @@ class SqliteDatabase:
                 self._changed.notify_all()
 
     def notify(self, _session: Session, _channel: str) -> None:
-        """Do nothing: the end of a writing transaction wakes this process, and others poll."""
+        """Do nothing: each writing transaction notifies this process, and others poll."""
 
     def wait(self, _channel: str, timeout: float) -> None:
         """Wait for a notification, at most `timeout` seconds.
 
-        It may return early and may miss one.
+        This may return early, and may miss a notification.
         """
         with self._changed:
             if not self._closed:
@@ -149,7 +154,8 @@ class SqliteDatabase:
         """Close all connections."""
         with self._lock:
             self._closed = True
-            idle, self._idle = self._idle, []
+            idle = self._idle
+            self._idle = []
         for connection in idle:
             connection.close()
         with self._changed:
@@ -157,7 +163,7 @@ class SqliteDatabase:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection, and turn the driver's errors into ours."""
+        """Lend a connection, and turn the driver's errors into `StoreError`."""
         self._check_file()
         opened = self._opened
         try:
@@ -174,7 +180,7 @@ class SqliteDatabase:
             raise StoreError(f"{self.place}: {error}") from error
 
     def _borrow(self) -> sqlite3.Connection:
-        """Return an idle connection, or open another one."""
+        """Return an idle connection, or a new one if there is none."""
         with self._lock:
             if self._closed:
                 raise StoreUnavailable(f"{self.place}: closed")
@@ -200,14 +206,15 @@ class SqliteDatabase:
             name
             for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         }
-        ours = not tables or "migrations" in tables
-        if not ours and connection.execute("PRAGMA application_id").fetchone() != (_EARLIER,):
+        is_ours = not tables or "migrations" in tables
+        if not is_ours and connection.execute("PRAGMA application_id").fetchone() != (_EARLIER,):
             raise StoreError(f"{self.place}: not a database of this program")
 
     def _give_back(self, connection: sqlite3.Connection, opened: int) -> None:
-        """Make a connection idle, or close it if the database is closed or it is of another file.
+        """Keep a borrowed connection for the next borrower, or close it.
 
-        `opened` is the value of `_opened` when it was lent.
+        `opened` is the value of `_opened` at the time when it was borrowed. The connection
+        is closed if the database has been closed or another file has been opened since.
         """
         with self._lock:
             if not self._closed and opened == self._opened:
@@ -219,15 +226,15 @@ class SqliteDatabase:
 def _set_journal(connection: sqlite3.Connection) -> None:
     """Switch a file to WAL mode.
 
-    If two processes do that at once, one gets an error at once, although it has a timeout. So this
-    tries again itself.
+    If two processes do this at the same time, one of them gets an error without any wait, although
+    the connection has a timeout. So this tries again for `_BUSY_SECONDS`.
     """
-    patience = time.monotonic() + _BUSY_SECONDS
+    end = time.monotonic() + _BUSY_SECONDS
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > patience:
+            if "locked" not in str(error) or time.monotonic() > end:
                 raise
             time.sleep(_PAUSE_SECONDS)
         else:

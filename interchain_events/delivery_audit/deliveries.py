@@ -1,16 +1,16 @@
-"""The audit of an event server's deliveries: log, subscriptions and deliveries are joined (EV-40).
+"""The audit of an event server's deliveries, which joins them with the log (EV-40).
 
-    missing        an event that the subscription matches, between the cursor after which a stream
-                   began and the one that it reached, was not delivered
-    doubled        an event was delivered twice in one stream, or although it was not after the
-                   cursor after which the stream began
+    missing        an event was not delivered although the subscription matches it, and it is
+                   between the cursors at which the stream began and ended
+    doubled        an event was delivered twice in one stream, or although it is before the cursor
+                   at which the stream began
     out of order   an event was delivered after a later one
     not asked for  the delivered event is in the log, but no filter of the subscription matches it
     altered        the delivered event has other contents than in the log
     invented       the delivered event is not in the log
 
-Only events between cursors are judged. A rewind removes events from the log; deliveries of events
-that were removed later are counted, but not judged.
+Only events between these cursors are judged. A rewind removes events from the log. Deliveries of
+events that were removed later are counted but not judged.
 """
 
 import json
@@ -39,7 +39,7 @@ from pubsub_emulator.spark_audit.spark.session import spark_path
 FINDINGS: Final = ("missing", "doubled", "out of order", "not asked for", "altered", "invented")
 """The kinds of findings."""
 _FILTERS_AT_ONCE: Final = 100
-"""Sets of filters that are tested in one pass over the log."""
+"""The number of sets of filters that are tested in one pass over the log."""
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 """Spark's setting for the number of partitions after a join."""
 _PARTITIONS_A_CORE: Final = 2
@@ -54,20 +54,20 @@ _OPS: Final[dict[str, Callable[[Column, str], Column]]] = {"<": lt, "<=": le, ">
 
 
 class DeliveriesError(PubsubError):
-    """Tables of deliveries that are missing or cannot be understood."""
+    """Raised if tables of deliveries are missing or cannot be understood."""
 
 
 class Audited(NamedTuple):
     """The result of the audit."""
 
     findings: list[Row]
-    """Rows by network, subscription, day and finding."""
+    """The findings, counted by network, subscription, day and kind."""
     streams: int
-    """Streams that began."""
+    """The number of streams that began."""
     deliveries: int
-    """Deliveries, including those that were taken back."""
+    """The number of deliveries, including those of events that were taken back."""
     taken_back: int
-    """Deliveries of events that a later rewind removed."""
+    """The number of deliveries of events that a later rewind removed."""
 
 
 def audit_deliveries(context: SparkContext, folder: Path) -> Audited:
@@ -84,47 +84,43 @@ def audit_deliveries(context: SparkContext, folder: Path) -> Audited:
         for table in (EVENT_LOG, EVENT_EPOCHS, EVENT_STREAMS, EVENT_DELIVERIES)
     )
     marked = _mark_branch(deliveries, epochs).cache()
-    kept = marked.where(~F.col("taken_back"))
-    begun = _begun(streams, kept, epochs).cache()
+    valid = marked.where(~F.col("taken_back"))
+    begun = _begun(streams, valid, epochs).cache()
     wanted = _wanted(log, [row[0] for row in begun.select("filters").distinct().collect()]).cache()
-    # A delivery is joined to the log by network and `seq`. Then the id and the digest show whether
-    # it is the same event.
+    # Deliveries are joined with the log by network and `seq`. The id and the digest then show
+    # whether a delivery is the log's event.
     truth = log.select(
         "network", "seq", F.col("id").alias("true_id"), F.col("digest").alias("true_digest")
     )
     filters = begun.select("network", "stream", "filters", "after")
     judged = (
-        kept.join(truth, ["network", "seq"], "left").join(filters, ["network", "stream"]).cache()
+        valid.join(truth, ["network", "seq"], "left").join(filters, ["network", "stream"]).cache()
     )
-    found = [
+    is_altered = (F.col("true_id") == F.col("id")) & (F.col("true_digest") != F.col("digest"))
+    is_invented = F.col("true_id").isNull() | (F.col("true_id") != F.col("id"))
+    frames = [
         _missing(begun, wanted, judged),
         _doubled(judged),
         _out_of_order(judged),
         _not_asked_for(judged, wanted),
-        _of(
-            judged.where(
-                (F.col("true_id") == F.col("id")) & (F.col("true_digest") != F.col("digest"))
-            ),
-            "altered",
-        ),
-        _of(
-            judged.where(F.col("true_id").isNull() | (F.col("true_id") != F.col("id"))), "invented"
-        ),
+        _of(judged.where(is_altered), "altered"),
+        _of(judged.where(is_invented), "invented"),
     ]
-    findings = counted(found, "subscription", "seq")
-    counts = marked.agg(
+    findings = counted(frames, "subscription", "seq")
+    delivered, taken_back = marked.agg(
         F.count("*"), F.coalesce(F.sum(F.col("taken_back").cast("int")), F.lit(0))
     ).collect()[0]
-    audited = Audited(findings, begun.count(), counts[0], counts[1])
+    audited = Audited(findings, begun.count(), deliveries=delivered, taken_back=taken_back)
     for frame in (marked, begun, wanted, judged):
         frame.unpersist()
     return audited
 
 
-def counted(found: Sequence[DataFrame], subject: str, first: str) -> list[Row]:
-    """Count findings by network, subject, day and kind, and order them.
+def counted(frames: Sequence[DataFrame], subject: str, first: str) -> list[Row]:
+    """Count the findings in frames by network, subject, day and kind, and return them in order.
 
-    Each row has the number, the first value of the column `first`, and one of the streams.
+    Each row has the number of findings, the smallest value of the column `first`, and one of the
+    streams.
     """
     keys = ["network", subject, "day", "finding"]
     counts = (
@@ -132,15 +128,16 @@ def counted(found: Sequence[DataFrame], subject: str, first: str) -> list[Row]:
         F.min(first).alias(f"first_{first}"),
         F.min("stream").alias("stream"),
     )
-    rows = reduce(DataFrame.unionByName, found).groupBy(*keys).agg(*counts).orderBy(*keys).collect()
+    findings = reduce(DataFrame.unionByName, frames)
+    rows = findings.groupBy(*keys).agg(*counts).orderBy(*keys).collect()
     return [{**row.asDict(), "day": str(row["day"])} for row in rows]
 
 
 def read_table(session: SparkSession, folder: Path, table: Table) -> DataFrame:
     """Read a table in a folder. A table without files is empty.
 
-    Raises `DeliveriesError` if the log or the streams are missing, without which there is nothing
-    to judge.
+    Raises `DeliveriesError` if it is the table of the log or of the streams: without these,
+    deliveries cannot be judged.
     """
     schema = ", ".join(f"`{column.name}` {_TYPES[str(column.type)]}" for column in table.columns)
     place = folder / table.name
@@ -157,7 +154,7 @@ def day() -> Column:
 
 
 def _least_common(frame: DataFrame, epochs: DataFrame) -> DataFrame:
-    """Return, for each epoch in a table, the last `seq` that all later rewinds left."""
+    """Return the last `seq` that remained after all later rewinds, for each epoch in a table."""
     later = epochs.select(F.col("network"), F.col("epoch").alias("later"), "common")
     pairs = (
         frame.select("network", "epoch")
@@ -169,17 +166,18 @@ def _least_common(frame: DataFrame, epochs: DataFrame) -> DataFrame:
 
 
 def _mark_branch(deliveries: DataFrame, epochs: DataFrame) -> DataFrame:
-    """Add the column `taken_back`: whether a later rewind removed the delivered event."""
+    """Add the column `taken_back`, which is true if a later rewind removed the delivered event."""
     joined = deliveries.join(_least_common(deliveries, epochs), ["network", "epoch"], "left")
     gone = F.col("common").isNotNull() & (F.col("seq") > F.col("common"))
     return joined.withColumn("taken_back", gone).drop("common")
 
 
-def _begun(streams: DataFrame, kept: DataFrame, epochs: DataFrame) -> DataFrame:
-    """Return one row per stream: filters, the cursor after which it began, and how far it got.
+def _begun(streams: DataFrame, valid: DataFrame, epochs: DataFrame) -> DataFrame:
+    """Return one row per stream: its filters, and the cursors `after` and `reached`.
 
-    `reached` is the cursor with which the stream ended; if it has not ended, the last delivery; if
-    there is none, the beginning. Cursors beyond a later rewind are cut back to it.
+    `after` is the cursor at which the stream began. `reached` is the cursor at which it ended. If
+    it has not ended, it is the last delivery, or the beginning without deliveries. Cursors beyond a
+    later rewind are cut back to it.
     """
     branch = streams.join(_least_common(streams, epochs), ["network", "epoch"], "left")
     limited = branch.withColumn(
@@ -188,7 +186,7 @@ def _begun(streams: DataFrame, kept: DataFrame, epochs: DataFrame) -> DataFrame:
     ends = limited.where(F.col("ended").isNotNull()).select(
         "network", "stream", F.col("seq").alias("end")
     )
-    last = kept.groupBy("network", "stream").agg(F.max("seq").alias("last"))
+    last = valid.groupBy("network", "stream").agg(F.max("seq").alias("last"))
     since = F.col("seq").alias("after"), day().alias("day")
     began = limited.where(F.col("ended").isNull()).select(
         "network", "stream", "subscription", "filters", *since
@@ -202,7 +200,7 @@ def _begun(streams: DataFrame, kept: DataFrame, epochs: DataFrame) -> DataFrame:
 
 
 def _wanted(log: DataFrame, filters: Sequence[str]) -> DataFrame:
-    """Return which events each set of filters matches.
+    """Return the events that each set of filters matches.
 
     The columns are `network`, `seq` and `filters`.
     """
@@ -221,17 +219,19 @@ def _missing(begun: DataFrame, wanted: DataFrame, judged: DataFrame) -> DataFram
     """Find events that match and were not delivered."""
     between = (F.col("seq") > F.col("after")) & (F.col("seq") <= F.col("reached"))
     due = begun.join(wanted, ["network", "filters"]).where(between)
-    right = judged.where(F.col("true_id") == F.col("id")).select("network", "stream", "seq")
-    return due.join(right, ["network", "stream", "seq"], "left_anti").select(*_columns("missing"))
+    correct = judged.where(F.col("true_id") == F.col("id")).select("network", "stream", "seq")
+    return due.join(correct, ["network", "stream", "seq"], "left_anti").select(*_columns("missing"))
 
 
 def _doubled(judged: DataFrame) -> DataFrame:
+    """Find repeated deliveries, and those of events before the beginning of the stream."""
     place = Window.partitionBy("network", "stream", "seq", "id").orderBy("position")
     again = judged.withColumn("nth", F.row_number().over(place))
     return _of(again.where((F.col("nth") > 1) | (F.col("seq") <= F.col("after"))), "doubled")
 
 
 def _out_of_order(judged: DataFrame) -> DataFrame:
+    """Find first deliveries of events after a delivery of a later one."""
     seen = Window.partitionBy("network", "stream", "seq", "id").orderBy("position")
     before = (
         Window.partitionBy("network", "stream")
@@ -247,13 +247,13 @@ def _out_of_order(judged: DataFrame) -> DataFrame:
 
 
 def _not_asked_for(judged: DataFrame, wanted: DataFrame) -> DataFrame:
-    """Find deliveries of events that no filter of the subscription matches."""
+    """Find deliveries of the log's events that no filter of the subscription matches."""
     real = judged.where(F.col("true_id") == F.col("id"))
     return _of(real.join(wanted, ["network", "seq", "filters"], "left_anti"), "not asked for")
 
 
 def _of(frame: DataFrame, finding: str) -> DataFrame:
-    """Return rows of deliveries as findings of a kind."""
+    """Return deliveries as findings of a kind."""
     return frame.withColumn("day", day()).select(*_columns(finding))
 
 
@@ -264,16 +264,19 @@ def _columns(finding: str) -> list[Column]:
     ]
 
 
-# Filters as columns: the JSON of `events.filters.codec` over the tagged fields
+# Filters as Spark columns: from the JSON of `events.filters.codec`, over the tagged fields
 
 
 def _any_of(text: str) -> Column:
-    """Return a test whether any filter in a JSON list matches."""
-    return reduce(or_, (_filter(each) for each in json.loads(text)), F.lit(False))
+    """Return the condition that any filter in a JSON list matches."""
+    return reduce(or_, map(_filter, json.loads(text)), F.lit(False))
 
 
 def _filter(part: dict[str, Any]) -> Column:
-    """Return a filter as a test of columns. Comparisons with null become false."""
+    """Return the condition that a row matches a filter. Comparisons with null become false.
+
+    Raises `DeliveriesError` if the JSON is not a filter.
+    """
     match part:
         case {"any": True}:
             return F.lit(True)
@@ -283,18 +286,15 @@ def _filter(part: dict[str, Any]) -> Column:
             return reduce(or_, map(_filter, parts), F.lit(False))
         case {"not": inner}:
             return ~_filter(inner)
+        case {"chain": None}:
+            return F.col("chain").isNull()
         case {"chain": chain}:
-            return (
-                F.col("chain").isNull()
-                if chain is None
-                else F.coalesce(F.col("chain") == chain, F.lit(False))
-            )
+            return F.coalesce(F.col("chain") == chain, F.lit(False))
+        case {"kind": kind} if kind.endswith(".*"):
+            return F.col("kind").startswith(kind[:-1])
         case {"kind": kind}:
-            return (
-                F.col("kind").startswith(kind[:-1])
-                if kind.endswith(".*")
-                else F.col("kind") == kind
-            )
+            is_kind: Column = F.col("kind") == kind
+            return is_kind
         case {"field": path, "op": op, "value": value}:
             return F.coalesce(_field(path, op, value), F.lit(False))
         case _:
@@ -302,21 +302,21 @@ def _filter(part: dict[str, Any]) -> Column:
 
 
 def _field(path: list[str | int], op: str, value: Any) -> Column:
-    """Return the test of one field of an event.
+    """Return the condition for the comparison of a field. It is null if the path does not exist.
 
-    Values are tagged with their types (see `deliveries.tagged`), so that texts compare like the
-    values.
+    Values are tagged with their types (see `delivery_audit.tagged`), so that the comparison of the
+    texts has the same result as that of the values.
     """
-    found = F.get_json_object(
-        "fields", "$" + "".join(f"[{s}]" if isinstance(s, int) else f"['{s}']" for s in path)
-    )
+    steps = "".join(f"[{step}]" if isinstance(step, int) else f"['{step}']" for step in path)
+    field = F.get_json_object("fields", f"${steps}")
     if op == "=":
-        return found == tag(value)
+        return field == tag(value)
     if op == "!=":
-        return found.isNotNull() & (found != tag(value))
+        return field.isNotNull() & (field != tag(value))
     if op == "in":
-        return found.isin([tag(each) for each in value])
+        return field.isin([tag(item) for item in value])
     if op == "prefix":
-        return found.startswith(tag(value))
+        return field.startswith(tag(value))
     text = tag(value)
-    return found.startswith(text[0]) & _OPS[op](found, text)
+    # The first character is the type. Values of other types have no order.
+    return field.startswith(text[0]) & _OPS[op](field, text)

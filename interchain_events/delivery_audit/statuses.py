@@ -1,15 +1,15 @@
-"""The audit of channel 7's answers: statuses that were reported are joined with true ones (EV-40).
+"""The audit of the statuses that a node reported, which joins them with the true ones (EV-40).
 
     doubled       a status was reported twice in a row in one stream
-    out of order  a status was reported that had been true earlier, but was not true any more
-    altered       the status in force was reported with other details, or the status of another
-                  operation
-    invented      any other status that was not in force
-    withheld      the status in force when a stream last looked, or when the node ended it, was
-                  never reported; or the node ended a stream before a final status
+    out of order  the reported status had been true earlier, but was not true any more
+    altered       the true status was reported with other details, or the reported status was that
+                  of another operation
+    invented      another status was reported that was not true
+    withheld      the true status at the time when a stream last read it, or when the node ended the
+                  stream, was never reported, or the node ended a stream before a final status
 
-A stream may leave out statuses (PR-61). A stream that the client left, or that is still running, is
-judged up to its last look.
+A stream may leave out statuses (PR-61). A stream that the client has left or that is still running
+is judged up to the last time when it read the status.
 """
 
 from pathlib import Path
@@ -31,9 +31,10 @@ _OPERATION: Final = ["network", "run", "operation"]
 """Columns that identify an operation."""
 _STREAM: Final = [*_OPERATION, "stream"]
 """Columns that identify a stream."""
-_TOLD: Final = ("position", "status", "answer")
+_ANSWER: Final = ("position", "status", "answer")
+"""Columns that are needed of the last answer of a stream."""
 _FINAL: Final = ("APPROVED", "REJECTED", "CANCELLED")
-"""Statuses that do not change any more."""
+"""The statuses that do not change any more."""
 _FINISHED: Final = "finished"
 """The value of `ended` if the node ended the stream."""
 _DETAILS: Final = (
@@ -52,7 +53,7 @@ class StatusesAudited(NamedTuple):
     """The result of the audit."""
 
     findings: list[Row]
-    """Rows by network, operation, day and finding."""
+    """The findings, counted by network, operation, day and kind."""
     streams: int
     answers: int
 
@@ -73,11 +74,13 @@ def audit_statuses(context: SparkContext, folder: Path) -> StatusesAudited:
         .cache()
     )
     answers = answers.withColumn("answer", _answer()).withColumn("day", day()).cache()
-    found = [_judged(answers, truths), _withheld(streams, answers, truths)]
-    named = [each.withColumn("operation", F.lower(F.hex("operation"))) for each in found]
+    frames = [
+        frame.withColumn("operation", F.lower(F.hex("operation")))
+        for frame in (_judged(answers, truths), _withheld(streams, answers, truths))
+    ]
     names = answers.select(*_STREAM).union(streams.select(*_STREAM)).distinct()
     audited = StatusesAudited(
-        counted(named, "operation", "position"), names.count(), answers.count()
+        counted(frames, "operation", "position"), names.count(), answers.count()
     )
     for frame in (truths, answers):
         frame.unpersist()
@@ -85,7 +88,7 @@ def audit_statuses(context: SparkContext, folder: Path) -> StatusesAudited:
 
 
 def _answer() -> Column:
-    """Return a status with its details as one text, so that statuses can be compared."""
+    """Return a status with its details as one text, by which statuses are compared."""
     return F.to_json(F.struct(*_DETAILS))
 
 
@@ -115,11 +118,11 @@ def _judged(answers: DataFrame, truths: DataFrame) -> DataFrame:
     judged = _in_force(answers.withColumn("before", before), truths, "order")
     earliest = truths.groupBy(*_OPERATION, "answer").agg(F.min("order").alias("first"))
     judged = judged.join(earliest, [*_OPERATION, "answer"], "left")
-    # Statuses of operations that wait in no block are equal, so only a status with a block can be
+    # Operations that are not in a block have equal statuses, so only a status with a block can be
     # recognized as that of another operation.
     others = truths.select("network", "run", F.col("operation").alias("other"), "answer").distinct()
-    mine = judged.select("network", "run", "stream", "order", "operation", "answer", "block")
-    others = mine.join(others, ["network", "run", "answer"])
+    given = judged.select("network", "run", "stream", "order", "operation", "answer", "block")
+    others = given.join(others, ["network", "run", "answer"])
     others = others.where(F.col("block").isNotNull() & (F.col("other") != F.col("operation")))
     others = (
         others.select("network", "run", "order").distinct().withColumn("is_others", F.lit(True))
@@ -140,28 +143,28 @@ def _judged(answers: DataFrame, truths: DataFrame) -> DataFrame:
 
 
 def _withheld(streams: DataFrame, answers: DataFrame, truths: DataFrame) -> DataFrame:
-    """Find streams that did not report the status in force, or were ended too early."""
+    """Find streams that did not report the true status, or were ended too early."""
     settled = _in_force(
         streams.where(F.col("settled").isNotNull()).withColumn("day", day()), truths, "settled"
     )
-    told = answers.select(
-        *_STREAM, F.col("order").alias("at_order"), F.struct("order", *_TOLD).alias("told")
+    given = answers.select(
+        *_STREAM, F.col("order").alias("at_order"), F.struct("order", *_ANSWER).alias("last")
     )
     earlier = (
         settled.select(*_STREAM, "settled")
-        .join(told, _STREAM)
+        .join(given, _STREAM)
         .where(F.col("at_order") <= F.col("settled"))
     )
-    last = earlier.groupBy(*_STREAM).agg(F.max("told").alias("told"))
+    last = earlier.groupBy(*_STREAM).agg(F.max("last").alias("last"))
     joined = settled.join(last, _STREAM, "left")
-    # If a stream gave a wrong answer to the newest truth, that is a finding of `_judged` already.
-    is_newer = F.col("told").isNull() | (F.col("truth.order") > F.col("told.order"))
-    is_untold = ~F.col("told.answer").eqNullSafe(F.col("true_answer")) & is_newer
+    # A wrong answer after the newest true status is already a finding of `_judged`.
+    is_newer = F.col("last").isNull() | (F.col("truth.order") > F.col("last.order"))
+    is_unreported = ~F.col("last.answer").eqNullSafe(F.col("true_answer")) & is_newer
     is_cut = (F.col("ended") == _FINISHED) & ~F.coalesce(
-        F.col("told.status").isin(*_FINAL), F.lit(False)
+        F.col("last.status").isin(*_FINAL), F.lit(False)
     )
-    place = F.coalesce(F.col("told.position") + 1, F.lit(0)).cast("bigint").alias("position")
-    wrong = joined.where(is_untold | is_cut)
+    place = F.coalesce(F.col("last.position") + 1, F.lit(0)).cast("bigint").alias("position")
+    wrong = joined.where(is_unreported | is_cut)
     return wrong.select(
         "network", "operation", "stream", "day", place, F.lit("withheld").alias("finding")
     )

@@ -1,11 +1,11 @@
 """Tagged fields: the scalars in an event's JSON as texts that begin with their type.
 
-So Spark can compare them exactly, as texts:
+Spark can compare these texts exactly:
 
     sTEXT          a text
-    i1 LLL DIGITS  an integer from 0 on: the number of its digits in three digits, its digits
-    i0 LLL DIGITS  a negative integer: both as complements to nine, so that the order of the texts
-                   is the order of the numbers
+    i1 LLL DIGITS  an integer of 0 or more: the number of its digits in three digits, its digits
+    i0 LLL DIGITS  a negative integer: both as complements to nine, so that the texts have the same
+                   order as the numbers
     btrue bfalse   booleans
     n              null
 """
@@ -43,8 +43,8 @@ def tag_fields(body: str) -> str:
 def _tagged(value: object) -> object:
     match value:
         case dict():
-            return {name: _tagged(each) for name, each in value.items()}
+            return {name: _tagged(item) for name, item in value.items()}
         case list():
-            return [_tagged(each) for each in value]
+            return [_tagged(item) for item in value]
         case _:
             return tag(value)

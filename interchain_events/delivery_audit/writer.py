@@ -1,6 +1,6 @@
-"""The writer of deliveries: it adds files to tables in a folder.
+"""The writer of deliveries, which adds files to tables in a folder.
 
-Each file is `<folder>/<table>/<random>.parquet`, and appears as a whole.
+A file `<folder>/<table>/<random>.parquet` is either complete or does not exist.
 """
 
 import secrets
@@ -15,7 +15,7 @@ from pubsub_emulator.spark_audit.history.storage import open_store
 def append_part(folder: Path, table: Table, rows: list[Row]) -> Path | None:
     """Add rows to a table and return the new file, `None` if there are no rows.
 
-    Raises `OSError`, `SchemaError`. In that case there is no file.
+    Raises `OSError` or `SchemaError`. Then no file is added.
     """
     if not rows:
         return None

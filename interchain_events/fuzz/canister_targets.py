@@ -103,7 +103,7 @@ def _stories() -> Iterable[bytes]:
 
 
 def _story(data: bytes) -> "int | Plan":
-    """A cheat by its number, or the plan of a story."""
+    """Return the number of a cheat, or the plan of a story. Raises `Icrc72Error`."""
     from interchain_events.icrc72.campaign import read
     from interchain_events.icrc72.errors import Icrc72Error
 
@@ -141,7 +141,7 @@ def _shrunk(data: bytes) -> bytes:
     shrink=_shrunk,
 )
 def _play(data: bytes) -> str:
-    """Play a story, or let a cheat act: drawn schedules, crashes and cheats."""
+    """Play and audit a story or a cheat. Raises `Surprise` if the audit is wrong."""
     from interchain_events.icrc72.campaign import play_cheat, play_plan
     from interchain_events.icrc72.stories import Surprise
 

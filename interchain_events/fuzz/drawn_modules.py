@@ -1,9 +1,9 @@
-"""Modules of canisters that are drawn from bytes (`pubsub fuzz --target canister-run`).
+"""Modules of canisters that are derived from bytes (`pubsub fuzz --target canister-run`).
 
-Any bytes give a module: each choice takes the next one, and 0 where they end. Its methods do what
-could harm a host: they grow, fill and copy memories and tables, drop segments, set globals, call
-themselves and functions of the system with odd numbers, loop, recurse and trap. Most modules are
-valid. The rest has types or sizes that must be refused.
+Any bytes give a module: each choice uses the next byte, or 0 after the last one. The methods try to
+harm the host: they grow, fill and copy memories and tables, drop segments, set globals, call
+themselves and functions of the system with unusual numbers, loop, recurse and trap. Most modules
+are valid. The others have types or sizes that must be refused.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ _HOOKS: Final = (
     "post_upgrade",
 )
 _QUIET: Final = {"init", "pre_upgrade", "post_upgrade"}
-"""The hooks that must not trap often, or nothing happens after them."""
+"""The hooks that must not trap often, because the canister does little after a trap in them."""
 _CONSTANTS: Final = {
     "i32": "(i32.const 7)",
     "i64": "(i64.const -9)",
@@ -49,20 +49,20 @@ _PERSISTENT: Final = '(@custom "icp:private enhanced-orthogonal-persistence" "")
 
 
 class Choices:
-    """Choices that are taken from bytes."""
+    """Choices that are derived from bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
 
     def below(self, bound: int) -> int:
-        """Return a number below a bound of at most 256."""
+        """Return a number from 0 to `bound` - 1. `bound` is at most 256."""
         byte = self._data[self._at] if self._at < len(self._data) else 0
         self._at += 1
         return byte % bound
 
     def one_in(self, count: int) -> bool:
-        """Return true in one of so many cases, and never where the bytes have ended."""
+        """Return true in one of `count` cases, but never after the last byte."""
         return self.below(count) == count - 1
 
     def choice(self, options: Sequence[T]) -> T:
@@ -82,14 +82,14 @@ class DrawnModule:
         self._imports = {
             choices.choice(tuple(SIGNATURES)): None for _ in range(2 + choices.below(10))
         }
-        # A module that never answers and never calls itself shows little.
+        # A module that never answers and never calls itself would test little.
         self._imports |= dict.fromkeys(
             ("msg_reply", "call_new", "call_perform", "canister_self_copy", "msg_reply_data_append")
         )
         self._helpers = [choices.choice(_HELPERS) for _ in range(3)]
 
     def text(self) -> str:
-        """Return the module."""
+        """Return the module in the text format."""
         choices = self._choices
         parts = ["(type $t0 (func))", *self._imported()]
         if self._has_memory:
@@ -121,9 +121,9 @@ class DrawnModule:
         return f"(module {' '.join(parts)})"
 
     def _sizes(self, options: Sequence[int]) -> str:
-        """Return the first and perhaps the last size of a memory or table.
+        """Return the initial size of a memory or table, and sometimes also the greatest one.
 
-        They are odd in one of twenty cases: too large, or the last one is smaller.
+        In one of twenty cases they may be invalid: too large, or the greatest one too small.
         """
         if self._choices.one_in(20):
             first = self._choices.choice(options)
@@ -134,9 +134,9 @@ class DrawnModule:
         return f"{first} {last}" if self._choices.one_in(5) else f"{first}"
 
     def _type(self) -> str:
-        """Return the type of a global, which cannot be saved in one of twenty cases."""
-        odd = self._choices.one_in(20)
-        return self._choices.choice(tuple(_CONSTANTS) if odd else _USUAL)
+        """Return a global's type. One of twenty may be a type that cannot be saved."""
+        is_unusual = self._choices.one_in(20)
+        return self._choices.choice(tuple(_CONSTANTS) if is_unusual else _USUAL)
 
     def _imported(self) -> list[str]:
         parts = []
@@ -160,9 +160,9 @@ class DrawnModule:
         return " ".join(self._statement(quiet=quiet) for _ in range(count))
 
     def _statement(self, *, quiet: bool) -> str:
-        """Return one statement, which leaves nothing on the stack.
+        """Return one statement that leaves the stack as it was.
 
-        A quiet one calls nothing, so that it seldom traps.
+        If `quiet` is true, it does not call functions, so that it seldom traps.
         """
         makers: list[Callable[[], str]] = [self._nothing]
         if not quiet:
@@ -182,9 +182,9 @@ class DrawnModule:
         return self._constant(_WIDE if letter == "j" else _SIZES, self._type_of(letter))
 
     def _constant(self, options: Sequence[int], kind: str = "") -> str:
-        """Return a constant, an address by default. Nine of ten are from the smaller half."""
-        small = not self._choices.one_in(10)
-        number = self._choices.choice(options[: len(options) // 2] if small else options)
+        """Return a constant, an address by default. Nine of ten are from the first half."""
+        is_small = not self._choices.one_in(10)
+        number = self._choices.choice(options[: len(options) // 2] if is_small else options)
         return f"({kind or self._address}.const {number})"
 
     def _system(self) -> str:
@@ -205,7 +205,7 @@ class DrawnModule:
         constant = partial(f"({kind}.const {{}})".format)
         callbacks = [constant(self._choices.choice(_INDICES)) for _ in range(4)]
         name = constant(50)
-        # The id of a canister of a network has ten bytes, and a name of one byte is at 50.
+        # The canister's id has ten bytes and is copied to 200. A name of one byte is stored at 50.
         return (
             f"(call $canister_self_copy {constant(200)} {constant(0)} {constant(10)})"
             f" ({kind}.store8 {name} ({kind}.const {97 + self._choices.below(3)}))"

@@ -1,7 +1,7 @@
-"""The target that runs drawn modules of canisters in a process that may die.
+"""The target that runs drawn modules of canisters in a process of their own.
 
-A module is a surprise if the process ends, works on one input for too long or takes too much
-memory, or if a canister's state after a trap or a query is not that before.
+A module is a surprise if the process ends, needs too long for one input or takes too much memory,
+or if a trap or a query changes the state of a canister.
 """
 
 import atexit
@@ -19,9 +19,9 @@ from pubsub_emulator.primitives.draws import Draws
 from pubsub_emulator.primitives.errors import DefensiveFailure
 
 MOST_SECONDS: Final = 60
-"""The seconds that one input may take on a machine that is busy."""
+"""The longest time in seconds for one input, also on a busy machine."""
 MOST_MEMORY: Final = 256 << 20
-"""The bytes of memory that the process may take."""
+"""The greatest memory of the process, in bytes."""
 _LOOKS_A_SECOND: Final = 20
 _SEEDS: Final = 40
 _SEED_BYTES: Final = 400
@@ -29,7 +29,7 @@ _PROGRAM: Final = "interchain_events.fuzz.module_worker"
 
 
 class Worker:
-    """A process that runs inputs. One that died is replaced for the next input."""
+    """A process that runs inputs. If it dies, another one is started for the next input."""
 
     def __init__(
         self, program: str = _PROGRAM, seconds: float = MOST_SECONDS, memory: int = MOST_MEMORY
@@ -58,7 +58,7 @@ class Worker:
         raise DefensiveFailure(words)
 
     def pid(self) -> int:
-        """Return the id of the process, which is started if there is none."""
+        """Return the id of the process, and start it if necessary."""
         return self._started().pid
 
     def end(self) -> None:
@@ -104,7 +104,7 @@ class Worker:
         """Raise `DefensiveFailure` if the process has ever taken too much memory."""
         try:
             status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-        # Other systems have no such file, and a process that has ended has none either.
+        # Only Linux has this file, and it does not exist after the process has ended.
         except OSError:
             return
         for line in status.splitlines():
@@ -116,7 +116,7 @@ _WORKER: Final = Worker()
 
 
 def _seeds() -> Iterable[bytes]:
-    # The process needs it. Where it is missing, the command says which extra brings it.
+    # The process needs wasmtime. If it is missing, the command names the extra with it.
     import wasmtime  # noqa: F401
 
     draws = Draws(b"modules", "canister-run")

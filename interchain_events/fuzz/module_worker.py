@@ -1,7 +1,7 @@
 """The process that runs drawn modules (`pubsub fuzz --target canister-run`).
 
-It reads inputs and writes results, each with its length in four bytes before it. An input is a
-module and what happens to it, see `play`. A result begins with `read`, `refused` or `surprise`.
+It reads inputs and writes results. Each is preceded by its length in four bytes. An input has a
+module and its calls (see `play`). A result begins with `read`, `refused` or `surprise`.
 """
 
 import sys
@@ -20,26 +20,26 @@ LIMITS: Final = WasmLimits(
     memory_bytes=8 << 20,
     stable_bytes=8 << 20,
 )
-"""Limits with which a module can do harm in milliseconds and not in seconds."""
+"""Limits so small that a module reaches them in milliseconds."""
 _SHOWN: Final = 60
 _ROUNDS: Final = 2
 
 
 class Checked(WasmCanister):
-    """A canister that compares its state after a trap or a query with that before."""
+    """A canister that checks that traps and queries do not change its state."""
 
     def __init__(self, wasm: bytes) -> None:
         super().__init__(wasm, limits=LIMITS)
         self._before = b""
 
     def snapshot(self) -> object:
-        """Make a snapshot, and keep the state."""
-        made = super().snapshot()
+        """Return a snapshot, and remember the state."""
+        snapshot = super().snapshot()
         self._before = self.state_bytes()
-        return made
+        return snapshot
 
     def restore(self, snapshot: object) -> None:
-        """Restore a snapshot. Raises `AssertionError` if anything differs from the state before."""
+        """Restore a snapshot. Raises `AssertionError` if the state differs from the one before."""
         super().restore(snapshot)
         self._compare("the copy")
         # Make a new instance from the copy, and a new copy of this instance.
@@ -54,16 +54,16 @@ class Checked(WasmCanister):
 
 
 def play(data: bytes) -> str:
-    """Install a drawn module and let things happen to it. Returns a short description.
+    """Install a drawn module, and call, query or upgrade it. Returns a short description.
 
     Raises `IcError` if the module is refused, and `AssertionError` if its state is not restored.
     """
     choices = Choices(data)
     network = CanisterNetwork(1)
-    who = network.create(0, _made(choices))
-    happenings = 1 + choices.below(6)
-    seen = {_happen(network, who, choices) for _ in range(happenings)}
-    return ", ".join(sorted(seen))[:200]
+    canister = network.create(0, _made(choices))
+    count = 1 + choices.below(6)
+    results = {_act(network, canister, choices) for _ in range(count)}
+    return ", ".join(sorted(results))[:200]
 
 
 def _made(choices: Choices) -> Checked:
@@ -71,30 +71,30 @@ def _made(choices: Choices) -> Checked:
     return Checked(bytes(wasmtime.wat2wasm(text)))
 
 
-def _happen(network: CanisterNetwork, who: Principal, choices: Choices) -> str:
-    """Let one thing happen to a canister, and return a short description of the result."""
+def _act(network: CanisterNetwork, canister: Principal, choices: Choices) -> str:
+    """Call, query or upgrade a canister, or run rounds. Returns a short description."""
     match choices.below(6):
         case 0 | 1:
             method = choices.choice(("a", "b", "q"))
-            ticket = network.submit(ANONYMOUS, who, method, NOTHING)
+            ticket = network.submit(ANONYMOUS, canister, method, NOTHING)
             network.step(_ROUNDS)
             answer = ticket.answer
             return "no answer" if answer is None else f"{answer.code} {answer.message[:_SHOWN]}"
         case 2:
-            answer = network.query(ANONYMOUS, who, "q", NOTHING)
+            answer = network.query(ANONYMOUS, canister, "q", NOTHING)
             return f"query {answer.code} {answer.message[:_SHOWN]}"
         case 3:
             network.step(_ROUNDS)
             return "rounds"
         case _:
             other = _made(choices)
-            network.stop(who)
+            network.stop(canister)
             network.step(_ROUNDS)
-            if network.status(who) != "stopped":
-                network.start(who)
+            if network.status(canister) != "stopped":
+                network.start(canister)
                 return "not stopped"
-            done = network.upgrade(who, other)
-            network.start(who)
+            done = network.upgrade(canister, other)
+            network.start(canister)
             return "upgraded" if done else "upgrade trapped"
 
 
@@ -106,7 +106,7 @@ def main(source: BinaryIO, target: BinaryIO) -> None:
             result = f"read {play(data)}"
         except (IcError, wasmtime.WasmtimeError) as error:
             result = f"refused {error}"
-        except Exception as error:  # noqa: BLE001  # a surprise is what is looked for
+        except Exception as error:  # noqa: BLE001  # any other exception is a surprise
             result = f"surprise {type(error).__name__}: {error}"
         raw = result.encode(errors="replace")[:1000]
         target.write(len(raw).to_bytes(4, "little") + raw)

@@ -48,11 +48,11 @@ def _filters() -> Iterable[bytes]:
 
 @target("filter", "a filter of events", _filters, "events.filters", text=True)
 def _read_filter(data: bytes) -> str:
-    read = from_json(parse_json(data, "filter"))
-    if from_json(to_json(read)) != read:
+    part = from_json(parse_json(data, "filter"))
+    if from_json(to_json(part)) != part:
         raise DefensiveFailure("a filter reads back as another")
-    normalize((read,))
-    return type(read).__name__
+    normalize((part,))
+    return type(part).__name__
 
 
 _TAG: Final = bytes(8)
@@ -78,7 +78,7 @@ def _secret() -> "Secret":
 
 
 def _operations() -> "list[Signed]":
-    """A DID that is made, changed, issues, revokes and ends."""
+    """Return operations that create, update and deactivate a DID, and issue and revoke a batch."""
     from interchain_events.prism import make
 
     key = _secret()
@@ -99,17 +99,17 @@ def _operations() -> "list[Signed]":
 def _objects() -> Iterable[bytes]:
     from interchain_events.prism.make import atala_object
 
-    made = _operations()
-    yield b"\x00" + atala_object(each.raw for each in made)
-    for each in made:
-        yield b"\x01" + each.operation
+    operations = _operations()
+    yield b"\x00" + atala_object(signed.raw for signed in operations)
+    for signed in operations:
+        yield b"\x01" + signed.operation
 
 
 @target("prism", "an object, or a signed operation", _objects, "prism")
 def _read_object(data: bytes) -> str:
-    """Read an anchored object, or an operation signed as its maker would sign it.
+    """Process an anchored object, or an operation with a valid signature.
 
-    The ledger knows the other operations.
+    The ledger of an operation has the first three operations of `_operations`.
     """
     from interchain_events.prism.core.ledger import MemoryLedger
     from interchain_events.prism.core.process import process, read_object
@@ -118,18 +118,20 @@ def _read_object(data: bytes) -> str:
     ledger = MemoryLedger()
     raw = data[1:]
     if data[:1] == b"\x01":
-        for operation in read_object(atala_object(each.raw for each in _operations()[:3])) or ():
+        earlier = atala_object(signed.raw for signed in _operations()[:3])
+        for operation in read_object(earlier) or ():
             process(ledger, operation)
         raw = atala_object([sign_raw(raw, "master0", _secret()).raw])
-    said = [process(ledger, operation) for operation in read_object(raw) or ()][:6]
-    return (
-        ", ".join("again" if each is None else str(each.reason or each.type.name) for each in said)
-        or "nothing"
-    )
+    outcomes = [process(ledger, operation) for operation in read_object(raw) or ()]
+    words = [
+        "again" if outcome is None else str(outcome.reason or outcome.type.name)
+        for outcome in outcomes[:6]
+    ]
+    return ", ".join(words) or "nothing"
 
 
 def _metadata() -> Iterable[bytes]:
-    """The map of label 21325, then a zero byte and the same as JSON."""
+    """Yield CBOR maps with label 21325, and JSON after a zero byte."""
     yield bytes.fromhex("a119534da26176016163824261627841").replace(b"xA", b"\x43cde")
     yield bytes.fromhex("bf19534dbf61639f5f4161ff6430786162ff617601ffff")
     yield b'\x00{"v": 1, "c": ["0x6162", "0x63"]}'
@@ -167,7 +169,7 @@ def _publications() -> Iterable[bytes]:
 @target("publication", "bodies that a distributor is sent", _publications, "distributor", text=True)
 def _read_publication(data: bytes) -> str:
     body = parse_json(data, "body")
-    said = []
+    results = []
     readers: tuple[Callable[[object], object], ...] = (
         parse_publication,
         parse_notification,
@@ -176,10 +178,10 @@ def _read_publication(data: bytes) -> str:
     for read in readers:
         try:
             read(body)
-            said.append("read")
+            results.append("read")
         except BadEventError as error:
-            said.append(str(error)[:40])
-    return ", ".join(said)
+            results.append(str(error)[:40])
+    return ", ".join(results)
 
 
 def _settings() -> Iterable[bytes]:
@@ -205,13 +207,13 @@ def _entries() -> Iterable[bytes]:
     from interchain_events.distributor.adapter.evm.contract import DATA, TOPIC
 
     texts = ((b"t", b"https://example.org/1?hl=x", [b"sbx"]), (b"", b"\xff" * 40, [b""] * 3))
-    for index, each in enumerate(texts):
+    for index, event_texts in enumerate(texts):
         entry = {
             "address": _CONTRACT,
             "topics": [TOPIC, *["0x" + "11" * 32] * 3],
             "blockNumber": "0x1",
         }
-        data = encode(DATA, (index, 1_700_000_000, "0x" + "33" * 20, *each))
+        data = encode(DATA, (index, 1_700_000_000, "0x" + "33" * 20, *event_texts))
         yield json.dumps(
             {**entry, "data": "0x" + data.hex(), "blockHash": "0x" + "22" * 32}
         ).encode()
@@ -232,9 +234,9 @@ def _read_entry(data: bytes) -> str:
 
 def _canister_scenarios() -> Iterable[bytes]:
     folder = files("interchain_events.icrc72") / "scenarios"
-    for each in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if each.name.endswith(".toml"):
-            yield each.read_bytes()
+    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if file.name.endswith(".toml"):
+            yield file.read_bytes()
 
 
 @target("canister-scenario", "a scenario of subnets", _canister_scenarios, "icrc72")

@@ -17,19 +17,23 @@ from interchain_events.icrc72.settings import DEFAULTS, Settings
 
 
 class Probe(Canister):
-    """A canister that makes the calls that a test requests, and stores its notifications."""
+    """A canister that makes the calls requested by a test, and stores its notifications."""
 
     heartbeat: bool = True
 
     def __init__(self) -> None:
         self.todo: list[tuple[Principal, str, bytes, str, int]] = []
+        """The requested calls: canister, method, argument, kind of call, and number."""
         self.answers: dict[int, Answer] = {}
+        """The answers to the calls, by number."""
         self.notified: list[tuple[Principal, EventNotification]] = []
+        """The notifications with their senders."""
         self.trusted: Trusted | None = None
 
     def on_heartbeat(self, ctx: Context) -> None:
         """Make the requested calls."""
-        todo, self.todo = self.todo, []
+        todo = self.todo
+        self.todo = []
         for to, method, arg, kind, number in todo:
             ctx.call(
                 to,
@@ -42,7 +46,7 @@ class Probe(Canister):
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
         """Store notifications. Other methods get an empty answer."""
         if method.startswith("icrc72_handle_notification"):
-            self.notified += [(ctx.caller, each) for each in HANDLE.value(arg)]
+            self.notified += [(ctx.caller, notification) for notification in HANDLE.value(arg)]
             if self.trusted is not None:
                 ctx.reply(codec(method).rets.encode(self.trusted))
                 return
@@ -52,7 +56,7 @@ class Probe(Canister):
         """Do nothing: a probe does not trap."""
 
     def restore(self, snapshot: object) -> None:
-        """Do nothing: there is nothing to undo."""
+        """Do nothing: a probe does not trap, so it is never restored."""
 
 
 class Canisters:
@@ -99,10 +103,10 @@ class Canisters:
         subscriptions: dict[str, Config] | None = None,
     ) -> Principal:
         """Install an app and return its principal."""
-        made = app(
+        instance = app(
             self.orchestrator, self.settings, publications=publications, subscriptions=subscriptions
         )
-        return self.network.create(subnet, made)
+        return self.network.create(subnet, instance)
 
     def app(self, who: Principal) -> object:
         """Return the instance of an app."""
@@ -113,11 +117,11 @@ class Canisters:
         return self.network.create(subnet, Probe())
 
     def probed(self, who: Principal) -> Probe:
-        """Return the instance of a probe."""
-        found = self.network.canister(who)
-        if not isinstance(found, Probe):
+        """Return the instance of a probe. Raises `TypeError` if the canister is not a probe."""
+        canister = self.network.canister(who)
+        if not isinstance(canister, Probe):
             raise TypeError(f"{who.text} is not a probe")
-        return found
+        return canister
 
     def step(self, rounds: int = 1) -> None:
         """Run rounds of the network."""
@@ -130,12 +134,13 @@ class Canisters:
     def answer(
         self, probe: Principal, to: Principal, method: str, *values: object, kind: str = BOUNDED
     ) -> object:
-        """Let a probe call a method, and run until it is answered.
+        """Make a probe call a method, and run until the call is answered, at most 400 rounds.
 
         Returns the result, a list of several results, or the `Answer` if the call was rejected or
-        its result does not decode.
+        its result cannot be decoded.
         """
-        number = self._number = self._number + 1
+        self._number += 1
+        number = self._number
         self.probed(probe).todo.append(
             (to, method, codec(method).args.encode(*values), kind, number)
         )
@@ -147,17 +152,17 @@ class Canisters:
         if not answer.ok:
             return answer
         try:
-            found = codec(method).rets.decode(answer.data)
+            results = codec(method).rets.decode(answer.data)
         except CandidError:
             return answer
-        return found[0] if len(found) == 1 else found
+        return results[0] if len(results) == 1 else results
 
     def ask(self, method: str, *values: object, to: Principal | None = None) -> object:
         """Query the orchestrator, or another canister, as an anonymous user."""
         arg = codec(method).args.encode(*values)
         answer = self.network.query(ANONYMOUS, to or self.orchestrator, method, arg)
-        found = codec(method).rets.decode(answer.data)
-        return found[0] if len(found) == 1 else found
+        results = codec(method).rets.decode(answer.data)
+        return results[0] if len(results) == 1 else results
 
 
 __all__ = ["Canisters", "Probe"]

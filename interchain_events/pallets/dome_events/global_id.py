@@ -19,47 +19,45 @@ _VALUE: Final = re.compile(r"[A-Za-z0-9._~:/+=,@-]+")
 
 
 class NoGlobalIdError(PubsubError):
-    """An event has no global id.
-
-    The message is one of the codes of ID-21.
-    """
+    """Raised if an event has no global id. The message is one of the codes of ID-21."""
 
 
 def global_id(location: object) -> str:
-    """Return the query parameter `hl`, decoded once.
+    """Return the query parameter `hl` of a URL, decoded once.
 
-    Raises `NoGlobalIdError` with the first code of ID-21 that holds.
+    Raises `NoGlobalIdError` with the first code of ID-21 that applies.
     """
     if not isinstance(location, str):
         raise NoGlobalIdError("not-a-string")
     if len(location) > MOST_URL:
         raise NoGlobalIdError("too-long")
-    return _found(location)
+    return _parsed(location)
 
 
 @lru_cache(1024)
-def _found(location: str) -> str:
-    """Return the id in a text that is short enough.
+def _parsed(location: str) -> str:
+    """Return the id in a text that is not too long.
 
-    Results are cached, because an event is read several times, once from each network.
+    Results are cached, because each event is read several times, once from each network.
     """
     match = _URL.fullmatch(location)
     if match is None or int((match[2] or ":0")[1:]) > MOST_PORT:
         raise NoGlobalIdError("not-a-url")
     query = location.partition("#")[0].partition("?")[2]
     parts = (part.partition("=") for part in query.split("&"))
-    found = [value for name, _, value in parts if unquote_to_bytes(name) == b"hl"]
-    if len(found) != 1:
-        raise NoGlobalIdError("hl-repeated" if found else "hl-missing")
-    return _decoded(found[0])
+    values = [value for name, _, value in parts if unquote_to_bytes(name) == b"hl"]
+    if len(values) != 1:
+        raise NoGlobalIdError("hl-repeated" if values else "hl-missing")
+    return _decoded(values[0])
 
 
 def _decoded(value: str) -> str:
+    """Return the decoded value of the parameter. Raises `NoGlobalIdError`."""
     if not value:
         raise NoGlobalIdError("hl-empty")
     if not _ESCAPES.fullmatch(value):
         raise NoGlobalIdError("hl-escape")
-    # Characters beyond ASCII are refused below.
+    # Latin-1 decodes any bytes. Characters beyond ASCII are refused below.
     decoded = unquote_to_bytes(value).decode("latin-1")
     if not _VALUE.fullmatch(decoded):
         raise NoGlobalIdError("hl-characters")

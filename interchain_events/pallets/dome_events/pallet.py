@@ -171,10 +171,11 @@ class DomeEventsConfig:
 
 
 def _check_lengths(event_type: bytes, data_location: bytes, metadata: list[bytes]) -> None:
+    """Raise `ModuleError` with `TooLong` if a field of an event is too long."""
     too_long = (
         not 1 <= len(event_type) <= MOST_TYPE
         or len(data_location) > MOST_URL
         or len(metadata) > MOST_METADATA
-        or any(len(each) > MOST_METADATUM for each in metadata)
+        or any(len(value) > MOST_METADATUM for value in metadata)
     )
     ensure(not too_long, Error.TooLong)

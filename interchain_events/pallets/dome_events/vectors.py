@@ -7,12 +7,13 @@ from pubsub_emulator.primitives.vectors import Document, Format, cases_of, has, 
 
 
 def _check(case: Document) -> None:
+    """Compare the id or error of a location with the stated one."""
     try:
-        found = ("id", global_id(case["data_location"]))
+        result = ("id", global_id(case["data_location"]))
     except NoGlobalIdError as error:
-        found = ("error", str(error))
+        result = ("error", str(error))
     stated = ("id", case["id"]) if "id" in case else ("error", case["error"])
-    same("what is found", found, stated)
+    same("what is found", result, stated)
 
 
 FORMATS: Final = (
