@@ -4,9 +4,9 @@
 - `tables`: the tables in SQLite and PostgreSQL.
 - `service`: a node that follows a chain and serves streams over gRPC.
 - `client`: a client of such a node.
-- `make`: makes keys, DIDs and signed operations.
+- `make`: the creation of keys, DIDs and signed operations.
 - `local`: a node over an emulated chain, all in one process.
-- `cheats`: servers that do not deliver what they should.
+- `cheats`: servers that deliver other operations or statuses than they should.
 - `vectors`: the test vectors.
 """
 

@@ -1,9 +1,8 @@
-"""Cheats of a PRISM server, as named objects (EV-41).
+"""The cheats of a PRISM server, as named objects (EV-41).
 
-Each of `CHEATS` changes the operations of one stream. `delivery_audit.deliveries` finds it in
-the rows that `operations.row_of` makes of them. Each of `STATUS_CHEATS` changes the statuses that
-one stream tells of an operation. `delivery_audit.statuses` finds it by comparing them with the
-true ones.
+Each of `CHEATS` changes the operations of one stream. `delivery_audit.deliveries` finds it in the
+rows that `operations.row_of` makes of them. Each of `STATUS_CHEATS` changes the statuses of an
+operation in one stream. `delivery_audit.statuses` finds it by comparing them with the true ones.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,34 +31,31 @@ _REVOCATIONS: Final = TYPES[FilterType.CREDENTIALS_REVOCATION_FILTER]
 
 def _states(due: Events) -> list[Event]:
     """Return the operations that changed the DID."""
-    return [each for each in due if each.type in _STATES and each.status is Status.APPLIED]
+    return [event for event in due if event.type in _STATES and event.status is Status.APPLIED]
 
 
 def _hiding(*types: OperationType) -> Callable[[Events, Events], list[Event]]:
     """Return the change that leaves out operations of these types."""
-    return lambda due, _: [each for each in due if each.type not in types]
-
-
-_hide_deactivation: Final = _hiding(OperationType.DEACTIVATE_DID)
+    return lambda due, _: [event for event in due if event.type not in types]
 
 
 def _instead(due: Events, old: Event, **columns: Any) -> list[Event]:
-    """Return the operations with other values in columns of one of them."""
-    return [old._replace(**columns) if each is old else each for each in due]
+    """Return the operations, with the given columns of `old` replaced."""
+    return [old._replace(**columns) if event is old else event for event in due]
 
 
 def _first(due: Events, status: Status) -> Event:
     """Return the first operation with a status."""
-    return next(each for each in due if each.status is status)
+    return next(event for event in due if event.status is status)
 
 
 def _keep_old_state(due: Events, _others: Events) -> list[Event]:
     later = _states(due)[1:]
-    return [each for each in due if each not in later]
+    return [event for event in due if event not in later]
 
 
 def _hide_rejection(due: Events, _others: Events) -> list[Event]:
-    return [each for each in due if each.status is not Status.REJECTED]
+    return [event for event in due if event.status is not Status.REJECTED]
 
 
 def _apply_rejected(due: Events, _others: Events) -> list[Event]:
@@ -74,14 +70,16 @@ def _reject_applied(due: Events, _others: Events) -> list[Event]:
 
 def _excuse(due: Events, _others: Events) -> list[Event]:
     rejected = _first(due, Status.REJECTED)
-    reason = next(each for each in Reason if each is not rejected.reason)
+    reason = next(reason for reason in Reason if reason is not rejected.reason)
     return _instead(due, rejected, reason=reason)
 
 
 def _borrow_status(due: Events, others: Events) -> list[Event]:
-    update = next(each for each in due if any(each.status is not other.status for other in others))
-    lent = next(other for other in others if other.status is not update.status)
-    return _instead(due, update, status=lent.status, reason=lent.reason)
+    changed = next(
+        event for event in due if any(event.status is not other.status for other in others)
+    )
+    lender = next(other for other in others if other.status is not changed.status)
+    return _instead(due, changed, status=lender.status, reason=lender.reason)
 
 
 def _rehash(due: Events, _others: Events) -> list[Event]:
@@ -95,7 +93,7 @@ def _swap_content(due: Events, _others: Events) -> list[Event]:
 
 
 def _spare(due: Events, _others: Events) -> list[Event]:
-    """Report a revocation of a whole batch as one of a single credential."""
+    """Return the operations, with a revocation of a whole batch changed to one credential."""
     for update in due:
         signed = decode(SignedAtalaOperation, update.content)
         member = None if signed.operation is None else signed.operation.operation
@@ -108,7 +106,7 @@ def _spare(due: Events, _others: Events) -> list[Event]:
 
 
 def _attribute(due: Events, others: Events) -> list[Event]:
-    stranger = next(each.did_suffix for each in others if each.did_suffix != due[0].did_suffix)
+    stranger = next(other.did_suffix for other in others if other.did_suffix != due[0].did_suffix)
     return _instead(due, due[0], did_suffix=stranger)
 
 
@@ -125,19 +123,21 @@ def _reorder(due: Events, _others: Events) -> list[Event]:
             return later
         return earlier if event is later else event
 
-    return [exchanged(each) for each in due]
+    return [exchanged(event) for event in due]
 
 
 def _repeat(due: Events, _others: Events) -> list[Event]:
-    again = _states(due)[1]
-    repeated: list[Event] = []
-    for each in due:
-        repeated += (each, each) if each is again else (each,)
-    return repeated
+    twice = _states(due)[1]
+    events: list[Event] = []
+    for event in due:
+        events.append(event)
+        if event is twice:
+            events.append(event)
+    return events
 
 
 def _push(due: Events, others: Events) -> list[Event]:
-    return sorted([*due, *others[:1]], key=lambda each: each.seq_no)
+    return sorted([*due, *others[:1]], key=lambda event: event.seq_no)
 
 
 CHEATS: Final[dict[str, Cheat[Event]]] = {
@@ -195,14 +195,14 @@ CHEATS: Final[dict[str, Cheat[Event]]] = {
 }
 """The cheats with operations, by name.
 
-`change` gets the operations for the owner of one DID, and operations of others. Those of the owner
-include two changes of the DID, its deactivation, a rejected operation, and a revocation of a whole
-batch. Those of others include both statuses.
+The arguments of `change` are the operations for the owner of one DID, and operations of others. The
+former include two changes of the DID, its deactivation, a rejected operation, and a revocation of a
+whole batch. The latter include both statuses.
 """
 
 
 class Told(NamedTuple):
-    """A status in a stream, at the time when the true status number `turn` held."""
+    """A status in a stream. At that time, the true status was the one with the number `turn`."""
 
     turn: int
     update: Update
@@ -212,54 +212,54 @@ Answers: TypeAlias = Sequence[Told]
 """The statuses of one operation in one stream."""
 
 
-def _at(due: Answers, status: OperationStatus) -> int:
+def _place_of(due: Answers, status: OperationStatus) -> int:
     """Return the place of the first answer with a status."""
-    return next(at for at, each in enumerate(due) if each.update.status is status)
+    return next(place for place, told in enumerate(due) if told.update.status is status)
 
 
-def _say(due: Answers, at: int, update: Update) -> list[Told]:
-    """Return the answers with another status at one place."""
-    return [*due[:at], due[at]._replace(update=update), *due[at + 1 :]]
+def _replaced(due: Answers, place: int, update: Update) -> list[Told]:
+    """Return the answers, with the status at one place replaced."""
+    return [*due[:place], due[place]._replace(update=update), *due[place + 1 :]]
 
 
 def _foretell(due: Answers, _others: Answers) -> list[Told]:
-    level = _at(due, OperationStatus.CONFIRMATION_LEVEL)
-    return _say(due, level, due[-1].update)
+    place = _place_of(due, OperationStatus.CONFIRMATION_LEVEL)
+    return _replaced(due, place, due[-1].update)
 
 
 def _deny(due: Answers, _others: Answers) -> list[Told]:
-    return _say(due, _at(due, OperationStatus.IN_BLOCK), Update(OperationStatus.CANCELLED))
+    place = _place_of(due, OperationStatus.IN_BLOCK)
+    return _replaced(due, place, Update(OperationStatus.CANCELLED))
 
 
 def _inflate(due: Answers, _others: Answers) -> list[Told]:
-    at = _at(due, OperationStatus.CONFIRMATION_LEVEL)
-    return _say(due, at, due[at].update._replace(level=due[at].update.level + 100))
+    place = _place_of(due, OperationStatus.CONFIRMATION_LEVEL)
+    update = due[place].update
+    return _replaced(due, place, update._replace(level=update.level + 100))
 
 
 def _misplace(due: Answers, _others: Answers) -> list[Told]:
     update = due[-1].update
     if update.place is None:
         raise ValueError("the last status has no place")
-    return _say(
-        due,
-        len(due) - 1,
-        update._replace(place=update.place._replace(number=update.place.number + 1)),
-    )
+    next_block = update.place._replace(number=update.place.number + 1)
+    return _replaced(due, len(due) - 1, update._replace(place=next_block))
 
 
 def _borrow(due: Answers, others: Answers) -> list[Told]:
-    lent = next(each.update for each in others if each.update.place is not None)
-    return _say(due, _at(due, OperationStatus.PENDING), lent)
+    borrowed = next(told.update for told in others if told.update.place is not None)
+    return _replaced(due, _place_of(due, OperationStatus.PENDING), borrowed)
 
 
 def _repeat_answer(due: Answers, _others: Answers) -> list[Told]:
-    at = _at(due, OperationStatus.CONFIRMATION_LEVEL)
-    return [*due[: at + 1], due[at], *due[at + 1 :]]
+    place = _place_of(due, OperationStatus.CONFIRMATION_LEVEL)
+    return [*due[: place + 1], due[place], *due[place + 1 :]]
 
 
 def _hark_back(due: Answers, _others: Answers) -> list[Told]:
-    at = _at(due, OperationStatus.CONFIRMATION_LEVEL)
-    return [*due[: at + 1], Told(due[at].turn, due[at - 1].update), *due[at + 1 :]]
+    place = _place_of(due, OperationStatus.CONFIRMATION_LEVEL)
+    earlier = Told(due[place].turn, due[place - 1].update)
+    return [*due[: place + 1], earlier, *due[place + 1 :]]
 
 
 _OF_STATUS: Final[tuple[Cheat[Told], ...]] = (
@@ -286,7 +286,7 @@ _OF_STATUS: Final[tuple[Cheat[Told], ...]] = (
 STATUS_CHEATS: Final = {cheat.name: cheat for cheat in _OF_STATUS}
 """The cheats with statuses, by name.
 
-`change` gets the statuses of one operation, each with its turn, and those of another one. Those of
-the operation are PENDING and IN_BLOCK, both again after a reorganisation, several levels of
-CONFIRMATION_LEVEL, and APPROVED.
+The arguments of `change` are the statuses of one operation and those of another one. The former are
+PENDING and IN_BLOCK, both again after a reorganisation, several levels of CONFIRMATION_LEVEL, and
+APPROVED.
 """

@@ -1,15 +1,15 @@
-"""A client of a PRISM node, which knows its position in the stream.
+"""A client of a PRISM node that keeps track of its position in the stream.
 
     async with PrismClient("127.0.0.1:50052") as node:
         subscription = await node.subscribe([Filter(FilterType.CREATE_DID_FILTER)])
         async for message in node.events(subscription):
             subscription = message.subscription
 
-`events` connects again if necessary, and yields each event once and in order. The subscription in
-the last message is everything that a client must store to go on later.
+`events` connects again if necessary, and yields each event once and in order. To continue later, a
+client only has to store the subscription in the last message.
 
 If the node has taken operations back, `TakenBack` is raised. The caller then drops the operations
-after `seq_no` and goes on with the subscription in the error.
+after `seq_no` and continues with the subscription in the error.
 """
 
 import asyncio
@@ -44,18 +44,18 @@ class NodeError(EventsError):
 
 @dataclass(frozen=True, slots=True)
 class ClientSubscription:
-    """A subscription and the client's position in it. It is everything that a client must store."""
+    """A subscription and the client's position in it. A client need not store anything else."""
 
     token: str
     cursor: str
-    """The cursor after the last message. Empty for the start of everything."""
+    """The cursor after the last message, empty to begin with the first operation."""
 
 
 class TakenBack(EventsError):
     """Raised if operations after `seq_no` were taken back.
 
-    The caller drops them and goes on with `subscription`. `operation_id` is the last operation that
-    remains.
+    The caller drops them and continues with `subscription`. `operation_id` is the id of the last
+    operation that remains, empty if there is none.
     """
 
     def __init__(self, seq_no: int, operation_id: bytes, subscription: ClientSubscription) -> None:
@@ -71,7 +71,7 @@ class Message(NamedTuple):
     events: Sequence[pb.SubscriptionEvent]
     """The operations. A heartbeat has none."""
     subscription: ClientSubscription
-    """What the client must store once it has dealt with the events."""
+    """The subscription that the client must store when it has processed the events."""
     live: bool
     """Whether the stream has caught up."""
 
@@ -80,7 +80,7 @@ class PrismClient:
     """A connection to a node at `host:port`.
 
     Use it as an asynchronous context manager. `token` is the caller's token, if the node needs one.
-    `roots` are certificates in PEM for a node with TLS. Methods raise `NodeError`.
+    `roots` are the trusted certificates in PEM, for a node with TLS. Methods raise `NodeError`.
     """
 
     def __init__(self, address: str, *, token: str = "", roots: bytes | None = None) -> None:
@@ -106,40 +106,37 @@ class PrismClient:
     async def subscribe(
         self, filters: Iterable[Filter], *, batches: bool = False, everything: bool = False
     ) -> ClientSubscription:
-        """Make a subscription to the operations from now on.
-
-        With `everything`, it begins with the first operation.
-        """
+        """Create a subscription to later operations, or to all if `everything` is true."""
         request = pb.NewSubscriptionRequest(
             filters=map(encode_filter, filters), allow_operations_batches=batches
         )
-        found = await self._call("NewSubscription", request, pb.NewSubscriptionResponse.FromString)
-        return ClientSubscription(found.subscription_token, "" if everything else found.cursor)
+        answer = await self._call("NewSubscription", request, pb.NewSubscriptionResponse.FromString)
+        return ClientSubscription(answer.subscription_token, "" if everything else answer.cursor)
 
     async def events(
         self, subscription: ClientSubscription, *, reconnect: bool = True
     ) -> AsyncGenerator[Message, None]:
         """Yield the messages after the subscription's cursor.
 
-        With `reconnect`, it connects again after a lost connection. Also raises `TakenBack`.
+        If `reconnect` is true, connect again after a lost connection. Also raises `TakenBack`.
         """
-        at = subscription
+        current = subscription
         while True:
-            request = pb.GetSubscriptionEventsStreamRequest(subscription_token=at.token)
-            if at.cursor:
-                request.cursor = at.cursor
+            request = pb.GetSubscriptionEventsStreamRequest(subscription_token=current.token)
+            if current.cursor:
+                request.cursor = current.cursor
             call = self._stream(
                 "GetSubscriptionEventsStream", request, pb.SubscriptionEvents.FromString
             )
             try:
-                async for found in call:
-                    at = replace(at, cursor=found.cursor)
-                    yield Message(found.events, at, found.live)
+                async for answer in call:
+                    current = replace(current, cursor=answer.cursor)
+                    yield Message(answer.events, current, answer.live)
             except grpc.aio.AioRpcError as error:
                 if reconnect and error.code() in _AGAIN:
                     await asyncio.sleep(_RETRY_SECONDS)
                     continue
-                raise _error(error, at) from None
+                raise _error(error, current) from None
             finally:
                 call.cancel()
 
@@ -149,12 +146,15 @@ class PrismClient:
         await self._call("CancelSubscription", request, pb.CancelSubscriptionResponse.FromString)
 
     async def schedule(self, signed: Iterable[bytes]) -> tuple[list[bytes], str]:
-        """Have operations anchored in one object. Returns their ids and a token to cancel them."""
+        """Request that operations be anchored in one object.
+
+        Returns their ids and the token that is needed to cancel them.
+        """
         request = pb.ScheduleOperationsRequest(signed_operations=signed)
-        found = await self._call(
+        answer = await self._call(
             "ScheduleOperations", request, pb.ScheduleOperationsResponse.FromString
         )
-        return list(found.operation_ids), found.cancel_token
+        return list(answer.operation_ids), answer.cancel_token
 
     async def cancel_operation(self, operation_id: bytes, cancel_token: str) -> None:
         """Cancel an operation that is not in a block."""
@@ -198,14 +198,14 @@ class PrismClient:
         return answer
 
 
-def encode_filter(each: Filter) -> pb.SubscriptionFilter:
+def encode_filter(part: Filter) -> pb.SubscriptionFilter:
     """Return a filter as a protobuf message."""
     return pb.SubscriptionFilter(
-        type=each.type.name,
-        did_suffix=each.did_suffix or "",
-        credential_hash=each.credential_hash or b"",
-        credential_batch_id=each.credential_batch_id or "",
-        statuses=[] if each.status is None else [OUTCOMES[each.status]],
+        type=part.type.name,
+        did_suffix=part.did_suffix or "",
+        credential_hash=part.credential_hash or b"",
+        credential_batch_id=part.credential_batch_id or "",
+        statuses=[] if part.status is None else [OUTCOMES[part.status]],
     )
 
 
@@ -249,15 +249,14 @@ def status_document(update: pb.OperationStatusUpdate) -> dict[str, object]:
     return found
 
 
-def _error(error: grpc.aio.AioRpcError, at: ClientSubscription) -> EventsError:
-    """Return the error for a failed call. `at` is the client's position."""
+def _error(error: grpc.aio.AioRpcError, subscription: ClientSubscription) -> EventsError:
+    """Return the error for a failed call. `subscription` has the client's position."""
     trailing: Iterable[tuple[object, object]] = tuple(error.trailing_metadata() or ())  # type: ignore[arg-type]  # pairs
     details = {str(key): str(value) for key, value in trailing}
     if "last-common-cursor" in details:
-        where = replace(at, cursor=details["last-common-cursor"])
         return TakenBack(
             int(details["last-common-seq-no"]),
             bytes.fromhex(details["last-common-operation"]),
-            where,
+            replace(subscription, cursor=details["last-common-cursor"]),
         )
     return NodeError(error.code(), error.details() or "")

@@ -38,10 +38,10 @@ from pubsub_emulator.runtime.framework.origin import Signed as SignedBy
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.trie import ordered_root
 
-_WHO: Final = AccountId(blake2_256(b"PRISM node"))
+_ANCHORER: Final = AccountId(blake2_256(b"PRISM node"))
 """The account that anchors."""
 _BLOCK_MS: Final = 6_000
-"""The time between two blocks."""
+"""The time between two blocks in ms."""
 _PAGE: Final = 500
 
 
@@ -59,24 +59,24 @@ class Followed:
         Raises `CursorAbandoned` after a rewind that took back operations which were returned.
         """
         check_cursor(self._log.head(), *self.cursor, self._log.common(self.cursor.epoch))
-        found: list[Event] = []
+        events: list[Event] = []
         while True:
             page = self._log.read(self.cursor.seq, _PAGE, self._where)
-            found += [row.event for row in page.rows if isinstance(row, OperationRow)]
+            events += [row.event for row in page.rows if isinstance(row, OperationRow)]
             self.cursor = Cursor(page.head.epoch, page.through)
             if page.is_last:
-                return found
+                return events
 
     def again(self, cut: CursorAbandoned) -> None:
-        """Go on from the last operation that a rewind has left."""
+        """Continue after the last operation that remained at a rewind."""
         self.cursor = Cursor(cut.epoch, cut.common)
 
 
 class LocalPrism:
     """A chain and a node in one process.
 
-    `depth` is the number of blocks that must be above a block before it is processed. Use it as a
-    context manager, which deletes its files at the end.
+    `depth` is the number of blocks that must be above a block before it is processed. Use this as a
+    context manager. Its files are deleted when the context ends.
     """
 
     def __init__(self, depth: int = 0) -> None:
@@ -102,68 +102,70 @@ class LocalPrism:
 
         Blocks that are deep enough are processed.
         """
-        return self.build(atala_object([_raw(each) for each in signed]))
+        return self.build(atala_object([_raw(operation) for operation in signed]))
 
     def build(self, *objects: bytes) -> int:
-        """Build a block that anchors these objects, whatever they contain. Returns its number."""
+        """Build a block that anchors any objects, and return the block's number."""
         header, state = self._chain[-1]
         storage = Storage(state.fork())
         extrinsics = tuple(
-            Extrinsic(SignedBy(_WHO), Call(PALLET.name, "anchor", (raw,))) for raw in objects
+            Extrinsic(SignedBy(_ANCHORER), Call(PALLET.name, "anchor", (raw,))) for raw in objects
         )
         block = self._executive.build_block(
             storage, header.number + 1, header.hash(), extrinsics=extrinsics
         )
         self._chain.append((block.header, storage.state))
-        events = [(kind_of(each.event), fields_of(each.event)) for each in block.events]
+        events = [(kind_of(emitted.event), fields_of(emitted.event)) for emitted in block.events]
         number = block.header.number
-        row = ChainBlock(None, number, bytes(block.header.hash()), number * _BLOCK_MS, events)
-        put(self.log, [assemble(row, (), parent=bytes(header.hash()))])
+        chain_block = ChainBlock(
+            None, number, bytes(block.header.hash()), time=number * _BLOCK_MS, events=events
+        )
+        put(self.log, [assemble(chain_block, (), parent=bytes(header.hash()))])
         self.processor.run()
         return number
 
     def back_to(self, number: int) -> None:
-        """Take back every block after block `number`, as a restored network does."""
+        """Take back the blocks after block `number`, as a restored network does."""
         del self._chain[number + 1 :]
         self.log.rewind(number)
         self.processor.run()
 
     def follow(self, *filters: Filter, everything: bool = False) -> Followed:
-        """Return a subscription to the operations from now on.
+        """Return a subscription to later operations, or to all if `everything` is true.
 
-        With `everything`, it begins with the first operation. Filters may name a DID by its suffix
-        or as a whole.
+        Filters may name a DID by its suffix or in full.
         """
         head = self.operations.head()
-        filters = tuple(
-            each
-            if each.did_suffix is None
-            else each._replace(did_suffix=suffix_of(each.did_suffix))
-            for each in filters
-        )
-        return Followed(self.operations, filters, Cursor(head.epoch, 0 if everything else head.seq))
+        by_suffix: list[Filter] = []
+        for part in filters:
+            if part.did_suffix is None:
+                by_suffix.append(part)
+            else:
+                by_suffix.append(part._replace(did_suffix=suffix_of(part.did_suffix)))
+        cursor = Cursor(head.epoch, 0 if everything else head.seq)
+        return Followed(self.operations, by_suffix, cursor)
 
     def did(self, did: str) -> Did | None:
-        """Return the present state of a DID or suffix, `None` if there is none."""
+        """Return the current state of a DID, given in full or by its suffix, `None` without one."""
         with self.log.database.transaction() as session:
             return load_did(session, suffix_of(did))
 
     def storage_entry(self, entry_id: str) -> StorageEntry | None:
-        """Return the present state of a storage entry, `None` if there is none.
+        """Return the current state of a storage entry, `None` if there is none.
 
-        An entry has also ended if its DID has.
+        If its DID has ended, the entry has ended, too, whatever its state says.
         """
         with self.log.database.transaction() as session:
             return load_entry(session, entry_id)
 
     def batch(self, batch_id: str) -> Batch | None:
-        """Return the present state of a credential batch, `None` if there is none."""
+        """Return the current state of a credential batch, `None` if there is none."""
         with self.log.database.transaction() as session:
             return load_batch(session, batch_id)
 
 
-def _raw(each: Signed | IssuedBatch | bytes) -> bytes:
-    """Return the bytes of a SignedAtalaOperation."""
-    if isinstance(each, IssuedBatch):
-        return each.signed.raw
-    return each if isinstance(each, bytes) else each.raw
+def _raw(operation: Signed | IssuedBatch | bytes) -> bytes:
+    """Return the bytes of the SignedAtalaOperation."""
+    if isinstance(operation, IssuedBatch):
+        return operation.signed.raw
+    return operation if isinstance(operation, bytes) else operation.raw

@@ -1,4 +1,4 @@
-"""Makes keys, DIDs and signed operations.
+"""The creation of keys, DIDs and signed operations.
 
     master = Secret.random()
     created = create_did({"master0": (Usage.MASTER_KEY, master)})
@@ -32,21 +32,22 @@ class Secret(NamedTuple):
     def random(cls) -> Self:
         """Return a new secret key."""
         while True:
-            found = secrets.token_bytes(32)
-            if 0 < int.from_bytes(found, "big") < signatures.ORDER:
-                return cls(found)
+            raw = secrets.token_bytes(32)
+            if 0 < int.from_bytes(raw, "big") < signatures.ORDER:
+                return cls(raw)
 
     @classmethod
     def of(cls, text: str) -> Self:
         """Return the secret key in 64 hexadecimal digits. Raises `PrismError`."""
         try:
-            made = cls(bytes.fromhex(text.removeprefix("0x")))
-            _ = made.point
+            secret = cls(bytes.fromhex(text.removeprefix("0x")))
+            # This raises if the number is not a secret key.
+            _ = secret.point
         except ValueError:
             raise PrismError(
                 "a secret key is 64 hex digits, not zero and less than the order of secp256k1"
             ) from None
-        return made
+        return secret
 
     @property
     def point(self) -> bytes:
@@ -91,7 +92,7 @@ class IssuedBatch(NamedTuple):
 
 
 def public_key(name: str, usage: m.Usage, secret: Secret) -> m.PublicKey:
-    """Return a key as operations carry it."""
+    """Return the public key of a secret key in the form in which operations carry it."""
     return m.PublicKey(name, usage, m.CompressedECKeyData(SECP256K1, secret.point))
 
 
@@ -103,22 +104,23 @@ def create_did(
 ) -> Signed:
     """Return a CREATE_DID, signed with the named key or with the first master key.
 
-    Raises `PrismError` if there is no such key.
+    Raises `PrismError` if `keys` does not have that key.
     """
     signer = signed_with or next(
         (name for name, (usage, _) in keys.items() if usage is m.Usage.MASTER_KEY), ""
     )
     if signer not in keys:
         raise PrismError("CREATE_DID is signed with one of its own keys, a master key")
-    listed = tuple(public_key(name, usage, secret) for name, (usage, secret) in keys.items())
-    data = m.DIDCreationData(listed, tuple(services), tuple(context))
-    return sign(m.CreateDID(data), signer, keys[signer][1])
+    public_keys = tuple(public_key(name, usage, secret) for name, (usage, secret) in keys.items())
+    data = m.DIDCreationData(public_keys, tuple(services), tuple(context))
+    _, secret = keys[signer]
+    return sign(m.CreateDID(data), signer, secret)
 
 
 def update_did(
     did: str, previous: bytes, actions: Sequence[m.Action], signed_with: str, secret: Secret
 ) -> Signed:
-    """Return an UPDATE_DID of the DID with a suffix.
+    """Return an UPDATE_DID. `did` is the DID or its suffix.
 
     `previous` is the hash of the last operation that was applied to the DID.
     """
@@ -130,14 +132,14 @@ def update_did(
 
 
 def deactivate_did(did: str, previous: bytes, signed_with: str, secret: Secret) -> Signed:
-    """Return a DEACTIVATE_DID of the DID with a suffix. `previous` is as in `update_did`."""
+    """Return a DEACTIVATE_DID. `did` and `previous` are as in `update_did`."""
     return sign(m.DeactivateDID(previous, _suffix(did)), signed_with, secret)
 
 
 def issue_batch(did: str, merkle_root: bytes, signed_with: str, secret: Secret) -> IssuedBatch:
-    """Return an ISSUE_CREDENTIAL_BATCH by the DID with a suffix.
+    """Return an ISSUE_CREDENTIAL_BATCH. `did` is the issuer's DID or its suffix.
 
-    `identifiers.merkle_tree` makes the root.
+    `merkle_root` is a result of `identifiers.merkle_tree`.
     """
     data = m.CredentialBatchData(issuer_did=_suffix(did), merkle_root=merkle_root)
     return IssuedBatch(
@@ -148,9 +150,10 @@ def issue_batch(did: str, merkle_root: bytes, signed_with: str, secret: Secret) 
 def revoke(
     batch_id: str, issued: bytes, hashes: Iterable[bytes], signed_with: str, secret: Secret
 ) -> Signed:
-    """Return a REVOKE_CREDENTIALS of these credentials, or of the whole batch without any.
+    """Return a REVOKE_CREDENTIALS of the credentials with these hashes, or of the whole batch.
 
-    `issued` is the hash of the operation that issued the batch.
+    The whole batch is revoked if `hashes` is empty. `issued` is the hash of the operation that
+    issued the batch.
     """
     return sign(m.RevokeCredentials(issued, batch_id, tuple(hashes)), signed_with, secret)
 
@@ -158,14 +161,15 @@ def revoke(
 def create_storage_entry(
     did: str, data: m.StorageData, signed_with: str, secret: Secret, *, nonce: bytes | None = None
 ) -> Signed:
-    """Return a CREATE_STORAGE_ENTRY of the DID with a suffix. The entry's id is its hash in hex.
+    """Return a CREATE_STORAGE_ENTRY. `did` is the owner's DID or its suffix.
 
-    `signed_with` names a key with usage VDR. Without a nonce, 16 random bytes are one.
+    The id of the entry is the operation's hash in hexadecimal. `signed_with` names a key with usage
+    VDR. The default of `nonce` is 16 random bytes.
     """
-    made = m.CreateStorageEntry(
-        bytes.fromhex(_suffix(did)), secrets.token_bytes(16) if nonce is None else nonce, data
-    )
-    return sign(made, signed_with, secret)
+    if nonce is None:
+        nonce = secrets.token_bytes(16)
+    operation = m.CreateStorageEntry(bytes.fromhex(_suffix(did)), nonce, data)
+    return sign(operation, signed_with, secret)
 
 
 def update_storage_entry(
@@ -184,17 +188,17 @@ def deactivate_storage_entry(previous: bytes, signed_with: str, secret: Secret) 
 
 
 def _suffix(did: str) -> str:
-    """Return the suffix of a DID, which may be the suffix itself, without a check."""
+    """Return the suffix of a DID, given in full or by its suffix. It is not checked."""
     return did.removeprefix(METHOD).partition(":")[0]
 
 
 def sign(operation: m.Operation, signed_with: str, secret: Secret) -> Signed:
-    """Return any operation, signed."""
+    """Sign an operation of any kind."""
     return sign_raw(m.encode(m.AtalaOperation(operation=operation)), signed_with, secret)
 
 
 def sign_raw(operation: bytes, signed_with: str, secret: Secret) -> Signed:
-    """Return the bytes of an AtalaOperation, signed."""
+    """Sign the bytes of an AtalaOperation."""
     signature = signatures.sign(secret.raw, operation)
     fields = (
         bytes_field(1, signed_with.encode()),
@@ -205,6 +209,6 @@ def sign_raw(operation: bytes, signed_with: str, secret: Secret) -> Signed:
 
 
 def atala_object(signed: Iterable[bytes]) -> bytes:
-    """Return the AtalaObject that carries operations. `signed` has their SignedAtalaOperations."""
-    block = b"".join(bytes_field(2, each) for each in signed)
+    """Return the AtalaObject with these operations, given as SignedAtalaOperations."""
+    block = b"".join(bytes_field(2, operation) for operation in signed)
     return bytes_field(4, block)

@@ -1,4 +1,4 @@
-"""Records the statuses in streams beside the true ones (EV-40).
+"""The recorder of the statuses in streams and of the true ones, for audits (EV-40).
 
 The records are tables of `delivery_audit`.
 """
@@ -24,23 +24,23 @@ class _Stream:
     def __init__(self, operation_id: bytes) -> None:
         self.operation_id = operation_id
         self.position = 0
-        """The number of statuses that it has delivered."""
+        """The number of statuses that the stream has delivered."""
         self.settled: int | None = None
-        """The number of the last record at the time when the stream had delivered everything,
-        `None` before."""
+        """The number of the last record when the stream last had delivered everything, `None` until
+        then."""
 
 
 class StatusDeliveries(TablesWriter, StatusRecorder):
-    """Records statuses in tables.
+    """The recorder of statuses in tables.
 
-    Truths are written before answers, and answers before ends of streams, so that no answer lacks
-    its truth.
+    True statuses are written before answers, and answers before ends of streams, so that the true
+    status for each answer is in the tables.
     """
 
     def __init__(self, folder: Path, clock: Callable[[], int] = now) -> None:
         super().__init__(folder, (STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS), clock)
         self._run = secrets.token_hex(8)
-        """A random name for this run. The order of records counts only within a run."""
+        """A random name for this run. Records are ordered only within a run."""
         self._order = 0
         """The number of the last record."""
         self._open: dict[str, _Stream] = {}
@@ -80,7 +80,7 @@ class StatusDeliveries(TablesWriter, StatusRecorder):
         }
 
     def _next(self) -> dict[str, object]:
-        """Return the column with the next number of a record."""
+        """Return the column with the number of the next record."""
         self._order += 1
         return {"order": self._order}
 

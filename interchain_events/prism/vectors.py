@@ -1,6 +1,6 @@
 """The checks of PRISM's test vectors, for `pubsub vectors check`.
 
-Each check compares what this implementation computes with what a vector states.
+Each check compares the results of this implementation with those stated in a vector.
 """
 
 from collections.abc import Callable, Iterator
@@ -39,15 +39,15 @@ def _fits(document: Document) -> bool:
 
 def _did(case: Document) -> None:
     """Check a long-form DID."""
-    suffix, found = read_long_form(f"{METHOD}{case['did_suffix']}:{case['encoded_state']}")
+    suffix, message = read_long_form(f"{METHOD}{case['did_suffix']}:{case['encoded_state']}")
     same("the suffix", suffix, case["did_suffix"])
-    same("the operation", found.raw.hex(), case["operation"])
-    operation = found.operation
+    same("the operation", message.raw.hex(), case["operation"])
+    operation = message.operation
     if not isinstance(operation, m.CreateDID) or operation.did_data is None:
         raise Mismatch("there is no did_data")
     data = operation.did_data
-    same("the keys", [_key(each) for each in data.public_keys], case["public_keys"])
-    same("the services", [each._asdict() for each in data.services], case["services"])
+    same("the keys", [_key(key) for key in data.public_keys], case["public_keys"])
+    same("the services", [service._asdict() for service in data.services], case["services"])
     same("the context", list(data.context), case["context"])
     try:
         well_formed.check(operation)
@@ -71,9 +71,9 @@ def _key(key: m.PublicKey) -> dict[str, object]:
 
 def _signature(case: Document) -> None:
     """Check a signature."""
-    point, message, signature = (
-        bytes.fromhex(case[name]) for name in ("public_key", "message", "signature")
-    )
+    point = bytes.fromhex(case["public_key"])
+    message = bytes.fromhex(case["message"])
+    signature = bytes.fromhex(case["signature"])
     same("whether it is valid", signatures.verify(point, sha256(message), signature), case["valid"])
     parts = signatures.read_der(signature)
     if parts is not None and case["valid"]:
@@ -84,13 +84,13 @@ def _object(case: Document) -> None:
     """Check an object, its operations, and the metadata that carries it."""
     raw = bytes.fromhex(case["object"])
     same("the object id", sha256(raw).hex(), case["atala_object_id"])
-    # Metadata without operations need not have an object (PR-20).
+    # If there are no operations, the metadata need not have an object (PR-20).
     if case["metadata_cbor"] is not None and case["operations"] is not None:
         same(
             "the object in the metadata", object_of(None, bytes.fromhex(case["metadata_cbor"])), raw
         )
     operations = read_object(raw)
-    listed = None if operations is None else [_operation(each) for each in operations]
+    listed = None if operations is None else [_operation(signed) for signed in operations]
     same("the operations", listed, case["operations"])
 
 
@@ -112,7 +112,7 @@ def _history(case: Document) -> None:
     listed: list[dict[str, object]] = []
     ignored = 0
     for block in case["blocks"]:
-        for at, text in enumerate(block["objects"]):
+        for index, text in enumerate(block["objects"]):
             raw = bytes.fromhex(text)
             operations = read_object(raw)
             ignored += operations is None
@@ -120,11 +120,19 @@ def _history(case: Document) -> None:
                 outcome = process(ledger, signed)
                 if outcome is not None:
                     rows.append(outcome)
-                    where = {"block": block["number"], "object_index": at, "operation_index": place}
-                    listed.append({"seq_no": len(rows), **_row(outcome, raw), **where})
+                    listed.append(
+                        {
+                            "seq_no": len(rows),
+                            **_row(outcome, raw),
+                            "block": block["number"],
+                            "object_index": index,
+                            "operation_index": place,
+                        }
+                    )
     same("the number of ignored objects", ignored, case["objects_ignored"])
-    for found, stated in zip(listed, case["operations"], strict=False):
-        same(f"row {stated['seq_no']}", found, stated)
+    # The lengths are compared after the rows, because the first wrong row says more.
+    for row, stated in zip(listed, case["operations"], strict=False):
+        same(f"row {stated['seq_no']}", row, stated)
     same("the number of rows", len(listed), len(case["operations"]))
     same(
         "the DIDs",
@@ -135,15 +143,19 @@ def _history(case: Document) -> None:
     same("the batches", batches, case["state"]["batches"])
     entries = {name: _entry_of(ledger, entry) for name, entry in ledger.entries.items()}
     same("the storage entries", entries, case["state"].get("storage_entries", {}))
-    for each in case["matches"]:
-        for filter_ in _filters(each["filter"]):
-            found_nos = [number for number, row in enumerate(rows, 1) if matches(filter_, row)]
-            same(f"what {each['filter']} matches", found_nos, each["seq_nos"])
+    for stated in case["matches"]:
+        for filter_ in _filters(stated["filter"]):
+            seq_nos = [
+                number for number, outcome in enumerate(rows, 1) if matches(filter_, outcome)
+            ]
+            same(f"what {stated['filter']} matches", seq_nos, stated["seq_nos"])
 
 
 def _row(outcome: Outcome, raw: bytes) -> dict[str, object]:
     """Return a row in the form of the vectors."""
-    revokes = outcome.type.name == "REVOKE_CREDENTIALS"
+    revoked: list[str] | None = None
+    if outcome.type.name == "REVOKE_CREDENTIALS":
+        revoked = [credential.hex() for credential in outcome.revoked_hashes]
     entry_id = outcome.storage_entry_id
     return {
         **({} if entry_id is None else {"storage_entry_id": entry_id}),
@@ -156,9 +168,7 @@ def _row(outcome: Outcome, raw: bytes) -> dict[str, object]:
         "did_suffix": outcome.did_suffix,
         "created_did_suffix": outcome.created_did_suffix,
         "credential_batch_id": outcome.credential_batch_id,
-        "revoked_credential_hashes": [each.hex() for each in outcome.revoked_hashes]
-        if revokes
-        else None,
+        "revoked_credential_hashes": revoked,
     }
 
 
@@ -199,7 +209,9 @@ def _batch_of(batch: Batch) -> dict[str, object]:
         "merkle_root": batch.merkle_root.hex(),
         "issue_operation_hash": batch.issue_hash.hex(),
         "revoked": batch.revoked,
-        "revoked_credential_hashes": sorted(each.hex() for each in batch.revoked_hashes),
+        "revoked_credential_hashes": sorted(
+            credential.hex() for credential in batch.revoked_hashes
+        ),
     }
 
 
@@ -210,13 +222,13 @@ def _batch(case: Document) -> None:
     same("the issuer", data.issuer_did, case["issuer_did_suffix"])
     same("the root", data.merkle_root.hex(), case["merkle_root"])
     same("the batch id", sha256(raw).hex(), case["credential_batch_id"])
-    root, _ = merkle_tree([bytes.fromhex(each) for each in case["credential_hashes"]])
+    root, _ = merkle_tree([bytes.fromhex(text) for text in case["credential_hashes"]])
     same("the root of the credentials", root.hex(), case["merkle_root"])
 
 
 def _merkle(case: Document) -> None:
     """Check a Merkle tree and its proofs."""
-    leaves = [bytes.fromhex(each) for each in case["leaves"]]
+    leaves = [bytes.fromhex(text) for text in case["leaves"]]
     root, proofs = merkle_tree(leaves)
     same("the root", root.hex(), case["root"])
     for stated in case["proofs"]:
@@ -235,15 +247,16 @@ def _normal_form(case: Document) -> None:
 
 def _filters(document: Document) -> list[Filter]:
     """Return a filter of the vectors, with a status if it names exactly one."""
-    hash_ = document.get("credential_hash")
-    one = Filter(
+    credential_hash = document.get("credential_hash")
+    statuses = {*document["statuses"]}
+    part = Filter(
         FilterType[document["type"]],
         document.get("did_suffix"),
-        None if hash_ is None else bytes.fromhex(hash_),
-        document.get("credential_batch_id"),
+        credential_hash=None if credential_hash is None else bytes.fromhex(credential_hash),
+        credential_batch_id=document.get("credential_batch_id"),
+        status=Status(statuses.pop()) if len(statuses) == 1 else None,
     )
-    statuses = {*document["statuses"]}
-    return [one] if len(statuses) != 1 else [one._replace(status=Status(statuses.pop()))]
+    return [part]
 
 
 _CHECKS: Final[dict[str, Callable[[Document], None]]] = {
@@ -261,10 +274,10 @@ _CHECKS: Final[dict[str, Callable[[Document], None]]] = {
 def _cases(document: Document) -> Iterator[Case]:
     """Yield the name and the check of each vector."""
     for name, check in _CHECKS.items():
-        for at, case in enumerate(document.get(name, ())):
-            label = case.get("name", at) if isinstance(case, dict) else at
+        for index, case in enumerate(document.get(name, ())):
+            label = case.get("name", index) if isinstance(case, dict) else index
             yield f"{name} {label}", lambda check=check, case=case: check(case)  # type: ignore[misc]  # bound here
 
 
 FORMATS: Final = (Format("PRISM operations", _fits, _cases),)
-"""The formats of vectors that are known here."""
+"""The formats of vectors that this module checks."""

@@ -170,7 +170,7 @@ def _flat(parts: Iterable[Filter], kind: type[All | OneOf]) -> list[Filter]:
 
 def _conjunction(parts: list[Filter]) -> Filter:
     """Return a filter for rows that all parts match."""
-    relevant = [part for part in _flat(parts, All) if not isinstance(part, Any)]
+    relevant: list[Filter] = [part for part in _flat(parts, All) if not isinstance(part, Any)]
     needed = _without_covered(relevant, wide=False)
     if OneOf() in needed:
         # This part does not match any row.

@@ -1,7 +1,7 @@
 """DID documents, and the results of DID resolution (PR-70, PR-71).
 
 The forms are those of W3C's DID Core and DID Resolution. Keys of the usages MASTER, REVOCATION and
-VDR are not in a document: they sign operations, and no relationship of DID Core means them.
+VDR are not in a document: they sign operations, for which DID Core does not have a relationship.
 """
 
 import base64
@@ -25,7 +25,7 @@ DID_TYPE: Final = "application/did"
 CONTEXT: Final = "https://www.w3.org/ns/did/v1"
 """The first context of every document."""
 ERRORS: Final = "https://www.w3.org/ns/did#"
-"""The beginning of the names of errors."""
+"""The prefix of the names of errors."""
 _LAST_SECOND: Final = 253_402_300_799
 """The last second of the year 9999."""
 _RELATIONSHIPS: Final = {
@@ -39,7 +39,7 @@ _RELATIONSHIPS: Final = {
 
 
 class Times(NamedTuple):
-    """The times of a DID that a chain has, in milliseconds."""
+    """The times of a DID that is on a chain, in milliseconds."""
 
     created: int
     """The time of the block with its creation."""
@@ -48,7 +48,7 @@ class Times(NamedTuple):
 
 
 class ResolutionError(NamedTuple):
-    """The reason for which there is no document."""
+    """The reason why there is no document."""
 
     name: str
     """The name of DID Resolution, such as NOT_FOUND."""
@@ -60,7 +60,7 @@ class Resolution(NamedTuple):
     """The result of resolving a DID."""
 
     document: Document | None
-    """The document, `None` with an error and for a DID that has ended."""
+    """The document, `None` if there is an error or if the DID has ended."""
     metadata: Document
     error: ResolutionError | None = None
 
@@ -70,32 +70,32 @@ class Resolution(NamedTuple):
         return self.metadata.get("deactivated") is True
 
     def whole(self) -> Document:
-        """Return the result as `application/did-resolution` has it."""
-        about: Document = {}
+        """Return the result in the form of `application/did-resolution`."""
+        resolution_metadata: Document = {}
         if self.error is not None:
-            about["error"] = {
+            resolution_metadata["error"] = {
                 "type": ERRORS + self.error.name,
                 "title": self.error.title,
                 "detail": self.error.detail,
             }
         elif self.document is not None:
-            about["contentType"] = DID_TYPE
+            resolution_metadata["contentType"] = DID_TYPE
         return {
             "didDocument": self.document,
-            "didResolutionMetadata": about,
+            "didResolutionMetadata": resolution_metadata,
             "didDocumentMetadata": self.metadata,
         }
 
 
 def failed(name: str, title: str, detail: str) -> Resolution:
-    """Return the result without a document, with an error."""
+    """Return a result that has an error instead of a document."""
     return Resolution(None, {}, ResolutionError(name, title, detail))
 
 
 def resolution(name: str, suffix: str, did: Did, times: Times | None) -> Resolution:
-    """Return the result for a DID, which was asked for as `name`, in its short or long form.
+    """Return the result for a DID. `name` is the requested short or long form.
 
-    `times` is `None` for a DID that no chain has: its long form alone tells its state.
+    `times` is `None` if the DID is not on a chain and its state comes from its long form.
     """
     has_ended = is_deactivated(did)
     metadata: Document = {"deactivated": has_ended, "versionId": did.last_hash.hex()}
@@ -110,7 +110,7 @@ def resolution(name: str, suffix: str, did: Did, times: Times | None) -> Resolut
 def document(name: str, did: Did) -> Document:
     """Return the document of a DID. `name` is its short or long form."""
     active = {key_id: key for key_id, key in did.keys.items() if key.active}
-    found: Document = {
+    content: Document = {
         "@context": [CONTEXT, *did.context],
         "id": name,
         "verificationMethod": [
@@ -125,15 +125,15 @@ def document(name: str, did: Did) -> Document:
         ],
     }
     for usage, relationship in _RELATIONSHIPS.items():
-        found[relationship] = [
+        content[relationship] = [
             f"{name}#{key_id}" for key_id, key in active.items() if key.usage is usage
         ]
-    found["service"] = [
+    content["service"] = [
         _service(f"{name}#{service_id}", service)
         for service_id, service in did.services.items()
         if service.active
     ]
-    return found
+    return content
 
 
 def _jwk(key: Key) -> Mapping[str, str]:
@@ -154,23 +154,24 @@ def _service(name: str, service: DidService) -> Document:
 
 
 def _text_or_json(text: str) -> object:
-    """Return a text, or the list or object that it contains. Names and URIs begin otherwise."""
+    """Return a text, or the list or object that it contains."""
+    # Names and URIs never begin with a bracket.
     if not text.lstrip().startswith(("[", "{")):
         return text
-    found: object = json.loads(text, parse_float=_number)
-    return found
+    value: object = json.loads(text, parse_float=_number)
+    return value
 
 
 def _number(text: str) -> float | str:
-    """Return a number of JSON, or its text if it is too large for one: JSON has no infinity."""
+    """Return a JSON number, or its text if it would become an infinity, which JSON lacks."""
     value = float(text)
     return value if math.isfinite(value) else text
 
 
 def _time(milliseconds: int) -> str:
-    """Return a time as XML Schema writes it, in whole seconds of UTC.
+    """Return a time in the form of XML Schema, in whole seconds of UTC.
 
-    Times after the year 9999, which a chain may claim, become its end.
+    A chain may claim times after the year 9999. They become the end of that year.
     """
     seconds = min(milliseconds // 1_000, _LAST_SECOND)
     return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -44,7 +44,7 @@ class Undecodable(PrismError):
 
 
 class Rejected(PrismError):
-    """Raised if an operation fails a check. The operation changes nothing."""
+    """Raised if an operation fails a check. The operation then has no effect."""
 
     def __init__(self, reason: Reason, words: str = "") -> None:
         super().__init__(f"{reason.name}: {words}" if words else reason.name)
@@ -64,7 +64,7 @@ class UnknownOperation(PrismError):
 
 
 class AlreadyThere(PrismError):
-    """Raised if an operation was scheduled here or applied before."""
+    """Raised if an operation has already been scheduled here or applied."""
 
 
 class NotCancellable(PrismError):

@@ -57,60 +57,66 @@ class Filter(NamedTuple):
     """APPLIED or REJECTED, `None` for both."""
 
 
-def matches(each: Filter, row: Outcome) -> bool:
+def matches(part: Filter, row: Outcome) -> bool:
     """Return whether a filter matches the row of a processed operation (PR-40, PR-41)."""
-    if each.status is not None and row.status is not each.status:
+    if part.status is not None and row.status is not part.status:
         return False
-    if each.type in TYPES and row.type not in TYPES[each.type]:
+    if part.type in TYPES and row.type not in TYPES[part.type]:
         return False
-    if each.type in OWNERS:
-        return each.did_suffix in {row.did_suffix, row.created_did_suffix}
-    if each.type is FilterType.REVOKE_CREDENTIAL_FILTER:
+    if part.type in OWNERS:
+        return part.did_suffix in {row.did_suffix, row.created_did_suffix}
+    if part.type is FilterType.REVOKE_CREDENTIAL_FILTER:
         if (
-            each.credential_batch_id is not None
-            and row.credential_batch_id != each.credential_batch_id
+            part.credential_batch_id is not None
+            and row.credential_batch_id != part.credential_batch_id
         ):
             return False
         # A revocation without hashes concerns the whole batch.
-        return not row.revoked_hashes or each.credential_hash in row.revoked_hashes
+        return not row.revoked_hashes or part.credential_hash in row.revoked_hashes
     return True
 
 
 def normal_form(filters: Iterable[Filter]) -> tuple[Filter, ...]:
     """Return filters that match the same rows, in normal form (PR-42).
 
-    Equal filters are joined, covered filters are left out, and the rest is in one order.
+    Equal filters are joined, covered filters are left out, and the rest is in a fixed order.
     """
-    # Filters are compared for each status, and those of both statuses are joined again at the end.
+    # A filter for both statuses is split into one for each. If both are needed, they are joined
+    # again at the end.
     split: set[Filter] = set()
-    for each in filters:
-        statuses = (Status.APPLIED, Status.REJECTED) if each.status is None else (each.status,)
-        split.update(each._replace(status=status) for status in statuses)
-    kept = {
-        each for each in split if not any(_covers(other, each) for other in split if other != each)
+    for part in filters:
+        statuses = (Status.APPLIED, Status.REJECTED) if part.status is None else (part.status,)
+        split.update(part._replace(status=status) for status in statuses)
+    needed = {
+        part for part in split if not any(_covers(other, part) for other in split if other != part)
     }
     joined: set[Filter] = set()
-    for each in kept:
-        both = {each._replace(status=status) for status in (Status.APPLIED, Status.REJECTED)}
-        joined.add(each._replace(status=None) if both <= kept else each)
-    return tuple(sorted(joined, key=_order))
+    for part in needed:
+        both = {part._replace(status=status) for status in (Status.APPLIED, Status.REJECTED)}
+        joined.add(part._replace(status=None) if both <= needed else part)
+    return tuple(sorted(joined, key=_sort_key))
 
 
 def _covers(wide: Filter, narrow: Filter) -> bool:
-    """Return whether every row that `narrow` matches is also matched by `wide`."""
+    """Return whether `wide` matches every row that `narrow` matches."""
     if wide.status is not narrow.status:
         return False
     if wide.type is FilterType.ANONYMOUS_ANY_FILTER:
         return True
     if wide.type is FilterType.DID_OWNER_ANY_FILTER:
         return narrow.type in OWNERS and narrow.did_suffix == wide.did_suffix
-    return (
-        wide == narrow._replace(credential_batch_id=None)
-        and wide.type is FilterType.REVOKE_CREDENTIAL_FILTER
+    # A filter for a credential in any batch covers those for the same credential in one batch.
+    return wide.type is FilterType.REVOKE_CREDENTIAL_FILTER and wide == narrow._replace(
+        credential_batch_id=None
     )
 
 
-def _order(each: Filter) -> tuple[int, str, bytes, str, str]:
+def _sort_key(part: Filter) -> tuple[int, str, bytes, str, str]:
     """Return the key by which filters are sorted."""
-    batch = each.credential_batch_id or ""
-    return (each.type, each.did_suffix or "", each.credential_hash or b"", batch, each.status or "")
+    return (
+        part.type,
+        part.did_suffix or "",
+        part.credential_hash or b"",
+        part.credential_batch_id or "",
+        part.status or "",
+    )

@@ -1,6 +1,6 @@
 """The state that the processing of operations reads and writes, without a database.
 
-`tables.ledger` has the same over the tables.
+`tables.ledger` has the same over the tables of a database.
 """
 
 from dataclasses import dataclass, field
@@ -21,11 +21,11 @@ class MemoryLedger:
     entry_ids: dict[bytes, str] = field(default_factory=dict)
     """The entry of each applied storage operation, by the operation's hash."""
     applied_hashes: set[bytes] = field(default_factory=set)
-    """The hashes of the AtalaOperations that were applied."""
+    """The hashes of the applied AtalaOperations."""
     applied: set[bytes] = field(default_factory=set)
-    """The ids of the operations that were applied."""
+    """The ids of the applied operations."""
     rejected: set[bytes] = field(default_factory=set)
-    """The ids of the operations that were rejected."""
+    """The ids of the rejected operations."""
 
     def did(self, suffix: str) -> Did | None:
         """Return a DID by its suffix, `None` if there is none."""
@@ -52,6 +52,9 @@ class MemoryLedger:
 
     def note(self, operation_id: bytes, operation_hash: bytes | None, *, applied: bool) -> None:
         """Record that an operation was applied or rejected."""
-        (self.applied if applied else self.rejected).add(operation_id)
-        if applied and operation_hash is not None:
+        if not applied:
+            self.rejected.add(operation_id)
+            return
+        self.applied.add(operation_id)
+        if operation_hash is not None:
             self.applied_hashes.add(operation_hash)

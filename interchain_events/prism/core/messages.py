@@ -1,8 +1,8 @@
 """The messages of an AtalaObject: `decode(AtalaObject, raw)` and `encode(message)` (PR-10, PR-20).
 
-The members of a oneof share one attribute, which has the last member that was set. The attribute
-`raw` of a message that is hashed has the bytes as they were received. It is empty in a message that
-was made here and not decoded.
+The members of a oneof share one attribute, which has the last member that was set. Messages that
+are hashed have an attribute `raw` with the bytes as they were received. In a message that was
+created here and not decoded, it is empty.
 """
 
 from collections.abc import Callable
@@ -14,6 +14,7 @@ from interchain_events.prism.core.errors import Undecodable
 from interchain_events.prism.core.wire import (
     BYTES,
     VARINT,
+    Step,
     bytes_field,
     reader,
     varint,
@@ -56,7 +57,7 @@ class PublicKey(NamedTuple):
 
     id: str = ""
     usage: int = 0
-    """The number that was received, which need not be one of `Usage`."""
+    """The received number, which need not be one of `Usage`."""
     data: ECKeyData | CompressedECKeyData | None = None
 
 
@@ -107,7 +108,7 @@ class RemoveService(NamedTuple):
 
 
 class UpdateService(NamedTuple):
-    """An action that changes a service. Empty fields leave the former values."""
+    """An action that changes a service. Values of empty fields remain as they were."""
 
     service_id: str = ""
     type: str = ""
@@ -161,7 +162,7 @@ class RevokeCredentials(NamedTuple):
     previous_operation_hash: bytes = b""
     credential_batch_id: str = ""
     credentials_to_revoke: tuple[bytes, ...] = ()
-    """The hashes of credentials. Without any, the whole batch is revoked."""
+    """The hashes of credentials. If it is empty, the whole batch is revoked."""
 
 
 class DeactivateDID(NamedTuple):
@@ -180,7 +181,7 @@ class ProtocolVersion(NamedTuple):
 
 
 class ProtocolVersionInfo(NamedTuple):
-    """A version of the protocol and the block from which it holds."""
+    """A version of the protocol and the block from which it is in force."""
 
     version_name: str = ""
     effective_since: int = 0
@@ -210,7 +211,7 @@ StorageData: TypeAlias = bytes | str | StatusListEntry
 
 
 class CreateStorageEntry(NamedTuple):
-    """The operation CREATE_STORAGE_ENTRY, which stores data in a DID's name.
+    """The operation CREATE_STORAGE_ENTRY, which stores data that a DID owns.
 
     The entry's id is the operation's hash.
     """
@@ -256,7 +257,7 @@ class AtalaOperation(NamedTuple):
 
     raw: bytes = b""
     operation: Operation | None = None
-    """`None` if the message has no member that is processed."""
+    """The operation, `None` if it is of no kind that is processed."""
 
 
 class SignedAtalaOperation(NamedTuple):
@@ -290,7 +291,7 @@ class _Field(NamedTuple):
     """The class of a message, or `text`, `bytes` or `number`."""
     repeated: bool = False
     is_member: bool = False
-    """Whether it is text or bytes in a oneof. Then an empty value is a value, too."""
+    """Whether it is text or bytes in a oneof. An empty value is then encoded, too."""
 
 
 _STORAGE_DATA: Final = {
@@ -398,16 +399,16 @@ _SCHEMA: Final[dict[type, dict[int, _Field]]] = {
 
 
 def decode(message: type[M], raw: bytes) -> M:
-    """Return the message in some bytes. Raises `Undecodable`."""
+    """Return the message of a class in `raw`. Raises `Undecodable`."""
     try:
-        found: M = _READERS[message](raw)
+        decoded: M = _READERS[message](raw)
     except UnicodeDecodeError:
         raise Undecodable("text that is not UTF-8") from None
-    return found
+    return decoded
 
 
 def encode(message: tuple[object, ...]) -> bytes:
-    """Return the canonical bytes of a message: fields in order, and none that is empty.
+    """Return the canonical bytes of a message: its fields in order, without empty ones.
 
     The attribute `raw` is ignored.
     """
@@ -423,21 +424,21 @@ def is_canonical(signed: SignedAtalaOperation) -> bool:
     It must have the fields 1, 2 and 3 in order, minimally encoded, and no others.
     """
     raw, name, signature, operation = signed
-    # 0x0a, 0x12 and 0x1a begin fields 1, 2 and 3 of bytes.
-    # The message is encoded from its end, and then compared.
-    made = b"" if operation is None else b"\x1a" + varint(len(operation.raw)) + operation.raw
+    # 0x0a, 0x12 and 0x1a are the tags of fields 1, 2 and 3 with bytes. The message is encoded from
+    # its end, and then compared.
+    canonical = b"" if operation is None else b"\x1a" + varint(len(operation.raw)) + operation.raw
     if signature:
-        made = b"\x12" + varint(len(signature)) + signature + made
+        canonical = b"\x12" + varint(len(signature)) + signature + canonical
     if name:
         encoded = name.encode()
-        made = b"\x0a" + varint(len(encoded)) + encoded + made
-    return made == raw
+        canonical = b"\x0a" + varint(len(encoded)) + encoded + canonical
+    return canonical == raw
 
 
 def _encoded_field(number: int, field: _Field, value: Any) -> bytes:
     """Return the bytes of a field, empty for an empty value."""
     if field.repeated:
-        return b"".join(bytes_field(number, _encoded(each)) for each in value)
+        return b"".join(bytes_field(number, _encoded(item)) for item in value)
     if field.kind == "number":
         return varint_field(number, value) if value else b""
     if field.is_member:
@@ -466,19 +467,16 @@ _READERS: Final[dict[Any, Callable[[bytes], Any]]] = {}
 
 
 def _reader(message: Any) -> Callable[[bytes], Any]:
-    """Return the reader of a message.
-
-    It is made once, after the readers of the messages inside of it.
-    """
+    """Return the reader of a message. It is created once, after those of the messages inside it."""
     if message not in _READERS:
-        steps = {
-            number << 3 | (VARINT if field.kind == "number" else BYTES): (
-                message._fields.index(field.name),
-                field.repeated,
-                _CONVERTERS[field.kind] if isinstance(field.kind, str) else _reader(field.kind),
-            )
-            for number, field in _SCHEMA[message].items()
-        }
+        steps: dict[int, Step] = {}
+        for number, field in _SCHEMA[message].items():
+            tag = number << 3 | (VARINT if field.kind == "number" else BYTES)
+            if isinstance(field.kind, str):
+                convert = _CONVERTERS[field.kind]
+            else:
+                convert = _reader(field.kind)
+            steps[tag] = (message._fields.index(field.name), field.repeated, convert)
         make = partial(tuple.__new__, message)
         _READERS[message] = reader(steps, message(), make, is_hashed="raw" in message._fields)
     return _READERS[message]

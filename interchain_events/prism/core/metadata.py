@@ -1,14 +1,14 @@
 """The object in the metadata of a Cardano transaction, under label 21325 (PR-1).
 
-The metadata is `{"v": 1, "c": [pieces of at most 64 bytes]}`. db-sync stores it as CBOR, which is a
-map of the label. Most databases also have it as JSON, in which bytes are text of the form "0x…".
-Such a text counts as bytes in CBOR, too, so that databases with and without JSON give the same
+The metadata is `{"v": 1, "c": [pieces of at most 64 bytes]}`. db-sync stores it as CBOR, a map with
+the label as its key. Most databases also have it as JSON, where bytes are text of the form "0x…".
+In CBOR such a text also counts as bytes, so that databases with and without JSON give the same
 objects.
 
-A map of Cardano may have keys of any type, several times, and JSON has them as text. A key that is
-a list or a map becomes the text of its JSON, which begins with a bracket, and bytes and integers
-become texts with digits. None of these texts is `v` or `c`. So maps are read as pairs here, only
-texts are looked at, and of equal keys the last counts, as in JSON.
+A map in Cardano's CBOR may have keys of any type, and a key several times. In JSON all keys are
+texts: lists and maps begin with a bracket, and bytes and integers consist of digits. So they never
+become `v` or `c`. Therefore maps are read as pairs here, only pairs with a text or an integer as
+key are stored, and of equal keys the last counts, as in JSON.
 
 Everything here is pure.
 """
@@ -21,8 +21,7 @@ from pubsub_emulator.files.untrusted import MOST_DEPTH, Unreadable, parse_json
 LABEL: Final = 21325
 """The label of PRISM's metadata."""
 MOST_BYTES: Final = 1 << 17
-"""The greatest size of metadata, as JSON or CBOR. That of a Cardano transaction, which has at most
-16 KiB, is smaller."""
+"""The greatest size of metadata, as JSON or CBOR. A Cardano transaction has at most 16 KiB."""
 MOST_PIECE: Final = 64
 """The greatest size of a piece, in bytes."""
 
@@ -34,7 +33,7 @@ _ARRAY: Final = 4
 _MAP: Final = 5
 """The major types of CBOR that metadata has."""
 _BREAK: Final = 0xFF
-"""The byte that ends an item of no stated length."""
+"""The byte that ends an item without a stated length."""
 
 Metadatum: TypeAlias = "int | bytes | str | list[Metadatum] | Pairs"
 
@@ -55,8 +54,8 @@ class Pairs(NamedTuple):
 def object_of(json_text: str | None, cbor: bytes) -> bytes:
     """Return the bytes of the object, empty if there is no object of version 1 (PR-1, PR-20).
 
-    `json_text` is the value of the label, `None` if the database has no JSON. `cbor` is the map of
-    the label, which is read if there is no JSON or too much of it.
+    `json_text` is the value of the label, `None` if the database does not have JSON. `cbor` is the
+    map with the label. It is read if the JSON is missing or too long.
     """
     try:
         version, pieces = _parts(json_text, cbor)
@@ -72,17 +71,21 @@ def object_of(json_text: str | None, cbor: bytes) -> bytes:
 def _parts(json_text: str | None, cbor: bytes) -> tuple[object, object]:
     """Return the values of the keys `v` and `c`, each `None` if it is absent.
 
-    Raises `ValueError`, `IndexError` or `Unreadable` if the metadata is something else.
+    Raises `ValueError`, `IndexError` or `Unreadable` if the metadata has another form.
     """
-    # Each level of keys within keys doubles the backslashes of the JSON, so a short transaction may
-    # have JSON of any length.
+    # In the JSON of keys within keys, each level doubles the number of backslashes, so even a short
+    # transaction may have very long JSON.
     if json_text is not None and len(json_text) <= MOST_BYTES:
-        found = parse_json(json_text.encode(), "metadata")
-        return (found.get("v"), found.get("c")) if isinstance(found, dict) else (None, None)
+        fields = parse_json(json_text.encode(), "metadata")
+        if not isinstance(fields, dict):
+            return None, None
+        return fields.get("v"), fields.get("c")
     if len(cbor) > MOST_BYTES:
         raise ValueError(len(cbor))
     value = _from_cbor(cbor)
-    return (value.last("v"), value.last("c")) if isinstance(value, Pairs) else (None, None)
+    if not isinstance(value, Pairs):
+        return None, None
+    return value.last("v"), value.last("c")
 
 
 def _piece(value: object) -> bytes:
@@ -97,12 +100,12 @@ def _piece(value: object) -> bytes:
 def _from_cbor(raw: bytes) -> "Metadatum | None":
     """Return the value of the label in CBOR.
 
-    Raises `ValueError` or `IndexError` if the bytes are something else.
+    Raises `ValueError` or `IndexError` if the bytes have another form.
     """
-    found, end = _item(raw, 0, 0)
-    if end != len(raw) or not isinstance(found, Pairs):
+    item, end = _item(raw, 0, depth=0)
+    if end != len(raw) or not isinstance(item, Pairs):
         raise ValueError(end)
-    return found.last(LABEL)
+    return item.last(LABEL)
 
 
 class _Head(NamedTuple):
@@ -147,12 +150,13 @@ def _item(raw: bytes, at: int, depth: int) -> tuple["Metadatum", int]:
     if major in {_BYTES, _TEXT}:
         whole, at = _string(raw, at, major, size)
         return (whole if major == _BYTES else whole.decode()), at
-    # JSON refuses the same depth. There, only lists and maps count.
+    # JSON is refused beyond the same depth. Only lists and maps count.
     if depth > MOST_DEPTH:
         raise ValueError(at)
     items: list[Metadatum] = []
     pairs: list[tuple[int | str, Metadatum]] = []
     count = 0
+    # A negative size means that a break ends the items.
     while raw[at] != _BREAK if size < 0 else count < size:
         count += 1
         if major == _ARRAY:
@@ -163,12 +167,13 @@ def _item(raw: bytes, at: int, depth: int) -> tuple["Metadatum", int]:
         value, at = _item(raw, at, depth + 1)
         if key is not None:
             pairs.append((key, value))
-    found: Metadatum = items if major == _ARRAY else Pairs(tuple(pairs))
-    return found, at + (size < 0)
+    item: Metadatum = items if major == _ARRAY else Pairs(tuple(pairs))
+    # A break is one byte.
+    return item, at + (1 if size < 0 else 0)
 
 
 def _key(raw: bytes, at: int) -> tuple[int | str | None, int]:
-    """Return a map's key and the place after it, `None` for bytes, arrays and maps."""
+    """Return a map's key and the place after it. The key is `None` for bytes, arrays and maps."""
     major = raw[at] >> 5
     if major in {_UNSIGNED, _NEGATIVE, _TEXT}:
         key, end = _item(raw, at, 0)
@@ -177,11 +182,11 @@ def _key(raw: bytes, at: int) -> tuple[int | str | None, int]:
 
 
 def _skipped(raw: bytes, at: int) -> int:
-    """Return the place after an item, however deep it is nested.
+    """Return the place after an item, however deeply it is nested.
 
-    JSON has a key as text, so nothing limits the depth of a key there.
+    Keys may have any depth, because in JSON they are texts and their depth is not limited.
     """
-    # The number of items that each open array or map still has, -1 until a break.
+    # The number of remaining items of each open array or map, -1 if a break ends it.
     left = [1]
     while left:
         if left[-1] == 0:
@@ -204,7 +209,7 @@ def _skipped(raw: bytes, at: int) -> int:
 def _string(raw: bytes, at: int, major: int, size: int) -> tuple[bytes, int]:
     """Return bytes, or the bytes of a text, and the place after them.
 
-    Cardano also takes strings in pieces that a break ends.
+    Cardano also accepts strings in pieces, ended by a break. Raises `ValueError` or `IndexError`.
     """
     if size >= 0:
         if at + size > len(raw):

@@ -1,8 +1,8 @@
 """From an anchored object to rows and state: the checks in their order (PR-20 to PR-23).
 
-    operations = read_object(raw)                # None: the object is ignored
+    operations = read_object(raw)                # None if the object is ignored
     for signed in operations or ():
-        row = process(ledger, signed)            # None: its id was decided before
+        row = process(ledger, signed)            # None if its id was decided before
 
 `process` consists of `examine`, which needs no ledger, and `judge`.
 """
@@ -51,7 +51,7 @@ class OperationType(IntEnum):
 class Status(StrEnum):
     """The status of an operation in its row.
 
-    RECEIVED and CANCELLED are only of operations that were scheduled at this node (PR-63).
+    Only operations that were scheduled at this node are RECEIVED or CANCELLED (PR-63).
     """
 
     RECEIVED = "RECEIVED"
@@ -63,9 +63,9 @@ class Status(StrEnum):
 _UNKNOWN: Final = OperationType.UNKNOWN
 _CREATE: Final = OperationType.CREATE_DID
 _REVOKE: Final = OperationType.REVOKE_CREDENTIALS
-"""Members under names of their own, because an enumeration looks its members up at each use."""
+"""Members in variables, because each use of an enumeration's member costs a lookup."""
 _NO_USAGE: Final = m.Usage.VDR_KEY
-"""Stands for a number that is not a usage. Such a key is refused by PR-24 later."""
+"""The usage of a key whose number is not a usage. PR-24 refuses such a key later."""
 
 _TYPES: Final[dict[type, OperationType]] = {
     m.CreateDID: OperationType.CREATE_DID,
@@ -94,16 +94,16 @@ _USAGES: Final = {
 
 
 class Examined(NamedTuple):
-    """An operation with everything that can be learnt from its bytes alone."""
+    """An operation with everything that its bytes alone tell."""
 
     signed: m.SignedAtalaOperation
     id: bytes
     """The hash of the SignedAtalaOperation."""
     hash: bytes | None
-    """The hash of the AtalaOperation, if there is one."""
+    """The hash of the AtalaOperation, `None` if there is none."""
     type: OperationType
     batch_id: str | None
-    """The id of the batch that it issues or names for revocation."""
+    """The id of the batch that it issues or revokes."""
 
 
 class Outcome(NamedTuple):
@@ -115,14 +115,14 @@ class Outcome(NamedTuple):
     reason: Reason | None
     """The reason of a rejection, `None` if the operation was applied."""
     did_suffix: str | None
-    """The DID to which it is attributed (PR-22). `None` also for CREATE_DID."""
+    """The DID to which it is attributed (PR-22), `None` for a CREATE_DID or without one."""
     created_did_suffix: str | None
     credential_batch_id: str | None
     revoked_hashes: tuple[bytes, ...]
     content: bytes
     """The bytes of the SignedAtalaOperation."""
     storage_entry_id: str | None = None
-    """The id of the storage entry that it creates, or to which the hash that it names leads."""
+    """The id of the storage entry that it creates, changes or ends."""
 
     @property
     def status(self) -> Status:
@@ -144,18 +144,19 @@ def read_object(raw: bytes) -> tuple[m.SignedAtalaOperation, ...] | None:
 
 
 def examine(signed: m.SignedAtalaOperation) -> Examined:
-    """Return an operation with everything that can be learnt from its bytes."""
+    """Return an operation with what its bytes alone decide."""
     operation = signed.operation
-    kind, batch_id = _UNKNOWN, None
+    kind = _UNKNOWN
+    batch_id = None
     if operation is not None and operation.operation is not None and m.is_canonical(signed):
         kind = _TYPES[type(operation.operation)]
         batch_id = _named_batch(operation.operation)
     return Examined(
         signed,
-        sha256(signed.raw),
-        None if operation is None else sha256(operation.raw),
-        kind,
-        batch_id,
+        id=sha256(signed.raw),
+        hash=None if operation is None else sha256(operation.raw),
+        type=kind,
+        batch_id=batch_id,
     )
 
 
@@ -170,8 +171,8 @@ def process(ledger: MemoryLedger, signed: m.SignedAtalaOperation) -> Outcome | N
 def judge(ledger: MemoryLedger, examined: Examined) -> Outcome | None:
     """Check an examined operation, apply it to the ledger, and return its outcome.
 
-    Returns `None` if its id was decided before: an applied operation is ignored, and a rejected one
-    is tried again and returns `None` if it is rejected again (PR-23).
+    Returns `None` if its id was decided before (PR-23). An operation that was applied is ignored.
+    One that was rejected is tried again, and the result is `None` only if it is rejected again.
     """
     if examined.id in ledger.applied:
         return None
@@ -187,7 +188,7 @@ def judge(ledger: MemoryLedger, examined: Examined) -> Outcome | None:
 
 
 def check_shape(examined: Examined) -> m.Operation:
-    """Do the checks that need no state, which are 1 to 3, and return the operation.
+    """Do the checks 1 to 3, which do not need any state, and return the operation.
 
     Raises `Rejected`.
     """
@@ -248,46 +249,46 @@ def effect(did: Did | None, operation: m.Operation, operation_hash: bytes) -> Di
 
 
 class _Subject(NamedTuple):
-    """The state that an operation is about."""
+    """The state that an operation concerns."""
 
     owner: str = ""
     """The suffix of the DID whose key must have signed, empty for a CREATE_DID."""
     did: Did | None = None
-    """That DID, `None` for a CREATE_DID."""
+    """The DID whose key must have signed, `None` for a CREATE_DID."""
     batch: Batch | None = None
-    """The batch to revoke."""
+    """The batch to revoke, `None` for other operations."""
     entry: StorageEntry | None = None
-    """The storage entry to change."""
+    """The storage entry to change, `None` for other operations."""
 
 
 class _Judged:
-    """An operation on its way through the checks."""
+    """An operation that passes through the checks."""
 
     def __init__(self, examined: Examined) -> None:
         self._examined = examined
         self._attributed: str | None = None
         """The DID whose key has signed, once check 6 has passed."""
         self._entry_id: str | None = None
-        """The storage entry that it is about, if there is one."""
+        """The id of the storage entry that the operation concerns, `None` if there is none."""
         if examined.type is OperationType.CREATE_STORAGE_ENTRY and examined.hash is not None:
             self._entry_id = examined.hash.hex()
         self.reason: Reason | None = None
 
     def outcome(self) -> Outcome:
-        """Return the outcome, after the checks."""
+        """Return the outcome after the checks."""
         signed, operation_id, operation_hash, kind, batch_id = self._examined
         is_create = kind is _CREATE
         return Outcome(
             operation_id,
             operation_hash,
             kind,
-            self.reason,
-            None if is_create else self._attributed,
-            self._attributed if is_create else None,
-            batch_id,
-            revoked_hashes(signed) if kind is _REVOKE else (),
-            signed.raw,
-            self._entry_id,
+            reason=self.reason,
+            did_suffix=None if is_create else self._attributed,
+            created_did_suffix=self._attributed if is_create else None,
+            credential_batch_id=batch_id,
+            revoked_hashes=revoked_hashes(signed) if kind is _REVOKE else (),
+            content=signed.raw,
+            storage_entry_id=self._entry_id,
         )
 
     def apply(self, ledger: MemoryLedger) -> None:
@@ -303,7 +304,7 @@ class _Judged:
         key = self._key(operation, subject.did)  # 5
         if not signatures.verify(key.point, operation_hash, signed.signature):
             raise Rejected(Reason.INVALID_SIGNATURE)  # 6
-        # Only now is the operation attributed to a DID, even if a later check fails (PR-22).
+        # The operation is attributed to a DID from here on, even if a later check fails (PR-22).
         if isinstance(operation, m.CreateDID):
             self._attributed = operation_hash.hex()
         else:
@@ -319,7 +320,7 @@ class _Judged:
         self._effect(ledger, operation, subject, operation_hash)  # 12
 
     def _subject(self, ledger: MemoryLedger, operation: m.Operation) -> _Subject:
-        """Return the state that an operation is about. Raises `Rejected` if it does not exist."""
+        """Return the state that an operation concerns. Raises `Rejected` if it does not exist."""
         suffix = ""
         batch: Batch | None = None
         entry: StorageEntry | None = None
@@ -353,21 +354,21 @@ class _Judged:
     def _key(self, operation: m.Operation, did: Did | None) -> Key:
         """Return the key that is named as signer. Raises `Rejected` if it cannot have signed.
 
-        The key of a CREATE_DID is one of its own.
+        A CREATE_DID is signed with one of the keys that it contains.
         """
         name = self._examined.signed.signed_with
-        found: Key | None = None
+        signer: Key | None = None
         if isinstance(operation, m.CreateDID):
             keys = () if operation.did_data is None else operation.did_data.public_keys
-            first = next((each for each in keys if each.id == name), None)
-            point = None if first is None else key_point(first)
-            if first is not None and point is not None:
-                found = Key(USAGES.get(first.usage, _NO_USAGE), *point)
+            named = next((key for key in keys if key.id == name), None)
+            point = None if named is None else key_point(named)
+            if named is not None and point is not None:
+                signer = Key(USAGES.get(named.usage, _NO_USAGE), *point)
         elif did is not None:
-            found = did.keys.get(name)
-        if found is None or found.curve != SECP256K1:
+            signer = did.keys.get(name)
+        if signer is None or signer.curve != SECP256K1:
             raise Rejected(Reason.UNKNOWN_KEY)
-        return found
+        return signer
 
     def _effect(
         self,
@@ -378,7 +379,7 @@ class _Judged:
     ) -> None:
         """Change the ledger. Raises `Rejected` if the state does not allow the operation."""
         if isinstance(operation, m.ProtocolVersionUpdate):
-            # The announcement has no effect: this node knows one version of the protocol.
+            # The announcement has no effect, because this node knows only one protocol version.
             return
         if isinstance(
             operation, (m.CreateStorageEntry, m.UpdateStorageEntry, m.DeactivateStorageEntry)
@@ -404,20 +405,21 @@ class _Judged:
 
 
 def revoked_hashes(signed: m.SignedAtalaOperation) -> tuple[bytes, ...]:
-    """Return the hashes that a REVOKE_CREDENTIALS lists, each once and sorted."""
+    """Return the hashes in a REVOKE_CREDENTIALS without duplicates, sorted.
+
+    Returns an empty tuple for other operations.
+    """
     member = None if signed.operation is None else signed.operation.operation
-    return (
-        tuple(sorted({*member.credentials_to_revoke}))
-        if isinstance(member, m.RevokeCredentials)
-        else ()
-    )
+    if not isinstance(member, m.RevokeCredentials):
+        return ()
+    return tuple(sorted({*member.credentials_to_revoke}))
 
 
 def _check_previous(operation: m.Operation, subject: _Subject) -> None:
-    """Check the hash of the previous operation, which an operation must name.
+    """Check the hash of the previous operation that an operation names. Raises `Rejected`.
 
-    It is the last operation that was applied to the DID or to the storage entry or, for a
-    revocation, the one that issued the batch.
+    For a revocation, the previous operation is the one that issued the batch. Otherwise it is the
+    last one that was applied to the DID or to the storage entry.
     """
     match operation:
         case m.UpdateDID(previous) | m.DeactivateDID(previous):

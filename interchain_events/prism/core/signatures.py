@@ -2,8 +2,8 @@
 
     30 length  02 length r  02 length s        integers in big endian, positive, minimal
 
-The library also reads strict DER, but accepts only a low S. If it refuses a signature with a high
-S, the negated S is tried.
+The library also requires strict DER, but accepts only a low S. If it refuses a signature with a
+high S, the negated S is tried.
 """
 
 from functools import lru_cache
@@ -19,9 +19,9 @@ _COORDINATE: Final = 32
 
 
 def verify(point: bytes, digest: bytes, signature: bytes) -> bool:
-    """Return whether a signature is that of a key over a digest.
+    """Return whether a signature of a digest was made with a key.
 
-    `point` is the compressed public key and `digest` is the SHA-256 hash of what was signed.
+    `point` is the compressed public key, and `digest` is the SHA-256 hash of the signed message.
     """
     key = _key(point)
     if key is None:
@@ -34,7 +34,7 @@ def verify(point: bytes, digest: bytes, signature: bytes) -> bool:
 
 
 def _verify_high(key: PublicKey, digest: bytes, signature: bytes) -> bool:
-    """Return whether a signature is valid that the library refuses only because its S is high."""
+    """Return whether a signature is valid except for a high S, for which the library refuses it."""
     parts = read_der(signature)
     if parts is None:
         return False
@@ -63,15 +63,14 @@ def coordinates(point: bytes) -> tuple[bytes, bytes]:
 
 def on_curve(point: bytes) -> bytes | None:
     """Return a compressed point unchanged, `None` if it is not on the curve."""
-    return (
-        point
-        if len(point) == _COORDINATE + 1 and point[0] in {2, 3} and _key(point) is not None
-        else None
-    )
+    is_compressed = len(point) == _COORDINATE + 1 and point[0] in {2, 3}
+    if not is_compressed or _key(point) is None:
+        return None
+    return point
 
 
 def sign(secret: bytes, message: bytes) -> bytes:
-    """Return the signature of a message. It is always the same one."""
+    """Return the signature of a message. The same message always has the same signature."""
     return PrivateKey(secret).sign(message)
 
 
@@ -90,14 +89,19 @@ def read_der(raw: bytes) -> tuple[int, int] | None:
     """
     if len(raw) < 8 or len(raw) > 72 or raw[0] != 0x30 or raw[1] != len(raw) - 2:
         return None
-    r, at = _integer(raw, 2)
-    s, end = _integer(raw, at)
-    return (r, s) if r is not None and s is not None and end == len(raw) else None
+    r, place = _integer(raw, 2)
+    s, end = _integer(raw, place)
+    if r is None or s is None or end != len(raw):
+        return None
+    return r, s
 
 
 def write_der(r: int, s: int) -> bytes:
     """Return the strict DER of two positive integers."""
-    body = b"".join(bytes((2, len(each))) + each for each in map(_positive, (r, s)))
+    body = b""
+    for value in (r, s):
+        integer = _positive(value)
+        body += bytes((2, len(integer))) + integer
     return bytes((0x30, len(body))) + body
 
 
@@ -107,13 +111,14 @@ def _positive(value: int) -> bytes:
 
 
 def _integer(raw: bytes, at: int) -> tuple[int | None, int]:
-    """Return the integer at a place and the place after it.
+    """Return the DER integer at the place `at`, and the place after it.
 
     The integer is `None` if it is not minimal or not positive.
     """
     if at + 2 > len(raw) or raw[at] != 2:
         return None, at
-    start, end = at + 2, at + 2 + raw[at + 1]
+    start = at + 2
+    end = start + raw[at + 1]
     body = raw[start:end]
     if (
         end > len(raw)

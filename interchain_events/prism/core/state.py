@@ -1,6 +1,6 @@
 """DIDs and credential batches, and the effects of operations on them (PR-25).
 
-Values are never changed in place. Each effect returns a new one.
+Values are immutable. Each effect returns a new one.
 """
 
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ from interchain_events.prism.core import messages as m
 from interchain_events.prism.core.errors import Reason, Rejected
 from interchain_events.prism.core.well_formed import MOST_ACTIVE, key_point
 
-USAGES: Final = {int(each): each for each in m.Usage}
+USAGES: Final = {int(usage): usage for usage in m.Usage}
 """The usages by their numbers."""
 _MASTER: Final = m.Usage.MASTER_KEY
-"""Under a name of its own, because an enumeration looks its members up at each use."""
+"""The member in a variable, because each use of an enumeration's member costs a lookup."""
 
 
 class Key(NamedTuple):
@@ -39,7 +39,7 @@ class Did(NamedTuple):
     """The state of a DID."""
 
     last_hash: bytes
-    """The hash of the last operation that was applied to it."""
+    """The hash of the last operation that was applied to the DID."""
     keys: Mapping[str, Key]
     services: Mapping[str, DidService]
     context: tuple[str, ...] = ()
@@ -55,68 +55,69 @@ class Batch(NamedTuple):
     revoked: bool = False
     """Whether the whole batch was revoked."""
     revoked_hashes: frozenset[bytes] = frozenset()
-    """The credentials that were revoked by their hashes."""
+    """The hashes of the credentials that were revoked one by one."""
 
 
 class StorageEntry(NamedTuple):
     """The state of a storage entry."""
 
     owner: str
-    """The suffix of the DID in whose name it is."""
+    """The suffix of the DID that owns the entry."""
     last_hash: bytes
-    """The hash of the last operation that was applied to it."""
+    """The hash of the last operation that was applied to the entry."""
     data: m.StorageData
-    """The last data, also of an entry that has ended."""
+    """The last data, also if the entry has ended."""
     active: bool = True
-    """Whether no operation on the entry has ended it. The end of its DID ends it, too."""
+    """False if an operation has ended the entry. If its DID has ended, the entry has ended, too."""
 
 
 def is_deactivated(did: Did) -> bool:
-    """Return whether a DID has ended. An update always leaves an active master key."""
-    return not any(each.active for each in did.keys.values())
+    """Return whether a DID has ended: it has no active keys. An update always leaves one."""
+    return not any(key.active for key in did.keys.values())
 
 
 # Effects of well-formed operations
 
 
 def created(operation: m.CreateDID, operation_hash: bytes) -> Did:
-    """Return the DID that a CREATE_DID creates."""
+    """Return the DID that a CREATE_DID creates. Raises `Rejected`."""
     data = operation.did_data
     if data is None:
         raise Rejected(Reason.MALFORMED_OPERATION)
-    keys = {each.id: _key(each) for each in data.public_keys}
-    services = {each.id: DidService(each.type, each.service_endpoint) for each in data.services}
+    keys = {key.id: _key(key) for key in data.public_keys}
+    services = {
+        service.id: DidService(service.type, service.service_endpoint) for service in data.services
+    }
     return Did(operation_hash, keys, services, data.context)
 
 
 def updated(did: Did, operation: m.UpdateDID, operation_hash: bytes) -> Did:
     """Return a DID after an UPDATE_DID.
 
-    Raises `Rejected` if an action fails. Then no action has an effect.
+    Raises `Rejected` if any action fails.
     """
     draft = _Draft(dict(did.keys), dict(did.services), did.context)
-    for each in operation.actions:
-        if each.action is not None:
-            _act(draft, each.action)
-    active = [each for each in draft.keys.values() if each.active]
-    if _MASTER not in [each.usage for each in active]:
+    for message in operation.actions:
+        if message.action is not None:
+            _act(draft, message.action)
+    active_keys = [key for key in draft.keys.values() if key.active]
+    if _MASTER not in [key.usage for key in active_keys]:
         raise Rejected(Reason.LAST_MASTER_KEY)
-    if len(active) > MOST_ACTIVE:
+    if len(active_keys) > MOST_ACTIVE:
         raise Rejected(Reason.TOO_MANY_KEYS)
     # Active services are counted only if there can be too many.
-    if (
-        len(draft.services) > MOST_ACTIVE
-        and sum(each.active for each in draft.services.values()) > MOST_ACTIVE
-    ):
-        raise Rejected(Reason.TOO_MANY_SERVICES)
+    if len(draft.services) > MOST_ACTIVE:
+        active_services = sum(service.active for service in draft.services.values())
+        if active_services > MOST_ACTIVE:
+            raise Rejected(Reason.TOO_MANY_SERVICES)
     return Did(operation_hash, draft.keys, draft.services, draft.context)
 
 
 def deactivated(did: Did, _operation: m.DeactivateDID, operation_hash: bytes) -> Did:
-    """Return a DID after a DEACTIVATE_DID: nothing in it is active, but its batches remain."""
-    keys = {name: each._replace(active=False) for name, each in did.keys.items()}
-    services = {name: each._replace(active=False) for name, each in did.services.items()}
-    return Did(operation_hash, keys, services, ())
+    """Return a DID after a DEACTIVATE_DID. Its keys and services end, but its batches remain."""
+    keys = {name: key._replace(active=False) for name, key in did.keys.items()}
+    services = {name: service._replace(active=False) for name, service in did.services.items()}
+    return Did(operation_hash, keys, services, context=())
 
 
 def revoked(batch: Batch, operation: m.RevokeCredentials) -> Batch:
@@ -170,10 +171,10 @@ def _act(did: _Draft, action: m.Action) -> None:
                 raise Rejected(Reason.KEY_EXISTS)
             did.keys[key.id] = _key(key)
         case m.RemoveKey(key_id):
-            found = did.keys.get(key_id)
-            if found is None or not found.active:
+            removed = did.keys.get(key_id)
+            if removed is None or not removed.active:
                 raise Rejected(Reason.KEY_NOT_ACTIVE)
-            did.keys[key_id] = found._replace(active=False)
+            did.keys[key_id] = removed._replace(active=False)
         case m.AddService(service):
             if service is None or service.id in did.services:
                 raise Rejected(Reason.SERVICE_EXISTS)
@@ -191,15 +192,15 @@ def _act(did: _Draft, action: m.Action) -> None:
 
 def _active_service(did: _Draft, service_id: str) -> DidService:
     """Return an active service. Raises `Rejected` if there is none with this id."""
-    found = did.services.get(service_id)
-    if found is None or not found.active:
+    service = did.services.get(service_id)
+    if service is None or not service.active:
         raise Rejected(Reason.SERVICE_NOT_ACTIVE)
-    return found
+    return service
 
 
 def _key(key: m.PublicKey) -> Key:
-    """Return the state of a new key."""
-    found = key_point(key)
-    if found is None:
+    """Return the state of a new key. Raises `Rejected` if its data cannot be used."""
+    curve_and_point = key_point(key)
+    if curve_and_point is None:
         raise Rejected(Reason.MALFORMED_OPERATION)
-    return Key(USAGES[key.usage], *found)
+    return Key(USAGES[key.usage], *curve_and_point)

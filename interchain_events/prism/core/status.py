@@ -31,9 +31,9 @@ class Place(NamedTuple):
     number: int
     hash: bytes
     object_index: int
-    """The object's place among the objects of the block."""
+    """The place of the object among the objects of the block, from 0."""
     operation_index: int
-    """The operation's place in the object."""
+    """The place of the operation in the object, from 0."""
     time: int
     """The block's time in milliseconds."""
 
@@ -44,13 +44,13 @@ class Known(NamedTuple):
     applied: Place | None = None
     rejected: tuple[Place, Reason] | None = None
     is_received: bool = False
-    """Whether it was scheduled here and is not processed."""
+    """Whether it was scheduled here and has not been processed yet."""
     is_cancelled: bool = False
     """Whether it was scheduled here and cancelled."""
 
 
 class Update(NamedTuple):
-    """A status, with those of level, reason and place that it has."""
+    """A status. Level, reason and place are set if they belong to this status."""
 
     status: OperationStatus
     level: int = 0
@@ -70,15 +70,22 @@ class BestBlock(NamedTuple):
 
 def best_block(number: int, block_hash: bytes, time: int, objects: Iterable[bytes]) -> BestBlock:
     """Return a block from the objects that it anchors."""
-    found: dict[bytes, Place] = {}
-    for index, raw in enumerate(objects):
-        for place, signed in enumerate(read_object(raw) or ()):
-            found.setdefault(sha256(signed.raw), Place(number, block_hash, index, place, time))
-    return BestBlock(number, block_hash, found)
+    places: dict[bytes, Place] = {}
+    for object_index, raw in enumerate(objects):
+        for operation_index, signed in enumerate(read_object(raw) or ()):
+            place = Place(
+                number,
+                block_hash,
+                object_index,
+                operation_index=operation_index,
+                time=time,
+            )
+            places.setdefault(sha256(signed.raw), place)
+    return BestBlock(number, block_hash, places)
 
 
 class Branch:
-    """The part of the best branch that is not processed yet, in ascending order."""
+    """The part of the best branch that has not been processed yet."""
 
     def __init__(self) -> None:
         self.blocks: list[BestBlock] = []
@@ -86,59 +93,49 @@ class Branch:
         self.number = 0
         """The number of the best block."""
         self.version = 0
-        """A number that changes with the branch. It tells whether rows that were read meanwhile are
-        stale."""
+        """A number that changes with the branch. Rows that were read while it changed are stale."""
         self.out_of_blocks: dict[bytes, int] = {}
-        """Operations whose block has left the branch and that have not been in a block since. Each
-        has the number of the best block at that time."""
+        """The operations whose block has left the branch and that have not been in another block
+        since, each with the number of the best block at that time."""
 
     def hash_at(self, number: int) -> bytes | None:
-        """Return the hash of one of these blocks, `None` if it is not here."""
-        return next((each.hash for each in self.blocks if each.number == number), None)
+        """Return the hash of an unprocessed block, `None` if there is no such block."""
+        return next((block.hash for block in self.blocks if block.number == number), None)
 
     def go_to(
         self, kept: int, added: Iterable[BestBlock], number: int, processed: int
     ) -> set[bytes]:
         """Move to another best block. Returns the operations that have left the branch.
 
-        Blocks up to number `kept` remain, `added` are new, and blocks up to `processed` are
-        dropped. Some of `added` may come before blocks that remain. `number` is the new best block.
+        Blocks up to number `kept` remain, and `added` are new. Some of `added` may come before
+        remaining blocks. `number` is the new best block. Blocks up to `processed` are dropped.
         """
         self.version += 1
-        gone = set(
-            chained.from_iterable(each.operations for each in self.blocks if each.number > kept)
-        )
-        branch = sorted(
-            (*(each for each in self.blocks if each.number <= kept), *added),
-            key=lambda each: each.number,
-        )
-        # Computed before processed blocks are dropped: their operations have not left the branch
-        # either.
-        inside = set(chained.from_iterable(each.operations for each in branch))
-        self.blocks = [each for each in branch if each.number > processed]
+        remaining = [block for block in self.blocks if block.number <= kept]
+        left = [block for block in self.blocks if block.number > kept]
+        branch = sorted((*remaining, *added), key=lambda block: block.number)
+        gone = set(chained.from_iterable(block.operations for block in left))
+        # This includes the operations of processed blocks, which have not left the branch either.
+        inside = set(chained.from_iterable(block.operations for block in branch))
+        self.blocks = [block for block in branch if block.number > processed]
         self.number = number
         out = self.out_of_blocks | dict.fromkeys(gone, number)
         self.out_of_blocks = {name: since for name, since in out.items() if name not in inside}
         return gone - inside
 
     def give_up(self, most: int) -> None:
-        """Drop operations that have been out of blocks for `most` best blocks."""
+        """Forget the operations that have been out of blocks for `most` best blocks."""
         self.version += 1
-        kept = {
+        self.out_of_blocks = {
             name: since for name, since in self.out_of_blocks.items() if since > self.number - most
         }
-        self.out_of_blocks = kept
 
     def place(self, operation_id: bytes) -> Place | None:
-        """Return the first place of an operation in an unprocessed block, `None` without one."""
-        return next(
-            (
-                each.operations[operation_id]
-                for each in self.blocks
-                if operation_id in each.operations
-            ),
-            None,
-        )
+        """Return the first place of an operation in the unprocessed blocks, `None` without one."""
+        for block in self.blocks:
+            if operation_id in block.operations:
+                return block.operations[operation_id]
+        return None
 
     def status(self, operation_id: bytes, known: Known) -> Update | None:
         """Return the first status of PR-60 that holds, `None` for an unknown operation."""
@@ -152,7 +149,6 @@ class Branch:
         if known.is_received or operation_id in self.out_of_blocks:
             return Update(OperationStatus.PENDING)
         if known.rejected is not None:
-            return Update(
-                OperationStatus.REJECTED, reason=known.rejected[1], place=known.rejected[0]
-            )
+            rejected_at, reason = known.rejected
+            return Update(OperationStatus.REJECTED, reason=reason, place=rejected_at)
         return Update(OperationStatus.CANCELLED) if known.is_cancelled else None

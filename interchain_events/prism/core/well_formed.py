@@ -17,7 +17,7 @@ SECP256K1: Final = "secp256k1"
 RAW_CURVES: Final = ("Ed25519", "X25519")
 """The curves whose keys are 32 bytes."""
 MOST_ACTIVE: Final = 50
-"""The greatest number of active keys of a DID, and of active services."""
+"""The greatest number of a DID's active keys, and of its active services."""
 _MOST_ID: Final = 50
 """The greatest length of the id of a key or service, in characters."""
 _MOST_TYPE: Final = 100
@@ -28,10 +28,10 @@ _HASH: Final = 32
 """The size of a hash, in bytes."""
 _MASTER = int(m.Usage.MASTER_KEY)
 _LAST = int(m.Usage.VDR_KEY)
-"""Plain numbers, because an enumeration looks its members up at each use."""
+"""Plain numbers, because each use of an enumeration's member costs a lookup."""
 
 # The repetitions are possessive. The next character alone decides how a text continues, so
-# backtracking would find nothing.
+# backtracking would be useless.
 _ID: Final = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]++|%[0-9A-Fa-f]{2})++")
 _TYPE: Final = re.compile(r"[A-Za-z0-9_-]+( +[A-Za-z0-9_-]+)*")
 _URI: Final = re.compile(
@@ -52,20 +52,20 @@ def check(operation: m.Operation) -> None:
             _hash(previous, "previous_operation_hash")
             if not actions:
                 _malformed("there are no actions")
-            for each in actions:
-                _action(each.action)
+            for action in actions:
+                _action(action.action)
         case m.IssueCredentialBatch(data):
             _hash(b"" if data is None else data.merkle_root, "merkle_root")
         case m.RevokeCredentials(previous, _, hashes):
             _hash(previous, "previous_operation_hash")
-            for each_hash in hashes:
-                _hash(each_hash, "credentials_to_revoke")
+            for credential_hash in hashes:
+                _hash(credential_hash, "credentials_to_revoke")
         case m.DeactivateDID(previous, _):
             _hash(previous, "previous_operation_hash")
         case m.CreateStorageEntry(data=None) | m.UpdateStorageEntry(data=None):
             _malformed("data is missing")
-        # The hashes of storage operations were checked with their shape, because they name the DID
-        # or the entry. Announcements of a version are taken with any content.
+        # The hashes in storage operations name the DID or the entry, so they have been checked
+        # before, with the operation's shape. Announcements of a version may have any content.
         case m.CreateStorageEntry() | m.UpdateStorageEntry() | m.DeactivateStorageEntry():
             pass
         case m.ProtocolVersionUpdate():
@@ -81,24 +81,25 @@ def key_point(key: m.PublicKey) -> tuple[str, bytes] | None:
     if data is None:
         return None
     if data.curve == SECP256K1:
-        found = (
-            signatures.compressed(data.x, data.y)
-            if isinstance(data, m.ECKeyData)
-            else signatures.on_curve(data.data)
-        )
-        return None if found is None else (SECP256K1, found)
+        if isinstance(data, m.ECKeyData):
+            point = signatures.compressed(data.x, data.y)
+        else:
+            point = signatures.on_curve(data.data)
+        return None if point is None else (SECP256K1, point)
     raw = data.data if isinstance(data, m.CompressedECKeyData) else data.x
-    return (data.curve, raw) if data.curve in RAW_CURVES and len(raw) == _HASH else None
+    if data.curve not in RAW_CURVES or len(raw) != _HASH:
+        return None
+    return data.curve, raw
 
 
 def _keys(keys: Sequence[m.PublicKey]) -> None:
     """Check the keys of a new DID."""
     if not 1 <= len(keys) <= MOST_ACTIVE:
         _malformed(f"a DID must have 1 to {MOST_ACTIVE} keys, not {len(keys)}")
-    for each in keys:
-        _key(each)
-    _unique([each.id for each in keys], "key id")
-    if _MASTER not in [each.usage for each in keys]:
+    for key in keys:
+        _key(key)
+    _unique([key.id for key in keys], "key id")
+    if _MASTER not in [key.usage for key in keys]:
         _malformed("there is no master key")
 
 
@@ -116,9 +117,9 @@ def _services(services: Sequence[m.Service]) -> None:
     """Check the services of a new DID."""
     if len(services) > MOST_ACTIVE:
         _malformed(f"a DID may have at most {MOST_ACTIVE} services, not {len(services)}")
-    for each in services:
-        _service(each)
-    _unique([each.id for each in services], "service id")
+    for service in services:
+        _service(service)
+    _unique([service.id for service in services], "service id")
 
 
 def _service(service: m.Service) -> None:
@@ -163,30 +164,26 @@ def _id(text: str, what: str) -> None:
 
 
 def _service_type(text: str) -> None:
-    """Check a service's type: one name, or a JSON list of names."""
+    """Check a service's type, which is one name or a JSON list of names."""
     if len(text) > _MOST_TYPE:
         _malformed("a service type has more than 100 characters")
     if not _TYPE.fullmatch(text):
-        listed = _json(text)
-        if (
-            not isinstance(listed, list)
-            or not listed
-            or not all(_is(_TYPE, each) for each in listed)
-        ):
+        names = _json(text)
+        if not isinstance(names, list) or not names or not all(_is(_TYPE, name) for name in names):
             _malformed(f"service type {text!r} is not valid")
 
 
 def _endpoint(text: str) -> None:
-    """Check a service's endpoint: a URI, a JSON object, or a JSON list of those."""
+    """Check a service's endpoint, which is a URI, a JSON object, or a JSON list of these."""
     if len(text) > _MOST_ENDPOINT:
         _malformed("an endpoint has more than 300 characters")
     if _URI.fullmatch(text):
         return
-    found = _json(text)
-    if isinstance(found, dict):
-        found = [found]
-    listed = found if isinstance(found, list) else []
-    if not listed or not all(isinstance(each, dict) or _is(_URI, each) for each in listed):
+    value = _json(text)
+    if isinstance(value, dict):
+        value = [value]
+    endpoints = value if isinstance(value, list) else []
+    if not endpoints or not all(isinstance(item, dict) or _is(_URI, item) for item in endpoints):
         _malformed(f"endpoint {text!r} is not valid")
 
 

@@ -29,9 +29,9 @@ _MOST_VARINT: Final = (1 << 64) - 1
 M = TypeVar("M")
 
 Step: TypeAlias = tuple[int, bool, Callable[[bytes], Any] | None]
-"""How a field is read: the place of its value in the message, whether it is repeated, and a
-function that makes the value from bytes. The function is `None` for numbers, and for bytes that are
-the value themselves."""
+"""The reading of a field: the place of its value in the message, whether it is repeated, and a
+function that makes the value from bytes. The function is `None` for numbers, and for fields whose
+value is the bytes themselves."""
 
 
 def reader(
@@ -45,7 +45,8 @@ def reader(
 
     `steps` has the fields that are read, by their tags (number << 3 | wire type, with wire type 0
     or 2). Other fields are skipped. `empty` has the values of a message without fields, which are
-    empty tuples for repeated fields. If `is_hashed`, the first value is the message's bytes.
+    empty tuples for repeated fields. If `is_hashed` is true, the first value is the message's
+    bytes.
     """
     step_of = steps.get
     start: list[Any] = [*empty]
@@ -66,7 +67,8 @@ def reader(
             if step is None:
                 at = _skip(tag, raw, at)
                 continue
-            # Most numbers and lengths have one byte. 0x80 makes `_varint` report the end.
+            # Most numbers and lengths have one byte. At the end, 0x80 makes `_varint` raise the
+            # error.
             value: Any = raw[at] if at < end else 0x80
             at += 1
             if value >= 0x80:
@@ -93,7 +95,7 @@ def reader(
 
 
 def _skip(tag: int, raw: bytes, at: int) -> int:
-    """Return the place after the value at `at`."""
+    """Return the place after the value at the place `at`. Raises `Undecodable`."""
     kind = tag & 7
     if not _LEAST_TAG <= tag < _TAGS:
         raise Undecodable(f"a field has number {tag >> 3}, and numbers are 1 to 536870911")
@@ -111,8 +113,9 @@ def _skip(tag: int, raw: bytes, at: int) -> int:
 
 
 def _varint(raw: bytes, at: int) -> tuple[int, int]:
-    """Return the number at `at`, and the place after it."""
-    value = shift = 0
+    """Return the number at the place `at`, and the place after it. Raises `Undecodable`."""
+    value = 0
+    shift = 0
     while True:
         if at >= len(raw):
             raise Undecodable("a varint ends beyond its message")
@@ -133,12 +136,12 @@ def varint(value: int) -> bytes:
     """Return the shortest varint of a number."""
     if value < 0x80:
         return _SHORT[value]
-    made = bytearray()
+    encoded = bytearray()
     while value >= 0x80:
-        made.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    made.append(value)
-    return bytes(made)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def bytes_field(number: int, value: bytes) -> bytes:

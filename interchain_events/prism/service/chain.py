@@ -15,7 +15,7 @@ from pubsub_emulator.runtime.framework.calls import EncodedCall, encode_call
 from pubsub_emulator.runtime.framework.dispatch import Call
 
 POLL_SECONDS: Final = 1.0
-"""The longest wait until the best block is looked at again."""
+"""The longest wait in seconds until the best block is read again."""
 
 
 class Head(NamedTuple):
@@ -38,21 +38,21 @@ class AnchoringChain(Protocol):
         """Return the best block."""
 
     async def hash_at(self, number: int) -> bytes | None:
-        """Return the hash of the best branch's block of a height, `None` if there is none."""
+        """Return the hash of the best branch's block with a number, `None` if there is none."""
 
     async def block(self, number: int) -> BestBlock:
-        """Return the best branch's block of a height."""
+        """Return the best branch's block with a number."""
 
     async def wait(self, known: bytes) -> None:
-        """Wait at most `POLL_SECONDS` until the best block has another hash than `known`."""
+        """Wait until the best block has another hash than `known`, at most `POLL_SECONDS`."""
 
     async def anchor(self, content: bytes) -> None:
         """Submit an object to be anchored."""
 
     def settled(self, number: int) -> int:
-        """Return the last block that the log looks at if `number` is the best block.
+        """Return the last block that counts as final if `number` is the best block.
 
-        Returns -1 if the log's end tells that.
+        Returns -1 if the end of the log tells which blocks are final.
         """
 
 
@@ -68,10 +68,10 @@ class NodeChain(AnchoringChain):
         self._seed = seed
         self._first = first
         self._signing = asyncio.Lock()
-        """Held from the choice of a nonce until its extrinsic is in the pool, so that no other one
-        gets the nonce."""
+        """Held from the choice of a nonce until its extrinsic is in the pool, so that no other
+        extrinsic gets the same nonce."""
         self._is_known = False
-        """Whether the chain's genesis was compared with the log's."""
+        """Whether the chain's genesis has been compared with the log's."""
 
     async def __aenter__(self) -> Self:
         await self._rpc_source.__aenter__()
@@ -98,18 +98,19 @@ class NodeChain(AnchoringChain):
         return await self._node.block_hash(number)
 
     async def block(self, number: int) -> BestBlock:
-        found = await self._rpc_source.block(number)
-        wanted = [
-            row for row in found.rows(0) if row.chain is None and row.kind == self._source.kind
+        block = await self._rpc_source.block(number)
+        carriers = [
+            row for row in block.rows(0) if row.chain is None and row.kind == self._source.kind
         ]
-        time = wanted[0].time if wanted else 0
-        return best_block(number, found.hash, time, map(self._source.bytes_of, wanted))
+        # The time is only needed for blocks with objects.
+        time = carriers[0].time if carriers else 0
+        return best_block(number, block.hash, time, objects=map(self._source.bytes_of, carriers))
 
     async def wait(self, known: bytes) -> None:
-        """Wait at most `POLL_SECONDS` until the best block has another hash than `known`.
+        """Wait until the best block has another hash than `known`, at most `POLL_SECONDS`.
 
-        Over HTTP there are no subscriptions, so this only waits. Raises `UnknownBlock` if the node
-        ends the subscription.
+        Over HTTP there are no subscriptions, so this waits for `POLL_SECONDS`. Raises
+        `UnknownBlock` if the node ends the subscription.
         """
         if self._node.rpc.url.startswith("http"):
             await asyncio.sleep(POLL_SECONDS)
@@ -121,8 +122,7 @@ class NodeChain(AnchoringChain):
                 )
                 async with updates as heads:
                     if await self._node.best_head() == known:
-                        # The first notification is the present head, and the second one is a new
-                        # head.
+                        # The first notification has the current head, and the second a new one.
                         for _ in range(2):
                             await anext(heads)
         except TimeoutError:

@@ -1,12 +1,11 @@
-"""Cardano as a PRISM node needs it, read from a database of cardano-db-sync.
+"""The chain Cardano for a PRISM node, read from a database of cardano-db-sync.
 
     async with PrismNode(service, log, DbSyncChain("postgresql://…", depth=112)): …
 
-The tables `block`, `tx` and `tx_metadata` are only read.
+The tables `block`, `tx` and `tx_metadata` are read and never written.
 
 A block is appended to the log when `depth` blocks are above it, and only if it has objects. So the
-blocks between two of the log's blocks have no objects. A block that db-sync no longer has is taken
-back.
+log leaves out the blocks without objects. A block that db-sync no longer has is taken back.
 """
 
 import asyncio
@@ -46,10 +45,10 @@ _COLUMNS: Final = {
 }
 """The columns that are read, by table."""
 _WINDOW: Final = 20_000
-"""The number of blocks through which one statement looks."""
+"""The number of blocks that one statement covers."""
 _MOST_OBJECTS: Final = 1_000
-"""The greatest number of objects in one answer. A block of Cardano, which has at most 88 KiB, has
-fewer."""
+"""The greatest number of objects in one answer. A block of Cardano has fewer, because it has at
+most 88 KiB."""
 _PAGE: Final = 500
 """The number of rows in one read of the log."""
 
@@ -66,7 +65,7 @@ _OBJECTS: Final = (
     " t.valid_contract AND b.block_no > ?::bigint AND b.block_no <= ?::bigint ORDER BY b.block_no,"
     f" t.block_index LIMIT {_MOST_OBJECTS}"
 )
-_THERE: Final = (
+_EXISTING: Final = (
     "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = ANY"
     " (current_schemas(false))"
 )
@@ -75,7 +74,7 @@ _THERE: Final = (
 class DbSyncChain(AnchoringChain):
     """A Cardano chain, which this node only reads.
 
-    `first` is the block with which an empty log begins, or the next one if it is missing.
+    An empty log begins with block `first`, or with the next one if that is missing.
 
     Methods raise `StoreUnavailable` while the database does not answer, `UnknownBlock` while it
     lacks blocks, `SourceError` if it is not a known version of db-sync, and `AnotherChain` if it is
@@ -91,7 +90,7 @@ class DbSyncChain(AnchoringChain):
         self._poll_seconds = poll_seconds
         self._database: Database | None = None
         self._read: Head | None = None
-        """The block up to which the log has everything, `None` if that must be found out."""
+        """The block up to which the log is complete, `None` if it is not known yet."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -101,21 +100,21 @@ class DbSyncChain(AnchoringChain):
     # An `AnchoringChain`
 
     async def catch_up(self, log: Store) -> None:
-        """Append the blocks with objects that are deep enough, and take back lost ones."""
+        """Append the deep blocks that have objects, and take back those that db-sync has lost."""
         while await asyncio.to_thread(self._append, log):
             pass
 
     async def best(self) -> Head:
-        return await asyncio.to_thread(self._asked, _best)
+        return await asyncio.to_thread(self._ask, _best)
 
     async def hash_at(self, number: int) -> bytes | None:
-        return await asyncio.to_thread(self._asked, partial(_hash_at, number=number))
+        return await asyncio.to_thread(self._ask, partial(_hash_at, number=number))
 
     async def block(self, number: int) -> BestBlock:
-        return await asyncio.to_thread(self._asked, partial(_block, number=number))
+        return await asyncio.to_thread(self._ask, partial(_block, number=number))
 
     async def wait(self, _known: bytes) -> None:
-        """Wait for the time between two looks. db-sync does not announce blocks."""
+        """Wait for `poll_seconds`, because db-sync does not announce blocks."""
         await asyncio.sleep(self._poll_seconds)
 
     async def anchor(self, _content: bytes) -> NoReturn:
@@ -127,10 +126,10 @@ class DbSyncChain(AnchoringChain):
 
     # In a thread
 
-    def _asked(self, ask: Callable[[Session], T]) -> T:
-        """Return the result of a function that reads, in a transaction."""
+    def _ask(self, query: Callable[[Session], T]) -> T:
+        """Run a function that reads in a transaction, and return its result."""
         with self._opened().transaction() as session:
-            return ask(session)
+            return query(session)
 
     def _opened(self) -> Database:
         """Return the database, and open it if necessary. Raises `SourceError`."""
@@ -151,27 +150,28 @@ class DbSyncChain(AnchoringChain):
             if self._read is None or _hash_at(session, self._read.number) != self._read.hash:
                 self._read = self._common(session, log)
             after = self._read
-            # By the number, the hash and the time of a block.
+            # The events of each block, by its number, hash and time.
             events: dict[tuple[Any, ...], list[tuple[str, dict[str, bytes]]]] = {}
             if after is None:
-                begins = session.run(_FIRST, (self._first,))
-                if not begins or begins[0][0] > final:
+                rows = session.run(_FIRST, (self._first,))
+                if not rows or rows[0][0] > final:
                     return False
-                events[begins[0]] = [(_BEGINNING, {})]
-                after = Head(begins[0][0] - 1, b"")
+                first = rows[0]
+                events[first] = [(_BEGINNING, {})]
+                after = Head(first[0] - 1, b"")
             last = min(after.number + _WINDOW, final)
             if last <= after.number:
                 return False
-            found = session.run(_OBJECTS, (after.number, last))
-            # The last block may have more objects, so it is left to the next statement.
-            if len(found) == _MOST_OBJECTS:
-                last = found[-1][0] - 1
+            objects = session.run(_OBJECTS, (after.number, last))
+            # The last block may have more objects, so it is left to the next call.
+            if len(objects) == _MOST_OBJECTS:
+                last = objects[-1][0] - 1
                 if last <= after.number:
                     raise SourceError(
                         f"{self._opened().place}: block {last + 1} has {_MOST_OBJECTS} objects or"
                         " more"
                     )
-            for *block, text, cbor in found:
+            for *block, text, cbor in objects:
                 if block[0] <= last:
                     events.setdefault(tuple(block), []).append(
                         (SOURCE.kind, {"object": object_of(text, cbor)})
@@ -179,20 +179,14 @@ class DbSyncChain(AnchoringChain):
             end = _hash_at(session, last)
         if end is None:
             raise UnknownBlock(f"{self._opened().place}: there is no block {last} now")
-        made = list[Block]()
+        blocks = list[Block]()
         parent = log.head().hash or bytes(32)
-        for (number, block_hash, time), listed in events.items():
-            made.append(
-                assemble(
-                    ChainBlock(None, number, block_hash, time, listed),
-                    (),
-                    parent=parent,
-                    after_gap=True,
-                )
-            )
+        for (number, block_hash, time), block_events in events.items():
+            chain_block = ChainBlock(None, number, block_hash, time=time, events=block_events)
+            blocks.append(assemble(chain_block, (), parent=parent, after_gap=True))
             parent = block_hash
         try:
-            log.append(made)
+            log.append(blocks)
         except NotTheNextBlock as error:
             # Another process has written to the log meanwhile.
             self._read = None
@@ -201,9 +195,9 @@ class DbSyncChain(AnchoringChain):
         return last < final
 
     def _common(self, session: Session, log: Store) -> Head | None:
-        """Return the last block of the log that db-sync has too, `None` for an empty log.
+        """Rewind the log to its last block that db-sync also has, and return that block.
 
-        The blocks after it are taken back. Raises `AnotherChain` if there is no such block.
+        Returns `None` for an empty log. Raises `AnotherChain` if there is no such block.
         """
         log.bind(session.run("SELECT hash FROM block ORDER BY id LIMIT 1")[0][0])
         head = log.head()
@@ -212,12 +206,12 @@ class DbSyncChain(AnchoringChain):
         while after > 0:
             after = max(0, after - _PAGE)
             for begins in sorted({row.anchor for row in log.read(after, _PAGE).rows}, reverse=True):
-                kept = log.hash_at(begins)
-                if kept is not None and kept == _hash_at(session, begins):
+                block_hash = log.hash_at(begins)
+                if block_hash is not None and block_hash == _hash_at(session, begins):
                     if begins != head.anchor:
                         _LOG.warning("blocks after %d were reverted", begins)
                         log.rewind(begins)
-                    return Head(begins, kept)
+                    return Head(begins, block_hash)
         if head.anchor is None:
             return None
         place = self._opened().place
@@ -232,12 +226,12 @@ class DbSyncChain(AnchoringChain):
 
 
 def is_db_sync(database: Database) -> bool:
-    """Return whether a database has the tables of db-sync that are read."""
+    """Return whether a database has the columns of db-sync that are read."""
     if database.dialect is not Dialect.POSTGRESQL:
         return False
-    there = set(database.select(_THERE))
+    existing = set(database.select(_EXISTING))
     for table, columns in _COLUMNS.items():
-        if not all((table, column) in there for column in columns):
+        if not all((table, column) in existing for column in columns):
             return False
     return True
 
@@ -249,42 +243,42 @@ def is_url(text: str) -> bool:
 
 def _best(session: Session) -> Head:
     """Return the newest block. Raises `UnknownBlock` if there is none."""
-    found = session.run(_BEST)
-    if not found:
+    rows = session.run(_BEST)
+    if not rows:
         raise UnknownBlock("db-sync has no block yet")
-    return Head(*found[0])
+    return Head(*rows[0])
 
 
 def _hash_at(session: Session, number: int) -> bytes | None:
     """Return the hash of a block, `None` if db-sync does not have it."""
-    found = session.run(_AT, (number,))
-    return found[0][1] if found else None
+    rows = session.run(_AT, (number,))
+    return rows[0][1] if rows else None
 
 
 def _block(session: Session, number: int) -> BestBlock:
-    """Return a block with its objects."""
-    found = session.run(_AT, (number,))
-    if not found:
+    """Return a block with its objects. Raises `UnknownBlock`."""
+    rows = session.run(_AT, (number,))
+    if not rows:
         raise UnknownBlock(f"db-sync has no block {number} now")
     objects = [
         object_of(text, cbor) for *_, text, cbor in session.run(_OBJECTS, (number - 1, number))
     ]
-    _, block_hash, time = found[0]
-    return best_block(number, block_hash, time, objects)
+    _, block_hash, time = rows[0]
+    return best_block(number, block_hash, time, objects=objects)
 
 
 def _check_schema(database: Database) -> None:
     """Raise `SourceError` unless the tables are those of a known db-sync."""
-    there = set(database.select(_THERE))
+    existing = set(database.select(_EXISTING))
     for table, columns in _COLUMNS.items():
         for column in columns:
-            if (table, column) not in there:
+            if (table, column) not in existing:
                 raise SourceError(
                     f"{database.place}: there is no column {column} of db-sync's table {table} to"
                     " read"
                 )
-    found = database.select("SELECT stage_two FROM schema_version")
-    version = found[0][0] if found else "not given"
+    versions = database.select("SELECT stage_two FROM schema_version")
+    version = versions[0][0] if versions else "not given"
     if version not in SCHEMAS:
         known = f"{SCHEMAS[0]} to {SCHEMAS[-1]} are known"
         raise SourceError(f"{database.place}: stage two of db-sync's schema is {version}; {known}")

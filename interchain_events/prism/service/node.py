@@ -1,4 +1,4 @@
-"""The node at work: it goes through the chain's best blocks one by one.
+"""The node, which goes through the chain's best blocks one by one.
 
     async with PrismNode(service, log, chain):
         …
@@ -23,18 +23,18 @@ from pubsub_emulator.client.errors import ClientError, NodeRefused
 _LOG: Final = logging.getLogger("pubsub.prism")
 _RETRY_SECONDS: Final = 1.0
 _MOST_UNPROCESSED: Final = 512
-"""The greatest number of the best branch's blocks that are looked into. Of a long chain that is
-being caught up with, only the end is."""
+"""The greatest number of blocks of the best branch that are read. While the node catches up with a
+long chain, these are the last ones."""
 _AGAIN_BLOCKS: Final = 8
-"""The number of best blocks after which an object that was submitted and is in no block is
-submitted again."""
+"""The number of best blocks after which a submitted object is submitted again if it is not in a
+block."""
 
 
 class PrismNode:
-    """Follows a chain for a service.
+    """The part of a node that follows a chain for a service.
 
-    Use it as an asynchronous context manager. On leaving, it raises the error with which the node
-    could not go on.
+    Use it as an asynchronous context manager. If the node has failed, its error is raised when the
+    context ends.
     """
 
     def __init__(self, service: PrismService, log: Store, chain: AnchoringChain) -> None:
@@ -46,16 +46,16 @@ class PrismNode:
         self._handing: asyncio.Task[None] | None = None
         """The task that submits objects."""
         self._anchored: dict[bytes, int] = {}
-        """The objects that were submitted and are not processed, each with the number of the best
-        block at that time."""
+        """The submitted objects that have not been processed yet, each with the number of the best
+        block at its submission."""
         self._to_anchor = asyncio.Event()
         """Set when there may be objects to submit."""
         self._best = b""
-        """The hash of the best block up to which everything was done."""
+        """The hash of the best block up to which everything has been done."""
         self._looked: tuple[int, bytes | None] | None = None
-        """The last settled block that was looked into, with its hash."""
+        """The number and hash of the last settled block that has been read."""
         self._is_away = False
-        """Whether the chain or the database did not answer, which is logged only once."""
+        """Whether the chain or the database does not answer. This is logged only once."""
 
     async def __aenter__(self) -> Self:
         self._service.handed_over = self._to_anchor.set
@@ -69,12 +69,12 @@ class PrismNode:
         tasks = [task for task in (self._task, self._handing) if task is not None]
         for task in tasks:
             task.cancel()
-        for ended in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(ended, Exception):
-                raise ended
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, Exception):
+                raise result
 
     async def ended(self) -> None:
-        """Return when the node has ended. Raises the error with which it could not go on."""
+        """Wait until the node has ended. Raises the error with which it has failed."""
         if self._task is not None:
             await asyncio.shield(self._task)
 
@@ -96,77 +96,81 @@ class PrismNode:
     async def advance(self) -> None:
         """Go to the chain's best block, one block at a time.
 
-        At each block, the log is processed first and then the statuses are updated, as if that
-        block had been the best one.
+        For each block, the log is processed and then the statuses are updated, as if this block
+        were the best one.
         """
         best = await self._chain.best()
         if best.hash == self._best:
             return
         await self._chain.catch_up(self._log)
-        # With -1 nothing is processed, but rows of blocks that the log took back are removed.
+        # With -1, blocks are not processed, but rows of blocks that the log took back are removed.
         await asyncio.to_thread(self._service.processor.run, -1)
         branch = self._service.branch
         kept = await self._common()
-        known = {each.number for each in branch.blocks if each.number <= kept}
+        known = {block.number for block in branch.blocks if block.number <= kept}
         # A block that the log took back may still be on the chain. It is then missing before the
         # known ones.
         settled = self._chain.settled(best.number)
-        unprocessed = (
-            max(min(kept, self._service.processor.processed), await self._looked_into(settled)) + 1
-        )
-        first = max(unprocessed, best.number - _MOST_UNPROCESSED, 1)
+        processed = min(kept, self._service.processor.processed)
+        done = max(processed, await self._looked_into(settled))
+        first = max(done + 1, best.number - _MOST_UNPROCESSED, 1)
         missing = [number for number in range(first, best.number + 1) if number not in known]
         added = [await self._chain.block(number) for number in missing]
         looked = (settled, await self._chain.hash_at(settled) if settled > 0 else None)
-        # The branch changed while its blocks were read.
+        # If the branch changed while its blocks were read, this is tried again.
         if added and await self._chain.hash_at(best.number) != best.hash:
             return
-        for number in [each for each in missing if each > kept] or [best.number]:
+        for number in [number for number in missing if number > kept] or [best.number]:
             await asyncio.to_thread(self._service.processor.run, number)
-            fresh = [each for each in added if each.number <= number]
+            fresh = [block for block in added if block.number <= number]
             added = added[len(fresh) :]
             processed = max(self._service.processor.processed, self._chain.settled(number))
             gone = branch.go_to(kept, fresh, number, processed)
             kept = number
             if gone:
                 await asyncio.to_thread(self._service.scheduled.left_branch, gone, number)
-            inside = list(chained.from_iterable(each.operations for each in branch.blocks))
+            inside = list(chained.from_iterable(block.operations for block in branch.blocks))
             most = self._service.limits.pending_blocks
-            expired = await asyncio.to_thread(self._service.scheduled.expire, number, inside, most)
+            expired = await asyncio.to_thread(
+                self._service.scheduled.expire, number, inside, most=most
+            )
             for name in expired:
                 branch.out_of_blocks.pop(name, None)
             branch.give_up(most)
             await self._service.notice()
         if self._anchored or not self._best:
             self._to_anchor.set()
-        self._best, self._looked = best.hash, looked
+        self._best = best.hash
+        self._looked = looked
 
     async def _looked_into(self, settled: int) -> int:
-        """Return the number of the last block that was looked into and that the chain still has.
+        """Return the number of the last settled block that has been read, `settled` at first.
 
-        At first, that is the last block that was settled before the node began.
+        Returns -1 if the chain no longer has that block.
         """
         if self._looked is None:
             return settled
-        number, found = self._looked
-        return number if found is not None and await self._chain.hash_at(number) == found else -1
+        number, block_hash = self._looked
+        if block_hash is None or await self._chain.hash_at(number) != block_hash:
+            return -1
+        return number
 
     async def _common(self) -> int:
-        """Return the last block of the branch that the chain still has.
+        """Return the number of the last block of the branch that the chain still has.
 
-        Blocks before the branch have been processed.
+        If there is none, the result is the last processed block, which precedes the branch.
         """
-        for each in reversed(self._service.branch.blocks):
-            if await self._chain.hash_at(each.number) == each.hash:
-                return each.number
+        for block in reversed(self._service.branch.blocks):
+            if await self._chain.hash_at(block.number) == block.hash:
+                return block.number
         return self._service.processor.processed
 
     async def _hand_over(self) -> None:
-        """Submit every object with an operation that is RECEIVED.
+        """Submit every object with an operation that is RECEIVED, until the task is cancelled.
 
         An object whose transaction was lost with its block is submitted again.
         """
-        said = ""
+        logged = ""
         while True:
             await self._to_anchor.wait()
             self._to_anchor.clear()
@@ -179,19 +183,21 @@ class PrismNode:
                     if self._is_to_anchor(name, content):
                         await self._chain.anchor(content)
                         self._anchored[name] = self._service.branch.number
-                said = ""
+                logged = ""
             except (ClientError, StoreUnavailable) as error:
-                if str(error) != said:
+                if str(error) != logged:
                     _LOG.warning("an object could not be handed over: %s; trying again", error)
-                said = str(error)
+                logged = str(error)
                 self._to_anchor.set()
                 await asyncio.sleep(_RETRY_SECONDS)
 
     def _is_to_anchor(self, object_id: bytes, content: bytes) -> bool:
         """Return whether an object must be submitted now."""
-        at = self._anchored.get(object_id)
-        branch = self._service.branch
-        if at is None:
+        submitted_at = self._anchored.get(object_id)
+        if submitted_at is None:
             return True
+        branch = self._service.branch
+        if branch.number - submitted_at < _AGAIN_BLOCKS:
+            return False
         operations = (sha256(signed.raw) for signed in read_object(content) or ())
-        return branch.number - at >= _AGAIN_BLOCKS and not any(map(branch.place, operations))
+        return not any(map(branch.place, operations))

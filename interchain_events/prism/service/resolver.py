@@ -5,8 +5,9 @@
 `Accept` selects the form: the document alone as `application/did` (the default),
 `application/did+ld+json`, `application/did+json` or `application/json`, or the whole result as
 `application/did-resolution` or `application/ld+json;profile="https://w3id.org/did-resolution"`. A
-result without a document is always whole. The status is 200, 400 for what is not a DID, 404, 406,
-410 for a DID that has ended, or 501 for another method.
+result without a document is always whole. The status is 200, or 400 if the text is not a DID, 404
+if the DID is not known, 406 if no form is acceptable, 410 if the DID has ended, 501 for another
+method, or 503 if the database does not answer.
 """
 
 import asyncio
@@ -37,13 +38,13 @@ _DOCUMENTS: Final = (
     "application/did+json",
     "application/json",
 )
-"""The media types of a document. The first is that of callers who accept anything."""
+"""The media types of a document. Callers that accept any type get the first one."""
 _WHOLE: Final = (RESOLUTION_TYPE, _OLD_TYPE)
 _MOST_RANGES: Final = 32
-"""The greatest number of media types of a caller that are looked at."""
+"""The greatest number of media types that are read from a caller's header."""
 _GRACE_SECONDS: Final = 2.0
 _OPTIONS: Final = ("versionId", "versionTime")
-"""Options that are refused: another version than the one asked for would be the wrong answer."""
+"""Options that are refused, because only the current version of a DID can be resolved."""
 _STATUS: Final = {
     "INVALID_DID": HTTPStatus.BAD_REQUEST,
     "INVALID_OPTIONS": HTTPStatus.BAD_REQUEST,
@@ -85,7 +86,7 @@ class _Front:
                 "Representation not supported",
                 f"a DID is represented as {', '.join((*_DOCUMENTS, *_WHOLE))}",
             )
-        elif refused := [each for each in _OPTIONS if each in request.query]:
+        elif refused := [option for option in _OPTIONS if option in request.query]:
             result = failed("INVALID_OPTIONS", "Invalid options", f"{refused[0]} is not supported")
         else:
             try:
@@ -96,7 +97,7 @@ class _Front:
 
 
 def _answer(result: Resolution, wanted: str) -> web.Response:
-    """Return the answer with a result, in a form that the caller accepts if it has a document."""
+    """Return the answer with a result, in the form `wanted` if there is a document."""
     status = HTTPStatus.OK
     if result.error is not None:
         status = _STATUS[result.error.name]
@@ -114,13 +115,13 @@ def _answer(result: Resolution, wanted: str) -> web.Response:
 
 
 def media_type(accept: str) -> str | None:
-    """Return the media type that a caller prefers among those that are served, `None` for none.
+    """Return the served media type that a caller prefers, `None` if it accepts none of them.
 
-    `accept` is the header of that name. Of equal weights, the first range counts.
+    `accept` is the value of the header `Accept`. Of ranges with equal weights, the first counts.
     """
     best: tuple[float, str] | None = None
-    for given in accept.split(",")[:_MOST_RANGES]:
-        name, *parameters = (each.strip() for each in given.lower().split(";"))
+    for media_range in accept.split(",")[:_MOST_RANGES]:
+        name, *parameters = (part.strip() for part in media_range.lower().split(";"))
         weight = 1.0
         profile = ""
         for parameter in parameters:
@@ -129,16 +130,17 @@ def media_type(accept: str) -> str | None:
                 weight = _weight(value)
             elif key.strip() == "profile":
                 profile = value.strip().strip('"')
-        found: str | None = None
+        served: str | None = None
         if name in {"*/*", "application/*", ""}:
-            found = DID_TYPE
+            served = DID_TYPE
         elif name in {*_DOCUMENTS, RESOLUTION_TYPE}:
-            found = name
+            served = name
         elif name == "application/ld+json":
             is_whole = profile == "https://w3id.org/did-resolution"
-            found = _OLD_TYPE if is_whole else "application/did+ld+json"
-        if found is not None and weight > (0.0 if best is None else best[0]):
-            best = (weight, found)
+            served = _OLD_TYPE if is_whole else "application/did+ld+json"
+        best_weight = 0.0 if best is None else best[0]
+        if served is not None and weight > best_weight:
+            best = (weight, served)
     return None if best is None else best[1]
 
 
@@ -165,7 +167,7 @@ async def serve_resolver(
 
     `origins` are those of pages that may call and read the answers. Raises `CannotListen`.
     """
-    # Callers with tokens may use any name: pages of other sites do not have their tokens.
+    # If callers need tokens, any host name is allowed, because pages of other sites have no token.
     names = Names(host, origins=origins, any_host=callers.names is not None)
     app = _Front(resolver, names, callers).application()
     async with listening(app, host, port, _GRACE_SECONDS, tls=tls) as (name, bound):

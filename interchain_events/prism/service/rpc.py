@@ -1,6 +1,6 @@
 """The gRPC front: `eventplane.prism.v1.PrismNode` of `protocol/prism.proto`.
 
-A request is checked completely before anything is done. A token is looked up first.
+A request is checked completely before it has an effect. A token is looked up first.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from interchain_events.prism.tables.operations import OperationRow
 NAME: Final = "eventplane.prism.v1.PrismNode"
 """The full name of the service."""
 MOST_FILTERS: Final = 64
-"""The greatest number of filters of a subscription, and of statuses of a filter."""
+"""The greatest number of a subscription's filters, and of a filter's statuses."""
 _HASH: Final = 32
 
 _CODES: Final = {
@@ -61,21 +61,23 @@ class _Front:
 
     def methods(self, callers: Callers) -> Methods:
         """Return the methods of the gRPC service."""
-        found = Methods(NAME, _CODES, callers)
-        found.unary("NewSubscription", pb.NewSubscriptionRequest, self.subscribe)
-        found.unary("CancelSubscription", pb.CancelSubscriptionRequest, self.cancel)
-        found.unary("ScheduleOperations", pb.ScheduleOperationsRequest, self.schedule)
-        found.unary("CancelOperation", pb.CancelOperationRequest, self.cancel_operation)
-        found.stream(
+        methods = Methods(NAME, _CODES, callers)
+        methods.unary("NewSubscription", pb.NewSubscriptionRequest, self.subscribe)
+        methods.unary("CancelSubscription", pb.CancelSubscriptionRequest, self.cancel)
+        methods.unary("ScheduleOperations", pb.ScheduleOperationsRequest, self.schedule)
+        methods.unary("CancelOperation", pb.CancelOperationRequest, self.cancel_operation)
+        methods.stream(
             "GetSubscriptionEventsStream", pb.GetSubscriptionEventsStreamRequest, self.stream
         )
-        found.stream("GetOperationStatusStream", pb.GetOperationStatusStreamRequest, self.statuses)
-        return found
+        methods.stream(
+            "GetOperationStatusStream", pb.GetOperationStatusStreamRequest, self.statuses
+        )
+        return methods
 
     async def subscribe(
         self, request: pb.NewSubscriptionRequest, client: str
     ) -> pb.NewSubscriptionResponse:
-        """Make a subscription (PR-50)."""
+        """Create a subscription (PR-50)."""
         filters = read_filters(request.filters)
         token, cursor = await self._events.subscribe(
             filters, client, batches=request.allow_operations_batches
@@ -148,9 +150,9 @@ class _Front:
                     yield encode_update(update)
 
     async def _after(self, request: pb.GetSubscriptionEventsStreamRequest) -> str | None:
-        """Return the beginning of a stream, in the form of `EventService.stream`.
+        """Return where a stream begins, as the argument `after` of `EventService.stream`.
 
-        Raises `UnknownToken`, `UnknownOperation` and `BadCursor`, which name the field.
+        Raises `UnknownToken`, `UnknownOperation` and `BadCursor`, whose messages name the field.
         """
         with _field("subscription_token"):
             await asyncio.to_thread(self._events.registry.get, request.subscription_token)
@@ -166,16 +168,16 @@ class _Front:
                     f"events_after: an operation id has 32 bytes, not {len(request.events_after)}"
                 )
             with _field("events_after"):
-                found = await asyncio.to_thread(
+                cursor = await asyncio.to_thread(
                     self._events.log.after_operation, request.events_after
                 )
-            return self._events.text(found)
+            return self._events.text(cursor)
         return START
 
 
 @contextmanager
 def _field(name: str) -> Iterator[None]:
-    """Name the field of a request in the errors about it."""
+    """Add the name of a request's field to the errors raised inside of the context."""
     try:
         yield
     except (BadCursor, UnknownOperation, UnknownToken) as error:
@@ -191,7 +193,7 @@ def serve_prism(
 ) -> AbstractAsyncContextManager[int]:
     """Serve the methods at a port, 0 for any free one. The context yields the port.
 
-    Raises `OSError` if the port is not available.
+    Raises `CannotListen` if the port is not available.
     """
     return serving([_Front(service).methods(callers)], host, port, tls=tls)
 
@@ -199,7 +201,7 @@ def serve_prism(
 def read_filters(given: Sequence[pb.SubscriptionFilter]) -> list[Filter]:
     """Return the filters of a request (PR-43), one for each status that a filter names.
 
-    Raises `BadRequest`, which names the field.
+    Raises `BadRequest`, whose message names the field.
     """
     if not given:
         raise BadRequest("filters: at least one is needed")
@@ -212,7 +214,10 @@ def read_filters(given: Sequence[pb.SubscriptionFilter]) -> list[Filter]:
 
 
 def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
-    """Return the filters of one filter in a request. `where` names it in errors."""
+    """Return the filters for one filter of a request, one for each of its statuses.
+
+    `where` names the filter in errors. Raises `BadRequest`.
+    """
     try:
         kind = FilterType(given.type)
     except ValueError:
@@ -238,21 +243,23 @@ def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
             f"{where}.credential_batch_id: 64 hex digits in lower case are needed, not"
             f" {given.credential_batch_id[:80]!r}"
         )
-    one = Filter(
+    for_both = Filter(
         kind,
         suffix,
-        given.credential_hash or None,
-        given.credential_batch_id or None,
+        credential_hash=given.credential_hash or None,
+        credential_batch_id=given.credential_batch_id or None,
     )
     if len(given.statuses) > MOST_FILTERS:
         raise BadRequest(
             f"{where}.statuses: at most {MOST_FILTERS} are allowed, not {len(given.statuses)}"
         )
     statuses = sorted({*given.statuses})
-    for each in statuses:
-        if each not in _STATUSES:
-            raise BadRequest(f"{where}.statuses: unknown status {each}")
-    return [one._replace(status=_STATUSES[each]) for each in statuses] or [one]
+    for status in statuses:
+        if status not in _STATUSES:
+            raise BadRequest(f"{where}.statuses: unknown status {status}")
+    if not statuses:
+        return [for_both]
+    return [for_both._replace(status=_STATUSES[status]) for status in statuses]
 
 
 def encode_row(row: Row) -> pb.SubscriptionEvent:

@@ -1,11 +1,11 @@
 """The service of a node under asyncio: streams of operations and of statuses (PR-50 to PR-63).
 
-`PrismService.events` is the `EventService` of the log of operations. Statuses of single operations
-are read here, from the tables and from the best branch. Databases block, so they are read in worker
-threads. If the branch has moved meanwhile, the rows are stale and are read again.
+`PrismService.events` is the `EventService` of the log of operations. The statuses of single
+operations are read here, from the tables and the best branch. Calls of databases block, so they run
+in worker threads. If the branch has moved meanwhile, the rows are stale and are read again.
 
-Streams of statuses count against the same limits as streams of operations. They are recorded if a
-recorder is given (EV-40).
+Streams of statuses count against the same limits as streams of operations. They are recorded if
+there is a recorder (EV-40).
 """
 
 import asyncio
@@ -29,11 +29,11 @@ from interchain_events.prism.tables.registry import PER_CLIENT, PrismRegistry
 from interchain_events.prism.tables.scheduled import PENDING_BLOCKS, Scheduled
 
 FINISHED: Final = "finished"
-"""The end of a stream that ended after a final status."""
+"""The reason for the end of a stream after a final status."""
 _RETRY_SECONDS: Final = 0.5
 _MINUTE: Final = 60.0
 _LOOK_SECONDS: Final = 1.0
-"""The greatest delay until rows of another process are seen."""
+"""The longest time in seconds until rows of another process are seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ class PrismLimits(Limits):
     bound: int = 500
     full_reads: int = 4
     subscriptions_per_client: int = PER_CLIENT
-    """The number of subscriptions that one client may have."""
+    """The greatest number of subscriptions of one client."""
     pending_blocks: int = PENDING_BLOCKS
-    """The number of best blocks after which a scheduled operation that is in no block is
-    cancelled."""
+    """The number of best blocks after which a scheduled operation is cancelled if it is not in a
+    block."""
     schedules_per_minute: int = 100
-    """The number of operations that a client may schedule in a minute."""
+    """The greatest number of operations that a client may schedule in a minute."""
 
 
 class OperationService(EventService[Filter]):
@@ -69,7 +69,7 @@ class OperationService(EventService[Filter]):
         """Set when the tables may have changed."""
 
     def notice(self) -> None:
-        """Look at the tables, which may have changed."""
+        """Report that the tables may have changed."""
         self._noticed.set()
 
     def stop(self) -> None:
@@ -84,10 +84,10 @@ class OperationService(EventService[Filter]):
 
 
 class StatusRecorder(Protocol):
-    """Records streams of statuses (EV-40). `stream` is a unique name for each stream.
+    """A record of streams of statuses (EV-40). `stream` is a unique name for each stream.
 
-    The order of the calls is significant: an audit compares the delivered statuses with those that
-    were true at that time.
+    The order of the calls matters, because an audit compares each delivered status with the one
+    that was true at that time.
     """
 
     def held(self, operation_id: bytes, update: Update) -> None:
@@ -100,7 +100,7 @@ class StatusRecorder(Protocol):
         """Record that a status was handed to the client's connection."""
 
     def waits(self, stream: str) -> None:
-        """Record that a stream has looked just now and has nothing new."""
+        """Record that a stream has read the status just now and has nothing new to deliver."""
 
     def stopped(self, stream: str, how: str) -> None:
         """Record that a stream has ended. `how` is `FINISHED` or another reason."""
@@ -131,13 +131,13 @@ class PrismService:
         self._looking = asyncio.Lock()
         """Held while a status is read and recorded, so that records are in order."""
         self.handed_over: Callable[[], None] = lambda: None
-        """Called when there is something new to anchor. The node sets it."""
+        """A function that is called when there is something new to anchor. The node sets it."""
         self._status_streams: dict[Held, bytes] = {}
         """The operation of each open stream of statuses."""
-        self._told: dict[bytes, Update | None] = {}
+        self._recorded: dict[bytes, Update | None] = {}
         """The last recorded status of each operation that has a stream."""
         self._schedules: dict[str, list[float]] = {}
-        """When each client scheduled operations, within the last minute."""
+        """The times of the last minute at which each client scheduled operations."""
 
     async def notice(self) -> None:
         """Wake all streams, because the tables or the branch may have changed."""
@@ -146,12 +146,13 @@ class PrismService:
 
     async def _look_at_statuses(self) -> None:
         """Record the statuses of operations that have streams, and wake these streams."""
-        for operation_id in tuple(self._told) if self._status_recorder is not None else ():
-            # If the database is away, the next look finds the status.
-            with contextlib.suppress(StoreUnavailable):
-                await self._look(operation_id)
-        for each in self._status_streams:
-            each.wake.set()
+        if self._status_recorder is not None:
+            for operation_id in tuple(self._recorded):
+                # If the database does not answer, the status is recorded the next time.
+                with contextlib.suppress(StoreUnavailable):
+                    await self._look(operation_id)
+        for held in self._status_streams:
+            held.wake.set()
 
     async def schedule(self, signed: Sequence[bytes], client: str) -> tuple[list[bytes], str]:
         """Store operations to be anchored. Returns their ids and a token to cancel them.
@@ -170,15 +171,17 @@ class PrismService:
         return stored
 
     def _check_schedule(self, client: str, count: int) -> None:
-        """Count a client's operations of the last minute. Raises `LimitReached`.
+        """Count the operations that a client schedules within a minute. Raises `LimitReached`.
 
-        The limit exists because each operation costs the node's account a fee.
+        There is a limit because each operation costs the node's account a fee.
         """
         most = self.limits.schedules_per_minute
         now = asyncio.get_running_loop().time()
-        for each in [name for name, times in self._schedules.items() if times[-1] <= now - _MINUTE]:
-            del self._schedules[each]
-        times = [each for each in self._schedules.get(client, ()) if each > now - _MINUTE]
+        begin = now - _MINUTE
+        self._schedules = {
+            name: times for name, times in self._schedules.items() if times[-1] > begin
+        }
+        times = [time for time in self._schedules.get(client, ()) if time > begin]
         if len(times) + count > most:
             raise LimitReached(f"a client may schedule at most {most} operations a minute")
         self._schedules[client] = times + [now] * max(count, 1)
@@ -198,34 +201,36 @@ class PrismService:
         how = "disconnected"
         last = None
         recorder = self._status_recorder
-        with self.events.held(client) as mine:
-            self._status_streams[mine] = operation_id
-            self._told.setdefault(operation_id, None)
+        with self.events.held(client) as held:
+            self._status_streams[held] = operation_id
+            self._recorded.setdefault(operation_id, None)
             try:
                 while last is None or last.status not in FINAL:
-                    mine.wake.clear()
-                    self.events.check(mine)
+                    held.wake.clear()
+                    self.events.check(held)
                     try:
-                        found = await self._look(operation_id)
+                        update = await self._look(operation_id)
                     except StoreUnavailable:
                         await asyncio.sleep(_RETRY_SECONDS)
                         continue
-                    # It was out of blocks for too long and was not scheduled here.
-                    if found is None and last is not None:
-                        found = Update(OperationStatus.CANCELLED)
-                    if found is None:
+                    # A known operation is forgotten if it was not scheduled here and has been out
+                    # of blocks for too long.
+                    if update is None and last is not None:
+                        update = Update(OperationStatus.CANCELLED)
+                    if update is None:
                         raise UnknownOperation("this node knows no operation with this id")
                     if last is None and recorder is not None:
                         recorder.began(name, operation_id)
-                    is_new, last = found != last, found
+                    is_new = update != last
+                    last = update
                     if is_new:
                         if recorder is not None:
-                            recorder.record(name, found)
-                        yield found
+                            recorder.record(name, update)
+                        yield update
                     elif recorder is not None:
                         recorder.waits(name)
-                    if found.status not in FINAL:
-                        await mine.wake.wait()
+                    if update.status not in FINAL:
+                        await held.wake.wait()
                 how = FINISHED
             except Ended as error:
                 how = str(error)
@@ -233,27 +238,28 @@ class PrismService:
             finally:
                 if last is not None and recorder is not None:
                     recorder.stopped(name, how)
-                del self._status_streams[mine]
+                del self._status_streams[held]
                 if operation_id not in self._status_streams.values():
-                    del self._told[operation_id]
+                    del self._recorded[operation_id]
 
     async def _look(self, operation_id: bytes) -> Update | None:
         """Return the status of an operation, `None` if it is unknown.
 
-        With a recorder, statuses are read one after the other and changes are recorded.
+        If there is a recorder, statuses are read one after the other and changes are recorded.
         """
         if self._status_recorder is None:
             return await self._read(operation_id)
         async with self._looking:
-            found = true = await self._read(operation_id)
-            told = self._told.get(operation_id)
-            # As in `statuses`: out of blocks for too long, and not scheduled here.
-            if found is None and told is not None:
-                true = Update(OperationStatus.CANCELLED)
-            if true is not None and true != told and operation_id in self._told:
-                self._told[operation_id] = true
-                self._status_recorder.held(operation_id, true)
-            return found
+            update = await self._read(operation_id)
+            recorded = self._recorded.get(operation_id)
+            current = update
+            # A known operation was forgotten, as in `statuses`.
+            if update is None and recorded is not None:
+                current = Update(OperationStatus.CANCELLED)
+            if current is not None and current != recorded and operation_id in self._recorded:
+                self._recorded[operation_id] = current
+                self._status_recorder.held(operation_id, current)
+            return update
 
     async def _read(self, operation_id: bytes) -> Update | None:
         """Return the status according to the rows and the branch, both of the same moment."""

@@ -1,9 +1,9 @@
 """DIDs and batches, derived from the rows of applied operations.
 
-The state is not stored in any other form. A DID is its CREATE_DID with the operations that were
-applied to it since, and a batch is its ISSUE_CREDENTIAL_BATCH with its revocations. Both are found
-by index and cached while they are in use. So after a rewind has removed rows, the state is right
-again without further work.
+The state is not stored in any other form. A DID is its CREATE_DID and the operations applied to it
+since, and a batch is its ISSUE_CREDENTIAL_BATCH and its revocations. So when a rewind removes rows,
+the state is right again without further work. The rows are found by index, and DIDs and batches in
+use are cached.
 """
 
 from collections import OrderedDict
@@ -24,13 +24,13 @@ KEPT: Final = 20_000
 _CHUNK: Final = 400
 """The greatest number of parameters in one statement."""
 _APPLIED: Final = "atala_operations WHERE atala_operation_status = 'APPLIED' AND"
-"""The table and the condition of applied operations, for the beginning of a WHERE clause."""
+"""The table of operations and the beginning of a condition on applied ones."""
 
 
 class Kept:
-    """The cache that transactions share: DIDs and batches of committed rows.
+    """The cache of DIDs and batches, made of committed rows and shared by transactions.
 
-    Those that were not used for the longest time are dropped first.
+    Those that have not been used for the longest time are dropped first.
     """
 
     def __init__(self, size: int = KEPT) -> None:
@@ -39,24 +39,24 @@ class Kept:
         self.batches: OrderedDict[str, Batch] = OrderedDict()
 
     def clear(self) -> None:
-        """Forget everything, because rows were removed."""
+        """Forget everything. This is necessary when rows are removed."""
         self.dids.clear()
         self.batches.clear()
 
-    def put(self, kept: OrderedDict[str, T], changed: dict[str, T]) -> None:
-        """Cache the values that a committed transaction has changed, in `dids` or `batches`."""
+    def put(self, cache: OrderedDict[str, T], changed: dict[str, T]) -> None:
+        """Put the values that a committed transaction has changed into `dids` or `batches`."""
         for name, value in changed.items():
-            kept[name] = value
-            kept.move_to_end(name)
-        while len(kept) > self._size:
-            kept.popitem(last=False)
+            cache[name] = value
+            cache.move_to_end(name)
+        while len(cache) > self._size:
+            cache.popitem(last=False)
 
 
 class SqlLedger(MemoryLedger):
-    """The ledger of the tables for one transaction.
+    """The ledger of one transaction, over the tables.
 
-    `dids` and `batches` have the values that this transaction has changed. They go into the cache
-    when it is committed.
+    `dids` and `batches` have the values that this transaction has changed. After its commit they
+    are cached.
     """
 
     def __init__(self, session: Session, kept: Kept) -> None:
@@ -64,52 +64,50 @@ class SqlLedger(MemoryLedger):
         self._session = session
         self._kept = kept
         self._no_batches: set[str] = set()
-        """Batches that no row issues, so that a new batch does not need a query of its own."""
+        """Batches known not to be in the tables, so that each new batch does not need a query."""
 
     def look_up(self, operations: Sequence[Examined]) -> None:
-        """Load which of these operations were applied before, in few queries.
+        """Find out with few queries which of these operations have been applied before.
 
-        Only these operations may then be asked about.
+        The ledger may then be used only for these operations.
         """
         applied = self._chosen(
             f"SELECT signed_atala_operation_id, operation_hash FROM {_APPLIED} operation_hash IN"
             " ({})",
-            [each.hash for each in operations if each.hash is not None],
+            [operation.hash for operation in operations if operation.hash is not None],
         )
         for operation_id, operation_hash in applied:
             self.note(bytes(operation_id), bytes(operation_hash), applied=True)
-        named = {each.batch_id for each in operations if each.batch_id is not None}
-        unknown = [each for each in sorted(named) if each not in self._kept.batches]
+        named = {operation.batch_id for operation in operations if operation.batch_id is not None}
+        unknown = [batch_id for batch_id in sorted(named) if batch_id not in self._kept.batches]
         batches = (
             f"SELECT DISTINCT credential_batch_id FROM {_APPLIED} credential_batch_id IN ({{}})"
         )
         issued = self._chosen(batches, unknown)
-        self._no_batches |= {*unknown} - {each for (each,) in issued}
+        self._no_batches |= {*unknown} - {batch_id for (batch_id,) in issued}
 
     def _chosen(self, statement: str, values: Sequence[object]) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of a statement with `IN ({})` for all these values."""
-        for at in range(0, len(values), _CHUNK):
-            chunk = values[at : at + _CHUNK]
+        """Yield the rows of a statement with `IN ({})`, run for `_CHUNK` values at a time."""
+        for start in range(0, len(values), _CHUNK):
+            chunk = values[start : start + _CHUNK]
             yield from self._session.run(statement.format(", ".join("?" * len(chunk))), chunk)
 
     def did(self, suffix: str) -> Did | None:
         return self.dids.get(suffix) or self._load(self._kept.dids, load_did, suffix)
 
     def batch(self, batch_id: str) -> Batch | None:
-        found = self.batches.get(batch_id)
-        return (
-            found
-            if found or batch_id in self._no_batches
-            else self._load(self._kept.batches, load_batch, batch_id)
-        )
+        changed = self.batches.get(batch_id)
+        if changed is not None or batch_id in self._no_batches:
+            return changed
+        return self._load(self._kept.batches, load_batch, batch_id)
 
     def entry_id(self, operation_hash: bytes) -> str | None:
         if operation_hash in self.entry_ids:
             return self.entry_ids[operation_hash]
-        found = self._session.run(
+        rows = self._session.run(
             f"SELECT storage_entry_id FROM {_APPLIED} operation_hash = ?", (operation_hash,)
         )
-        entry_id: str | None = found[0][0] if found else None
+        entry_id: str | None = rows[0][0] if rows else None
         return entry_id
 
     def entry(self, entry_id: str) -> StorageEntry | None:
@@ -120,25 +118,26 @@ class SqlLedger(MemoryLedger):
     ) -> T | None:
         """Return a value from the cache or from the rows, `None` if there is none."""
         if name not in kept:
-            found = load(self._session, name)
-            if found is None:
+            value = load(self._session, name)
+            if value is None:
                 return None
-            self._kept.put(kept, {name: found})
+            self._kept.put(kept, {name: value})
         kept.move_to_end(name)
         return kept[name]
 
     def is_rejected(self, operation_id: bytes) -> bool:
         """Return whether an operation was rejected before.
 
-        This asks the tables, which is rare: only an operation that is rejected now needs it.
+        This reads the tables. It is rare, because only operations that are rejected need it.
         """
-        row = (
-            "atala_operations WHERE signed_atala_operation_id = ? AND atala_operation_status ="
-            " 'REJECTED'"
+        if operation_id in self.rejected:
+            return True
+        rows = self._session.run(
+            "SELECT 1 FROM atala_operations WHERE signed_atala_operation_id = ? AND"
+            " atala_operation_status = 'REJECTED'",
+            (operation_id,),
         )
-        return operation_id in self.rejected or bool(
-            self._session.run(f"SELECT 1 FROM {row}", (operation_id,))
-        )
+        return bool(rows)
 
 
 def load_did(session: Session, suffix: str) -> Did | None:
@@ -184,8 +183,8 @@ def load_batch(session: Session, batch_id: str) -> Batch | None:
 def load_entry(session: Session, entry_id: str) -> StorageEntry | None:
     """Return a storage entry from its last applied operations, `None` if it was never created.
 
-    Each update replaces the data. So the last operation tells the state, and after an end the one
-    before it tells the data.
+    Each update replaces the data, so the last operation has the state. If it has ended the entry,
+    the operation before it has the data.
     """
     rows = session.run(
         "SELECT atala_operation_did_suffix, atala_operation_content "

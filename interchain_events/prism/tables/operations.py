@@ -1,4 +1,4 @@
-"""The processed operations as a log, which `EventService` serves and audits read (PR-6, EV-40).
+"""The log of processed operations, which `EventService` serves and audits read (PR-6, EV-40).
 
 The columns of a row are:
 
@@ -6,11 +6,11 @@ The columns of a row are:
 - kind is TYPE.STATUS, for example CREATE_DID.APPLIED.
 - id is the operation id.
 - body has did, batch, reason, signed (the SHA-256 hash of the content), entry (for an operation on
-  a storage entry, its id), whole (for a revocation, whether it concerns the whole batch), and
-  `c<hex>`: true for each credential hash that is listed.
+  a storage entry, the entry's id), whole (for a revocation, whether it concerns the whole batch),
+  and `c<hex>`, which is true, for each listed credential hash.
 
-No row is stored twice: `atala_operations` is the table of this log, and filters on fields become
-conditions on its columns.
+The log has no table of its own. It is read from `atala_operations`, and filters on fields become
+conditions on the columns of that table.
 """
 
 from collections.abc import Sequence
@@ -55,10 +55,10 @@ _REVOKED: Final = (
     "EXISTS (SELECT 1 FROM revoked_credentials AS r WHERE r.seq_no = o.atala_operation_seq_no"
 )
 
-_TYPES: Final = {each: each.name for each in OperationType}
+_TYPES: Final = {kind: kind.name for kind in OperationType}
 _BY_TYPE: Final = OperationType.__members__
 _BY_STATUS: Final = Status.__members__
-"""Names and members, because an enumeration looks them up at each use."""
+"""Names and members in dictionaries, because each use of an enumeration costs a lookup."""
 
 
 class Event(NamedTuple):
@@ -71,26 +71,26 @@ class Event(NamedTuple):
     reason: Reason | None
     """The reason of a rejection, `None` if the operation was applied."""
     did_suffix: str | None
-    """The DID to which it is attributed, or that it created."""
+    """The DID to which the operation is attributed, or that it created."""
     credential_batch_id: str | None
     content: bytes
     """The bytes of the SignedAtalaOperation."""
     place: Place
     storage_entry_id: str | None = None
-    """The storage entry that it creates, changes or ends."""
+    """The id of the storage entry that the operation creates, changes or ends."""
 
 
 class OperationRow(Row):
     """An operation as a row of the log."""
 
     event: Event
-    """The operation with all that clients get."""
+    """The operation with everything that clients get."""
     revokes_whole_batch: bool = False
-    """Whether it is a revocation without hashes, which concerns every credential of its batch."""
+    """Whether the operation is a revocation without hashes, which concerns its whole batch."""
 
     @property
     def weight(self) -> int:
-        """Return about how many bytes the row takes."""
+        """Return the row's approximate size in bytes."""
         return ROW_BYTES + len(self.event.content)
 
 
@@ -109,11 +109,11 @@ class OperationLog(LogReader):
         return Head(at.epoch, at.seq_no)
 
     def common(self, epoch: int) -> int | None:
-        found = self._database.select(
+        rows = self._database.select(
             "SELECT min(last_seq_no) FROM epochs WHERE epoch > ?", (epoch,)
         )
-        least: int | None = found[0][0]
-        return least
+        common: int | None = rows[0][0]
+        return common
 
     def epochs(self) -> list[tuple[int, int]]:
         return [
@@ -124,10 +124,12 @@ class OperationLog(LogReader):
     def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
         with self._database.transaction() as session:
             at = position(session)
-            rows: list[Row] = [
-                row_of(each) for each in read_events(session, after, limit, where, span)
-            ]
-        through = rows[-1].seq if len(rows) == limit else max(min(after + span, at.seq_no), after)
+            events = read_events(session, after, limit, wanted=where, span=span)
+        rows: list[Row] = [row_of(event) for event in events]
+        # The end of the span or of the log, unless `limit` ended the read earlier.
+        through = max(min(after + span, at.seq_no), after)
+        if len(rows) == limit:
+            through = rows[-1].seq
         return Page(rows, through, Head(at.epoch, at.seq_no))
 
     def wait(self, known: Head, timeout: float) -> bool:
@@ -137,45 +139,47 @@ class OperationLog(LogReader):
     def after_operation(self, operation_id: bytes) -> Cursor:
         """Return the cursor after the first processed row of an operation id.
 
-        Raises `BadCursor` if there is none.
+        Raises `BadCursor` if there is no such row.
         """
         with self._database.transaction() as session:
-            rows = "atala_operations WHERE signed_atala_operation_id = ?"
-            found = session.run(f"SELECT min(atala_operation_seq_no) FROM {rows}", (operation_id,))
-            if found[0][0] is None:
+            of_id = "atala_operations WHERE signed_atala_operation_id = ?"
+            (first,) = session.run(
+                f"SELECT min(atala_operation_seq_no) FROM {of_id}", (operation_id,)
+            )[0]
+            if first is None:
                 raise BadCursor("no processed operation has this id")
-            return Cursor(position(session).epoch, found[0][0])
+            return Cursor(position(session).epoch, first)
 
     def last_common(self, cut: Cursor) -> tuple[Cursor, bytes]:
-        """Return the last row that remains at a cut, and its operation id.
+        """Return the cursor of the last row that remains after a rewind to `cut`, and its id.
 
-        Rows may have been taken back since the cut. If no row remains, the cursor has seq 0 and the
-        id is empty.
+        More rows may have been taken back since then. If no row remains, the cursor has seq 0 and
+        the id is empty.
         """
         with self._database.transaction() as session:
             epoch = position(session).epoch
-            least = session.run(
+            (common,) = session.run(
                 "SELECT min(last_seq_no) FROM epochs WHERE epoch > ?", (cut.epoch,)
-            )[0][0]
-            seq_no = cut.seq if least is None else min(cut.seq, least)
+            )[0]
+            seq_no = cut.seq if common is None else min(cut.seq, common)
             return Cursor(epoch, seq_no), id_at(session, seq_no)
 
 
 class _Columns(Columns):
-    """The fields of operations, as conditions on the columns that have them."""
+    """The conditions on the columns of operations that stand for the parts of filters."""
 
     def chain(self, chain: int | None) -> Clause:
         return Clause("(1 = 1)" if chain is None else "(1 = 0)")
 
     def kind(self, kind: str) -> Clause:
-        """Return the condition for a type and status, or for a type with `TYPE.*`."""
+        """Return the condition for `TYPE.STATUS`, or for any status with `TYPE.*`."""
         name, _, status = kind.partition(".")
         if status == "*":
             return Clause("(atala_operation_type = ?)", (name,))
         return Clause("(atala_operation_type = ? AND atala_operation_status = ?)", (name, status))
 
     def field(self, path: tuple[Step, ...], op: str, value: Scalar | tuple[Scalar, ...]) -> Clause:
-        """Return the condition for a field that `log_filter` uses.
+        """Return the condition for a comparison that `log_filter` uses.
 
         Raises `BadFilter` for others.
         """
@@ -205,80 +209,79 @@ class _Columns(Columns):
 def read_events(
     session: Session, after: int, limit: int, wanted: Filter = ANY, span: int = SPAN
 ) -> list[Event]:
-    """Return matching operations with `seq_no > after`.
+    """Return operations that match `wanted` and have `seq_no > after`.
 
     At most `limit` operations are returned, and at most `span` are looked at.
     """
     clause = where(wanted, _Columns())
-    found = session.run(
+    rows = session.run(
         f"SELECT {_COLUMNS} FROM atala_operations AS o WHERE atala_operation_seq_no > ? "
         f"AND atala_operation_seq_no <= ? AND {clause.sql} ORDER BY atala_operation_seq_no LIMIT ?",
         (after, after + span, *clause.params, limit),
     )
-    return [_event(row) for row in found]
+    return [_event(row) for row in rows]
 
 
 def row_of(event: Event) -> OperationRow:
     """Return an operation as a row of the log."""
     reason = None if event.reason is None else event.reason.name
-    # The JSON is written directly, as all values are names or hexadecimal digits.
+    # The values are names or hexadecimal digits, which need no escapes in JSON.
     body = f'"did":{_text(event.did_suffix)},"batch":{_text(event.credential_batch_id)}'
     body += f',"reason":{_text(reason)},"signed":"{sha256(event.content).hex()}"'
     if event.storage_entry_id is not None:
         body += f',"entry":{_text(event.storage_entry_id)}'
     revokes_whole_batch = False
     if event.type is OperationType.REVOKE_CREDENTIALS:
-        listed = revoked_hashes(decode(SignedAtalaOperation, event.content))
-        revokes_whole_batch = not listed
-        body += "".join(
-            (
-                f',"whole":{"false" if listed else "true"}',
-                *(f',"c{each.hex()}":true' for each in listed),
-            )
-        )
+        hashes = revoked_hashes(decode(SignedAtalaOperation, event.content))
+        revokes_whole_batch = not hashes
+        body += f',"whole":{"true" if revokes_whole_batch else "false"}'
+        body += "".join(f',"c{credential.hex()}":true' for credential in hashes)
     place = event.place
     row = OperationRow(
-        event.seq_no,
-        place.number,
-        None,
-        place.number,
-        place.object_index << 32 | place.operation_index,
-        f"{_TYPES[event.type]}.{event.status}",
-        event.operation_id,
-        place.time,
-        f"{{{body}}}",
+        seq=event.seq_no,
+        anchor=place.number,
+        chain=None,
+        block=place.number,
+        index=place.object_index << 32 | place.operation_index,
+        kind=f"{_TYPES[event.type]}.{event.status}",
+        id=event.operation_id,
+        time=place.time,
+        body=f"{{{body}}}",
     )
     row.event = event
     row.revokes_whole_batch = revokes_whole_batch
     return row
 
 
-def log_filter(each: PrismFilter) -> Filter:
-    """Return a filter of PRISM as a filter over these rows."""
+def log_filter(part: PrismFilter) -> Filter:
+    """Return the filter of this log that stands for a filter of PRISM."""
     parts: list[Filter] = []
-    if each.type in TYPES:
-        parts.append(OneOf(*(Kind(f"{kind.name}.*") for kind in TYPES[each.type])))
-    if each.type in OWNERS and each.did_suffix is not None:
-        parts.append(Field("did", "=", each.did_suffix))
-    if each.type is FilterType.REVOKE_CREDENTIAL_FILTER and each.credential_hash is not None:
+    if part.type in TYPES:
+        parts.append(OneOf(*(Kind(f"{kind.name}.*") for kind in TYPES[part.type])))
+    if part.type in OWNERS and part.did_suffix is not None:
+        parts.append(Field("did", "=", part.did_suffix))
+    if part.type is FilterType.REVOKE_CREDENTIAL_FILTER and part.credential_hash is not None:
         parts.append(
             OneOf(
                 Field("whole", "=", value=True),
-                Field(f"c{each.credential_hash.hex()}", "=", value=True),
+                Field(f"c{part.credential_hash.hex()}", "=", value=True),
             )
         )
-        if each.credential_batch_id is not None:
-            parts.append(Field("batch", "=", each.credential_batch_id))
-    if each.status is not None:
-        parts.append(Field("reason", "=" if each.status is Status.APPLIED else "!=", None))
+        if part.credential_batch_id is not None:
+            parts.append(Field("batch", "=", part.credential_batch_id))
+    if part.status is not None:
+        # Only rejected operations have a reason.
+        parts.append(Field("reason", "=" if part.status is Status.APPLIED else "!=", None))
     return All(*parts) if parts else ANY
 
 
 def id_at(session: Session, seq_no: int) -> bytes:
-    """Return the operation id of a row, empty if there is no row."""
-    row = "atala_operations WHERE atala_operation_seq_no = ?"
-    found = session.run(f"SELECT signed_atala_operation_id FROM {row}", (seq_no,))
-    return bytes(found[0][0]) if found else b""
+    """Return the operation id of the row with a number, empty if there is no row."""
+    rows = session.run(
+        "SELECT signed_atala_operation_id FROM atala_operations WHERE atala_operation_seq_no = ?",
+        (seq_no,),
+    )
+    return bytes(rows[0][0]) if rows else b""
 
 
 def _event(row: Sequence[Any]) -> Event:
@@ -294,22 +297,29 @@ def _event(row: Sequence[Any]) -> Event:
         content,
         block,
         block_hash,
-        at,
-        place,
+        object_index,
+        operation_index,
         time,
         entry_id,
     ) = row
+    place = Place(
+        block,
+        bytes(block_hash or b""),
+        object_index,
+        operation_index=operation_index,
+        time=time,
+    )
     return Event(
         number,
         bytes(operation_id),
         _BY_TYPE[kind],
-        _BY_STATUS[status],
-        None if details is None else Reason[details],
-        suffix,
-        batch,
-        bytes(content),
-        Place(block, bytes(block_hash or b""), at, place, time),
-        entry_id,
+        status=_BY_STATUS[status],
+        reason=None if details is None else Reason[details],
+        did_suffix=suffix,
+        credential_batch_id=batch,
+        content=bytes(content),
+        place=place,
+        storage_entry_id=entry_id,
     )
 
 

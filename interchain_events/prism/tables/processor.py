@@ -1,7 +1,7 @@
-"""From the log's blocks to rows (PR-2 to PR-5).
+"""The processing of the log's blocks into rows (PR-2 to PR-5).
 
     processor = Processor(database, log, Source(), depth=2)
-    processor.run()                # processes what is deep enough, follows rewinds, and returns
+    processor.run()                # processes deep blocks, follows rewinds, and returns
 
 Each block with objects is one transaction.
 """
@@ -39,19 +39,19 @@ DEPTH: Final = 2
 _PAGE: Final = 500
 """The number of rows in one read of the log."""
 _REMEMBERED: Final = 1_024
-"""The number of processed blocks whose hashes are remembered, to find out after a rewind which are
-still in the log."""
+"""The number of processed blocks whose hashes are remembered. After a rewind they show which of
+these blocks the log still has."""
 CHANNEL: Final = "prism_rows"
 """The channel on which databases report that rows were added or removed."""
 _APPLIED: Final = Status.APPLIED.value
 _REJECTED: Final = Status.REJECTED.value
-_TYPES: Final = {int(each): each.name for each in OperationType}
-"""The names of the types, which the enumeration would look up each time."""
+_TYPES: Final = {int(kind): kind.name for kind in OperationType}
+"""The names of the types in a dictionary, because each use of an enumeration costs a lookup."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The events of the leading chain that carry objects, and where their bytes are (PR-1)."""
+    """The events of the leading chain that carry objects, and the path to the objects (PR-1)."""
 
     kind: str = "Prism.ObjectAnchored"
     """The kind of the events."""
@@ -64,26 +64,21 @@ class Source:
         return All(Chain(None), Kind(self.kind))
 
     def bytes_of(self, row: Row) -> bytes:
-        """Return the object of an event.
-
-        Returns empty bytes, which are not an object, if there are no bytes at the path.
-        """
-        found: Value = row.fields
+        """Return the object of an event, empty bytes if there are no bytes at the path."""
+        value: Value = row.fields
         for step in self.path:
-            found = _inner(found, step)
+            value = _inner(value, step)
+        if not isinstance(value, str) or not value.startswith("0x"):
+            return b""
         try:
-            return (
-                bytes.fromhex(found[2:])
-                if isinstance(found, str) and found.startswith("0x")
-                else b""
-            )
+            return bytes.fromhex(value[2:])
         except ValueError:
             return b""
 
     def text(self) -> str:
         """Return a text that identifies the source.
 
-        It is stored, and tables that were made from another source are refused.
+        It is stored in the tables. A processor with another source refuses them.
         """
         return f"{self.kind} {'.'.join(map(str, self.path))}"
 
@@ -92,17 +87,17 @@ class _Object(NamedTuple):
     """An object in a block."""
 
     place: int
-    """Its place among the objects of the block."""
+    """The object's place among the objects of the block."""
     id: bytes
     raw: bytes
     operations: tuple[Examined, ...]
 
 
 class Processor:
-    """Writes the rows of a log's blocks. It is the only writer of processed operations.
+    """The writer of the rows of a log's blocks, and the only writer of processed operations.
 
-    `committed` is called after each change of the tables. Raises `AnotherChain` if the tables were
-    made from another log or source.
+    `committed` is called after each change of the tables. Raises `AnotherChain` if the tables have
+    the operations of another log or source.
     """
 
     def __init__(
@@ -118,32 +113,30 @@ class Processor:
         self.depth = depth
         self.log = log
         self.ignored = 0
-        """The number of objects that could not be decoded, since this processor was made
-        (PR-20)."""
+        """The number of objects that this processor could not decode (PR-20)."""
         self._committed = committed
         self._kept = Kept()
         prepare(database)
         with database.transaction(write=True) as session:
-            found = session.run("SELECT id, source, log_id FROM prism_meta")
-            if not found:
-                found = [(secrets.token_bytes(16), self.source.text(), log.id)]
-                session.run(
-                    "INSERT INTO prism_meta VALUES (1, ?, ?, ?, 0, 0, 0, 0, NULL)", found[0]
-                )
-        if bytes(found[0][2]) != log.id or found[0][1] != self.source.text():
+            rows = session.run("SELECT id, source, log_id FROM prism_meta")
+            if not rows:
+                rows = [(secrets.token_bytes(16), self.source.text(), log.id)]
+                session.run("INSERT INTO prism_meta VALUES (1, ?, ?, ?, 0, 0, 0, 0, NULL)", rows[0])
+        tables_id, source_text, log_id = rows[0]
+        if bytes(log_id) != log.id or source_text != self.source.text():
             raise AnotherChain(
                 f"{database.place} has operations of another log, or of other events"
             )
-        self.id = bytes(found[0][0])
+        self.id = bytes(tables_id)
         self.processed = -1
-        """The last processed block on the branch that the log has."""
+        """The last processed block on the log's branch."""
         self._last_block = -1
-        """The last block with objects. A rewind leaves it processed, even if it is less deep then
-        (PR-5)."""
+        """The last processed block with objects. It remains processed even if it is less deep after
+        a rewind (PR-5)."""
         self._deep_blocks: deque[tuple[int, bytes]] = deque(maxlen=_REMEMBERED)
-        """The number and hash of blocks up to which everything was processed, ascending."""
+        """The number and hash of blocks up to which everything has been processed, ascending."""
         self._seen = 0
-        """The last `seq` of the log that needs no further look. It is not stored."""
+        """The last `seq` of the log that need not be read again. It is not stored."""
 
     def position(self) -> Position:
         """Return the position of the tables."""
@@ -153,12 +146,13 @@ class Processor:
     def run(self, until: int | None = None) -> int:
         """Process all blocks that are deep enough, and return the number of new rows.
 
-        With `until`, the log counts as ending at that block.
+        If `until` is given, blocks of the log after it are ignored.
         """
         before = self.position()
         self._last_block = -1 if before.block_number is None else before.block_number
         self._seen = max(before.log_seq, self._seen)
-        rows, epoch = 0, before.log_epoch
+        rows = 0
+        epoch = before.log_epoch
         while True:
             page = self.log.read(self._seen, _PAGE, self.source.where)
             if page.head.epoch != epoch:
@@ -166,39 +160,39 @@ class Processor:
                 continue
             through = page.head.anchor if until is None else min(until, page.head.anchor or 0)
             last = (-1 if through is None else through) - self.depth
-            found = self._deep(page, last)
+            deep = self._deep(page, last)
             # The log was rewound between two reads, so the page is read again.
-            if found is None:
+            if deep is None:
                 continue
-            for number, anchored in found:
+            for number, anchored in deep:
                 rows += self._block(epoch, number, anchored)
-            is_all = bool(page.rows) and page.rows[-1].block > last
-            if not is_all and not found:
+            reaches_last = bool(page.rows) and page.rows[-1].block > last
+            if not reaches_last and not deep:
                 self._seen = max(self._seen, page.through)
-            if is_all or page.is_last:
+            if reaches_last or page.is_last:
                 self._note_deep(last)
                 return rows
 
     def _note_deep(self, last: int) -> None:
-        """Note that everything up to block `last` was processed.
+        """Note that everything up to block `last` has been processed.
 
-        After a rewind, only blocks that the log still has count.
+        Blocks that the log no longer has after a rewind are forgotten.
         """
-        while (
-            self._deep_blocks
-            and self.log.hash_at(self._deep_blocks[-1][0]) != self._deep_blocks[-1][1]
-        ):
+        deepest = -1
+        while self._deep_blocks:
+            number, block_hash = self._deep_blocks[-1]
+            if self.log.hash_at(number) == block_hash:
+                deepest = number
+                break
             self._deep_blocks.pop()
-        known = self._deep_blocks[-1][0] if self._deep_blocks else -1
-        block_hash = self.log.hash_at(last) if last > known else None
-        if block_hash is not None:
-            self._deep_blocks.append((last, block_hash))
-        self.processed = max(
-            self._last_block, self._deep_blocks[-1][0] if self._deep_blocks else -1
-        )
+        last_hash = self.log.hash_at(last) if last > deepest else None
+        if last_hash is not None:
+            self._deep_blocks.append((last, last_hash))
+            deepest = last
+        self.processed = max(self._last_block, deepest)
 
     def _deep(self, page: Page, last: int) -> list[tuple[int, list[Row]]] | None:
-        """Return the page's blocks up to number `last`, each complete.
+        """Return the page's blocks up to number `last`, each with all of its rows.
 
         Returns `None` if the log was rewound meanwhile.
         """
@@ -209,16 +203,16 @@ class Processor:
         if not deep or len(page.rows) < _PAGE:
             return deep
         if len(deep) > 1:
-            # The last block may continue on the next page, which begins with it.
+            # The last block may continue on the next page. That page will begin with it.
             return deep[:-1]
         number, rows = deep[0]
         while True:
             more = self.log.read(rows[-1].seq, _PAGE, self.source.where, SPAN)
             if more.head.epoch != page.head.epoch:
                 return None
-            same = [row for row in more.rows if row.block == number]
-            rows += same
-            if len(same) < _PAGE:
+            of_block = [row for row in more.rows if row.block == number]
+            rows += of_block
+            if len(of_block) < _PAGE:
                 return [(number, rows)]
 
     def _block(self, log_epoch: int, number: int, anchored: Sequence[Row]) -> int:
@@ -227,20 +221,26 @@ class Processor:
         block_hash = self.log.hash_at(anchored[0].anchor)
         with self.database.transaction(write=True) as session:
             at = position(session, lock=self.database.dialect)
-            # Another process has processed this block.
+            # Another process may have processed this block.
             if at.log_seq >= anchored[-1].seq:
                 return 0
             ledger = SqlLedger(session, self._kept)
-            ledger.look_up(list(chained.from_iterable(each.operations for each in objects)))
+            ledger.look_up(list(chained.from_iterable(item.operations for item in objects)))
             outcomes: list[tuple[_Object, int, Outcome]] = []
-            for anchored_object in objects:
-                outcomes += [
-                    (anchored_object, place, outcome)
-                    for place, examined in enumerate(anchored_object.operations)
-                    if (outcome := judge(ledger, examined)) is not None
-                ]
+            for item in objects:
+                for place, examined in enumerate(item.operations):
+                    outcome = judge(ledger, examined)
+                    if outcome is not None:
+                        outcomes.append((item, place, outcome))
             _note_objects(session, objects, number)
-            _insert(session, outcomes, at.seq_no, number, block_hash, anchored[0].time)
+            _insert(
+                session,
+                outcomes,
+                at.seq_no,
+                number=number,
+                block_hash=block_hash,
+                time=anchored[0].time,
+            )
             session.run("INSERT INTO processed_blocks VALUES (?, ?)", (number, anchored[-1].seq))
             session.run(
                 "UPDATE prism_meta SET seq_no = ?, log_epoch = ?, log_seq = ?, block_number = ?",
@@ -257,31 +257,34 @@ class Processor:
 
     def _objects(self, anchored: Sequence[Row]) -> tuple[list[_Object], int]:
         """Return the objects of a block, and the number of those that are ignored."""
-        found: list[_Object] = []
+        objects: list[_Object] = []
         for index, row in enumerate(anchored):
             raw = self.source.bytes_of(row)
             operations = read_object(raw)
             if operations is not None:
-                found.append(_Object(index, sha256(raw), raw, tuple(map(examine, operations))))
-        return found, len(anchored) - len(found)
+                objects.append(
+                    _Object(index, sha256(raw), raw, operations=tuple(map(examine, operations)))
+                )
+        return objects, len(anchored) - len(objects)
 
     def _follow_rewind(self, known: int, epoch: int) -> int:
         """Remove the rows of blocks that the log has taken back.
 
-        `known` is the log's epoch that the tables have, `epoch` the present one. Returns the epoch
-        from which to read on.
+        `known` is the epoch of the log that the tables have, and `epoch` is its current one, which
+        is returned.
         """
         common = self.log.common(known)
-        least = self._seen if common is None else common
-        self._seen = min(self._seen, least)
+        if common is None:
+            common = self._seen
+        self._seen = min(self._seen, common)
         with self.database.transaction(write=True) as session:
             at = position(session, lock=self.database.dialect)
-            if least >= at.log_seq:
+            if common >= at.log_seq:
                 return epoch
             self._kept.clear()
-            kept = rewind(session, at, epoch, least)
+            last_block = rewind(session, at, epoch, common=common)
             self.database.notify(session, CHANNEL)
-        self._last_block = kept
+        self._last_block = last_block
         self._committed()
         return epoch
 
@@ -298,19 +301,19 @@ def _inner(value: Value, step: str | int) -> Value:
 def _note_objects(session: Session, objects: Sequence[_Object], number: int) -> None:
     """Store the objects of a block.
 
-    Rows of their operations that were scheduled here are removed, as the operations are now
-    processed.
+    The rows of their operations that were scheduled here are removed, because the operations are
+    now processed.
     """
     session.run_many(
         "INSERT INTO atala_objects VALUES (?, ?, 'PROCESSED', ?) ON CONFLICT (atala_object_id) DO"
         " UPDATE SET atala_object_status = 'PROCESSED', block_number ="
         " coalesce(atala_objects.block_number, ?)",
-        [(each.id, each.raw, number, number) for each in objects],
+        [(item.id, item.raw, number, number) for item in objects],
     )
     session.run_many(
         "DELETE FROM atala_operations WHERE atala_object_id = ? "
         "AND atala_operation_status IN ('RECEIVED', 'CANCELLED')",
-        [(each.id,) for each in objects],
+        [(item.id,) for item in objects],
     )
 
 
@@ -322,7 +325,7 @@ def _insert(  # noqa: PLR0917  # the parts of the rows' position
     block_hash: bytes | None,
     time: int,
 ) -> None:
-    """Store the rows of a block's operations."""
+    """Store the rows of a block's operations. Their numbers follow `after`."""
     rows: list[tuple[object, ...]] = []
     shared = {anchored.place: bytearray(anchored.id) for anchored, _, _ in outcomes}
     block = None if block_hash is None else bytearray(block_hash)
@@ -342,5 +345,5 @@ def _insert(  # noqa: PLR0917  # the parts of the rows' position
     session.run_many(f"INSERT INTO atala_operations VALUES ({'?, ' * 16} NULL, NULL, ?)", rows)
     revoked: list[tuple[bytes, int]] = []
     for seq_no, (_, _, outcome) in enumerate(outcomes, after + 1):
-        revoked += [(each, seq_no) for each in outcome.revoked_hashes]
+        revoked += [(credential, seq_no) for credential in outcome.revoked_hashes]
     session.run_many("INSERT INTO revoked_credentials VALUES (?, ?)", revoked)

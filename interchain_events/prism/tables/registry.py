@@ -22,14 +22,14 @@ from interchain_events.prism.tables.position import position
 from pubsub_emulator.primitives.hashing import token_hash
 
 PER_CLIENT: Final = 100
-"""The number of subscriptions that one client may have."""
+"""The greatest number of subscriptions of one client."""
 
 
 class PrismRegistry(Registry[Filter]):
     """The registry of a node.
 
-    The addresses of clients are not stored (PR-54). Their subscriptions are counted while the node
-    runs.
+    The addresses of clients are not stored (PR-54). Their subscriptions are counted in memory while
+    the node runs.
     """
 
     def __init__(self, database: Database, per_client: int = PER_CLIENT) -> None:
@@ -44,10 +44,10 @@ class PrismRegistry(Registry[Filter]):
     def add(
         self, filters: Iterable[Filter], after: Cursor, client: str, *, batches: bool = False
     ) -> TokenAndBound:
-        """Make a subscription after the last operation, in one transaction (PR-50).
+        """Create a subscription after the last operation, in one transaction (PR-50).
 
-        Raises `LimitReached`. `after` is ignored: the bound is the end of the operations at the
-        moment of writing.
+        `after` is ignored, because the bound is the end of the operations at the moment of writing.
+        Raises `LimitReached`.
         """
         token = secrets.token_urlsafe(TOKEN_BYTES)
         key = token_hash(token)
@@ -65,10 +65,10 @@ class PrismRegistry(Registry[Filter]):
         key = token_hash(token)
         with self._database.transaction() as session:
             columns = "operations_batching_allowed, epoch, after_seq_no"
-            found = session.run(
+            subscriptions = session.run(
                 f"SELECT {columns} FROM subscriptions WHERE subscription_token = ?", (key,)
             )
-            if not found:
+            if not subscriptions:
                 raise UnknownToken("no subscription has this token")
             rows = session.run(
                 "SELECT filter_type, did_suffix, revoked_credential_hash, credential_batch_id,"
@@ -80,31 +80,30 @@ class PrismRegistry(Registry[Filter]):
             Filter(
                 FilterType[kind],
                 suffix,
-                credential and bytes(credential),
-                batch,
-                status and Status(status),
+                credential_hash=credential and bytes(credential),
+                credential_batch_id=batch,
+                status=status and Status(status),
             )
             for kind, suffix, credential, batch, status in rows
         ]
-        batches, epoch, after = found[0]
-        reads_all = any(each.type is FilterType.ANONYMOUS_ANY_FILTER for each in filters)
+        batches, epoch, after = subscriptions[0]
         return Subscription(
             key.hex(),
             tuple(map(log_filter, filters)),
             Cursor(epoch, after),
-            bool(batches),
-            reads_all,
+            batches=bool(batches),
+            reads_all=any(part.type is FilterType.ANONYMOUS_ANY_FILTER for part in filters),
         )
 
     def cancel(self, token: str) -> str:
         key = token_hash(token)
         with self._database.transaction(write=True) as session:
             session.run("DELETE FROM subscription_filters WHERE subscription_token = ?", (key,))
-            gone = (
+            delete = (
                 "DELETE FROM subscriptions WHERE subscription_token = ? RETURNING"
                 " subscription_token"
             )
-            if not session.run(gone, (key,)):
+            if not session.run(delete, (key,)):
                 raise UnknownToken("no subscription has this token")
         with self._lock:
             holder = self._holders.pop(key.hex(), None)
@@ -113,13 +112,16 @@ class PrismRegistry(Registry[Filter]):
         return key.hex()
 
     def use(self, names: Collection[str]) -> None:
-        """Do nothing: PRISM's subscriptions remain until they are cancelled."""
+        """Do nothing, because PRISM's subscriptions remain until they are cancelled."""
 
     def after_operation(self, token: str) -> bytes:
-        """Return the id of the last operation at the time of a subscription, empty without one."""
-        asked = "SELECT after_operation FROM subscriptions WHERE subscription_token = ?"
-        found = self._database.select(asked, (token_hash(token),))
-        return bytes(found[0][0] or b"") if found else b""
+        """Return the id of the last operation at the time of a subscription.
+
+        Returns empty bytes if there was no operation, or if there is no subscription.
+        """
+        query = "SELECT after_operation FROM subscriptions WHERE subscription_token = ?"
+        rows = self._database.select(query, (token_hash(token),))
+        return bytes(rows[0][0] or b"") if rows else b""
 
     def _insert(self, key: bytes, filters: tuple[Filter, ...], batches: bool) -> Cursor:
         """Store a subscription and its filters, and return its lower bound."""
@@ -135,7 +137,7 @@ class PrismRegistry(Registry[Filter]):
         return Cursor(at.epoch, at.seq_no)
 
     def _count(self, client: str, by: int = 1) -> None:
-        """Count a client's subscriptions. Raises `LimitReached`."""
+        """Add to the number of a client's subscriptions. Raises `LimitReached`."""
         with self._lock:
             if self._held[client] + by > self._per_client:
                 raise LimitReached(f"a client may have at most {self._per_client} subscriptions")

@@ -15,14 +15,14 @@ from interchain_events.prism.tables.ledger import load_did
 from interchain_events.prism.tables.position import position
 
 KEPT: Final = 2_000
-"""The number of DIDs that are cached."""
+"""The greatest number of cached DIDs."""
 
 
 class Resolver:
-    """Resolves DIDs. Its method may be called from any thread.
+    """The resolver of DIDs. Its method may be called from any thread.
 
-    The state of a DID is made of all operations on it. DIDs that were asked for lately are cached
-    until another operation on them is applied, or rows are taken back.
+    The state of a DID is derived from all operations on it. Recently resolved DIDs are cached until
+    another operation on them is applied or rows are taken back.
     """
 
     def __init__(self, database: Database, kept: int = KEPT) -> None:
@@ -35,7 +35,8 @@ class Resolver:
     def resolve(self, name: str) -> Resolution:
         """Return the result for a DID in its short or long form.
 
-        A long form that no chain has tells its state itself. Raises `StoreError`.
+        If a long form is not on the chain, the result has the state that it contains. Raises
+        `StoreError`.
         """
         if not name.startswith("did:") or name.count(":") < 2:
             return failed("INVALID_DID", "Invalid DID", f"this is not a DID: {name[:80]!r}")
@@ -50,23 +51,23 @@ class Resolver:
         except Undecodable as error:
             return failed("INVALID_DID", "Invalid DID", str(error))
         with self._database.transaction() as session:
-            found = self._published(session, suffix)
-        if found is not None:
-            did, times = found
+            published = self._published(session, suffix)
+        if published is not None:
+            did, times = published
             return resolution(name, suffix, did, times)
         if name == METHOD + suffix:
             return failed("NOT_FOUND", "Not found", "no operation has created this DID")
         return _unpublished(name, suffix)
 
     def _published(self, session: Session, suffix: str) -> tuple[Did, Times] | None:
-        """Return the state and times of a DID that the chain has, `None` for others."""
+        """Return the state and times of a DID, `None` if it is not on the chain."""
         epoch = position(session).epoch
-        made = session.run(
+        creation = session.run(
             "SELECT atala_operation_seq_no, block_time FROM atala_operations WHERE"
             " atala_operation_status = 'APPLIED' AND created_did_suffix = ?",
             (suffix,),
         )
-        if not made:
+        if not creation:
             return None
         changed = session.run(
             "SELECT atala_operation_seq_no, block_time FROM atala_operations WHERE"
@@ -75,7 +76,8 @@ class Resolver:
             " atala_operation_seq_no DESC LIMIT 1",
             (suffix,),
         )
-        last, updated = changed[0] if changed else made[0]
+        created_no, created_at = creation[0]
+        last, updated = changed[0] if changed else (created_no, created_at)
         key = (suffix, epoch, last)
         with self._lock:
             did = self._kept.get(key)
@@ -89,11 +91,11 @@ class Resolver:
                 self._kept[key] = did
                 while len(self._kept) > self._size:
                     self._kept.popitem(last=False)
-        return did, Times(made[0][1], updated)
+        return did, Times(created_at, updated)
 
 
 def _unpublished(name: str, suffix: str) -> Resolution:
-    """Return the result for a long form that no chain has."""
+    """Return the result for a long form that is not on the chain."""
     _, operation = read_long_form(name)
     member = operation.operation
     if not isinstance(member, m.CreateDID):
@@ -103,4 +105,4 @@ def _unpublished(name: str, suffix: str) -> Resolution:
         did = created(member, bytes.fromhex(suffix))
     except Rejected as error:
         return failed("INVALID_DID", "Invalid DID", str(error))
-    return resolution(name, suffix, did, None)
+    return resolution(name, suffix, did, times=None)

@@ -1,7 +1,7 @@
 """The tables and their migrations (PR-30 to PR-35).
 
-`prism_meta` has one row: the log and the events that the tables were made from, the last block that
-was processed, and the position in the log.
+`prism_meta` has one row: the log and the events from which the tables are made, the last processed
+block, and the position in the log.
 """
 
 from collections.abc import Callable
@@ -23,10 +23,9 @@ COMPONENT: Final = "prism"
 
 
 def _is_one_of(column: str, *names: str) -> str:
-    """Return the condition that a column has one of some values.
+    """Return the condition that a column has one of the values.
 
-    It does not use `IN`, because SQLite would build a table of the list for each row that it
-    checks.
+    It does not use `IN`, because SQLite would build a table of the list for each checked row.
     """
     tests = (f"{column} = '{name}'" for name in names)
     return f"({' OR '.join(tests)})"
@@ -34,7 +33,7 @@ def _is_one_of(column: str, *names: str) -> str:
 
 def _statements(text: str) -> tuple[str, ...]:
     """Return the statements of a text, each on one line."""
-    return tuple(" ".join(each.split()) for each in text.split(";"))
+    return tuple(" ".join(statement.split()) for statement in text.split(";"))
 
 
 BLOB, BOOL, INT, TEXT = "{BLOB}", "{BOOL}", "{INT}", "{TEXT}"
@@ -50,7 +49,7 @@ _FIRST_TYPES: Final = (
     "DEACTIVATE_DID",
 )
 """The types of operations before migration 5."""
-_FIRST_FILTERS: Final = tuple(each.name for each in FilterType if each <= 7)
+_FIRST_FILTERS: Final = tuple(kind.name for kind in FilterType if kind <= 7)
 """The types of filters before migration 5."""
 _IS_FIRST_TYPE: Final = _is_one_of("atala_operation_type", *_FIRST_TYPES)
 _IS_FIRST_FILTER: Final = _is_one_of("filter_type", *_FIRST_FILTERS)
@@ -149,8 +148,8 @@ FOURTH: Final = (
         " atala_operation_status = 'RECEIVED'"
     ),
 )
-"""The statement of migration 4. Operations that wait to be anchored are looked for at each block,
-and an index finds them."""
+"""The statement of migration 4. The index finds the operations that wait to be anchored, which is
+necessary at each block."""
 
 FIFTH: Final = _statements(f"""
     ALTER TABLE atala_operations RENAME TO old_operations;
@@ -206,8 +205,8 @@ FIFTH: Final = _statements(f"""
     CREATE INDEX filters_did ON subscription_filters (filter_type, did_suffix);
     CREATE INDEX filters_credential ON subscription_filters (revoked_credential_hash)
 """)
-"""The statements of migration 5: storage entries, with the types of operations and filters that
-belong to them. A check of a column can only be changed with a new table."""
+"""The statements of migration 5, which adds storage entries and their types of operations and
+filters. To change the check of a column, a new table is needed."""
 
 _CARRIED: Final = _statements(f"""
     DELETE FROM atala_objects WHERE NOT EXISTS
@@ -220,9 +219,9 @@ _CARRIED: Final = _statements(f"""
 
 
 def prepare(database: Database) -> None:
-    """Bring the tables to their newest version.
+    """Create the tables, or update them to the newest version.
 
-    Raises `StoreError` if another program's tables have the same names.
+    Raises `StoreError` if tables of another program have the same names.
     """
     if _has_foreign_tables(database):
         raise StoreError(
@@ -234,10 +233,10 @@ def prepare(database: Database) -> None:
 
 
 def _process_again(session: Session) -> None:
-    """Take back the rows from the first operation on that older code read differently.
+    """Take back the rows from the first operation that older code has read differently.
 
-    Older code skipped the types 5, 7, 8 and 9. The log has these operations, and they are processed
-    from it again. The epoch tells clients which of their rows still hold.
+    Older code skipped the types 5, 7, 8 and 9. The rows are then made from the log again. The new
+    epoch tells clients which of their rows are still valid.
     """
     after = 0
     while True:
@@ -287,17 +286,24 @@ def _has_foreign_tables(database: Database) -> bool:
 def _carry_over(session: Session) -> None:
     """Store the scheduled operations of the old table in the new one.
 
-    Their content is in their objects.
+    The old table does not have their content, which is in their objects.
     """
-    found = session.run(
+    rows = session.run(
         "SELECT o.signed_atala_operation_id, o.atala_operation_status, o.atala_object_id,"
         " b.object_content FROM old_operations AS o JOIN atala_objects AS b ON b.atala_object_id ="
         f" o.atala_object_id WHERE {_IS_SCHEDULED}"
     )
-    for operation_id, status, object_id, content in found:
+    for operation_id, status, object_id, content in rows:
         for signed in read_object(bytes(content)) or ():
             if sha256(signed.raw) == bytes(operation_id):
-                insert_scheduled(session, bytes(object_id), signed.raw, Status(status), None, None)
+                insert_scheduled(
+                    session,
+                    bytes(object_id),
+                    signed.raw,
+                    status=Status(status),
+                    cancel_token=None,
+                    pending_since=None,
+                )
                 break
 
 
@@ -309,7 +315,11 @@ def insert_scheduled(  # noqa: PLR0917  # the columns of one row
     cancel_token: bytes | None,
     pending_since: int | None,
 ) -> None:
-    """Store an operation that this node was asked to anchor."""
+    """Store an operation that this node was asked to anchor.
+
+    `cancel_token` is the hash of the token that is needed to cancel it, and `pending_since` the
+    number of the best block from which its time is counted.
+    """
     _, name, operation_hash, kind, batch_id = examine(decode(SignedAtalaOperation, content))
     session.run(
         "INSERT INTO atala_operations (signed_atala_operation_id, atala_operation_status,"
