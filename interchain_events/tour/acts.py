@@ -44,9 +44,13 @@ ADDED: Final = (PrismConfig(),)
 PUBLISHED: Final = "Broadcaster.DataPublished"
 PATTERN: Final = f"org.polkadot.*.*.{PUBLISHED}"
 _MISSED: Final = 24
+"""The relay block until which the stopped canister misses events that its broadcaster sends."""
 _END: Final = 32
+"""The relay block until which it misses further events, without a broadcaster."""
 _ROUNDS: Final = 3
+"""The rounds of the subnets after each relay block."""
 _SETTLE: Final = 600
+"""The rounds after which all deliveries are finished."""
 _NETWORKS: Final = ("alastria", "fabric", "hashnet")
 _TRACE: Final = "pubsub icrc72 trace demo --namespace org.example.price --event 12"
 
@@ -55,7 +59,7 @@ class Follower(App):
     """A canister that records the row of each event that it receives."""
 
     def on_event(self, ctx: Context, event: EventNotification) -> None:
-        """Keep the event's place in the log."""
+        """Record the `seq` of the event's row."""
         del ctx
         self.data.append(plain(event.data)["seq"])
 
@@ -80,7 +84,7 @@ class EventActs:
         tour.after_each_block.append(lambda: self.subnets.step(_ROUNDS))
 
     def published(self) -> list[Row]:
-        """Return the values published so far, from the log."""
+        """Return the rows of the prices that have been published so far."""
         return [row for row in self.log.read(0, 1_000_000).rows if row.kind == PUBLISHED]
 
     def prism(self) -> Iterator[str]:
@@ -106,7 +110,7 @@ class EventActs:
                 " atala_operation_seq_no"
             )
         statuses = [str(row[0]) for row in rows]
-        applied = sum("APPLIED" in each for each in statuses)
+        applied = sum("APPLIED" in status for status in statuses)
         must((len(statuses), applied) == (3, 2), f"PRISM has the statuses {statuses}")
         yield (
             f"Relay block {self.tour.network.number} anchored 3 operations on the DID"
@@ -129,7 +133,7 @@ class EventActs:
         self.tour.note("icrc72", heard)
 
     def replay(self) -> Iterator[str]:
-        """Stop the canister and kill the broadcaster, then let what was missed be replayed."""
+        """Stop the canister, remove its broadcaster, and have the missed events replayed."""
         before = len(self._heard())
         first = self.tour.network.number + 1
         self.subnets.stop(self.follower)
@@ -188,11 +192,12 @@ class EventActs:
         self.tour.note("distributor", on, sent, world.digest())
 
     def _heard(self) -> list[object]:
+        """Return the `seq` of each row that the canister received, in order."""
         return list(self.canisters.app(self.follower).data)
 
 
 def _event(row: Row) -> tuple[str, Event]:
-    """A published price as an event of the distributor, with its id."""
+    """Return the id of a published price, and the price as an event of the distributor."""
     name = "0x" + blake2_256(bytes(row.id)).hex()
     key = str(row.fields["key"])
     location = f"https://prices.example/{key}?hl={name}"
@@ -200,7 +205,7 @@ def _event(row: Row) -> tuple[str, Event]:
 
 
 def acts(tour: Tour, stack: ExitStack) -> list[Act]:
-    """Return the acts; `stack` closes what they open."""
+    """Return the acts. `stack` closes the log that they share."""
     log = stack.enter_context(closing(open_store(":memory:", "tour")))
     events = EventActs(tour, log)
     return [

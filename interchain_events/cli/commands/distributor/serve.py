@@ -1,10 +1,11 @@
-"""`pubsub distributor serve` and `adapter`; they start without what only simulations need."""
+"""`pubsub distributor serve` and `adapter`. They do not import the simulations."""
 
 import asyncio
 import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,6 +19,9 @@ from pubsub_emulator.cli.base.ending import asked_to_end
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.serving.guard import Names
 
+if TYPE_CHECKING:
+    from interchain_events.distributor.adapter.evm.account import Account
+
 
 def serve_distributor(path: Path) -> None:
     """Serve a distributor until a signal ends it."""
@@ -25,8 +29,8 @@ def serve_distributor(path: Path) -> None:
     log_lines()
 
     async def run() -> None:
-        async with running(config, path.parent) as found:
-            click.echo(f"distributor of {', '.join(config.adapters)} on {found.url}")
+        async with running(config, path.parent) as service:
+            click.echo(f"distributor of {', '.join(config.adapters)} on {service.url}")
             await asked_to_end().wait()
             click.echo("stopping: requests under way are finished first")
 
@@ -38,7 +42,7 @@ def serve_distributor(path: Path) -> None:
 class AdapterOptions:
     """The options of an adapter.
 
-    Those from `url` on are for an EVM chain and the key that publishes there.
+    The options from `url` on are those of an EVM chain and of the account that publishes there.
     """
 
     network: str
@@ -64,7 +68,7 @@ class AdapterOptions:
 
 
 def serve_adapter(given: AdapterOptions) -> None:
-    """Serve an adapter of one network until a signal ends it."""
+    """Serve an adapter of one network until a signal ends it. Raises `PubsubError`."""
     from interchain_events.distributor.adapter.http import AdapterHttp
 
     if not NETWORK.fullmatch(given.network):
@@ -81,9 +85,10 @@ def serve_adapter(given: AdapterOptions) -> None:
 
     async def run() -> None:
         store = open_store(given.store)
-        ledger = await (
-            _ledger(given) if given.url is None else _evm_ledger(given, given.url, store)
-        )
+        if given.url is None:
+            ledger = await _ledger(given)
+        else:
+            ledger = await _evm_ledger(given, given.url, store)
         names = Names(given.host, given.names, given.origins)
         node = given.url or given.node or ""
         http = AdapterHttp(given.network, ledger, store, access, node=node, names=names)
@@ -96,7 +101,10 @@ def serve_adapter(given: AdapterOptions) -> None:
 
 
 async def _ledger(given: AdapterOptions) -> NetworkLog:
-    """The chain of an adapter."""
+    """Return the ledger of a chain in this process, or behind a node.
+
+    Raises `click.UsageError` if the node's chain is not a Substrate chain.
+    """
     from interchain_events.distributor.adapter.chain import ChainLedger
     from interchain_events.distributor.adapter.rpc import RpcLedger
     from pubsub_emulator.client.errors import NodeRefused
@@ -121,15 +129,39 @@ async def _ledger(given: AdapterOptions) -> NetworkLog:
 
 
 async def _evm_ledger(given: AdapterOptions, url: str, store: Store) -> NetworkLog:
-    """The contract of an adapter."""
-    from interchain_events.distributor.adapter.evm.account import (
-        key_of_environment,
-        key_of_keystore,
-    )
+    """Return the ledger of a contract on an EVM chain.
+
+    The contract is created if neither the options nor the store name one. Raises
+    `click.UsageError` if options do not fit together, and `PubsubError`.
+    """
     from interchain_events.distributor.adapter.evm.ledger import EvmSettings, open_ledger
     from interchain_events.distributor.adapter.evm.node import EvmNode, Finality
     from pubsub_emulator.client.rpc import connect
 
+    _check_evm_options(given)
+    finality: Finality = int(given.finality) if given.finality.isdecimal() else given.finality  # type: ignore[assignment]
+    settings = EvmSettings(
+        given.contract,
+        given.first,
+        given.chain_id,
+        not given.not_unique,
+        finality,
+        given.price,
+        stuck=float(given.stuck),
+    )
+    account = _account(given)
+    node = EvmNode(await connect(url).__aenter__())
+    try:
+        ledger = await open_ledger(given.network, node, account, settings, store)
+    except PubsubError:
+        await node.rpc.__aexit__(None, None, None)
+        raise
+    click.echo(f"contract {ledger.contract} of chain {ledger.chain_id}, account {account.address}")
+    return ledger
+
+
+def _check_evm_options(given: AdapterOptions) -> None:
+    """Raise `click.UsageError` if the options with `--evm` do not fit together."""
     if given.node is not None:
         raise click.UsageError("--node and --evm are different kinds of chain: give one of them")
     if given.contract is not None and not re.fullmatch("0x[0-9a-fA-F]{40}", given.contract):
@@ -146,25 +178,22 @@ async def _evm_ledger(given: AdapterOptions, url: str, store: Store) -> NetworkL
         )
     if (given.keystore is None) == (given.key_env is None):
         raise click.UsageError("--evm needs a key: give one of --keystore and --key-env")
-    if given.keystore is None:
-        account = key_of_environment(given.key_env or "")
-    elif given.password_env is None:
-        account = key_of_keystore(
-            given.keystore, click.prompt("password of the keystore", hide_input=True, err=True)
-        )
-    else:
-        account = key_of_keystore(given.keystore, os.environ.get(given.password_env, ""))
-    finality: Finality = int(given.finality) if given.finality.isdecimal() else given.finality  # type: ignore[assignment]
-    unique = not given.not_unique
-    stuck = float(given.stuck)
-    settings = EvmSettings(
-        given.contract, given.first, given.chain_id, unique, finality, given.price, stuck=stuck
+
+
+def _account(given: AdapterOptions) -> "Account":
+    """Return the account that publishes on an EVM chain. Asks for the password if necessary.
+
+    Raises `KeyUnusable`.
+    """
+    from interchain_events.distributor.adapter.evm.account import (
+        key_of_environment,
+        key_of_keystore,
     )
-    node = EvmNode(await connect(url).__aenter__())
-    try:
-        ledger = await open_ledger(given.network, node, account, settings, store)
-    except PubsubError:
-        await node.rpc.__aexit__(None, None, None)
-        raise
-    click.echo(f"contract {ledger.contract} of chain {ledger.chain_id}, account {account.address}")
-    return ledger
+
+    if given.keystore is None:
+        return key_of_environment(given.key_env or "")
+    if given.password_env is None:
+        password = click.prompt("password of the keystore", hide_input=True, err=True)
+    else:
+        password = os.environ.get(given.password_env, "")
+    return key_of_keystore(given.keystore, password)

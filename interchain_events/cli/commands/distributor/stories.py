@@ -17,11 +17,14 @@ from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.screen import say, table
 
 PROGRESS = 1_000
-"""After how many stories it is said how far a campaign is."""
+"""The number of stories after each of which a campaign prints its progress."""
 
 
 def simulate(scenario: str, seed: int, count: int) -> Result:
-    """Play scenarios or stories."""
+    """Play scenarios or stories, and print their surprises.
+
+    Raises `click.BadParameter` if there is no such scenario.
+    """
     if scenario == "list":
         listed = (
             (str(number), title, rules) for number, (title, rules, _) in sorted(SCENARIOS.items())
@@ -48,19 +51,18 @@ def simulate(scenario: str, seed: int, count: int) -> Result:
 
 
 def _scenarios(numbers: Iterable[int], seed: int) -> Result:
-    found: dict[str, dict[str, object]] = {}
+    results: dict[str, dict[str, object]] = {}
     for number in sorted(numbers):
         stage = play(number, seed)
         say(
             f"{number:>2}  {SCENARIOS[number][0]}:"
             f" {'; '.join(stage.failures) or 'as the rules say'}"
         )
-        found[str(number)] = {"surprises": stage.failures, "digest": stage.world.digest()}
-    if len(found) == 1:
-        say(f"digest: {next(iter(found.values()))['digest']}")
-    return Result(
-        {"scenarios": found}, FINDINGS if any(each["surprises"] for each in found.values()) else 0
-    )
+        results[str(number)] = {"surprises": stage.failures, "digest": stage.world.digest()}
+    if len(results) == 1:
+        say(f"digest: {next(iter(results.values()))['digest']}")
+    surprising = any(result["surprises"] for result in results.values())
+    return Result({"scenarios": results}, FINDINGS if surprising else 0)
 
 
 def _file(path: Path, seed: int) -> Result:
@@ -68,10 +70,8 @@ def _file(path: Path, seed: int) -> Result:
     stage = play_file(scenario, seed)
     for failure in stage.failures:
         say(failure)
-    say(
-        f"{scenario.title}:"
-        f" {'as expected, and every invariant holds' if not stage.failures else 'not as expected'}"
-    )
+    verdict = "not as expected" if stage.failures else "as expected, and every invariant holds"
+    say(f"{scenario.title}: {verdict}")
     digest = stage.world.digest()
     say(f"digest: {digest}")
     document = {"title": scenario.title, "surprises": stage.failures, "digest": digest}
@@ -79,13 +79,14 @@ def _file(path: Path, seed: int) -> Result:
 
 
 def _stories(seed: int, count: int) -> Result:
-    begun = time.monotonic()
+    started = time.monotonic()
     steps = 0
     events = 0
     surprising: dict[str, list[str]] = {}
     for number in range(seed, seed + count):
         outcome = tell(number)
-        steps, events = steps + outcome.steps, events + outcome.events
+        steps += outcome.steps
+        events += outcome.events
         if outcome.surprises:
             surprising[str(number)] = outcome.surprises
             say(f"story {number}: {'; '.join(outcome.surprises)}")
@@ -95,7 +96,7 @@ def _stories(seed: int, count: int) -> Result:
                 f"{played:,} of {count:,} stories, {len(surprising)} with a surprise; continue with"
                 f" --seed {number + 1}"
             )
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started
     say(
         f"{count:,} stories, {events:,} events, {steps:,} steps in {seconds:,.0f} s;"
         f" {len(surprising)} with a surprise"
@@ -105,8 +106,8 @@ def _stories(seed: int, count: int) -> Result:
 
 
 def _losses(seed: int, count: int) -> Result:
-    """Tell stories again for each of their transactions, before which the store loses rows."""
-    begun = time.monotonic()
+    """Tell each story once for each of its transactions, before which the store loses rows."""
+    started = time.monotonic()
     told = 0
     noticed = 0
     surprising: dict[str, list[str]] = {}
@@ -119,7 +120,7 @@ def _losses(seed: int, count: int) -> Result:
                 place = f"{number}, {loss}"
                 surprising[place] = ending.surprises
                 say(f"story {place}: {'; '.join(ending.surprises)}")
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started
     say(
         f"{count:,} stories, told {told:,} times with a loss, of which a process noticed"
         f" {noticed:,}, in {seconds:,.0f} s; {len(surprising)} with a surprise"
@@ -135,8 +136,8 @@ def demonstrate(seed: int) -> Result:
     table("Networks", ("network", "events in its log"), found.on_networks.items())
     table("Faults", ("faults", "times"), found.happened.items())
     table("Subscribers", ("subscriber", "acknowledged"), found.acknowledged.items())
-    for each in found.surprises:
-        say(f"surprise: {each}")
+    for surprise in found.surprises:
+        say(f"surprise: {surprise}")
     if not found.surprises:
         say(
             "every event is on every network, once; each subscriber got what matches; every"

@@ -1,4 +1,4 @@
-"""`pubsub events audit` and `pubsub prism audit`: compare a server's deliveries with its log."""
+"""`pubsub events audit` and `pubsub prism audit`: deliveries compared with the server's log."""
 
 import shutil
 import tempfile
@@ -19,29 +19,30 @@ from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.spark_audit.spark.context import start_context
 
 _TOKEN = 16
-"""Digits of a subscription's name in the table; `--json` has it whole."""
+"""The shown characters of a subscription's or operation's id. `--json` prints the whole id."""
 
 
 def run_audit(
     deliveries: Path, place: str, master: str | None, *, with_statuses: bool = False
 ) -> Result:
-    """`pubsub events audit`, and with the statuses of operations `pubsub prism audit`.
+    """Compare the tables in the folder `deliveries` with the log at `place`.
 
-    Raises `PubsubError`.
+    If `with_statuses` is true, the statuses of PRISM operations are compared as well. `master` is
+    Spark's. Raises `PubsubError`.
     """
     has_streams = (deliveries / tables.EVENT_STREAMS.name).is_dir()
-    of_statuses = (
+    status_tables = (
         (tables.STATUS_TRUTHS, tables.STATUS_ANSWERS, tables.STATUS_STREAMS)
         if with_statuses
         else ()
     )
-    if not has_streams and not any((deliveries / each.name).is_dir() for each in of_statuses):
+    if not has_streams and not any((deliveries / item.name).is_dir() for item in status_tables):
         raise DeliveriesError(f"{deliveries}: there is no table {tables.EVENT_STREAMS.name}")
     with tempfile.TemporaryDirectory(prefix="pubsub-events-") as name:
         folder = Path(name)
-        for wanted in (tables.EVENT_STREAMS.name, tables.EVENT_DELIVERIES.name):
-            if (deliveries / wanted).is_dir():
-                shutil.copytree(deliveries / wanted, folder / wanted)
+        for copied in (tables.EVENT_STREAMS.name, tables.EVENT_DELIVERIES.name):
+            if (deliveries / copied).is_dir():
+                shutil.copytree(deliveries / copied, folder / copied)
         with closing(existing_store(place)) as store:
             if with_statuses:
                 prepare(store.database)
@@ -78,15 +79,15 @@ def run_audit(
 
 
 def _say_findings(findings: list[dict[str, object]], stream: str, first: str) -> bool:
-    """Print findings by stream and day; whether there are any.
+    """Print findings by stream and day. Returns whether there are any.
 
-    `stream` and `first` are the keys of these two.
+    `stream` and `first` are the columns of the stream and of the first place with the finding.
     """
     if findings:
         columns = (stream, "day", "finding", "count", first)
         rows = [
-            (str(each[stream])[:_TOKEN], *(each[column] for column in columns[1:]))
-            for each in findings
+            (str(finding[stream])[:_TOKEN], *(finding[column] for column in columns[1:]))
+            for finding in findings
         ]
         table("", tuple(column.replace("_", " ") for column in columns), rows)
     return bool(findings)

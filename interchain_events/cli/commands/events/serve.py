@@ -1,4 +1,4 @@
-"""`pubsub events serve`: the fronts of a log, until the program is asked to end."""
+"""`pubsub events serve`."""
 
 import asyncio
 import sys
@@ -38,7 +38,7 @@ class Serve:
 
 
 def serve_events(given: Serve) -> None:
-    """The command; ends with exit code 130. Raises `PubsubError`, `OSError`."""
+    """Serve a log until Ctrl-C, and exit with code 130. Raises `PubsubError`."""
     log_lines()
     with ExitStack() as stack:
         store = stack.enter_context(closing(existing_store(given.place)))
@@ -52,11 +52,15 @@ def serve_events(given: Serve) -> None:
 
 
 async def _serve(given: Serve, store: SqlStore, recorder: Recorder | None) -> None:
+    """Serve over HTTP, and over gRPC if it has a port, until the program is asked to end."""
     limits = Limits(given.streams_per_client, given.streams, heartbeat_seconds=given.heartbeat)
     callers = read_callers(given.tokens)
     names = Names(given.host, given.names, given.origins, any_host=callers.names is not None)
-    most, kept = given.subscriptions_per_client, given.keep_days * 86_400
-    registry = SqlRegistry(store.database, per_client=most, keep_seconds=kept)
+    registry = SqlRegistry(
+        store.database,
+        per_client=given.subscriptions_per_client,
+        keep_seconds=given.keep_days * 86_400,
+    )
     ended = asked_to_end()
     async with AsyncExitStack() as stack:
         service = await stack.enter_async_context(EventService(store, registry, limits, recorder))
@@ -70,10 +74,10 @@ async def _serve(given: Serve, store: SqlStore, recorder: Recorder | None) -> No
         if given.grpc_port is not None:
             from interchain_events.events.subscriptions.rpc import serve_grpc
 
-            found = await stack.enter_async_context(
+            grpc_port = await stack.enter_async_context(
                 serve_grpc(service, given.host, given.grpc_port, callers)
             )
-            say(f"grpc://{given.host}:{found}")
+            say(f"grpc://{given.host}:{grpc_port}")
         sys.stdout.flush()
         await ended.wait()
         service.stop()

@@ -13,10 +13,11 @@ from pubsub_emulator.cli.base.options import option, repeatable
 from pubsub_emulator.client.places import is_url
 
 ON_POSTGRES: Final = (Need("events", "place", is_postgres),)
+"""The extra that a command needs if its log is in PostgreSQL."""
 
 
 def _is_history(source: str) -> bool:
-    """Whether a source is the folder of a history, and not a scenario or a node."""
+    """Return whether a source is the folder of a history. Others are scenarios or nodes."""
     return Path(source).is_dir()
 
 
@@ -62,9 +63,9 @@ def follow(**given: object) -> None:
     """Append the events of SOURCE to the log, starting where the log ends.
 
     SOURCE is a node's ws:// or http:// URL, the folder of a history, or a scenario to run. Only
-    finalised blocks of a node are read. If a node reverted blocks, the log reverts them too. A node
-    whose final block is below the log's end is waited for; one with methods dev_* has reverted
-    blocks.
+    finalised blocks of a node are read. If a node reverted blocks, the log reverts them too. If the
+    node's final block is below the log's end, this waits for the node to reach it. A node with
+    methods dev_* has reverted blocks then.
     """
     from interchain_events.cli.commands.log.run import follow_source
 

@@ -16,15 +16,15 @@ FC = TypeVar("FC", bound=Callable[..., object])
 
 
 def _node(command: FC) -> FC:
-    """The options of a client: node, token and certificates."""
-    for each in (
+    """Add the options of a client to a command: node, token and certificates."""
+    for add in (
         option("--tls-ca", type=options.FILE, help="Certificates, in PEM, of a node with TLS."),
         option(
             "--token-env", metavar="NAME", help="Environment variable with this caller's token."
         ),
         option("--node", default="127.0.0.1:50052", metavar="HOST:PORT", help="The PRISM node."),
     ):
-        command = each(command)
+        command = add(command)
     return command
 
 

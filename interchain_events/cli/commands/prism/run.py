@@ -1,4 +1,4 @@
-"""`pubsub prism`: a node, and its clients."""
+"""`pubsub prism serve`, `submit`, `subscribe` and `status`."""
 
 import asyncio
 import json
@@ -57,6 +57,7 @@ _NAMES: Final = {
     "credential": FilterType.REVOKE_CREDENTIAL_FILTER,
     "storage": FilterType.STORAGE_ENTRIES_FILTER,
 }
+"""The filters by their names on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +90,9 @@ class Serve:
 
 
 def serve_node(given: Serve) -> None:
-    """Run the command until Ctrl-C, which gives exit code 130. Raises `PubsubError`, `OSError`."""
+    """Serve a PRISM node until Ctrl-C, and exit with code 130. Raises `PubsubError`."""
     log_lines()
-    if (given.tls_certificate is None) != (given.tls_key is None):
-        raise click.UsageError("--tls-certificate and --tls-key go together")
-    if (given.url is None) == (given.db_sync is None):
-        raise click.UsageError("give --chain with a node, or --db-sync with a database")
-    if given.db_sync is not None and (given.seed_env is not None or _source(given) != Source()):
-        raise click.UsageError("--event, --path and --seed-env belong to --chain")
-    if given.db_sync is not None and not is_url(given.db_sync):
-        raise click.BadParameter(
-            f"{given.db_sync!r} is not a URL such as postgresql://user@host/cexplorer",
-            param_hint="--db-sync",
-        )
+    _check_options(given)
     _refuse_db_sync(given.place)
     callers = read_callers(given.tokens)
     check_reach(given.host, callers, has_tls=given.tls_key is not None, is_open=given.is_open)
@@ -119,10 +110,25 @@ def serve_node(given: Serve) -> None:
     sys.exit(INTERRUPTED)
 
 
-def _refuse_db_sync(place: str) -> None:
-    """Refuse the database of db-sync as this node's own: it would get further tables.
+def _check_options(given: Serve) -> None:
+    """Raise `click.UsageError` if options do not fit together."""
+    if (given.tls_certificate is None) != (given.tls_key is None):
+        raise click.UsageError("--tls-certificate and --tls-key go together")
+    if (given.url is None) == (given.db_sync is None):
+        raise click.UsageError("give --chain with a node, or --db-sync with a database")
+    if given.db_sync is not None and (given.seed_env is not None or _source(given) != Source()):
+        raise click.UsageError("--event, --path and --seed-env belong to --chain")
+    if given.db_sync is not None and not is_url(given.db_sync):
+        raise click.BadParameter(
+            f"{given.db_sync!r} is not a URL such as postgresql://user@host/cexplorer",
+            param_hint="--db-sync",
+        )
 
-    Raises `UsageError` and `StoreError`.
+
+def _refuse_db_sync(place: str) -> None:
+    """Refuse a database of db-sync as the node's own, because the node adds tables to its own.
+
+    Raises `click.BadParameter` and `StoreError`.
     """
     if not is_url(place):
         return
@@ -142,6 +148,7 @@ async def _serve(
     callers: Callers,
     recorders: tuple[Recorder, StatusRecorder] | None,
 ) -> None:
+    """Serve until the program is asked to end, or the node fails. Raises `PubsubError`."""
     source = _source(given) if given.db_sync is None else SOURCE
     if given.depth is not None:
         depth = given.depth
@@ -156,7 +163,9 @@ async def _serve(
         pending_blocks=given.pending_blocks,
         schedules_per_minute=given.schedules_per_minute,
     )
-    processor = Processor(log.database, log, source, depth if given.db_sync is None else 0)
+    # The log of db-sync has only blocks that are deep enough.
+    depth_in_log = depth if given.db_sync is None else 0
+    processor = Processor(log.database, log, source, depth_in_log)
     service = PrismService(processor, limits, *(recorders or ()), anchors=given.db_sync is None)
     ended = asked_to_end()
     async with AsyncExitStack() as stack:
@@ -167,11 +176,9 @@ async def _serve(
             chain = await stack.enter_async_context(
                 NodeChain(str(given.url), source, seed, given.first)
             )
-        tls = (
-            Tls(given.tls_certificate, given.tls_key)
-            if given.tls_certificate and given.tls_key
-            else None
-        )
+        tls = None
+        if given.tls_certificate and given.tls_key:
+            tls = Tls(given.tls_certificate, given.tls_key)
         port = await stack.enter_async_context(
             serve_prism(service, given.host, given.port, callers, tls)
         )
@@ -196,40 +203,44 @@ async def _serve(
             say(f"{resolver}: DID documents")
         sys.stdout.flush()
         waits = [asyncio.create_task(ended.wait()), asyncio.create_task(node.ended())]
-        done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finished, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for task in waits:
             task.cancel()
-        for task in done:
+        for task in finished:
+            # This raises the error that ended the node.
             task.result()
 
 
 def _context(tls: Tls | None) -> ssl.SSLContext | None:
-    """The certificate of the gRPC server, for HTTP."""
+    """Return the TLS context of the HTTP server, which has the gRPC server's certificate."""
     if tls is None:
         return None
-    made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    made.load_cert_chain(tls.certificate, tls.key)
-    return made
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tls.certificate, tls.key)
+    return context
 
 
 def _source(given: Serve) -> Source:
-    """The events that contain objects."""
-    return Source(
-        given.event,
-        tuple(int(each) if each.isdecimal() else each for each in given.path.split(".")),
-    )
+    """Return the kind of the events with objects, and the path of the object in an event."""
+    steps = given.path.split(".")
+    return Source(given.event, tuple(int(step) if step.isdecimal() else step for step in steps))
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A client's node: its address, and what the client shows it."""
+    """The node of a client, with the client's token and the certificates that it trusts."""
 
     address: str
     token_env: str | None
+    """The environment variable with the token."""
     tls_ca: Path | None
+    """The file with the certificates, in PEM. Without it, the connection has no TLS."""
 
     def client(self) -> PrismClient:
-        """A client of it."""
+        """Return a client of the node.
+
+        Raises `click.UsageError` if the token's variable is empty.
+        """
         token = "" if self.token_env is None else os.environ.get(self.token_env, "")
         if self.token_env is not None and not token:
             raise click.UsageError(f"--token-env {self.token_env}: the variable is empty")
@@ -250,7 +261,7 @@ def submit_operations(files: Sequence[Path], node: Node) -> None:
         async with node.client() as client:
             ids, token = await client.schedule(signed)
             say_document(
-                json.dumps({"operation_ids": [each.hex() for each in ids], "cancel_token": token})
+                json.dumps({"operation_ids": [name.hex() for name in ids], "cancel_token": token})
             )
 
     asyncio.run(run())
@@ -270,40 +281,49 @@ class Subscribe:
 
 
 def subscribe_to(given: Subscribe) -> None:
-    """Print the events of a subscription as they come. Raises `PubsubError`."""
-    known = _kept(given.state)
+    """Print the events of a new subscription, or of the one in the file `state`.
+
+    Raises `click.UsageError` and `PubsubError`.
+    """
+    known = _read_state(given.state)
     if known is None and not given.filters:
         raise click.UsageError("give a --filter, or --state with the file of a subscription")
     if known is not None and given.filters:
-        said = "holds a subscription with its filters; give no --filter, or another file"
-        raise click.UsageError(f"{given.state} {said}")
-    filters = [read_filter(each, given.status) for each in given.filters]
+        raise click.UsageError(
+            f"{given.state} holds a subscription with its filters; give no --filter, or another"
+            " file"
+        )
+    filters = [read_filter(text, given.status) for text in given.filters]
     asyncio.run(_subscribe(given, filters, known))
 
 
 async def _subscribe(
     given: Subscribe, filters: Sequence[Filter], known: ClientSubscription | None
 ) -> None:
+    """Print events until Ctrl-C, or until all present ones are printed if `until_live` is true.
+
+    `known` is the subscription to continue. The filters are those of a new one.
+    """
     async with given.node.client() as client:
-        at = known or await client.subscribe(
+        subscription = known or await client.subscribe(
             filters, batches=given.batches, everything=given.everything
         )
-        _keep(given.state, at)
+        _write_state(given.state, subscription)
         while True:
             try:
-                async with aclosing(client.events(at)) as messages:
+                async with aclosing(client.events(subscription)) as messages:
                     async for message in messages:
-                        at = message.subscription
+                        subscription = message.subscription
                         for event in message.events:
                             say_document(json.dumps(event_document(event)))
                         sys.stdout.flush()
-                        _keep(given.state, at)
+                        _write_state(given.state, subscription)
                         if message.live and given.until_live:
                             return
-            except TakenBack as cut:
-                say_document(json.dumps({"taken_back_after": cut.seq_no}))
-                at = cut.subscription
-                _keep(given.state, at)
+            except TakenBack as error:
+                say_document(json.dumps({"taken_back_after": error.seq_no}))
+                subscription = error.subscription
+                _write_state(given.state, subscription)
 
 
 def watch_status(operation_id: str, node: Node) -> None:
@@ -336,14 +356,10 @@ def read_filter(text: str, status: str | None) -> Filter:
             return Filter(kind, suffix_of(value), status=outcome)
         except Undecodable as error:
             raise click.UsageError(f"--filter {text[:100]}: {error}") from None
-    credential, _, batch = value.partition("@")
-    if (
-        kind is FilterType.REVOKE_CREDENTIAL_FILTER
-        and is_hex_hash(credential)
-        and (not batch or is_hex_hash(batch))
-    ):
-        return Filter(kind, None, bytes.fromhex(credential), batch or None, outcome)
     if kind is FilterType.REVOKE_CREDENTIAL_FILTER:
+        credential, _, batch = value.partition("@")
+        if is_hex_hash(credential) and (not batch or is_hex_hash(batch)):
+            return Filter(kind, None, bytes.fromhex(credential), batch or None, outcome)
         raise click.UsageError(
             f"--filter {text[:100]}: hash and batch must have 64 lower-case hex digits each"
         )
@@ -353,6 +369,10 @@ def read_filter(text: str, status: str | None) -> Filter:
 
 
 def _operations(path: Path) -> Iterator[bytes]:
+    """Yield the operations in a file, `-` for standard input.
+
+    Raises `click.UsageError` for a line that is not hex.
+    """
     text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
@@ -362,7 +382,11 @@ def _operations(path: Path) -> Iterator[bytes]:
                 raise click.UsageError(f"{path}:{number}: not hex") from None
 
 
-def _kept(path: Path | None) -> ClientSubscription | None:
+def _read_state(path: Path | None) -> ClientSubscription | None:
+    """Return the subscription in a file, `None` if there is no file.
+
+    Raises `click.UsageError` if the file has other content.
+    """
     if path is None or not path.exists():
         return None
     try:
@@ -372,10 +396,11 @@ def _kept(path: Path | None) -> ClientSubscription | None:
         raise click.UsageError(f"{path}: not the state of a subscription") from None
 
 
-def _keep(path: Path | None, at: ClientSubscription) -> None:
-    """Write the file atomically: after a kill it has the old or the new content.
+def _write_state(path: Path | None, subscription: ClientSubscription) -> None:
+    """Write a subscription to a file atomically, so that a kill never leaves a half-written file.
 
-    Whoever has the token may read and cancel the subscription, so a new file is its owner's only.
+    Only the owner may read a new file, because its token is enough to cancel the subscription.
     """
     if path is not None:
-        write_secret(path, json.dumps({"token": at.token, "cursor": at.cursor}) + "\n")
+        state = {"token": subscription.token, "cursor": subscription.cursor}
+        write_secret(path, json.dumps(state) + "\n")
