@@ -296,7 +296,7 @@ def test_an_error_in_the_middle_of_a_block_restores_the_network(
         ("publish", "PARA is missing: publish PARA KEY VALUE"),
         ("publish 77 k v", "there is no parachain 77. Parachains: 1000"),
         ("publish 1000 k v -1", "TTL is a number of relay blocks, 0 for no expiry, not '-1'"),
-        ("publish 1000 k v 99999999999", "ttl: a whole number from 0 to 4294967295 is wanted"),
+        ("publish 1000 k v 99999999999", "ttl: a whole number from 0 to 4294967295 is expected"),
         ("publish 1000 0x00 v", "a key has 32 bytes, not 1"),
         ("publish 1000 '' v", "a key's name has at least one character"),
         ("publish 1000 k 0xabc", "a value in hex is 0x and an even number of digits"),
