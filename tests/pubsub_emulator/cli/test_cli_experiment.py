@@ -83,12 +83,12 @@ def test_without_the_plot_extra_tables_appear_and_a_line_names_the_extra(
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("--sweep", "key=1"), "no field 'key'"),
-        (("--sweep", "keys=x"), "keys is a number from 1 on"),
-        (("--sweep", "keys=0"), "keys is a number from 1 on"),
+        (("--sweep", "key=1"), "unknown field 'key'"),
+        (("--sweep", "keys=x"), "keys is a number of at least 1"),
+        (("--sweep", "keys=0"), "keys is a number of at least 1"),
         (("--sweep", "keys"), "not FIELD=VALUE"),
         (("--sweep", "keys="), "no values"),
-        (("--sweep", "cache=none"), "no field 'cache'"),
+        (("--sweep", "cache=none"), "unknown field 'cache'"),
         (("--sweep", "keys=1", "--set", "equal_values=maybe"), "true or false"),
         (("--sweep", "keys=1", "--set", "key_shape=odd"), "random, binary, chain"),
         (("--sweep", "keys=1", "--cache", "best"), "not a list of cache policies"),
