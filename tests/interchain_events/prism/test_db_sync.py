@@ -536,7 +536,7 @@ def test_the_database_of_db_sync_is_not_taken_for_the_nodes_own(
     before = cardano.run(tables)
     options = ("--db-sync", cardano.url, "--db", cardano.url, "--port", "0")
     assert pubsub(monkeypatch, "prism", "serve", *options) == 2
-    assert "is the database of db-sync, which is only read" in capsys.readouterr().err
+    assert "is the database of db-sync, which is read-only here" in capsys.readouterr().err
     assert cardano.run(tables) == before
 
 

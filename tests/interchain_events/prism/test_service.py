@@ -282,7 +282,7 @@ async def test_pr_51_a_cursor_beyond_a_cut_ends_with_where_to_resume(
     later = pb.GetSubscriptionEventsStreamRequest(
         subscription_token=where.token, cursor=where.cursor
     )
-    await refused(first(node, later), grpc.StatusCode.FAILED_PRECONDITION, "taken back")
+    await refused(first(node, later), grpc.StatusCode.FAILED_PRECONDITION, "reverted")
 
 
 @played()
