@@ -33,6 +33,8 @@ Handler = Callable[..., None]
 """An update method: gets the context and the arguments, and replies through the context."""
 Query = Callable[..., object]
 """A query: gets caller, time and the arguments, and returns the result."""
+Private = Callable[[Context, bytes], None]
+"""A method for the canister itself alone: gets the context and the bytes of the argument."""
 A = TypeVar("A")
 R = TypeVar("R")
 S = TypeVar("S")
@@ -79,6 +81,10 @@ class Core:
         """Return the queries by name."""
         return {}
 
+    def private(self) -> Mapping[str, Private]:
+        """Return the methods by name that only the canister itself may call."""
+        return {}
+
     def begin(self, ctx: Context) -> None:
         """Start the work of the role. Called when the canister is installed."""
 
@@ -106,29 +112,42 @@ class RoleCanister(Canister):
         self.me = Principal()
         self.notifications = 0
         self.batch_items = 0
-        self._updates: dict[str, tuple[Handler, ...]] = {}
-        self._queries: dict[str, Query] = {}
-        self._private: dict[str, Callable[[Context, bytes], None]] = {}
         self._woken: int | None = None
         """The round for which the timer is set."""
         self.confirmers: list[Callable[[Context, int], Confirmed]] = []
         for core in self.cores:
             core.attach(self)
-        self._wire()
 
-    def _wire(self) -> None:
-        """Collect the methods of the cores.
+    def _handlers(self, method: str) -> list[Handler]:
+        """Return the update methods of a name: several cores may have the same one.
 
-        Called again after an upgrade, because `resume` may replace the objects behind the methods.
-        Several cores may have the same update method: `update` offers a message to each of them.
+        The cores are asked for each message. A table in every canister would take a kilobyte, and
+        an upgrade replaces objects behind the methods.
         """
-        self._updates.clear()
-        if self.confirmers:
-            self._updates["icrc72_confirm_notifications"] = (self._confirm,)
+        found: list[Handler] = []
+        if self.confirmers and method == CONFIRM.name:
+            found.append(self._confirm)
         for core in self.cores:
-            for name, handler in core.updates().items():
-                self._updates[name] = (*self._updates.get(name, ()), handler)
-            self._queries.update(core.queries())
+            handler = core.updates().get(method)
+            if handler is not None:
+                found.append(handler)
+        return found
+
+    def _query(self, method: str) -> Query | None:
+        """Return the query of a name, or `None`. The last core that has it counts."""
+        for core in reversed(self.cores):
+            query = core.queries().get(method)
+            if query is not None:
+                return query
+        return None
+
+    def _private(self, method: str) -> Private | None:
+        """Return the method of a name that only the canister itself may call, or `None`."""
+        for core in self.cores:
+            run = core.private().get(method)
+            if run is not None:
+                return run
+        return None
 
     def confirmer(self, confirm: Callable[[Context, int], Confirmed], batch_items: int) -> None:
         """Add a function that knows notifications of this canister and takes their confirmation.
@@ -140,11 +159,10 @@ class RoleCanister(Canister):
 
     def offered(self) -> set[str]:
         """Return the names of all methods that others may call."""
-        return {*self._updates, *self._queries}
-
-    def private(self, method: str, run: Callable[[Context, bytes], None]) -> None:
-        """Add a method that only the canister itself may call."""
-        self._private[method] = run
+        names = {CONFIRM.name} if self.confirmers else set()
+        for core in self.cores:
+            names.update(core.updates(), core.queries())
+        return names
 
     def next_notification(self) -> int:
         """Return the id of the next notification. The ids of a canister count up from 1 (IC-25)."""
@@ -169,8 +187,8 @@ class RoleCanister(Canister):
         be called as updates, too. Raises `Trap` if the method does not exist, the argument is
         unreadable, or a method of the canister itself is called by another one.
         """
-        handlers = self._updates.get(method)
-        if handlers is not None:
+        handlers = self._handlers(method)
+        if handlers:
             values = _arguments(method, arg)
             for handler in handlers:
                 handler(ctx, *values)
@@ -179,11 +197,11 @@ class RoleCanister(Canister):
             else:
                 if codec(method).method.mode == "oneway":
                     ctx.reply(codec(method).rets.message())
-        elif method in self._private:
+        elif (run := self._private(method)) is not None:
             if ctx.caller != self.me:
                 raise Trap(f"{method} is for the canister itself")
-            self._private[method](ctx, arg)
-        elif method in self._queries:
+            run(ctx, arg)
+        elif self._query(method) is not None:
             ctx.reply(self.query(ctx.caller, ctx.time, method, arg))
         else:
             raise Trap(f"IC0536: there is no method {method}")
@@ -191,7 +209,7 @@ class RoleCanister(Canister):
 
     def query(self, caller: Principal, time: int, method: str, arg: bytes) -> bytes:
         """Answer a query. Raises `Trap` if it does not exist or the argument is unreadable."""
-        query = self._queries.get(method)
+        query = self._query(method)
         if query is None:
             raise Trap(f"IC0536: there is no query {method}")
         return codec(method).rets.message(query(caller, time, *_arguments(method, arg)))
@@ -280,7 +298,6 @@ class RoleCanister(Canister):
                 core.resume(states[core.name])
             else:
                 core.begin(ctx)
-        self._wire()
         self._woken = None
         self.rearm(ctx)
 

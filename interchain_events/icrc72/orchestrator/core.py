@@ -96,9 +96,14 @@ class Orchestrator(Core):
         self.subscriptions = Subscriptions(
             *judging, replays=self.replays, met=self.publications.match, died=self._died
         )
+        self._methods = self._made()
 
     def updates(self) -> Mapping[str, Handler]:
         """Return the update methods by name."""
+        return self._methods
+
+    def _made(self) -> Mapping[str, Handler]:
+        """Make the update methods, which work on the current parts."""
         publications, subscriptions = self.publications, self.subscriptions
         return {
             **self._batch(methods.REGISTER_PUBLICATION, publications.register, publications.ask),

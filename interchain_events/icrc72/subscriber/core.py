@@ -24,7 +24,7 @@ from interchain_events.icrc72.inbox import Inbox, Registering, renew
 from interchain_events.icrc72.memory import take_out
 from interchain_events.icrc72.messages import EventNotification
 from interchain_events.icrc72.methods import REGISTER_SUBSCRIPTION
-from interchain_events.icrc72.role import Core, RoleCanister, earliest, restored
+from interchain_events.icrc72.role import Core, Private, earliest, restored
 from interchain_events.icrc72.subscriber.repairs import Repairs
 from interchain_events.icrc72.subscriber.state import (
     Followed,
@@ -68,10 +68,9 @@ class Subscriber(Core):
         inbox.taker = self
         self._asking = Registering()
 
-    def attach(self, role: RoleCanister) -> None:
-        """Become a part of a canister, and add the method that runs the handler."""
-        super().attach(role)
-        role.private(RUN, self.run)
+    def private(self) -> Mapping[str, Private]:
+        """Return the method that runs the handler."""
+        return {RUN: self.run}
 
     def resume(self, state: object) -> None:
         """Continue with a saved state.
