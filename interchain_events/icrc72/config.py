@@ -264,7 +264,11 @@ def changed_subscription(
 def _changed(config: C, known: _Field | None, written: str, value: v.Value) -> C:
     """Set a field, or keep a key that is not reserved among the others."""
     if known is not None and known.read is not None:
-        changes = {known.name: known.read(keys.canonical(written), value)}
+        new = known.read(keys.canonical(written), value)
+        # Most subscribers give the default, or what they gave before.
+        if new == getattr(config, known.name):
+            return config
+        changes = {known.name: new}
         return replace(config, **changes)  # type: ignore[arg-type]  # it reads what the field holds
     _check_unknown(written)
     return replace(config, others={**config.others, written: value})
