@@ -140,4 +140,4 @@ def test_a_folder_that_is_missing_is_reported_before_any_work(option: str, tmp_p
     ],
 )
 def test_an_empty_text_is_no_path(words: tuple[str, ...]) -> None:
-    assert "empty text" in refused(*words)
+    assert "is empty" in refused(*words)
