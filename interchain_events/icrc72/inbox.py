@@ -361,8 +361,6 @@ _After = Callable[[Context], None]
 class Registering:
     """The registration of a canister's publications or subscriptions."""
 
-    __slots__ = ("under_way",)
-
     def __init__(self) -> None:
         self.under_way: dict[str, None] = {}
 
