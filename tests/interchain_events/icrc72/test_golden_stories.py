@@ -5,7 +5,7 @@ import json
 import pytest
 from support.icrc72.golden_stories import FILE, STORIES, digest_of
 
-from interchain_events.icrc72.campaign import drawn
+from interchain_events.icrc72.stories import drawn
 
 GOLDEN = json.loads(FILE.read_text(encoding="utf-8"))
 

@@ -9,10 +9,9 @@ import json
 from pathlib import Path
 from typing import Final
 
-from interchain_events.icrc72.campaign import drawn
 from interchain_events.icrc72.ic.messaging import Happening
 from interchain_events.icrc72.ic.stable import encode
-from interchain_events.icrc72.stories import begin, finish
+from interchain_events.icrc72.stories import begin, drawn, finish
 
 FILE: Final = Path(__file__).parents[2] / "vectors" / "canister_stories" / "digests.json"
 STORIES: Final = 6
