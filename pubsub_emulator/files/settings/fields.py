@@ -243,7 +243,8 @@ def _fault(document: object, details: ErrorDetails, root: type[Model]) -> tuple[
             value = value[part] if part < len(value) else None
             kind = _inner(kind, _LISTS, 0)
         elif part == "[key]":
-            value, kind = location[-1], key
+            value = location[-1]
+            kind = key
             continue
         elif not isinstance(part, str) or not isinstance(value, dict):
             continue
