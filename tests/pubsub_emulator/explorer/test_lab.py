@@ -262,7 +262,7 @@ def test_requested_keys_messages_and_descendants_are_shown_and_tampered_with(
     expect(page.locator("#panel form [name=strategy]")).to_have_value("omit-requested-key")
     page.locator("#panel form .tried").get_by_text("This would be sent").wait_for()
     page.locator("#panel form button[type=submit]:enabled").click()
-    expect(page.locator("#said")).to_contain_text("asked for")
+    expect(page.locator("#said")).to_contain_text("requested")
     page.select_option("select[aria-label='Until what happens']", "refusal")
     here.step(page, "Until")
     expect(page.locator("#detail .verdict")).to_contain_text("omit-requested-key")

@@ -73,7 +73,7 @@ class Lab:
         page.locator("#panel form button[type=submit]:enabled").click()
         page.wait_for_function(
             "([was]) => !document.querySelector('.steps-bar button.primary').disabled && "
-            "document.getElementById('said').textContent.startsWith('asked for')",
+            "document.getElementById('said').textContent.startsWith('requested')",
             arg=[said],
         )
 
