@@ -23,7 +23,7 @@ BUILD = HERE.parent / "build" / "interchain_events" if CHECKOUT else HERE / "bui
 """The folder for the files of a build. In a checkout it is outside of the package, because other
 programs may be reading the package's files."""
 DEMANDED = os.environ.get("PUBSUB_COMPILE") == "1"
-VERSION = "0.3.0"
+VERSION = "0.4.0"
 """The version of both distributions: a test compares it with the one of `pubsub_emulator`."""
 
 COMPILED = [
