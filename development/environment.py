@@ -20,6 +20,7 @@ STAMP = VENV / "setup-stamp"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
 CONSTRAINTS = "constraints.txt"
+VERSION = Path("pubsub_emulator/version.py")
 PACKAGES = ("pubsub_emulator", "interchain_events")
 """The packages of this checkout, each a distribution of its own."""
 PROJECTS = (Path("pyproject.toml"), Path("interchain_events/pyproject.toml"))
@@ -97,8 +98,12 @@ def read_project() -> Project:
 
 
 def stamp() -> str:
-    """Return a digest of the project file, the constraints, the Python version and the folder."""
-    files = [ROOT / name for name in (*PROJECTS, CONSTRAINTS)]
+    """Return a digest of what an environment depends on.
+
+    The project's version is part of it, because installed packages keep the version of the day on
+    which they were installed in their metadata.
+    """
+    files = [ROOT / name for name in (*PROJECTS, CONSTRAINTS, VERSION)]
     texts = (file.read_text(encoding="utf-8") for file in files if file.exists())
     return hashlib.sha256("\0".join((sys.version, str(ROOT), *texts)).encode()).hexdigest()
 

@@ -112,7 +112,10 @@ def test_the_setup_is_done_again_when_pyproject_changes(
     (tmp_path / "pyproject.toml").write_text("two")
     second = environment.stamp()
     (tmp_path / "constraints.txt").write_text("x==1")
-    assert len({first, second, environment.stamp()}) == 3
+    third = environment.stamp()
+    (tmp_path / environment.VERSION).parent.mkdir()
+    (tmp_path / environment.VERSION).write_text('VERSION = "0.5.0"')
+    assert len({first, second, third, environment.stamp()}) == 4
 
 
 @pytest.fixture
