@@ -26,7 +26,7 @@ class _Follower(Protocol):
     role: RoleCanister
 
 
-@dataclass(slots=True)
+@dataclass
 class Repairs:
     """The repair of a subscriber's gaps."""
 
