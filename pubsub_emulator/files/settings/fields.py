@@ -348,8 +348,8 @@ def _hint(name: str, known: list[str]) -> str:
     """Return the known names as text, and first the one that resembles `name`."""
     near = get_close_matches(name, known, n=1)
     if near:
-        return f"did you mean {near[0]}? There are {', '.join(known)}"
-    return f"there are {', '.join(known)}"
+        return f"did you mean {near[0]}? Known: {', '.join(known)}"
+    return f"known: {', '.join(known)}"
 
 
 def shown(value: object) -> str:

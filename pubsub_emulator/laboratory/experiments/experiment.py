@@ -208,7 +208,7 @@ def with_field(workload: Workload, name: str, value: int | str) -> Workload:
     known = [field.name for field in fields(Workload) if field.name != "cache"]
     if name not in known:
         listing = f"fields: {', '.join(known)}"
-        raise UnknownParameter(f"a workload has no field {name!r}; {near_to(name, known, listing)}")
+        raise UnknownParameter(f"unknown field {name!r}; {near_to(name, known, listing)}")
     old_value = getattr(workload, name)
     if name == "key_shape" and value not in _SHAPES:
         raise UnknownParameter(f"key_shape is one of {', '.join(_SHAPES)}, not {value!r}")
@@ -225,7 +225,7 @@ def with_field(workload: Workload, name: str, value: int | str) -> Workload:
         or int(text) < minimum
         or (isinstance(old_value, bool) and int(text) > 1)
     ):
-        wanted = "true or false" if isinstance(old_value, bool) else f"a number from {minimum} on"
+        wanted = "true or false" if isinstance(old_value, bool) else f"a number of at least {minimum}"
         raise UnknownParameter(f"{name} is {wanted}, not {value!r}")
     return replace(workload, **{name: type(old_value)(int(text))})
 

@@ -356,7 +356,7 @@ class Producer:
         try:
             moment = await self._in_thread(lambda: self._stepped(offers))
         except Exception as error:
-            log.exception("a step failed and is made again without %d requests", len(contents))
+            log.exception("a step failed and is repeated without %d requests", len(contents))
             failure = error
             contents = ()
             moment = await self._step_without_actions()
@@ -368,7 +368,7 @@ class Producer:
             self.journal.step(moment)
         self.announce(self.timeline.extend(moment))
         if failure is not None:
-            raise StepFailed(f"the step failed and was made without the requests: {failure}")
+            raise StepFailed(f"the step failed and was repeated without the requests: {failure}")
         return moment
 
     def _offers(self) -> list[actions.Offer]:

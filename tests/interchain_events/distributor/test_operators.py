@@ -478,7 +478,7 @@ def test_a_subscriber_may_ask_for_more_time_up_to_the_longest_wait(asked: int, w
 @pytest.mark.parametrize(
     ("rules", "words"),
     [
-        ({"most_subscriptions": 2}, "there are 2 subscriptionsis reached"),
+        ({"most_subscriptions": 2}, "the limit of 2 subscriptions is reached"),
         ({"most_index_bytes": 300}, "types and metadata of all subscriptions exceed 300 bytes"),
     ],
 )

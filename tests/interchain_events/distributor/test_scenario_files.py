@@ -81,7 +81,7 @@ def test_what_is_not_as_expected_is_said_with_its_step() -> None:
         ('title = "x"\n[networks.a]\n', "x.toml: steps: missing: a list of at least one, each"),
         (
             _with('at = 1\ndo = "dance"'),
-            "x.toml:7: steps.1.do: 'dance' is not known; there are ",
+            "x.toml:7: steps.1.do: 'dance' is not known; known: ",
         ),
         (
             _with('at = 1\ndo = "publsh"'),

@@ -42,7 +42,7 @@ def test_a_surprise_is_saved_and_replays_with_1_until_the_verifier_is_fixed(
         again = run("replay", file)
         assert again.exit_code == 1
         assert "SURPRISING" in again.stdout
-        assert "due UnusedNodes, found accepted" in again.stdout
+        assert "expected UnusedNodes, found accepted" in again.stdout
     mended = run("replay", file)
     assert mended.exit_code == 0
     assert "found UnusedNodes, accepted when it was recorded" in mended.stdout

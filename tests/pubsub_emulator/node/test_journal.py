@@ -75,7 +75,7 @@ def test_a_journal_was_made_by_the_rules_that_are_given() -> None:
     document["options"]["rules"] = "0x3333"
     data = json.dumps(document).encode() + b"\n"
     assert read_journal(data, "j", OTHERS).head.line().encode() + b"\n" == _compact(document)
-    with pytest.raises(BadJournal, match=r"made by 0x3333, and the rules here are 0x \(0x are"):
+    with pytest.raises(BadJournal, match=r"made by 0x3333, and the rules here are 0x \(0x means"):
         read_journal(data, "j")
     del document["options"]["rules"]  # as earlier versions wrote it
     data = json.dumps(document).encode() + b"\n"

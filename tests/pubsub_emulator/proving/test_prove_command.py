@@ -305,7 +305,7 @@ def test_the_request_comes_from_digits_a_file_or_the_parachain(
         ('top = ["Nope.Item"]\n', "no pallet Nope"),
         ('top = ["Babe.Nope"]\n', "no storage Babe.Nope"),
         ('top = ["Paras.Heads"]\n', "Heads takes 1 key, not 0"),
-        ('top = ["Paras.Heads(4294967296)"]\n', r"Paras\.Heads: 4294967296 is no value"),
+        ('top = ["Paras.Heads(4294967296)"]\n', r"Paras\.Heads: 4294967296 is not a value"),
         ('top = ["System.Account(abc)"]\n', "System.Account: not an address: 'abc'"),
         ('top = ["what is this"]\n', "a key is 0x"),
         ("", "the request has no keys"),

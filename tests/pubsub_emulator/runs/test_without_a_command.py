@@ -63,5 +63,5 @@ def test_equal_places_do_not_differ_and_others_are_told_apart(
 
 
 def test_a_place_that_is_none_is_refused_before_anything_runs(scenario: Path) -> None:
-    with pytest.raises(InputError, match="nothing: no run, history, audit"):
+    with pytest.raises(InputError, match="nothing: not a run, history, audit"):
         compare([str(scenario), "nothing"])

@@ -36,7 +36,7 @@ def test_every_difference_has_a_reason() -> None:
 
 
 def test_the_page_shows_every_place_with_its_reason() -> None:
-    page = filled("real-runtimes.md")
+    page = filled("upstream.md")
     for place, entry in kept().items():
         name = place.partition(".")[2]
         assert f"| `{name}` | {entry['reason']} |" in page, place
