@@ -225,7 +225,9 @@ def with_field(workload: Workload, name: str, value: int | str) -> Workload:
         or int(text) < minimum
         or (isinstance(old_value, bool) and int(text) > 1)
     ):
-        wanted = "true or false" if isinstance(old_value, bool) else f"a number of at least {minimum}"
+        wanted = (
+            "true or false" if isinstance(old_value, bool) else f"a number of at least {minimum}"
+        )
         raise UnknownParameter(f"{name} is {wanted}, not {value!r}")
     return replace(workload, **{name: type(old_value)(int(text))})
 

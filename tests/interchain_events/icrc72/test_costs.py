@@ -126,7 +126,7 @@ NOW = 100
 
 
 @given(st.lists(st.none() | st.integers(NOW - 5, NOW + 5)))
-def test_a_timer_is_set_to_the_first_round_that_is_due_and_not_over(dues: list[int | None]) -> None:
+def test_a_timer_is_set_to_the_first_round_that_is_due(dues: list[int | None]) -> None:
     asked: list[int | None] = []
 
     def each() -> Iterator[int | None]:

@@ -73,7 +73,7 @@ def _only_by_its_rules(folder: Path, *words: str) -> None:
     assert allowed.returncode == 0, allowed.stdout + allowed.stderr
 
 
-def test_cases_of_a_campaign_are_replayed_drawn_and_shown_by_its_rules_alone(folder: Path) -> None:
+def test_cases_of_a_campaign_are_replayed_and_shown_by_its_rules(folder: Path) -> None:
     made = ("fuzz", "--cases", "6", "--corpus", "kept", "--out", "surprises", "--rules", "cap.py")
     assert program(*made, folder=folder).returncode == 0
     case = str(min((folder / "kept").glob("*-*.json")))
@@ -82,7 +82,7 @@ def test_cases_of_a_campaign_are_replayed_drawn_and_shown_by_its_rules_alone(fol
     _only_by_its_rules(folder, "inspect", case)
 
 
-def test_runs_and_their_findings_are_drawn_shown_and_checked_by_their_rules_alone(
+def test_runs_and_their_findings_are_shown_and_checked_by_their_rules(
     folder: Path,
 ) -> None:
     cheats = 'collators = [{}, { strategies = ["omit-node"] }]'

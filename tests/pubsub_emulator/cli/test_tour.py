@@ -26,7 +26,7 @@ def test_the_tour_comes_to_the_same_digest_twice_and_its_commands_exist() -> Non
             assert CliRunner().invoke(pubsub, [*group, "--help"]).exit_code == 0, command
 
 
-def test_figures_say_of_what_they_are_and_parts_add_up_to_their_sums() -> None:
+def test_figures_name_their_subject_and_parts_add_up() -> None:
     document = json.loads(CliRunner().invoke(pubsub, ["tour", "--json"]).stdout)
     relay_chain, prism, icrc72, replay, distributor = (act["told"] for act in document["acts"])
     delivered, market, wallet = re.findall(r"(\d+) (?:prices|to the)", relay_chain[1])
