@@ -5,11 +5,13 @@ blocks, which are drawings and tables and keep their shape. Sphinx expects reStr
 `plain` says the same in that language.
 """
 
+import ast
 import inspect
 import re
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, ClassVar
 
 from docutils import nodes
@@ -22,6 +24,8 @@ _LIST = re.compile(r"(- |\d+\. )")
 _CODE = re.compile(r"(`[^`]+`)")
 _LONGEST = {"type": 160, "value": 60}
 """Characters of a value; of a type with all its modules, which the page leaves out."""
+_LONGEST_SIGNATURE = 400
+"""Characters of a signature, with all modules of its types."""
 _SPECIAL = re.compile(r"([*|\\]|(?<=\w)_(?!\w))")
 
 
@@ -220,16 +224,38 @@ def without_walls(  # what Sphinx calls it with
     _app: Sphinx,
     kind: str,
     _name: str,
-    found: object,
+    described: object,
     _options: object,
-    _signature: str | None,
-    _returns: str | None,
+    signature: str | None,
+    returns: str | None,
 ) -> tuple[str, str] | None:
-    """Show a model of settings without its signature.
+    """Show a signature of many lines as the source has it, or as names.
 
-    Its fields are listed below it, each with its meaning.
+    Sphinx writes out the types that an alias stands for, which takes megabytes for a type that
+    contains itself. A model of settings is shown without a signature: its fields are listed below
+    it, each with its meaning.
     """
-    return ("", "") if kind == "class" and hasattr(found, "model_fields") else None
+    if kind == "class" and hasattr(described, "model_fields"):
+        return "", ""
+    if len(signature or "") + len(returns or "") <= _LONGEST_SIGNATURE:
+        return None
+    if inspect.isclass(described):
+        return f"({', '.join(inspect.signature(described).parameters)})", ""
+    return _as_written(described)
+
+
+def _as_written(function: Any) -> tuple[str, str]:
+    """Return the arguments and the result of a function, with the types as its source has them."""
+    source = dedent(inspect.getsource(inspect.unwrap(function)))
+    definition = ast.parse(source).body[0]
+    if not isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef):
+        raise TypeError(f"{function!r} is not written as a function")
+    arguments = definition.args
+    first = (arguments.posonlyargs + arguments.args)[:1]
+    if first and first[0].arg in {"self", "cls"}:
+        (arguments.posonlyargs or arguments.args).pop(0)
+    returns = ast.unparse(definition.returns) if definition.returns else ""
+    return f"({ast.unparse(arguments)})", returns
 
 
 def skipped(  # as above
