@@ -14,6 +14,7 @@ from pubsub_emulator.runtime.framework.relay_request import (
 )
 from pubsub_emulator.runtime.framework.request_proof import (
     RequestProof,
+    absent_bytes,
     joined,
     new_bytes,
     open_request,
@@ -41,6 +42,25 @@ class BlockCost:
     def whole(self) -> RequestProof:
         """Return the proof that a collator would put into the block."""
         return self.request if self.both is None else self.both
+
+    @property
+    def absent_bytes(self) -> int:
+        """Return by how many bytes the request's proof would be smaller without its absent keys."""
+        return absent_bytes(self.request)
+
+    @property
+    def absent_block_bytes(self) -> int | None:
+        """Return by how many bytes the block would be smaller without the request's absent keys.
+
+        The static keys need some of their nodes anyway, and all nodes of an absent static key.
+        `None` if no parachain is given.
+        """
+        if self.both is None or self.static is None:
+            return None
+        static = {cost.asked for cost in self.static.keys}
+        asked = (cost.asked for cost in self.request.keys)
+        more = RelayProofRequest(tuple(key for key in asked if key not in static))
+        return absent_bytes(self.both, more)
 
 
 class Provable(NamedTuple):

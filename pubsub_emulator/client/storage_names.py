@@ -28,6 +28,7 @@ from pubsub_emulator.client.metadata import (
 from pubsub_emulator.client.metadata import (
     Sequence as SequenceType,
 )
+from pubsub_emulator.files.near import near_to
 from pubsub_emulator.files.shown import safe
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import twox_128
@@ -138,12 +139,14 @@ class StorageNames:
     def _item(self, pallet_name: str, name: str) -> tuple[Pallet, Storage]:
         pallet = self._metadata.pallets.get(pallet_name)
         if pallet is None:
-            known = ", ".join(sorted(self._metadata.pallets))
-            raise ClientError(f"the chain has no pallet {pallet_name}; it has {known}")
+            pallets = sorted(self._metadata.pallets)
+            hint = near_to(pallet_name, pallets, f"it has {', '.join(pallets)}")
+            raise ClientError(f"the chain has no pallet {pallet_name}; {hint}")
         item = pallet.storage.get(name)
         if item is None:
-            known = ", ".join(sorted(pallet.storage)) or "none"
-            raise ClientError(f"the chain has no storage {pallet_name}.{name}; it has {known}")
+            items = sorted(pallet.storage)
+            hint = near_to(name, items, f"it has {', '.join(items) or 'none'}")
+            raise ClientError(f"the chain has no storage {pallet_name}.{name}; {hint}")
         return pallet, item
 
     def _key_types(self, item: Storage) -> Sequence[int]:

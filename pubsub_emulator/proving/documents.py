@@ -14,7 +14,6 @@ from pubsub_emulator.runtime.framework.request_proof import (
     POV,
     KeyCost,
     RequestProof,
-    absent_bytes,
     joined,
 )
 
@@ -52,7 +51,8 @@ def document(costs: Costs) -> dict[str, Any]:
         },
         "parts": {part: _part(proofs[-1]) for part, proofs in parts.items()},
         "keys": [_key(costs, cost) for cost in newest.request.keys],
-        "absent_bytes": absent_bytes(newest.request),
+        "absent_bytes": newest.absent_bytes,
+        "absent_block_bytes": newest.absent_block_bytes,
         "blocks": [
             {"number": block.number, "bytes": block.request.size, "all_bytes": block.whole.size}
             for block in costs.blocks

@@ -10,12 +10,14 @@ from pubsub_emulator.client.metadata import Metadata, parse_metadata
 from pubsub_emulator.client.places import is_url
 from pubsub_emulator.client.storage_names import StorageNames, plain_key, split_name
 from pubsub_emulator.files.errors import InputError
+from pubsub_emulator.files.near import near_to
 from pubsub_emulator.files.shown import safe
 from pubsub_emulator.files.untrusted import read_bytes
 from pubsub_emulator.primitives.hashing import twox64_concat
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, item_prefix
 from pubsub_emulator.primitives.types import U32_MAX
+from pubsub_emulator.runtime.framework.relay_keys import item_names
 from pubsub_emulator.runtime.framework.relay_request import ChildKey, RelayStorageKey, TopKey
 from pubsub_emulator.spark_audit.real_proofs.attribution import TOP, child_trie_name, place_name
 
@@ -52,7 +54,9 @@ class OwnNames:
         for part in parts:
             key += twox64_concat(_para_id(part, text))
         if parts and place_name(TOP, key).startswith("unknown"):
-            raise InputError(f"{text[:200]}: give --metadata, which says how its keys are hashed")
+            otherwise = "give --metadata, which says how its keys are hashed"
+            hint = near_to(f"{pallet}.{item}", item_names(), otherwise)
+            raise InputError(f"{safe(text[:200])}: {hint}")
         return key
 
     def top_name(self, key: bytes) -> str:

@@ -13,7 +13,6 @@ from pubsub_emulator.runtime.framework.request_proof import (
     LARGE_POV,
     POV,
     KeyCost,
-    absent_bytes,
 )
 
 _LIMITS: Final = (("of 5 MiB", POV), ("of 10 MiB", LARGE_POV), ("of 1 MiB", BUDGET))
@@ -106,11 +105,18 @@ def notes(costs: Costs) -> list[str]:
     absent = [cost for cost in keys if cost.value is None]
     if absent:
         verb = "is" if len(absent) == 1 else "are"
-        smaller = counted(absent_bytes(costs.newest.request), "byte")
         without = "it" if len(absent) == 1 else "them"
+        smaller = counted(costs.newest.absent_bytes, "byte")
+        in_block = costs.newest.absent_block_bytes
+        if in_block is None:
+            saved = f"the request would be {smaller} smaller"
+        else:
+            saved = (
+                f"the request alone would be {smaller} smaller, and the block"
+                f" {counted(in_block, 'byte')} smaller"
+            )
         lines.append(
-            f"{len(absent)} of {counted(len(keys), 'key')} {verb} absent. Without {without}, the"
-            f" request would be {smaller} smaller."
+            f"{len(absent)} of {counted(len(keys), 'key')} {verb} absent. Without {without}, {saved}."
         )
     if costs.newest.both is not None and costs.newest.static is not None:
         more = costs.newest.both.size - costs.newest.static.size

@@ -89,6 +89,11 @@ def _names() -> dict[bytes, str]:
     return names
 
 
+def item_names() -> list[str]:
+    """Return the names of the storage items that parachains read, such as `Paras.Heads`."""
+    return list(_names().values())
+
+
 def item_name(key: bytes) -> str | None:
     """Return the storage item of a relay key, or `None` if it is not one that parachains read."""
     return _names().get(key[:32])

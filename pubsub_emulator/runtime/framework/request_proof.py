@@ -219,14 +219,17 @@ def read_entry(root: Hash, nodes: Iterable[bytes], requested: RelayStorageKey) -
     return _path_to(root, {blake2_256(node): node for node in nodes}, requested).value
 
 
-def absent_bytes(proof: RequestProof) -> int:
-    """Return the size of the nodes that only absent keys need, in bytes.
+def absent_bytes(proof: RequestProof, requested: RelayProofRequest | None = None) -> int:
+    """Return the size of the nodes that only absent keys of a request need, in bytes.
 
-    The keys of one absent child trie have the same path, so this can be more than their own bytes.
+    `proof` may have further keys, which need their nodes even if they are absent. Without a
+    request, all keys of the proof are requested. The keys of one absent child trie have the same
+    path, so this can be more than their own bytes.
     """
+    removable = None if requested is None else frozenset(requested.keys)
     needed: set[Hash] = set()
     for cost in proof.keys:
-        if cost.value is not None:
+        if cost.value is not None or (removable is not None and cost.asked not in removable):
             needed.update(cost.path)
     return sum(len(node) for name, node in proof.nodes.items() if name not in needed)
 

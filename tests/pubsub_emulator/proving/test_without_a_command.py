@@ -1,6 +1,7 @@
 """A program prices requests and opens proofs without the command line."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,10 +19,13 @@ from pubsub_emulator.proving.documents import document, proof_file
 from pubsub_emulator.proving.opening import Wanted, open_proofs
 from pubsub_emulator.proving.opening import document as opened_document
 from pubsub_emulator.proving.sources import blocks_of
+from pubsub_emulator.proving.tables import notes
 from pubsub_emulator.proving.verify import verify_file
 
 DATA = Path(__file__).resolve().parents[3] / "examples" / "node_data"
 SLOT = "Babe.CurrentSlot"
+ELSEWHERE = "System.Foo"
+"""A key that the relay chain does not have, and whose path no static key needs."""
 
 
 @pytest.fixture
@@ -38,6 +42,48 @@ def test_costs_are_those_of_the_command(scenario: Path) -> None:
     assert shown.exit_code == 0, shown.output
     assert json.loads(shown.stdout) == document(costs)
     assert [block.number for block in costs.blocks] == [6, 7, 8]
+
+
+def test_absent_keys_cost_the_block_only_what_static_keys_do_not_need(scenario: Path) -> None:
+    present = [SLOT, "Paras.Heads(3000)"]
+    absent_static = "Paras.UpgradeGoAheadSignal(3000)"
+    for absent in (["Babe.EpochIndex"], [absent_static], [ELSEWHERE, absent_static]):
+        with_absent = costs_of(Plan(str(scenario), top=[*present, *absent], para=3000)).newest
+        without = costs_of(Plan(str(scenario), top=present, para=3000)).newest
+        assert with_absent.absent_bytes == with_absent.request.size - without.request.size
+        more = with_absent.whole.size - without.whole.size
+        assert with_absent.absent_block_bytes == more
+        assert (more > 0) == (ELSEWHERE in absent)
+
+
+def test_the_note_about_absent_keys_has_the_request_and_the_block(scenario: Path) -> None:
+    absent = "Paras.UpgradeGoAheadSignal(3000)"
+    alone = costs_of(Plan(str(scenario), top=[SLOT, absent]))
+    assert alone.newest.absent_block_bytes is None
+    assert re.match(
+        r"1 of 2 keys is absent\. Without it, the request would be [1-9]\d* bytes smaller\.",
+        notes(alone)[0],
+    )
+    in_block = costs_of(Plan(str(scenario), top=[SLOT, absent], para=3000))
+    assert re.match(
+        r"1 of 2 keys is absent\. Without it, the request alone would be [1-9]\d* bytes smaller,"
+        r" and the block 0 bytes smaller\.",
+        notes(in_block)[0],
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("Paras.Haeds(1000)", r"did you mean Paras\.Heads\?"),
+        ("Balances.Locks(1000)", "give --metadata"),
+    ],
+)
+def test_a_map_that_is_not_known_is_answered_with_a_similar_one(
+    scenario: Path, name: str, hint: str
+) -> None:
+    with pytest.raises(InputError, match=hint):
+        costs_of(Plan(str(scenario), top=[name]))
 
 
 def test_a_proof_is_written_and_verified(scenario: Path, tmp_path: Path) -> None:
