@@ -116,7 +116,8 @@ def notes(costs: Costs) -> list[str]:
                 f" {counted(in_block, 'byte')} smaller"
             )
         lines.append(
-            f"{len(absent)} of {counted(len(keys), 'key')} {verb} absent. Without {without}, {saved}."
+            f"{len(absent)} of {counted(len(keys), 'key')} {verb} absent."
+            f" Without {without}, {saved}."
         )
     if costs.newest.both is not None and costs.newest.static is not None:
         more = costs.newest.both.size - costs.newest.static.size
