@@ -31,6 +31,15 @@ def silence(situation, draws):
     return tuple(map(Drop, changed)) or None
 """
 
+LENIENT = """
+from pubsub_emulator import rule
+
+
+@rule
+def checks(verdicts):
+    return tuple(name for name in verdicts if name != "OmittedBelowBudget")
+"""
+
 SCENARIO = TINY.replace(
     "[[subscribers.collators]]", "[[subscribers.collators]]\n\n[[subscribers.collators]]"
 )
@@ -54,6 +63,16 @@ def test_a_scenario_names_a_strategy_of_ones_own(folder: Path) -> None:
         "silence": "OmittedBelowBudget"
     }
     assert program("run", "silent.toml", "--out", "other", folder=folder).returncode == 2
+
+
+def test_rules_are_compared_under_an_attack_of_ones_own(folder: Path) -> None:
+    """The second side does not refuse a block that leaves changes out."""
+    (folder / "lenient.py").write_text(LENIENT, encoding="utf-8")
+    compare = ("compare", "shipped", "lenient.py", "--scenario", "silent.toml")
+    shown = program(*compare, "--cheats", "mine.py", folder=folder)
+    assert shown.returncode == 0, shown.stderr
+    assert re.search(r"^refused: OmittedBelowBudget +[1-9]\d* +0 ", shown.stdout, re.MULTILINE)
+    assert "unknown strategy" in program(*compare, folder=folder).stderr
 
 
 def test_a_session_and_a_campaign_know_it_too(folder: Path) -> None:

@@ -41,6 +41,7 @@ def _has_folder(places: tuple[str, ...]) -> bool:
     metavar="PERCENT",
     help="Exit with code 1 if a figure changes by more.",
 )
+@options.own_cheats
 @option("--all", "every", is_flag=True, help="Also show the figures that do not differ.")
 @option("--plot", type=options.OUT, help="Folder for pictures of the changes.")
 @option("--markdown", is_flag=True, help="Print the table for a pull request.")
@@ -50,7 +51,7 @@ def command(**given: object) -> Result:
 
     Each is a folder of `pubsub run`, a history, a folder of `pubsub audit`, a scenario, a file of
     rules, `shipped` for the shipped rules, or git:REVISION of this repository. Scenarios, rules and
-    revisions are run first.
+    revisions are run first. A revision does not know the strategies of --cheats.
     """
     from pubsub_emulator.cli.commands.compare.run import run_compare
 
