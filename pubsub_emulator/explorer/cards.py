@@ -23,6 +23,7 @@ from pubsub_emulator.pages.html import Html, fold, join, table, tag
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.framework.events import EventRecord
 from pubsub_emulator.runtime.framework.executive import Block
 from pubsub_emulator.runtime.framework.lazy_state import is_lazy
@@ -71,14 +72,17 @@ def picture_of_trie(trie: Trie) -> Picture:
     nodes: dict[Hash, bytes] = {}
     trie.prove(keys, nodes)
     suffix = f", the first {MOST_KEYS} drawn" if len(trie) > MOST_KEYS else ""
-    return Picture(draw_trie(trie.root(), nodes.values()), f"trie of {len(trie):,} keys{suffix}")
+    return Picture(
+        draw_trie(trie.root(), nodes.values()), f"trie of {counted(len(trie), 'key')}{suffix}"
+    )
 
 
 def picture_of_block(record: BlockRecord) -> Picture:
     """Draw the proof of a candidate."""
     plan = None if record.outcome is None else record.outcome.plan
     return Picture(
-        draw_block(record, plan, _NAMES), f"proof of {len(record.candidate.inherent.proof)} nodes"
+        draw_block(record, plan, _NAMES),
+        f"proof of {counted(len(record.candidate.inherent.proof), 'node')}",
     )
 
 
@@ -212,7 +216,7 @@ def _header_card(header: Header) -> str:
 
 def _relay_block_card(block: Block) -> str:
     header = block.header
-    summary = f" · {short(header.hash())}, {len(block.extrinsics)} extrinsics"
+    summary = f" · {short(header.hash())}, {counted(len(block.extrinsics), 'extrinsic')}"
     events = _lines(event_words(record.event, _NAMES) for record in block.events)
     return card(tag("p", tag("b", f"Block {header.number:,}"), summary), events)
 
@@ -225,8 +229,9 @@ def _candidate_card(candidate: Candidate) -> str:
     )
     summary = (
         f"hash {short(candidate.hash())}, on relay block {inherent.relay_parent_number:,};"
-        f" {len(inherent.proof)} proof nodes of {sum(map(len, inherent.proof)):,} bytes, {messages}"
-        f" messages, {len(candidate.extrinsics)} extrinsics"
+        f" {counted(len(inherent.proof), 'proof node')} of"
+        f" {counted(sum(map(len, inherent.proof)), 'byte')}, {counted(messages, 'message')},"
+        f" {counted(len(candidate.extrinsics), 'extrinsic')}"
     )
     return card(tag("p", tag("b", f"Candidate {header.number:,}"), f" · {summary}"))
 
@@ -273,7 +278,9 @@ def _state_card(state: State) -> str:
         (f"0x{key.hex()}", len(trie), short(trie.root()))
         for key, trie in sorted(state.children.items())
     ]
-    title = tag("p", tag("b", f"State {short(state.root())}"), f" · {len(state.top):,} keys")
+    title = tag(
+        "p", tag("b", f"State {short(state.root())}"), f" · {counted(len(state.top), 'key')}"
+    )
     return card(title, table(("child trie", "keys", "root"), rows) if rows else None)
 
 
@@ -410,22 +417,21 @@ def line(thing: object) -> str:
         case BlockLedger():
             return f"<Ledger: {thing.used} of {thing.budget} bytes used, {thing.proof_nodes} nodes>"
         case Trie():
-            return f"<Trie of {len(thing)} keys, root {short(thing.root())}>"
+            return f"<Trie of {counted(len(thing), 'key')}, root {short(thing.root())}>"
         case Block(header=header) | (Header() as header):
             return f"<{type(thing).__name__} {header.number}, {short(header.hash())}>"
         case Candidate():
-            return f"<Candidate {thing.header.number}, {len(thing.inherent.proof)} proof nodes>"
+            nodes = counted(len(thing.inherent.proof), "proof node")
+            return f"<Candidate {thing.header.number}, {nodes}>"
         case BlockOutcome():
-            return (
-                f"<BlockOutcome: {len(thing.deliveries)} deliveries, state root"
-                f" {short(thing.state_root)}>"
-            )
+            deliveries = counted(len(thing.deliveries), "delivery", "deliveries")
+            return f"<BlockOutcome: {deliveries}, state root {short(thing.state_root)}>"
         case State():
             if is_lazy(thing):
                 return f"<State {short(thing.root())}, fetched on demand>"
             return (
-                f"<State {short(thing.root())}, {len(thing.top)} keys, {len(thing.children)} child"
-                " tries>"
+                f"<State {short(thing.root())}, {counted(len(thing.top), 'key')},"
+                f" {counted(len(thing.children), 'child trie')}>"
             )
         case EventRecord(event=event) | (Event() as event):
             return event_words(event, _NAMES)

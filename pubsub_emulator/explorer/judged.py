@@ -13,6 +13,7 @@ from pubsub_emulator.pages.html import Html, join, tag
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead
 from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
@@ -63,7 +64,7 @@ def block_card(record: BlockRecord, state: State, rules: Rules = SHIPPED) -> str
         walked = None
     drawn = draw_block(record, walked and walked.plan, Names(), start=walked and walked.start)
     return record_card(
-        record, Picture(drawn, f"proof of {len(record.candidate.inherent.proof)} nodes")
+        record, Picture(drawn, f"proof of {counted(len(record.candidate.inherent.proof), 'node')}")
     )
 
 

@@ -16,6 +16,7 @@ from pubsub_emulator.files.progress import Stage, unwatched
 from pubsub_emulator.files.untrusted import Unreadable, read_json
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
 
 HISTORY: Final = "history"
@@ -68,7 +69,7 @@ def simulate(
     with (
         (
             stage(
-                f"running {scenario.name}: {scenario.relay_blocks} relay blocks",
+                f"running {scenario.name}: {counted(scenario.relay_blocks, 'relay block')}",
                 scenario.relay_blocks,
             )
             if session is None

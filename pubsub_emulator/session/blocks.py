@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from pubsub_emulator.files.pages import Grid, Shown
 from pubsub_emulator.primitives.pubsub import TimedOut, TtlState, ValidFor
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.parachain.ledger import BlockLedger
 
 
@@ -50,7 +51,7 @@ def ttl_words(state: TtlState) -> str:
     """The remaining lifetime of an entry."""
     match state:
         case ValidFor(blocks):
-            return f"{blocks} blocks left"
+            return f"{counted(blocks, 'block')} left"
         case TimedOut():
             return "timed out"
         case _:

@@ -11,6 +11,7 @@ from pubsub_emulator.files.pages import Grid, Line, Shown
 from pubsub_emulator.primitives.draws import MILLION
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.framework.words import printable, words
 from pubsub_emulator.session import answers
 from pubsub_emulator.session.answers import Delivery
@@ -36,7 +37,7 @@ def _status(session: Session) -> Iterator[Shown]:
         return
     now, first, last = session.number, session.setting.first, session.setting.relay_blocks
     of = (
-        f", {now - first} of {last} blocks of the scenario"
+        f", {now - first} of {counted(last, 'block')} of the scenario"
         if first
         else f" of {last} in the scenario"
     )

@@ -196,7 +196,9 @@ def _honest(session: Session, of: str) -> Iterator[Shown]:
     """Make all collators of a parachain honest."""
     para = session.para(of)
     count = session.read(COUNTED, "pubsub_honest", para).collators
-    yield Line(f"all {count} collators of {para} are honest from now on")
+    who = "the collator" if count == 1 else f"all {count} collators"
+    verb = "is" if count == 1 else "are"
+    yield Line(f"{who} of {para} {verb} honest from now on")
 
 
 @command(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from pubsub_emulator.files.pages import Doing, Line, Shown
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.parachain.block import Verdict
 from pubsub_emulator.session.answers import Built, RelayBlock
 from pubsub_emulator.session.command import Command, CommandError, command, number, unknown
@@ -108,7 +109,8 @@ def _until(session: Session, what: str, which: str = "any", limit: str = "1000")
             return
         yield Doing(f"waiting for a {what}", done, most)
     raise CommandError(
-        f"no such {what} within {most} blocks; the network is at relay block {session.number}"
+        f"no such {what} within {counted(most, 'block')};"
+        f" the network is at relay block {session.number}"
     )
 
 

@@ -10,6 +10,7 @@ from pubsub_emulator.emulator.state_diff import key_name
 from pubsub_emulator.files.pages import Grid, Line, Shown
 from pubsub_emulator.primitives.pubsub import ttl_state
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.framework.lazy_state import is_lazy
 from pubsub_emulator.runtime.framework.pallet import AnyItem
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -234,9 +235,9 @@ def _cached(storage: Storage, policy: CachePolicy, para: ParaId) -> tuple[str | 
     """The cached nodes or slots of a publisher in words, and their stored bytes."""
     if policy is CachePolicy.NODES:
         info = items.CACHE_INFO.get(storage, para)
-        return f"{info.nodes} nodes", info.bytes
+        return counted(info.nodes, "node"), info.bytes
     held = [row for _, row in items.CACHE_SLOTS.items(storage, para)]
-    return f"{len(held)} rows of slots", sum(map(len, held))
+    return f"{counted(len(held), 'row')} of slots", sum(map(len, held))
 
 
 def _delivered(session: Session, chain: ChainState, publisher: ParaId) -> Iterator[Shown]:

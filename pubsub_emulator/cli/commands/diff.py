@@ -8,6 +8,7 @@ from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.result import Result, with_json_option
 from pubsub_emulator.cli.exits import FINDINGS
+from pubsub_emulator.primitives.words import counted
 
 MOST = 12
 
@@ -33,7 +34,7 @@ def command(a: Path, b: Path) -> Result:
     from pubsub_emulator.spark_audit.compare import compare
 
     result = compare(a, b)
-    say(f"A: {a}", f"B: {b}", f"{result.compared:,} blocks compared")
+    say(f"A: {a}", f"B: {b}", f"{counted(result.compared, 'block')} compared")
     if result.genesis:
         say(
             "different genesis: these are different networks (another seed or configuration), so"

@@ -33,7 +33,7 @@ def command(out: Path) -> None:
 
     blocks = load_bundled(SCENARIO).relay_blocks
     with new_folder(out) as folder:
-        with stage(f"running {SCENARIO}: {blocks} relay blocks", blocks) as advance:
+        with stage(f"running {SCENARIO}: {counted(blocks, 'relay block')}", blocks) as advance:
             fixtures = make_vectors(advance)
         write_vectors(fixtures, folder)
     verdicts = Counter(fixture.expected.verdict or "accepted" for fixture in fixtures)

@@ -8,6 +8,7 @@ import click
 from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option
+from pubsub_emulator.primitives.words import counted
 
 if TYPE_CHECKING:
     from pubsub_emulator.spark_audit.real_proofs.relay_proofs import Imported
@@ -52,6 +53,8 @@ def show_import(imported: "Imported") -> None:
     """One line."""
     from pubsub_emulator.cli.screen import say
 
-    known = f", {imported.already_there} were already present" if imported.already_there else ""
+    verb = "was" if imported.already_there == 1 else "were"
+    known = f", {imported.already_there} {verb} already present" if imported.already_there else ""
     networks = ", ".join(imported.networks)
-    say(f"{imported.proofs} relay proofs of {imported.nodes:,} nodes imported ({networks}){known}")
+    proofs = counted(imported.proofs, "relay proof")
+    say(f"{proofs} of {counted(imported.nodes, 'node')} imported ({networks}){known}")

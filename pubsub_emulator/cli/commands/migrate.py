@@ -5,6 +5,7 @@ import click
 from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.result import Result, with_json_option
+from pubsub_emulator.primitives.words import counted
 
 
 @click.command(
@@ -36,7 +37,7 @@ def command(history: str) -> Result:
             )
             raise
     if done.manifests:
-        say(f"{done.manifests:,} of {done.segments:,} segments written again")
+        say(f"{done.manifests:,} of {counted(done.segments, 'segment')} written again")
     else:
         say("nothing to do: the history is of the present format")
     head = f"0x{done.head}"

@@ -9,6 +9,7 @@ from pubsub_emulator.emulator.relay.message_outcomes import MessageExecution
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
@@ -114,7 +115,7 @@ class BlockRecord:
         size = len(self.candidate.inherent.proof)
         return (
             f"<BlockRecord: chain {self.chain}, block {self.candidate.header.number}, {verdict},"
-            f" {size} nodes>"
+            f" {counted(size, 'node')}>"
         )
 
 

@@ -8,6 +8,7 @@ from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.relay.chain import RelaySnapshot
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.framework.executive import Block, Extrinsic
 from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
@@ -42,7 +43,9 @@ class Step:
 
     def __repr__(self) -> str:
         refused = f", {len(self.refused)} refused" if self.refused else ""
-        return f"<Step: relay block {self.number}, {len(self.records)} candidates{refused}>"
+        return (
+            f"<Step: relay block {self.number}, {counted(len(self.records), 'candidate')}{refused}>"
+        )
 
     @property
     def events(self) -> tuple[Event, ...]:

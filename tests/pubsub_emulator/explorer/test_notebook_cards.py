@@ -104,7 +104,7 @@ def test_every_result_of_a_step_has_a_card_that_names_it(
         (outcome.events[0], ("DataProcessed",)),
         (outcome.events[0].event, ("DataProcessed",)),
         (state, ("child trie",)),
-        (state.children[derive_child_key(ParaId(1000))], ("trie of 1 keys",)),
+        (state.children[derive_child_key(ParaId(1000))], ("trie of 1 key<",)),
     )
     for thing, said in cards:
         html = shown(shell, thing)

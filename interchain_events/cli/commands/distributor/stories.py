@@ -15,6 +15,7 @@ from interchain_events.distributor.simulation.stories import tell
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.screen import say, table
+from pubsub_emulator.primitives.words import counted
 
 PROGRESS = 1_000
 """The number of stories after each of which a campaign prints its progress."""
@@ -93,12 +94,13 @@ def _stories(seed: int, count: int) -> Result:
         played = number + 1 - seed
         if played % PROGRESS == 0 and played < count:
             say(
-                f"{played:,} of {count:,} stories, {len(surprising)} with a surprise; continue with"
-                f" --seed {number + 1}"
+                f"{played:,} of {counted(count, 'story', 'stories')},"
+                f" {len(surprising)} with a surprise; continue with --seed {number + 1}"
             )
     seconds = time.monotonic() - started
     say(
-        f"{count:,} stories, {events:,} events, {steps:,} steps in {seconds:,.0f} s;"
+        f"{counted(count, 'story', 'stories')}, {counted(events, 'event')},"
+        f" {counted(steps, 'step')} in {seconds:,.0f} s;"
         f" {len(surprising)} with a surprise"
     )
     document = {"stories": count, "events": events, "steps": steps, "surprises": surprising}
@@ -122,8 +124,9 @@ def _losses(seed: int, count: int) -> Result:
                 say(f"story {place}: {'; '.join(ending.surprises)}")
     seconds = time.monotonic() - started
     say(
-        f"{count:,} stories, told {told:,} times with a loss, of which a process noticed"
-        f" {noticed:,}, in {seconds:,.0f} s; {len(surprising)} with a surprise"
+        f"{counted(count, 'story', 'stories')}, told {counted(told, 'time')} with a loss,"
+        f" of which a process noticed {noticed:,}, in {seconds:,.0f} s;"
+        f" {len(surprising)} with a surprise"
     )
     document = {"stories": count, "told": told, "noticed": noticed, "surprises": surprising}
     return Result(document, FINDINGS if surprising else 0)
@@ -132,7 +135,7 @@ def _losses(seed: int, count: int) -> Result:
 def demonstrate(seed: int) -> Result:
     """Play the demonstration, and print its messages and figures."""
     found = demo.demonstrate(seed)
-    say(f"{found.events} events, published through two distributors and by strangers")
+    say(f"{counted(found.events, 'event')}, published through two distributors and by strangers")
     table("Networks", ("network", "events in its log"), found.on_networks.items())
     table("Faults", ("faults", "times"), found.happened.items())
     table("Subscribers", ("subscriber", "acknowledged"), found.acknowledged.items())

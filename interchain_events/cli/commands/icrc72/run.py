@@ -35,10 +35,11 @@ def run_scenario(place: str) -> Result:
     outcome = _run(place).finish()
     for name, count in outcome.published.items():
         taken = outcome.taken[name]
-        say(f"{name:<12} published {count if taken == count else f'{taken} of {count}'} events")
+        of = "" if taken == count else f"{taken} of "
+        say(f"{name:<12} published {of}{counted(count, 'event')}")
     for name, (had, due, in_order) in outcome.handled.items():
         order = "in order" if in_order else "out of order after a loss"
-        say(f"{name:<12} handled {had} of {due} events addressed to it, {order}")
+        say(f"{name:<12} handled {had} of {counted(due, 'event')} addressed to it, {order}")
     for name, status in outcome.away.items():
         say(f"{name:<12} {'was killed' if status == EMPTY else f'is {status}'}")
     for name, reason in outcome.refused.items():
@@ -49,7 +50,9 @@ def run_scenario(place: str) -> Result:
         actor = outcome.names.get(finding.actor, finding.actor.text)
         say(f"accused      {actor}: {finding.cheat} in round {finding.round}: {finding.evidence}")
     say(
-        "", f"{outcome.rounds} rounds, {outcome.happenings} happenings", f"digest: {outcome.digest}"
+        "",
+        f"{counted(outcome.rounds, 'round')}, {counted(outcome.happenings, 'happening')}",
+        f"digest: {outcome.digest}",
     )
     return Result(_document(outcome), 0 if outcome.good else 1)
 
@@ -117,7 +120,7 @@ def play_stories(cases: int, first: int, seed: str, out: Path, *, cheats: bool) 
         say(words)
     acted = f", {len(CHEATS) - len(missed)} of {len(CHEATS)} cheats found" if cheats else ""
     say(
-        f"{cases:,} stories of {rounds:,} rounds in all,"
+        f"{counted(cases, 'story', 'stories')} of {counted(rounds, 'round')} in all,"
         f" {counted(len(surprises), 'surprise')}{acted}"
     )
     document = {"stories": cases, "rounds": rounds, "surprises": surprises, "cheats_missed": missed}
@@ -127,7 +130,7 @@ def play_stories(cases: int, first: int, seed: str, out: Path, *, cheats: bool) 
 def replay_story(path: Path) -> Result:
     """Play one case again."""
     outcome = play_plan(read(read_json(path, error=Icrc72Error)))
-    say(outcome.surprise or f"no surprise in {outcome.rounds} rounds")
+    say(outcome.surprise or f"no surprise in {counted(outcome.rounds, 'round')}")
     return Result(
         {"surprise": outcome.surprise, "rounds": outcome.rounds}, 1 if outcome.surprise else 0
     )

@@ -12,6 +12,7 @@ from interchain_events.icrc72.scenario_file import load
 from pubsub_emulator.cli.base.ending import asked_to_end
 from pubsub_emulator.cli.exits import INTERRUPTED
 from pubsub_emulator.cli.screen import log_lines, say
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.serving.guard import Names
 
 
@@ -35,6 +36,6 @@ async def _serve(run: Run, names: Names, number: int) -> None:
     async with serve(port, names, number) as (host, bound):
         for name, who in run.who.items():
             say(f"{name:<14} {who.text}")
-        say(f"http://{host}:{bound}: {run.network.subnets} subnets; Ctrl-C ends it")
+        say(f"http://{host}:{bound}: {counted(run.network.subnets, 'subnet')}; Ctrl-C ends it")
         sys.stdout.flush()
         await port.tick(ended)

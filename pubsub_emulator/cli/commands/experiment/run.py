@@ -21,6 +21,7 @@ from pubsub_emulator.laboratory.experiments.experiment import (
     with_field,
 )
 from pubsub_emulator.laboratory.experiments.presets import QUESTIONS, Figure, sweep_figure
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runs.figures import lines_of
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 from pubsub_emulator.runtime.rules import Rules
@@ -66,7 +67,7 @@ def run_sweep(  # noqa: PLR0917  # the order of the options
     if not total:
         raise UnknownParameter(f"--sweep {parameter}: no values")
     number = count()
-    with stage(f"measuring {total} workloads", total) as advance:
+    with stage(f"measuring {counted(total, 'workload')}", total) as advance:
 
         def watch(load: Workload) -> None:
             advance(

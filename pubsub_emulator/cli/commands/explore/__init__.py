@@ -8,6 +8,7 @@ import click
 from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.extras import Command, Need
 from pubsub_emulator.cli.base.options import option
+from pubsub_emulator.primitives.words import counted
 
 if TYPE_CHECKING:
     from pubsub_emulator.runtime.rules import Rules
@@ -81,7 +82,7 @@ def command(
 
         with stage(f"reading blocks of {url}") as advance:
             page, drawn = page_of_node(url, blocks, advance, rules)
-        of = f"the newest {drawn} relay blocks"
+        of = f"the newest {counted(drawn, 'relay block')}"
     elif _is_recorded(source):
         from pubsub_emulator.inspection.drawing import page_from
 
@@ -93,7 +94,8 @@ def command(
 
         scenario = find_scenario(source or "", rules)
         with stage(
-            f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks
+            f"running {scenario.name}: {counted(scenario.relay_blocks, 'relay block')}",
+            scenario.relay_blocks,
         ) as advance:
             page = explore(scenario, advance, rules)
             of = "this run"

@@ -14,6 +14,7 @@ from pubsub_emulator.laboratory.campaign import NO_EFFECT, CampaignResult, campa
 from pubsub_emulator.laboratory.novelty import read_corpus
 from pubsub_emulator.laboratory.surprises import Kind
 from pubsub_emulator.laboratory.verifier import VerifierProcess, compare_verifiers, keep
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.parachain.block import Verdict
 
 MANY = {2: "two at once", 3: "three at once"}
@@ -101,10 +102,11 @@ def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
         if name in rows
     )
     table("cheats by the first verdict that they met", ("strategy", "cases", "verdicts"), shown)
-    rate = f", {result.cases / seconds:,.0f} cases per second" if seconds > 1 else ""
+    rate = f", {counted(round(result.cases / seconds), 'case')} per second" if seconds > 1 else ""
     say(
-        f"{kept} kept cases replayed; {result.cases:,} cheats tried; honest blocks:"
-        f" {result.honest:,}, of which {result.stopped:,} stopped for their budget{rate}",
+        f"{counted(kept, 'kept case')} replayed; {counted(result.cases, 'cheat')} tried;"
+        f" honest blocks: {result.honest:,}, of which {result.stopped:,} stopped for their"
+        f" budget{rate}",
         f"{result.rejected:,} refused; {result.accepted_equal:,} accepted rightly, because the"
         f" block is valid; {result.found.total} surprising",
     )
@@ -181,7 +183,7 @@ def run_verifier(command: str, request: Campaign) -> Result:
     missing = [verdict.value for verdict in Verdict if verdict.value not in found.judged]
     if missing:
         say(f"not judged by the other verifier: {', '.join(missing)}")
-    say(f"{found.cases:,} cases judged by both; {found.differing:,} differ")
+    say(f"{counted(found.cases, 'case')} judged by both; {found.differing:,} differ")
     judged = {
         "cases": found.cases,
         "by_verdict": dict(found.by_verdict),

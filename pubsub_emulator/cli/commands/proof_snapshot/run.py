@@ -6,6 +6,7 @@ from pubsub_emulator.cli.screen import say, stage, table
 from pubsub_emulator.emulator.scenario.file import find_scenario
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.testing import proof_sizes
 
 
@@ -38,8 +39,9 @@ def check_snapshot(name: str, kept_in: Path, tolerance: str, *, diff: bool) -> b
         )
     found = proof_sizes.verdict(kept, now, share)
     if found:
-        many = f"{len(found)} of {len(now.figures)} figures"
-        say(f"{many} exceed the tolerance of {tolerance}; --out writes the present ones")
+        many = f"{len(found)} of {counted(len(now.figures), 'figure')}"
+        verb = "exceeds" if len(found) == 1 else "exceed"
+        say(f"{many} {verb} the tolerance of {tolerance}; --out writes the present ones")
     else:
         say(f"{kept_in}: within {tolerance}, {_total(now)}")
     return bool(found)
@@ -48,7 +50,8 @@ def check_snapshot(name: str, kept_in: Path, tolerance: str, *, diff: bool) -> b
 def _measure(scenario: Scenario) -> proof_sizes.ProofSizes:
     simulation = Simulation(scenario)
     with stage(
-        f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks
+        f"running {scenario.name}: {counted(scenario.relay_blocks, 'relay block')}",
+        scenario.relay_blocks,
     ) as advance:
         return proof_sizes.ProofSizes.of(simulation, advance)
 

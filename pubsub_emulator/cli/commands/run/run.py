@@ -23,6 +23,7 @@ from pubsub_emulator.files.extras import brings
 from pubsub_emulator.files.output import MARKER, new_folder
 from pubsub_emulator.pages.words import percent, size
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runs.figures import lines_of, of_run
 from pubsub_emulator.runs.run import ARROW, EXPLORER, HISTORY, Run, is_a_run, simulate
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
@@ -143,11 +144,11 @@ def show_run(run: Run) -> None:
         )
     if summary.idle:
         idle = ", ".join(
-            f"{name} in {count:,} blocks" for name, count in sorted(summary.idle.items())
+            f"{name} in {counted(count, 'block')}" for name, count in sorted(summary.idle.items())
         )
         say(f"cheats that changed nothing: {idle}")
     if summary.undetected:
-        say(f"NOT caught: {summary.undetected} blocks")
+        say(f"NOT caught: {counted(summary.undetected, 'block')}")
 
 
 def _show_subscribers(scenario: Scenario, summary: Summary) -> None:
@@ -175,7 +176,7 @@ def _show_subscribers(scenario: Scenario, summary: Summary) -> None:
         "stops",
         "messages",
     )
-    table(f"{scenario.name}: {summary.relay_blocks} relay blocks", header, rows)
+    table(f"{scenario.name}: {counted(summary.relay_blocks, 'relay block')}", header, rows)
     columns = (
         "bytes",
         "budget/block",
@@ -197,8 +198,8 @@ def _show_publishers(summary: Summary) -> None:
     deleted = sum(each.deleted for each in publishers.values())
     failed = sum(each.failed.total() for each in publishers.values())
     say(
-        f"{published:,} keys published, {expired:,} expired, {deleted:,} deleted; {failed:,}"
-        " publishes failed",
+        f"{counted(published, 'key')} published, {expired:,} expired, {deleted:,} deleted;"
+        f" {counted(failed, 'publish', 'publishes')} failed",
         "",
     )
     refused = [
@@ -212,7 +213,7 @@ def _show_publishers(summary: Summary) -> None:
         say("a message ends at its first refused publish; the rest of the message is lost", "")
     if summary.failed_calls:
         say(
-            f"{summary.failed_calls.total():,} calls on the relay chain failed:"
+            f"{counted(summary.failed_calls.total(), 'call')} on the relay chain failed:"
             f" {_counted(summary.failed_calls)}",
             "",
         )
@@ -229,7 +230,9 @@ def _show_publishers(summary: Summary) -> None:
         "weight of the relay chain", ("dimension", "all blocks", "a block", "heaviest block"), rows
     )
     if summary.lost_downward:
-        say(f"{summary.lost_downward:,} downward messages were lost: their queues were full", "")
+        lost = counted(summary.lost_downward, "downward message")
+        verb = "was" if summary.lost_downward == 1 else "were"
+        say(f"{lost} {verb} lost, because the queue was full", "")
 
 
 def _counted(counts: dict[str, int]) -> str:

@@ -8,6 +8,7 @@ from pubsub_emulator.cli.commands.audit.run import uncommitted
 from pubsub_emulator.cli.exits import FINDINGS, INCOMPLETE
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.pages.words import size
+from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.spark_audit.choice import choose_engine, may_be_spark, open_mapper
 from pubsub_emulator.spark_audit.simulate.run import Simulated, Simulation, simulate
 from pubsub_emulator.spark_audit.simulate.score import score
@@ -20,7 +21,8 @@ def run_simulate(wanted: Simulation, out: str, *, master: str | None, engine: st
     if not may_be_spark(engine, master):
         spare_memory()
     networks = wanted.networks
-    with stage(f"simulating {networks} networks of {wanted.blocks:,} blocks ", networks) as advance:
+    title = f"simulating {counted(networks, 'network')} of {counted(wanted.blocks, 'block')} "
+    with stage(title, networks) as advance:
         try:
             simulated = simulate(
                 wanted,
@@ -58,8 +60,9 @@ def show_simulated(simulated: Simulated) -> None:
     relay = sum(each["relay_blocks"] for each in receipts)
     rejected = sum(each["rejected"] for each in receipts)
     say(
-        f"{len(receipts):,} networks{again}: {simulated.candidates:,} parachain blocks,"
-        f" {rejected:,} of them refused, {cheats.total():,} planted cheats, {relay:,} relay blocks"
+        f"{counted(len(receipts), 'network')}{again}:"
+        f" {counted(simulated.candidates, 'parachain block')}, {rejected:,} of them refused,"
+        f" {counted(cheats.total(), 'planted cheat')}, {counted(relay, 'relay block')}"
     )
     seconds = sum(each["cpu_seconds"] for each in receipts)
     say(
