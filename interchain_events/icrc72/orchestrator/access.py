@@ -13,7 +13,7 @@ from interchain_events.icrc72.config import PublicationConfig
 from interchain_events.icrc72.ic.canister import Context
 from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.methods import IS_MEMBER, member
-from interchain_events.icrc72.orchestrator.state import Part, Publication, Said
+from interchain_events.icrc72.orchestrator.state import AnswerKey, Part, Publication
 
 
 class Question(NamedTuple):
@@ -26,7 +26,7 @@ class Question(NamedTuple):
     who: Principal
 
     @property
-    def said(self) -> Said:
+    def key(self) -> AnswerKey:
         """Return the key under which the publication remembers the answer."""
         return self.canister, self.list, self.who
 
@@ -37,43 +37,44 @@ class Access(Part):
     def may(self, publication: Publication, side: str, who: Principal) -> bool:
         """Return whether `who` may publish or subscribe, by the last answers of list canisters.
 
-        `side` is `publishers` or `subscribers`. Without an allowed list, anybody may subscribe.
-        Only the creator may then publish, unless the setting `open_publications` is on: the draft
-        does not say, and events of strangers in a namespace harm those who trust its creator. The
-        creator need not be on the allowed list of publishers.
+        `side` is `publishers` or `subscribers`. Without an allowed list, anybody may subscribe,
+        but only the creator may publish, unless the setting `open_publications` is on. The draft
+        leaves this open, and events of strangers would harm subscribers who trust the creator.
+        The creator need not be on the allowed list of publishers.
         """
-        config, allowed = publication.config, f"{side}:allowed"
+        config = publication.config
+        allowed = f"{side}:allowed"
         if self._listed(publication, f"{side}:disallowed", who):
             return False
-        anybody = (
-            (side == "subscribers" or self.settings.open_publications)
-            and allowed not in config.lists
-            and allowed not in config.canisters
-        )
-        creates = side == "publishers" and who == config.creator
-        return anybody or creates or self._listed(publication, allowed, who)
+        is_open = side == "subscribers" or self.settings.open_publications
+        has_list = allowed in config.lists or allowed in config.canisters
+        is_creator = side == "publishers" and who == config.creator
+        return (is_open and not has_list) or is_creator or self._listed(publication, allowed, who)
 
     @staticmethod
-    def _listed(publication: Publication, which: str, who: Principal) -> bool:
+    def _listed(publication: Publication, name: str, who: Principal) -> bool:
         """Return whether a principal is on a list, in the configuration or at a list canister."""
-        at = publication.config.canisters.get(which)
-        # Without an answer, access is denied: as if disallowed, and as if not allowed.
-        said = at is not None and publication.verdicts.get(
-            (*at, who), which.endswith(":disallowed")
-        )
-        return said or who in publication.config.lists.get(which, ())
+        if who in publication.config.lists.get(name, ()):
+            return True
+        place = publication.config.canisters.get(name)
+        if place is None:
+            return False
+        # Without an answer, access is denied: the principal counts as on a list of disallowed
+        # ones, but not as on a list of allowed ones.
+        return publication.verdicts.get((*place, who), name.endswith(":disallowed"))
 
     def is_unheard(self, publication: Publication, side: str, who: Principal) -> bool:
         """Return whether a list canister's answer about `who` is missing or too old."""
         return any(
-            each.said not in publication.verdicts for each in self.questions(publication, side, who)
+            question.key not in publication.verdicts
+            for question in self.questions(publication, side, who)
         )
 
     def questions(self, publication: Publication, side: str, who: Principal) -> list[Question]:
         """Return the questions to list canisters on which the decision about `who` depends."""
         places = publication.config.canisters
         lists = (f"{side}:disallowed", f"{side}:allowed")
-        return [Question(publication.id, *places[which], who) for which in lists if which in places]
+        return [Question(publication.id, *places[name], who) for name in lists if name in places]
 
     @staticmethod
     def questions_of_change(publication: Publication, config: PublicationConfig) -> list[Question]:
@@ -81,13 +82,15 @@ class Access(Part):
 
         These are about every registered member, for each list canister that `config` newly names.
         """
-        found: list[Question] = []
-        for which, at in config.canisters.items():
-            if publication.config.canisters.get(which) != at:
-                publishes = which.startswith("publishers:")
-                side = [*publication.publishers] if publishes else [*publication.subscribers]
-                found += [Question(publication.id, *at, who) for who in side]
-        return found
+        questions: list[Question] = []
+        for name, place in config.canisters.items():
+            if publication.config.canisters.get(name) != place:
+                if name.startswith("publishers:"):
+                    members = list(publication.publishers)
+                else:
+                    members = list(publication.subscribers)
+                questions += [Question(publication.id, *place, who) for who in members]
+        return questions
 
     def ask(
         self,
@@ -104,23 +107,23 @@ class Access(Part):
         left = len(batches)
         silent: set[Question] = set()
 
-        def answered(batch: list[Question], ctx: Context, said: tuple[bool, ...] | None) -> None:
+        def answered(batch: list[Question], ctx: Context, answers: tuple[bool, ...] | None) -> None:
             nonlocal left
             left -= 1
-            if said is not None and len(said) == len(batch):
-                for question, listed in zip(batch, said, strict=True):
-                    # It may have been deleted in the meantime.
+            if answers is not None and len(answers) == len(batch):
+                for question, listed in zip(batch, answers, strict=True):
+                    # The publication may have been deleted in the meantime.
                     publication = self.state.publications.get(question.publication)
                     if publication is not None:
-                        publication.verdicts[question.said] = listed
-                        publication.heard[question.said] = ctx.now
+                        publication.verdicts[question.key] = listed
+                        publication.heard[question.key] = ctx.now
             else:
                 silent.update(batch)
             if not left:
                 then(ctx, silent)
 
         for batch in batches:
-            items = tuple(member(each.who, each.list) for each in batch)
+            items = tuple(member(question.who, question.list) for question in batch)
             self.role.ask(ctx, batch[0].canister, IS_MEMBER, items, partial(answered, batch))
         if not batches:
             then(ctx, silent)
@@ -128,21 +131,22 @@ class Access(Part):
     def _batches(self, questions: list[Question]) -> list[list[Question]]:
         """Group questions into calls, each to one canister and of at most `batch_items` items."""
         by_canister: dict[Principal, list[Question]] = {}
-        for each in questions:
-            by_canister.setdefault(each.canister, []).append(each)
+        for question in questions:
+            by_canister.setdefault(question.canister, []).append(question)
         most = self.settings.batch_items
         batches: list[list[Question]] = []
         for asked in by_canister.values():
-            batches += [asked[at : at + most] for at in range(0, len(asked), most)]
+            batches += [asked[start : start + most] for start in range(0, len(asked), most)]
         return batches
 
     def stale(self, now: int) -> list[Question]:
-        """Return the questions that must be asked again, and forget old answers (IC-33a).
+        """Forget old answers, and return the questions that must be asked again (IC-33a).
 
-        Answers are due again after `list_check` rounds. Those older than `list_silence` rounds, and
-        those about principals that are no longer registered, are forgotten.
+        A question is asked again when its answer is `list_check` rounds old. Answers that are
+        older than `list_silence` rounds, and those about principals that are no longer registered,
+        are forgotten.
         """
-        found: list[Question] = []
+        stale: list[Question] = []
         for publication in self.state.publications.values():
             if not publication.config.canisters:
                 continue
@@ -151,14 +155,15 @@ class Access(Part):
             questions: list[Question] = []
             for side, who in sides:
                 questions += self.questions(publication, side, who)
-            known = {each.said for each in questions}
-            heard = publication.heard = {
-                said: at for said, at in publication.heard.items() if said in known
-            }
-            fresh = {said for said, at in heard.items() if now - at < self.settings.list_silence}
+            known = {question.key for question in questions}
+            heard = {key: round_ for key, round_ in publication.heard.items() if key in known}
+            publication.heard = heard
+            oldest = now - self.settings.list_silence
             publication.verdicts = {
-                said: verdict for said, verdict in publication.verdicts.items() if said in fresh
+                key: verdict
+                for key, verdict in publication.verdicts.items()
+                if key in heard and heard[key] > oldest
             }
             due = now - self.settings.list_check
-            found += [each for each in questions if heard.get(each.said, due) <= due]
-        return found
+            stale += [question for question in questions if heard.get(question.key, due) <= due]
+        return stale

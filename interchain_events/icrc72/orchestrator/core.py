@@ -38,7 +38,7 @@ from interchain_events.icrc72.settings import DEFAULTS, Settings
 I = TypeVar("I")  # noqa: E741 — an item of a batch
 T = TypeVar("T")
 Judge = Callable[[Context, I, set[Question]], Result[T]]
-"""Judges one item of a batch, given the questions that list canisters did not answer."""
+"""Judges and executes one item of a batch; the set has the questions without an answer."""
 Ask = Callable[[Context, I], list[Question]]
 """Returns the questions to list canisters without whose answers an item cannot be judged."""
 
@@ -48,8 +48,8 @@ class Orchestrator(Core):
 
     `broadcasters` are the canisters that may register as broadcasters. `may_publish` is an
     additional check of publishers. With `everywhere`, broadcasters serve all subnets and not only
-    their own. `valid` is a list canister and a list that clients are referred to when they ask for
-    the broadcasters.
+    their own. `valid` is a list canister and the name of its list: clients that ask for the
+    broadcasters are then referred to that list.
     """
 
     name = "orchestrator"
@@ -72,7 +72,7 @@ class Orchestrator(Core):
         self._may_publish = may_publish or (lambda _caller, _namespace: True)
 
     def attach(self, role: RoleCanister) -> None:
-        """Become a part of a canister, and take confirmations of system events."""
+        """Join a canister, and register for confirmations of system events."""
         super().attach(role)
         role.confirmer(self._confirmed, self.settings.batch_items)
         self._wire()
@@ -87,7 +87,8 @@ class Orchestrator(Core):
         self.access = Access(*part)
         self.messenger = Messenger(*part, self.planner)
         self.moves = Moves(*part, self.planner, self.lookups)
-        self.move_publisher, self.retire = self.moves.move_publisher, self.moves.retire
+        self.move_publisher = self.moves.move_publisher
+        self.retire = self.moves.retire
         judging = (*part, self.planner, self.access)
         self.replays = Replays(*judging)
         self.publications = Publications(
@@ -96,15 +97,16 @@ class Orchestrator(Core):
         self.subscriptions = Subscriptions(
             *judging, replays=self.replays, met=self.publications.match, died=self._died
         )
-        self._methods = self._made()
+        self._methods = self._update_methods()
 
     def updates(self) -> Mapping[str, Handler]:
         """Return the update methods by name."""
         return self._methods
 
-    def _made(self) -> Mapping[str, Handler]:
+    def _update_methods(self) -> Mapping[str, Handler]:
         """Make the update methods, which work on the current parts."""
-        publications, subscriptions = self.publications, self.subscriptions
+        publications = self.publications
+        subscriptions = self.subscriptions
         return {
             **self._batch(methods.REGISTER_PUBLICATION, publications.register, publications.ask),
             **self._batch(methods.REGISTER_SUBSCRIPTION, subscriptions.register, subscriptions.ask),
@@ -124,16 +126,16 @@ class Orchestrator(Core):
         return self.lookups.queries()
 
     def begin(self, ctx: Context) -> None:
-        """Put the broadcasters that were given on the list."""
+        """Put the broadcasters that the constructor got on the list."""
         self.state.last_wake = ctx.now
-        for each in self._listed:
-            self.add_broadcaster(each)
+        for broadcaster in self._listed:
+            self.add_broadcaster(broadcaster)
 
     def resume(self, state: object) -> None:
         """Continue with a saved state.
 
-        A canister is upgraded only when its calls have ended, so no alert and no payment is under
-        way.
+        A canister is upgraded only when its calls have ended, so no call with an alert or a payment
+        is under way.
         """
         self.state = restored(state, Registry)
         for member in self.state.members.values():
@@ -150,16 +152,16 @@ class Orchestrator(Core):
     def wake(self, ctx: Context) -> None:
         """Send due system events, and let every part do its due work.
 
-        Broadcasters found dead are handled at once, and the messenger runs again: the members that
-        they served must be informed about other broadcasters.
+        If the messenger finds dead broadcasters, they are replaced at once, and the messenger runs
+        again: the members that they served must be informed about other broadcasters.
         """
-        # Alerts age by the rounds in which the orchestrator ran. It must not take broadcasters for
-        # dead because it was stopped itself.
+        # Alerts age only while the orchestrator runs. Otherwise, after it was stopped itself, all
+        # broadcasters would seem dead.
         elapsed = max(1, min(ctx.now - self.state.last_wake, self.settings.system_repeat))
         self.state.last_wake = ctx.now
         dead = self.messenger.wake(ctx, elapsed)
-        for each in dead:
-            self._died(each)
+        for broadcaster in dead:
+            self._died(broadcaster)
         if dead:
             self.messenger.wake(ctx, 0)
         self._check_lists(ctx)
@@ -177,18 +179,18 @@ class Orchestrator(Core):
         yield self.replays.due(now)
         yield self.lookups.due()
         yield self.moves.due(now)
-        if any(each.config.canisters for each in self.state.publications.values()):
+        if any(publication.config.canisters for publication in self.state.publications.values()):
             yield self.state.last_check + self.settings.list_retry
 
     def _died(self, broadcaster: Principal) -> None:
-        """Take a broadcaster for dead, and give the members that it served to others (IC-47c)."""
+        """Mark a broadcaster as dead, and give its members to other broadcasters (IC-47c)."""
         self.state.brokers[broadcaster].dead = True
         self.replays.broadcaster_died(broadcaster)
         self.moves.broadcaster_died(broadcaster)
         self.planner.move_all()
 
     def _check_lists(self, ctx: Context) -> None:
-        """Ask list canisters again where their answers are old, and judge by the new answers."""
+        """Ask list canisters again if their answers are old, and judge by the new answers."""
         if ctx.now < self.state.last_check + self.settings.list_retry:
             return
         self.state.last_check = ctx.now
@@ -203,9 +205,9 @@ class Orchestrator(Core):
     ) -> Mapping[str, Handler]:
         """Return a method that judges the items of a batch independently (IC-30).
 
-        Questions of all items to list canisters are asked first, each once. An item whose
-        configuration or namespace is malformed is answered with ImproperConfig. Items beyond the
-        limit are not judged: one error at the end stands for them.
+        First, list canisters are asked the questions of all items, each question once. An item
+        whose configuration or namespace is malformed is answered with ImproperConfig. Items beyond
+        the limit are not judged and get one error together, at the end of the results.
         """
 
         def run(ctx: Context, items: tuple[I, ...]) -> None:
@@ -213,8 +215,8 @@ class Orchestrator(Core):
             taken = items[: self.settings.batch_items]
 
             def judged(ctx: Context, silent: set[Question]) -> None:
-                # This may run in the execution of a list canister's answer, whose caller is not
-                # ours.
+                # This may run in the execution of a list canister's answer, which has another
+                # caller.
                 ctx.caller = caller
                 results: list[Result[T]] = []
                 for item in taken:
@@ -246,12 +248,17 @@ class Orchestrator(Core):
                 return
             subnet = subnet_of(ctx.caller)
             alive = [
-                each for each in self.state.brokers.values() if each.registered and not each.dead
+                broker
+                for broker in self.state.brokers.values()
+                if broker.registered and not broker.dead
             ]
-            # The setting lets any of them serve the caller, also after its subnet has got its own.
+            # With one of these settings, any broadcaster may serve the caller, even if the caller's
+            # subnet has its own.
             anywhere = self._everywhere or self.settings.other_subnets
-            found = tuple(sorted(each.id for each in alive if anywhere or each.subnet == subnet))
-            valid: Variant[Literal["list"], tuple[Principal, ...]] = Variant("list", found)
+            ids = tuple(
+                sorted(broker.id for broker in alive if anywhere or broker.subnet == subnet)
+            )
+            valid: Variant[Literal["list"], tuple[Principal, ...]] = Variant("list", ids)
             method.reply(ctx, valid)
 
         return run

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from interchain_events.icrc72.ic.canister import GUARANTEED, Answer, Context
 from interchain_events.icrc72.ic.errors import shown
-from interchain_events.icrc72.ic.principal import MANAGEMENT
+from interchain_events.icrc72.ic.principal import MANAGEMENT, Principal
 from interchain_events.icrc72.messages import Account, Err, TransferArg, TransferFromArgs
 from interchain_events.icrc72.methods import (
     LEDGER_FEE,
@@ -38,24 +38,23 @@ class Escrow:
     ) -> None:
         """Take the price of a replay from its payer.
 
-        `paid` is called with `None` when the price was taken or none is due, otherwise with the
-        error, whose text states the terms. For cycles this happens at once, from the cycles that
-        came with the call, and for tokens after the ledger has answered.
+        `paid` is called with `None` when the price was taken or the replay is free, otherwise with
+        an error that states the terms. Cycles are taken from those that came with the call, so
+        `paid` is called at once. For tokens it is called when the ledger has answered.
         """
-        ledger, payer = replay.ledger, replay.payer
+        ledger = replay.ledger
+        payer = replay.payer
         if payer is None:
             paid(ctx, replay, None)
             return
         count = replay.paid // replay.price
         terms = f"perEvent={shown(replay.price)};count={count};amount={shown(replay.paid)};"
         if ledger is None:
-            enough = ctx.available >= replay.paid
-            ctx.accept(replay.paid if enough else 0)
-            paid(
-                ctx,
-                replay,
-                None if enough else refused("PaymentRequired", f"{terms}currency=cycles"),
-            )
+            if ctx.available >= replay.paid:
+                ctx.accept(replay.paid)
+                paid(ctx, replay, None)
+            else:
+                paid(ctx, replay, refused("PaymentRequired", f"{terms}currency=cycles"))
             return
         terms += f"currency=icrc2:{ledger.text};spender={ctx.me.text}"
 
@@ -69,20 +68,23 @@ class Escrow:
     def settle(self, ctx: Context, replay: Replay, count: int) -> None:
         """Divide the price of a replay that has ended, and begin to pay out.
 
-        `count` is how many events the last publisher earned. Publishers that finished their parts
-        before are paid for these, unless the replay failed. The payer gets the rest.
+        `count` is the number of events for which the last publisher is paid. Publishers that
+        finished their parts before are paid for these, unless the replay failed. The payer gets the
+        rest.
         """
         replay.settled = True
         left = replay.paid
         if replay.payer is not None:
-            parts = (
-                [] if replay.state == "errored" else [(who, part) for who, _, part in replay.parts]
-            )
-            for who, part in (*parts, (replay.publisher, count)):
-                earned = min(replay.prices.get(who, replay.price) * part, left)
+            counts: list[tuple[Principal, int]] = []
+            if replay.state != "errored":
+                counts += [(publisher, part) for publisher, _, part in replay.parts]
+            counts.append((replay.publisher, count))
+            for publisher, part in counts:
+                earned = min(replay.prices.get(publisher, replay.price) * part, left)
                 left -= earned
-                replay.owed.append((who, earned))
-            replay.owed = [each for each in (*replay.owed, (replay.payer, left)) if each[1]]
+                replay.owed.append((publisher, earned))
+            replay.owed.append((replay.payer, left))
+            replay.owed = [(receiver, amount) for receiver, amount in replay.owed if amount]
         self.transfer(ctx, replay)
 
     def transfer(self, ctx: Context, replay: Replay) -> None:
@@ -93,23 +95,23 @@ class Escrow:
         """
         if not replay.owed or replay.paying or ctx.now < replay.next_pay:
             return
-        to, amount = replay.owed[0]
+        receiver, amount = replay.owed[0]
         replay.paying = True
 
-        def known(ctx: Context, fee: int | None) -> None:
+        def got_fee(ctx: Context, fee: int | None) -> None:
             if fee is None or replay.ledger is None:
-                moved(ctx, None)
+                transferred(ctx, None)
             elif amount <= fee:
-                # Nothing would arrive, so the amount stays here and the debt is dropped.
-                moved(ctx, ok(0))
+                # The receiver would get nothing, so the amount stays here and the debt is dropped.
+                transferred(ctx, ok(0))
             else:
-                order = TransferArg(None, Account(to), amount - fee)
-                self.role.ask(ctx, replay.ledger, TRANSFER, order, moved, kind=GUARANTEED)
+                order = TransferArg(None, Account(receiver), amount - fee)
+                self.role.ask(ctx, replay.ledger, TRANSFER, order, transferred, kind=GUARANTEED)
 
         def deposited(ctx: Context, answer: Answer) -> None:
-            moved(ctx, ok(0) if answer.ok else None)
+            transferred(ctx, ok(0) if answer.ok else None)
 
-        def moved(ctx: Context, result: Transferred | None) -> None:
+        def transferred(ctx: Context, result: Transferred | None) -> None:
             replay.paying = False
             if result is not None and result.tag == "Ok":
                 del replay.owed[0]
@@ -118,10 +120,10 @@ class Escrow:
                 replay.next_pay = ctx.now + self.settings.transfer_retry
 
         if replay.ledger is None:
-            # Cycles are deposited without a fee. If the canister has spent some, it pays what it
-            # has.
-            arg = type_codec("ledger", "Deposit").encode((to,))
+            # Cycles are deposited without a fee. The canister may have spent some of them; it then
+            # pays all that it still has.
+            arg = type_codec("ledger", "Deposit").encode((receiver,))
             amount = min(amount, ctx.balance)
             ctx.call(MANAGEMENT, "deposit_cycles", arg, deposited, cycles=amount)
             return
-        self.role.ask(ctx, replay.ledger, LEDGER_FEE, None, known, kind=GUARANTEED)
+        self.role.ask(ctx, replay.ledger, LEDGER_FEE, None, got_fee, kind=GUARANTEED)

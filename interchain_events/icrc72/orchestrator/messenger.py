@@ -1,11 +1,11 @@
 """The system events of the orchestrator and their confirmation (IC-38, IC-47c).
 
-A broadcaster has at most one system event under way. It is repeated until it is confirmed; after
-50 rounds without confirmation the broadcaster is taken for dead.
+A broadcaster has at most one system event under way, which is sent again until it is confirmed. A
+broadcaster that does not confirm for 50 rounds (`Settings.death`) counts as dead.
 
 Members get their system events through their exit like other events. The orchestrator publishes
-such an event once at the exit and takes it for delivered as soon as the exit has accepted it. A
-member without an exit is notified directly, until it confirms.
+such an event at the exit, and considers it delivered as soon as the exit has accepted it. A member
+without an exit is notified directly, until it confirms.
 """
 
 import heapq
@@ -60,17 +60,21 @@ class Messenger(Part):
     """For each exit, how many calls with such events are under way."""
 
     def __post_init__(self) -> None:
-        # After an upgrade, members with an unfinished system event are looked at again.
-        members = self.state.members.items()
-        self.state.restless.update({key: None for key, each in members if each.alert is not None})
+        # `_later` and `_outbox` are not saved, so after an upgrade every member with a system event
+        # under way is checked again.
+        for key, member in self.state.members.items():
+            if member.alert is not None:
+                self.state.restless[key] = None
 
     def wake(self, ctx: Context, elapsed: int) -> list[Principal]:
-        """Send due system events, and return the broadcasters that are now taken for dead.
+        """Send due system events, and return the broadcasters that count as dead from now on.
 
-        `elapsed` is how many rounds alerts have aged since the last call.
+        `elapsed` is the number of rounds by which alerts have aged since the last call.
         """
         dead = [
-            each.id for each in self.state.brokers.values() if self._tell_broker(ctx, each, elapsed)
+            broker.id
+            for broker in self.state.brokers.values()
+            if self._tell_broker(ctx, broker, elapsed)
         ]
         while self._later and self._later[0][0] <= ctx.now:
             self.state.restless[heapq.heappop(self._later)[1]] = None
@@ -99,11 +103,12 @@ class Messenger(Part):
                 yield now + 1 if broker.dirty else broker.last_round + self.settings.ping
 
     def _tell_broker(self, ctx: Context, broker: Broker, elapsed: int) -> bool:
-        """Send or repeat a broadcaster's system event. Return whether it is now taken for dead.
+        """Send or repeat a broadcaster's system event, and return whether it has just died.
 
-        A dead broadcaster still gets the event, ever less often, because it may come back.
+        A dead broadcaster still gets the event, less and less often, because it may come back.
         """
-        settings, alert = self.settings, broker.alert
+        settings = self.settings
+        alert = broker.alert
         if alert is None:
             if broker.registered and not broker.dead:
                 self._compose(ctx, broker)
@@ -112,20 +117,20 @@ class Messenger(Part):
         if alert.age > settings.death and not broker.dead:
             return True
         if ctx.now >= alert.next:
-            waits = settings.system_repeat
+            wait = settings.system_repeat
             if broker.dead:
-                waits = min(settings.repeat_first << min(alert.sends, 20), settings.repeat_most)
+                wait = min(settings.repeat_first << min(alert.sends, 20), settings.repeat_most)
             alert.sends += 1
-            alert.next = ctx.now + waits
+            alert.next = ctx.now + wait
             self.role.send(ctx, broker.id, HANDLE, alert.message, kind=ONE_WAY)
         return False
 
     def _compose(self, ctx: Context, broker: Broker) -> None:
         """Make a system event of the changes for which the broadcaster is ready, and send it.
 
-        Changes that depend on others stay dirty until the planner permits them (IC-40). Without
-        changes, an empty event is sent every `ping` rounds, because its confirmation shows that the
-        broadcaster lives. A sick broadcaster is only made to drop everything.
+        Changes stay in `dirty` until the facts on which they depend are confirmed (IC-40). If there
+        are no changes, an empty event is sent every `ping` rounds, because its confirmation shows
+        that the broadcaster is alive. A sick broadcaster only gets removals, of all its facts.
         """
         adds: dict[Fact, FactValue] = {}
         removes: list[Fact] = []
@@ -164,16 +169,17 @@ class Messenger(Part):
     def _notification(
         self, ctx: Context, number: int, identifier: int, namespace: str, data: Value
     ) -> bytes:
-        made = EventNotification(
+        """Return the encoded argument of a call that notifies of one system event."""
+        notification = EventNotification(
             number, identifier, None, ctx.time, namespace, data, None, ctx.me, None
         )
-        return HANDLE.argument((made,))
+        return HANDLE.argument((notification,))
 
     def confirmed(self, broker: Broker, notification: int) -> bool:
         """Take a broadcaster's confirmation of its system event.
 
-        Returns false if no event with this notification id is under way. The facts of the event are
-        now held, so plans that waited for them go on. A broadcaster that was taken for dead and
+        Returns false if no event with this notification id is under way. The broadcaster now holds
+        the facts of the event, so changes that waited for them go on. A dead broadcaster that
         confirms is sick: it first has to drop all facts, and then gets those that it should have.
         """
         alert = broker.alert
@@ -187,13 +193,14 @@ class Messenger(Part):
             self._check(broker, fact)
             self.planner.settled(fact)
             match fact:
-                case SubscriberFact(namespace, who) if namespace in self.state.by_namespace:
+                case SubscriberFact(namespace, subscriber) if namespace in self.state.by_namespace:
                     publication = self.state.publications[self.state.by_namespace[namespace]]
-                    self.planner.plan_pair(publication, who)
+                    self.planner.plan_pair(publication, subscriber)
                 case ReplayFact(number) if number in self.state.replays and fact not in broker.held:
                     self.planner.plan_replay(number)
         if broker.dead:
-            broker.dead, broker.sick = False, True
+            broker.dead = False
+            broker.sick = True
             broker.dirty.update(dict.fromkeys(broker.held))
         if broker.sick and not broker.held:
             broker.sick = False
@@ -205,17 +212,20 @@ class Messenger(Part):
     def _check(broker: Broker, fact: Fact) -> None:
         """Mark a fact as dirty if it changed again while the system event was under way."""
         wanted = broker.want.get(fact)
-        if (wanted is None) != (fact not in broker.held) or (
-            wanted is not None and broker.held[fact] != wanted[0]
-        ):
+        if wanted is None:
+            differs = fact in broker.held
+        else:
+            differs = fact not in broker.held or broker.held[fact] != wanted[0]
+        if differs:
             broker.dirty[fact] = None
 
     def _tell_member(self, ctx: Context, member: Member) -> None:
-        """Make or repeat a member's system event if there is something to say.
+        """Make a member's system event if facts have changed, and send it or send it again.
 
         Nothing is sent before the exit has confirmed that it serves the member's system namespace.
-        A member that is fresh, or whose event was meant for another exit, is informed about
-        everything again, because it is unknown what has reached it.
+        A member that is fresh, or whose event was meant for another exit, is informed about all its
+        facts again, because it is unknown which events have reached it. An event that is published
+        at an exit waits in `_outbox` for its batch.
         """
         exit_ = self.state.exits.get(member.id)
         namespace = system_namespace(member.role, member.id)
@@ -241,7 +251,8 @@ class Messenger(Part):
             member.holds.update(alert.content.adds)
             for fact in alert.content.removes:
                 member.holds.pop(fact, None)
-                # A publisher that was informed of the end of a replay allows its facts to go.
+                # The publisher knows now that the replay has ended, so broadcasters may drop its
+                # facts.
                 if isinstance(fact, DueFact):
                     self.planner.plan_replay(fact.replay)
         if exit_ is None:
@@ -287,7 +298,7 @@ class Messenger(Part):
     def _publish_batch(
         self, ctx: Context, exit_: Principal, batch: list[tuple[MemberKey, Event]]
     ) -> None:
-        """Publish one batch, and go on with what waits when it is answered."""
+        """Publish one batch. When it is answered, publish the events that still wait."""
         self._calls[exit_] = self._calls.get(exit_, 0) + 1
 
         def published(ctx: Context, results: Results[tuple[int, ...]] | None) -> None:
@@ -302,7 +313,7 @@ class Messenger(Part):
         self.role.ask(ctx, exit_, PUBLISH, tuple(event for _, event in batch), published)
 
     def _published(self, ctx: Context, key: MemberKey, number: int, *, taken: bool) -> None:
-        """Note whether an exit accepted a member's system event; if not, it is sent again later."""
+        """Finish a member's system event that its exit has accepted, or have it sent again."""
         member = self.state.members.get(key)
         if member is None or member.alert is None or member.alert.id != number:
             return
@@ -318,19 +329,17 @@ class Messenger(Part):
     def _compose_member(self, ctx: Context, member: Member, exit_: Principal | None) -> bool:
         """Make a member's system event of the facts that it lacks or must forget, and of errors.
 
-        Returns false if there are none. At most `alert_entries` fit: removals first, then
-        additions, then errors. The rest goes into the next event.
+        Returns false if there are none. An event has at most `alert_entries` entries: removals
+        first, then additions, then errors. The others wait for the next event.
         """
         most = self.settings.alert_entries
-        removes = tuple(fact for fact in {**member.holds, **member.may} if fact not in member.want)[
-            :most
-        ]
-        lacks = (
+        unwanted = [fact for fact in {**member.holds, **member.may} if fact not in member.want]
+        removes = tuple(unwanted[:most])
+        ready = (
             (fact, value)
             for fact, (value, _) in member.want.items()
-            if member.holds.get(fact) != value
+            if member.holds.get(fact) != value and self.planner.member_ready(member, fact, value)
         )
-        ready = (each for each in lacks if self.planner.member_ready(member, *each))
         adds = dict(islice(ready, most - len(removes)))
         errors = tuple(member.errors)[: most - len(removes) - len(adds)]
         if not adds and not removes and not errors:
@@ -355,7 +364,7 @@ class Messenger(Part):
     def _drop(self, member: Member) -> None:
         """Give up a member's system event.
 
-        Its errors will be sent again. Its facts become uncertain.
+        Its errors will be sent again. The member may or may not know its facts.
         """
         if member.alert is not None:
             self.state.direct.pop(member.alert.notification, None)
@@ -367,7 +376,7 @@ class Messenger(Part):
     def direct_confirmed(self, caller: Principal, notification: int) -> Confirmed:
         """Take a confirmation by a member that was notified directly.
 
-        Returns `Ok`, `Unauthorized` if the notification was for another one, or `NotFound`.
+        Returns `Ok`, `Unauthorized` if the notification was for another member, or `NotFound`.
         """
         key = self.state.direct.get(notification)
         if key is None:

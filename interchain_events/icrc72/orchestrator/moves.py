@@ -1,11 +1,12 @@
 """Moving publishers and retiring broadcasters without losing queued events (IC-47b).
 
-A publisher is moved in steps: its entries stop accepting its events, deliver those in their queues,
-and only then it gets new entries.
+To move a publisher, the orchestrator has its entries stop accepting its events, waits until they
+have delivered the queued ones, and then gives it new entries.
 
-A broadcaster that retires gets no new members. Its publishers are moved, and its subscribers get
-other exits. When these serve them, the relays to the broadcaster are removed, and when its queues
-are empty, its subscribers. A subscriber that misses events asks for a replay.
+To retire a broadcaster, the orchestrator gives it no new members, moves its publishers, and gives
+its subscribers other exits. When these exits serve the subscribers, the relays to the broadcaster
+are removed. When its queues are empty, its subscribers are removed, too. A subscriber that has
+missed events asks for a replay.
 """
 
 from dataclasses import dataclass
@@ -61,45 +62,49 @@ class Moves(Part):
 
     def due(self, now: int) -> int | None:
         """Return the next round in which a move may go on."""
-        moving = any(each.draining for each in self.state.publications.values())
+        moving = any(publication.draining for publication in self.state.publications.values())
         return now + self.settings.drain_check if moving or self._retiring() else None
 
     def wake(self, ctx: Context) -> None:
-        """Take the next step of each move that is ready for it."""
+        """Check each moved publisher and retiring broadcaster, and take its next step if it may."""
         for publication in self.state.publications.values():
-            for who in list(publication.draining):
-                self._check_drain(ctx, publication, who)
+            for publisher in list(publication.draining):
+                self._check_drain(ctx, publication, publisher)
         for broker in self._retiring():
             self._check_retiring(ctx, broker)
 
     def broadcaster_died(self, broadcaster: Principal) -> None:
         """Finish moves that waited for a dead broadcaster: its queues will not become empty."""
         for publication in self.state.publications.values():
-            for who in [w for w, entries in publication.draining.items() if broadcaster in entries]:
-                self._drained(publication, who)
+            for publisher, entries in list(publication.draining.items()):
+                if broadcaster in entries:
+                    self._drained(publication, publisher)
         for broker in self._retiring():
-            # It is now the last one on its subnet, so it has to stay.
+            # A broadcaster that is now the last one of its subnet has to stay.
             if self.planner.choose(broker.subnet, [broker.id]) is None:
-                broker.retiring = broker.emptied = False
-                broker.leaves = broker.closed = None
+                broker.retiring = False
+                broker.emptied = False
+                broker.leaves = None
+                broker.closed = None
 
-    def _check_drain(self, ctx: Context, publication: Publication, who: Principal) -> None:
+    def _check_drain(self, ctx: Context, publication: Publication, publisher: Principal) -> None:
         """Give a publisher new entries when its old ones have delivered all of its events."""
-        entries = publication.draining[who]
-        fact = PublisherFact(publication.namespace, who)
-        if any(self.planner.maybe(each, fact) for each in entries):
+        entries = publication.draining[publisher]
+        fact = PublisherFact(publication.namespace, publisher)
+        if any(self.planner.maybe(entry, fact) for entry in entries):
             return
-        name = f"icrc72:drain:{who.text}:queued"
-        since = publication.emptying.setdefault(who, ctx.now)
-        brokers = [self.state.brokers[each] for each in dict.fromkeys(entries)]
-        waits = [each for each in brokers if not self._is_zero(ctx, each, name, since)]
-        if not waits:
-            self._drained(publication, who)
+        name = f"icrc72:drain:{publisher.text}:queued"
+        since = publication.emptying.setdefault(publisher, ctx.now)
+        brokers = [self.state.brokers[entry] for entry in dict.fromkeys(entries)]
+        # A list: every broadcaster must be asked, also after one that still has events.
+        empty = [self._is_zero(ctx, broker, name, since) for broker in brokers]
+        if all(empty):
+            self._drained(publication, publisher)
 
     def _is_zero(self, ctx: Context, broker: Broker, name: str, since: int) -> bool:
         """Return whether a broadcaster's statistic is 0, in an answer to a request after `since`.
 
-        Otherwise it is asked again, every `drain_check` rounds.
+        Otherwise the broadcaster is asked again, every `drain_check` rounds.
         """
         if broker.told_stats >= since and not broker.stats.get(name, 0):
             return True
@@ -107,33 +112,33 @@ class Moves(Part):
             self.lookups.ask_stats(ctx, self.role, broker)
         return False
 
-    def _drained(self, publication: Publication, who: Principal) -> None:
+    def _drained(self, publication: Publication, publisher: Principal) -> None:
         """Give a publisher a new entry, or its old ones if there is no other broadcaster."""
-        old = publication.draining.pop(who)
-        publication.emptying.pop(who, None)
-        if not publication.publishers.get(who):
+        old = publication.draining.pop(publisher)
+        publication.emptying.pop(publisher, None)
+        if not publication.publishers.get(publisher):
             return
-        chosen = self.planner.choose(subnet_of(who), old)
-        publication.entries[who] = (
+        chosen = self.planner.choose(subnet_of(publisher), old)
+        publication.entries[publisher] = (
             old if chosen is None else (chosen,) * publication.config.partitions
         )
-        self.planner.plan_publisher(publication, who)
+        self.planner.plan_publisher(publication, publisher)
         self.planner.plan_all_pairs(publication)
 
     def _retiring(self) -> list[Broker]:
         return [
-            each
-            for each in self.state.brokers.values()
-            if each.retiring and each.registered and not each.dead
+            broker
+            for broker in self.state.brokers.values()
+            if broker.retiring and broker.registered and not broker.dead
         ]
 
     def _check_retiring(self, ctx: Context, broker: Broker) -> None:
         """Take the next step of retiring a broadcaster.
 
-        The relays to it may go only some rounds after other exits have begun to serve its
+        The relays to it may be removed only some rounds after other exits have begun to serve its
         subscribers (`leaves`), because events may still be on their way to it.
         """
-        if self._serves_publishers(broker) or self._has_exits(broker):
+        if self._move_publishers(broker) or self._move_exits(broker):
             return
         if broker.leaves is None:
             if all(
@@ -145,29 +150,31 @@ class Moves(Part):
         elif ctx.now >= broker.leaves and not self._relayed_to(broker):
             self._empty(ctx, broker, broker.leaves)
 
-    def _serves_publishers(self, broker: Broker) -> bool:
-        """Begin to move the broadcaster's publishers. Return whether it has any."""
-        found = False
+    def _move_publishers(self, broker: Broker) -> bool:
+        """Begin to move the broadcaster's publishers. Return whether it had or still has any."""
+        has_publishers = False
         for publication in self.state.publications.values():
-            for who, entries in list(publication.entries.items()):
+            for publisher, entries in list(publication.entries.items()):
                 if broker.id in entries:
-                    found = True
-                    self.move_publisher(publication.namespace, who)
-            found = found or any(broker.id in entries for entries in publication.draining.values())
-        return found
+                    has_publishers = True
+                    self.move_publisher(publication.namespace, publisher)
+            if any(broker.id in entries for entries in publication.draining.values()):
+                has_publishers = True
+        return has_publishers
 
-    def _has_exits(self, broker: Broker) -> bool:
-        """Give other exits to members of which it is the exit. Return whether there are any."""
-        mine = [who for who, exit_ in self.state.exits.items() if exit_ == broker.id]
-        for who in mine:
-            self.planner.assign_exit(who)
-        return bool(mine)
+    def _move_exits(self, broker: Broker) -> bool:
+        """Give other exits to members of which it is the exit. Return whether there were any."""
+        members = [member for member, exit_ in self.state.exits.items() if exit_ == broker.id]
+        for member in members:
+            self.planner.assign_exit(member)
+        return bool(members)
 
-    def _served_elsewhere(self, who: Principal, fact: Fact) -> bool:
+    def _served_elsewhere(self, member: Principal, fact: Fact) -> bool:
         """Return whether the member's exit has confirmed a fact, or need not have it."""
-        exit_ = self.state.exits.get(who)
-        wanted = exit_ is not None and fact in self.state.brokers[exit_].want
-        return not wanted or (exit_ is not None and self.planner.sure(exit_, fact))
+        exit_ = self.state.exits.get(member)
+        if exit_ is None or fact not in self.state.brokers[exit_].want:
+            return True
+        return self.planner.sure(exit_, fact)
 
     def _relayed_to(self, broker: Broker) -> bool:
         """Return whether a living broadcaster may still relay events to this one."""
@@ -182,13 +189,15 @@ class Moves(Part):
     def _empty(self, ctx: Context, broker: Broker, since: int) -> None:
         """Finish a broadcaster that gets no events any more.
 
-        When its queues are empty, or after `silence` rounds, its subscribers may be removed (see
-        `Planner.removable`). When it holds no facts, it is no longer registered.
+        When its queues are empty, or `silence` rounds after `since`, its subscribers may be removed
+        (see `Planner.removable`). When it then holds no facts, it is no longer registered.
         """
         if not broker.emptied:
-            late = ctx.now > since + self.settings.silence
+            too_late = ctx.now > since + self.settings.silence
             if broker.closed is None:
                 broker.closed = ctx.now
-            broker.emptied = self._is_zero(ctx, broker, _QUEUED, broker.closed) or late
+            # Asked even if it is too late, like in every other round.
+            broker.emptied = self._is_zero(ctx, broker, _QUEUED, broker.closed) or too_late
         elif not broker.held and broker.alert is None:
-            broker.registered = broker.retiring = False
+            broker.registered = False
+            broker.retiring = False

@@ -5,11 +5,11 @@ broadcasters, usually on the member's subnet. An entry that is not the exit rela
 
 For each broadcaster there is a set of facts that it should have, each with one or more causes, and
 a set of facts that it has confirmed. The planner keeps the first set. The messenger sends the
-difference, but asks the planner whether a change is safe yet: a fact is added only when the facts
-on which it depends are confirmed. The order is relayer, relay, subscriber, publisher and finally
-the members themselves. Removals go the other way. In this way no event is accepted that cannot
-reach its subscribers. A relay is never narrower than the subscriptions that its exit may still
-serve.
+difference, but asks the planner whether a change is already safe: a fact is added only when the
+facts on which it depends are confirmed. The order is relayer, relay, subscriber, publisher, and
+finally the members are informed. Facts are removed in the opposite order. So an event is accepted
+only if it can reach its subscribers. A relay always lets through at least the events of the
+subscriptions that its exit may still serve.
 """
 
 from collections.abc import Iterable
@@ -21,17 +21,23 @@ from interchain_events.icrc72 import facts as f
 from interchain_events.icrc72 import keys
 from interchain_events.icrc72.ic.principal import Principal, subnet_of
 from interchain_events.icrc72.namespaces import system_namespace
-from interchain_events.icrc72.orchestrator.state import Broker, Member, Publication, Registry
+from interchain_events.icrc72.orchestrator.state import (
+    Broker,
+    Member,
+    Publication,
+    Registry,
+    Replay,
+)
 
-_Fact = tuple[Principal, f.Fact, f.FactValue]
+_BrokerFact = tuple[Principal, f.Fact, f.FactValue]
 """A broadcaster, a fact that it should have, and its value."""
 
-_Told = tuple[tuple[str, Principal], f.MemberFact, f.MemberValue]
+_KnownFact = tuple[tuple[str, Principal], f.MemberFact, f.MemberValue]
 """A member (role and id), a fact that it should know, and its value."""
 
 
-def _loads(fact: f.Fact) -> int:
-    """Return how much a fact adds to the load of its broadcaster."""
+def _load_of(fact: f.Fact) -> int:
+    """Return how much a fact adds to the load of its broadcaster: 1 for each member, else 0."""
     return 1 if isinstance(fact, f.SubscriberFact | f.PublisherFact) else 0
 
 
@@ -49,28 +55,29 @@ class Planner:
     def choose(self, subnet: int | None, avoid: Iterable[Principal] = ()) -> Principal | None:
         """Return the broadcaster of a subnet with the least load, then the smallest id (IC-37).
 
-        The load is the number of pairs of a namespace and a subscriber or publisher. Those in
-        `avoid` are left out, and the result is `None` if no other is usable. If the whole subnet
-        has no usable one, those of other subnets are taken where the settings say so.
+        The load is the number of pairs of a namespace and a subscriber or publisher. Returns `None`
+        if the subnet has no usable broadcaster outside of `avoid`. With the setting `elsewhere`, a
+        subnet without any usable broadcaster is served by those of other subnets.
         """
         avoided = set(avoid)
         usable = [
-            each
-            for each in self.state.brokers.values()
-            if each.registered and not (each.dead or each.sick or each.retiring)
+            broker
+            for broker in self.state.brokers.values()
+            if broker.registered and not (broker.dead or broker.sick or broker.retiring)
         ]
-        near = [each for each in usable if self.everywhere or each.subnet == subnet]
+        near = [broker for broker in usable if self.everywhere or broker.subnet == subnet]
         if not near and self.elsewhere:
             near = usable
-        return min(
-            ((each.load, each.id) for each in near if each.id not in avoided), default=(0, None)
-        )[1]
+        allowed = [broker for broker in near if broker.id not in avoided]
+        if not allowed:
+            return None
+        return min(allowed, key=lambda broker: (broker.load, broker.id)).id
 
     def assign_exit(self, who: Principal) -> None:
-        """Give an exit to a principal that has none, or whose exit is dead or retires.
+        """Give an exit to a principal that has none, or whose exit is dead or retiring.
 
-        The principal is then informed about everything again, in each of its roles. If its subnet
-        has no broadcaster, it gets an error.
+        If the exit changes, the principal is informed about all its facts again, in each of its
+        roles. If its subnet has no broadcaster, it gets an error.
         """
         current = self.state.exits.get(who)
         if current is not None and not (
@@ -99,24 +106,28 @@ class Planner:
 
         There is one entry for each partition of the publication. Living entries stay at their
         positions, because a position decides which events go there. If there are fewer broadcasters
-        than partitions, an entry takes several. A publisher that is being moved is left alone.
+        than partitions, an entry takes several. A publisher that is being moved is not changed.
         """
-        had = publication.entries.get(who, ())
-        alive = [each for each in had if not self.state.brokers[each].dead]
-        if who in publication.draining or (had and len(alive) == len(had)):
+        former = publication.entries.get(who, ())
+        alive = [entry for entry in former if not self.state.brokers[entry].dead]
+        if who in publication.draining or (former and len(alive) == len(former)):
             return
-        most = publication.config.partitions
         chosen = list(alive)
-        while len(chosen) < most and (broker := self.choose(subnet_of(who), chosen)) is not None:
+        while len(chosen) < publication.config.partitions:
+            broker = self.choose(subnet_of(who), chosen)
+            if broker is None:
+                break
             chosen.append(broker)
         entries: tuple[Principal, ...] = ()
         if chosen:
-            spare = [each for each in chosen if each not in had] or chosen
-            old = had or (None,) * most
+            # The new broadcasters take the free partitions, in turn.
+            spare = [broker for broker in chosen if broker not in former] or chosen
+            places = former or (None,) * publication.config.partitions
             entries = tuple(
-                each if each in alive else spare[at % len(spare)] for at, each in enumerate(old)
+                entry if entry in alive else spare[partition % len(spare)]
+                for partition, entry in enumerate(places)
             )
-        if entries == had:
+        if entries == former:
             return
         publication.entries[who] = entries
         if not entries:
@@ -140,23 +151,24 @@ class Planner:
         """Plan that the exit of a principal delivers its system events."""
         exit_ = self.state.exits.get(who)
         roles = [role for role in ("publisher", "subscriber") if (role, who) in self.state.members]
-        facts: list[_Fact] = []
+        facts: list[_BrokerFact] = []
         if exit_ is not None:
-            told = [f.SubscriberFact(system_namespace(role, who), who) for role in roles]
-            facts = [(exit_, fact, ()) for fact in told]
-        self._because(f.MemberCause(who), facts)
+            namespaces = [system_namespace(role, who) for role in roles]
+            facts = [(exit_, f.SubscriberFact(name, who), ()) for name in namespaces]
+        self._replace_facts(f.MemberCause(who), facts)
 
     def plan_publisher(self, publication: Publication, who: Principal) -> None:
         """Plan that the entries of a publisher accept its events, and that it is informed."""
         cause = f.PublisherCause(publication.id, who)
-        serves = publication.publishers.get(who) and who not in publication.draining
-        entries = publication.entries.get(who, ()) if serves else ()
+        may_publish = publication.publishers.get(who) and who not in publication.draining
+        entries = publication.entries.get(who, ()) if may_publish else ()
         fact = f.PublisherFact(publication.namespace, who)
-        self._because(cause, [(each, fact, publication.version) for each in dict.fromkeys(entries)])
-        self._tell_because(
-            cause,
-            [(("publisher", who), f.EntriesFact(publication.id), entries)] if entries else [],
-        )
+        brokers = dict.fromkeys(entries)
+        self._replace_facts(cause, [(broker, fact, publication.version) for broker in brokers])
+        informed: list[_KnownFact] = []
+        if entries:
+            informed.append((("publisher", who), f.EntriesFact(publication.id), entries))
+        self._replace_member_facts(cause, informed)
 
     def plan_all_pairs(self, publication: Publication) -> None:
         """Plan every subscriber of a publication again."""
@@ -166,79 +178,83 @@ class Planner:
     def plan_pair(self, publication: Publication, who: Principal) -> None:
         """Plan how the events of a publication reach a subscriber.
 
-        Its exit notifies it, and every other broadcaster that is an entry of the publication relays
-        to this exit. A relay has the filter and skip of the subscriptions if they all have the
-        same, and otherwise passes everything.
+        The subscriber's exit notifies it, and every other broadcaster that is an entry of the
+        publication relays to this exit. If all its subscriptions have the same filter and skip, the
+        relay has them, too. Otherwise the relay lets all events through.
         """
         cause = f.PairCause(publication.id, who)
         publication.unserved[who] = None
         namespace = publication.namespace
         exit_ = self.state.exits.get(who)
         value = self._wanted(publication, who)
-        facts: list[_Fact] = []
-        alerts: list[_Told] = []
+        facts: list[_BrokerFact] = []
+        alerts: list[_KnownFact] = []
         entries = self.entries(publication)
         if exit_ is not None and value and entries:
             fact = f.SubscriberFact(namespace, who)
             facts.append((exit_, fact, value))
-            alerts = [(("subscriber", who), f.ExitFact(each.id, exit_), True) for each in value]
-            cover = {each.width for each in value}
+            alerts = [(("subscriber", who), f.ExitFact(wanted.id, exit_), True) for wanted in value]
+            widths = {wanted.width for wanted in value}
             # While the exit may still serve former values of the subscriptions, the relay must let
             # their events through, too.
-            for old in self._served_by(exit_, fact):
-                cover |= {each.width for each in old}
-            width = next(iter(cover)) if len(cover) == 1 else f.WIDE
-            # Relays that pass everything are shared by all subscribers of the exit.
-            key = f.EVERYBODY if cover == {f.WIDE} else who
+            for served in self._served_by(exit_, fact):
+                widths |= {wanted.width for wanted in served}
+            width = next(iter(widths)) if len(widths) == 1 else f.WIDE
+            # All subscribers of the exit that get all events share one relay.
+            key = f.EVERYBODY if widths == {f.WIDE} else who
             for entry in entries:
                 if entry != exit_:
                     relayer = f.RelayerFact(namespace, entry)
                     facts.append((exit_, relayer, publication.version))
                     facts.append((entry, f.RelayFact(namespace, exit_, key), width))
-        self._because(cause, facts)
-        self._tell_because(cause, alerts)
+        self._replace_facts(cause, facts)
+        self._replace_member_facts(cause, alerts)
 
     def forget_pair(self, publication: Publication, who: Principal) -> None:
         """Withdraw the plan for a subscriber of a publication."""
-        self._because(f.PairCause(publication.id, who), [])
-        self._tell_because(f.PairCause(publication.id, who), [])
+        self._replace_facts(f.PairCause(publication.id, who), [])
+        self._replace_member_facts(f.PairCause(publication.id, who), [])
 
     def entries(self, publication: Publication) -> tuple[Principal, ...]:
         """Return all entries of a publication, also those of publishers that are being moved."""
-        every = (*publication.entries.values(), *publication.draining.values())
-        return tuple(dict.fromkeys(chained.from_iterable(every)))
+        entries = (*publication.entries.values(), *publication.draining.values())
+        return tuple(dict.fromkeys(chained.from_iterable(entries)))
 
     def _wanted(self, publication: Publication, who: Principal) -> tuple[f.WantedSubscription, ...]:
         """Return the subscriptions of a subscriber that are authorised and not stopped."""
-        numbers = [
-            number for number, may in sorted(publication.subscribers.get(who, {}).items()) if may
-        ]
-        mine = [
-            each
-            for each in map(self.state.subscriptions.__getitem__, numbers)
-            if not each.config.stopped
-        ]
-        return tuple(
-            f.WantedSubscription(each.id, each.config.filter, each.config.skip, each.version)
-            for each in mine
-        )
+        wanted: list[f.WantedSubscription] = []
+        for number, may in sorted(publication.subscribers.get(who, {}).items()):
+            if not may:
+                continue
+            subscription = self.state.subscriptions[number]
+            config = subscription.config
+            if not config.stopped:
+                wanted.append(
+                    f.WantedSubscription(number, config.filter, config.skip, subscription.version)
+                )
+        return tuple(wanted)
 
     def _publications_of(self, who: Principal) -> list[Publication]:
-        return [each for each in self.state.publications.values() if who in each.subscribers]
+        return [
+            publication
+            for publication in self.state.publications.values()
+            if who in publication.subscribers
+        ]
 
-    def _because(self, cause: f.Cause, facts: list[_Fact]) -> None:
-        """Replace the facts that a cause makes broadcasters want.
+    def _replace_facts(self, cause: f.Cause, facts: list[_BrokerFact]) -> None:
+        """Replace the facts that broadcasters should have because of a cause.
 
-        Facts are counted, since several causes may want the same one. New facts are counted before
-        former ones are released, so the count of a fact that stays is never 0 in between.
+        Several causes may need the same fact, so each fact has a count of its causes. New facts are
+        counted before former ones are released. Otherwise the count of a fact that stays would be 0
+        for a moment, and the fact would be removed.
         """
-        had = self.state.reasons.pop(cause, [])
+        former = self.state.reasons.pop(cause, [])
         for broker_id, fact, value in facts:
             broker = self.state.brokers[broker_id]
             wanted = broker.want.get(fact)
             if wanted is None:
                 broker.want[fact] = value, 1
-                broker.load += _loads(fact)
+                broker.load += _load_of(fact)
                 broker.dirty[fact] = None
                 if isinstance(fact, f.RelayFact):
                     broker.wanted_relays.setdefault(fact.namespace, {})[fact] = None
@@ -246,30 +262,34 @@ class Planner:
                 broker.want[fact] = value, wanted[1] + 1
                 if wanted[0] != value:
                     broker.dirty[fact] = None
-        for broker_id, fact in had:
+        for broker_id, fact in former:
             broker = self.state.brokers[broker_id]
             value, count = broker.want[fact]
             broker.want[fact] = value, count - 1
             if count == 1:
                 del broker.want[fact]
-                broker.load -= _loads(fact)
+                broker.load -= _load_of(fact)
                 broker.dirty[fact] = None
                 if isinstance(fact, f.RelayFact):
                     del broker.wanted_relays[fact.namespace][fact]
         if facts:
             self.state.reasons[cause] = [(broker_id, fact) for broker_id, fact, _ in facts]
 
-    def _tell_because(self, cause: f.Cause, facts: list[_Told]) -> None:
-        """Replace the facts that a cause makes members want, counted like those of broadcasters."""
-        had = self.state.member_reasons.pop(cause, [])
-        kept: list[tuple[tuple[str, Principal], f.MemberFact]] = []
+    def _replace_member_facts(self, cause: f.Cause, facts: list[_KnownFact]) -> None:
+        """Replace the facts that members should know because of a cause.
+
+        They are counted like those of broadcasters.
+        """
+        former = self.state.member_reasons.pop(cause, [])
+        counted: list[tuple[tuple[str, Principal], f.MemberFact]] = []
         for key, fact, value in facts:
             member = self.state.members.get(key)
             if member is not None:
-                kept.append((key, fact))
-                member.want[fact] = value, member.want.get(fact, (value, 0))[1] + 1
+                counted.append((key, fact))
+                _, count = member.want.get(fact, (value, 0))
+                member.want[fact] = value, count + 1
                 self.state.restless[key] = None
-        for key, fact in had:
+        for key, fact in former:
             member = self.state.members.get(key)
             if member is not None:
                 value, count = member.want[fact]
@@ -277,11 +297,11 @@ class Planner:
                 self.state.restless[key] = None
                 if count == 1:
                     del member.want[fact]
-        if kept:
-            self.state.member_reasons[cause] = kept
+        if counted:
+            self.state.member_reasons[cause] = counted
 
     def settled(self, fact: f.Fact) -> None:
-        """Wake the members that may have waited for a broadcaster to get or drop a fact."""
+        """List the members as restless that may have waited for a broadcaster to change a fact."""
         match fact:
             case f.SubscriberFact(_, who) | f.PublisherFact(_, who):
                 keys_ = [("publisher", who), ("subscriber", who)]
@@ -292,7 +312,10 @@ class Planner:
         self.state.restless.update({key: None for key in keys_ if key in self.state.members})
 
     def maybe(self, broker_id: Principal, fact: f.Fact) -> bool:
-        """Return whether a living broadcaster may act on a fact: it was sent, confirmed or not."""
+        """Return whether a living broadcaster may act on a fact, because the fact was sent to it.
+
+        It may or may not have confirmed the fact.
+        """
         broker = self.state.brokers.get(broker_id)
         if broker is None or broker.dead:
             return False
@@ -320,16 +343,16 @@ class Planner:
         broker = self.state.brokers[exit_]
         if broker.dead:
             return []
-        known = (broker.held, broker.under_way())
-        found = [facts[fact] for facts in known if fact in facts]
-        return cast("list[tuple[f.WantedSubscription, ...]]", found)
+        values = [facts[fact] for facts in (broker.held, broker.under_way()) if fact in facts]
+        return cast("list[tuple[f.WantedSubscription, ...]]", values)
 
     def ready(self, broker: Broker, fact: f.Fact, value: f.FactValue) -> bool:
         """Return whether the facts on which an addition depends are confirmed (IC-40a).
 
-        A relay needs an exit that accepts from it. A subscriber needs relays from all entries that
-        let its events through. A publisher needs the relays of its entry, and exits that serve all
-        subscribers. The forwarding of a replay needs an exit that accepts and delivers it.
+        A relay depends on an exit that accepts events from it. A subscriber depends on relays from
+        all entries that let its events through. A publisher depends on the relays of its entry, and
+        on exits that serve all subscribers. Forwarding a replay depends on an exit that accepts and
+        delivers it.
         """
         match fact:
             case f.RelayFact(namespace, target):
@@ -338,19 +361,17 @@ class Planner:
                 number = self.state.by_namespace.get(namespace)
                 if number is None:
                     return True
-                others = [
-                    each
-                    for each in self.entries(self.state.publications[number])
-                    if each != broker.id
-                ]
                 wanted = cast("tuple[f.WantedSubscription, ...]", value)
-                return all(self._covers(each, namespace, broker.id, who, wanted) for each in others)
+                return all(
+                    self._covers(entry, namespace, exit_=broker.id, who=who, wanted=wanted)
+                    for entry in self.entries(self.state.publications[number])
+                    if entry != broker.id
+                )
             case f.PublisherFact(namespace):
                 publication = self.state.publications[self.state.by_namespace[namespace]]
                 relays = broker.wanted_relays.get(namespace, ())
-                return all(self.sure(broker.id, each) for each in relays) and self._all_served(
-                    publication
-                )
+                relays_confirmed = all(self.sure(broker.id, relay) for relay in relays)
+                return relays_confirmed and self._all_served(publication)
             case f.ReplayRelayFact(number):
                 exit_ = cast("f.Forwarding", value).target
                 return self.sure(exit_, f.ReplayFact(number)) and self.sure(
@@ -362,10 +383,11 @@ class Planner:
     def _all_served(self, publication: Publication) -> bool:
         """Return whether the exits of all subscribers serve them.
 
-        Subscribers that were found served leave `unserved`, so they are not checked again before
-        their plan changes.
+        A subscriber that is served is taken out of `unserved`, so it is not checked again before
+        its plan changes.
         """
-        # A list: the first key of a dict is found by passing all that were deleted before it.
+        # A copy, because entries are deleted in the loop. Taking the first key again and again
+        # instead would be slow: Python searches it behind all keys that were deleted before.
         for who in list(publication.unserved):
             if who in publication.subscribers and not self._served(publication, who):
                 return False
@@ -374,36 +396,40 @@ class Planner:
 
     def _served(self, publication: Publication, who: Principal) -> bool:
         facts = self.state.reasons.get(f.PairCause(publication.id, who), [])
-        return all(self.sure(at, fact) for at, fact in facts if isinstance(fact, f.SubscriberFact))
+        return all(
+            self.sure(broker_id, fact)
+            for broker_id, fact in facts
+            if isinstance(fact, f.SubscriberFact)
+        )
 
     def _covers(
         self,
         entry: Principal,
         namespace: str,
+        *,
         exit_: Principal,
         who: Principal,
-        value: tuple[f.WantedSubscription, ...],
+        wanted: tuple[f.WantedSubscription, ...],
     ) -> bool:
         """Return whether an entry surely relays all events of a subscriber's subscriptions.
 
-        Nobody need wait for a dead entry: it relays no events at all.
+        A dead entry counts as one that does, because it accepts no events that could be missed.
         """
         broker = self.state.brokers[entry]
         if broker.dead:
             return True
         widths = [
-            self._settled(broker, f.RelayFact(namespace, exit_, each))
-            for each in (f.EVERYBODY, who)
+            self._settled(broker, f.RelayFact(namespace, exit_, key)) for key in (f.EVERYBODY, who)
         ]
-        return f.WIDE in widths or all(each.width in widths for each in value)
+        return f.WIDE in widths or all(subscription.width in widths for subscription in wanted)
 
     def removable(self, broker: Broker, fact: f.Fact) -> bool:
-        """Return whether no other fact depends on a fact any more, so that it may go (IC-40a).
+        """Return whether a fact may be removed, because no other fact depends on it (IC-40a).
 
         A subscriber of a retiring broadcaster stays until the queues are empty. An exit accepts
-        from an entry as long as that may relay to it. An entry accepts from a publisher until the
-        publisher was informed of other entries. A sick broadcaster drops everything at once,
-        because its state is lost anyway.
+        events from an entry as long as that may relay to it. An entry accepts events from a
+        publisher until the publisher was informed about other entries. A sick broadcaster drops all
+        facts at once, because its state is lost anyway.
         """
         if broker.sick:
             return True
@@ -431,37 +457,37 @@ class Planner:
                 return self._replay_over(broker, fact)
 
     def _unneeded(self, broker: Broker, namespace: str, target: Principal, who: Principal) -> bool:
-        """Return whether a relay may go.
+        """Return whether a relay may be removed.
 
-        It is needed while its exit may serve a subscriber whose events no other relay of this entry
-        lets through. The other relay is that for everybody, or if this is the one for everybody,
-        the subscriber's own.
+        It must stay while its exit may serve a subscriber whose events are not let through by this
+        entry's other relay. If `who` is a subscriber, the other relay is the one for everybody. If
+        `who` is `EVERYBODY`, it is each subscriber's own.
         """
         exit_ = self.state.brokers.get(target)
         if exit_ is None or exit_.dead:
             return True
-        # Without publishers, no events of the namespace enter here.
+        # Without publishers, no events of the namespace arrive here.
         if not broker.publishers(namespace):
             return True
         # Other exits serve the subscribers of a retiring one, since `leaves` is set.
         if exit_.retiring and exit_.leaves is not None:
             return self.state.last_wake >= exit_.leaves
-        served = [who] if who != f.EVERYBODY else exit_.subscribers(namespace)
-        for each in served:
-            for value in self._served_by(target, f.SubscriberFact(namespace, each)):
-                other = each if who == f.EVERYBODY else f.EVERYBODY
+        subscribers = exit_.subscribers(namespace) if who == f.EVERYBODY else [who]
+        for subscriber in subscribers:
+            for served in self._served_by(target, f.SubscriberFact(namespace, subscriber)):
+                other = subscriber if who == f.EVERYBODY else f.EVERYBODY
                 width = self._settled(broker, f.RelayFact(namespace, target, other))
-                if width != f.WIDE and not all(part.width == width for part in value):
+                if width != f.WIDE and not all(wanted.width == width for wanted in served):
                     return False
         return True
 
     def _replay_over(
         self, broker: Broker, fact: f.ReplayFact | f.ReplayRelayFact | f.ReplayRelayerFact
     ) -> bool:
-        """Return whether a fact of a replay may go.
+        """Return whether a fact of a replay may be removed.
 
-        The publisher must first be informed that the replay has ended, then the entry stops to
-        forward it, and the exit goes last.
+        First the publisher must be informed that the replay has ended. Then the entry's fact may
+        go, and last the exit's.
         """
         number = fact.replay
         replay = self.state.replays.get(number)
@@ -482,30 +508,23 @@ class Planner:
             case f.EntriesFact(number):
                 accepted = f.PublisherFact(self.state.publications[number].namespace, member.id)
                 entries = cast("tuple[Principal, ...]", value)
-                return all(self.sure(each, accepted) for each in entries)
+                return all(self.sure(entry, accepted) for entry in entries)
             case f.ExitFact(number):
-                facts: list[tuple[Principal, f.Fact]] = []
-                for publication in self._publications_of(member.id):
-                    if number in publication.subscribers[member.id]:
-                        facts += self.state.reasons.get(f.PairCause(publication.id, member.id), [])
-                known = number in self.state.subscriptions
-                return known and all(
-                    self.sure(at, found)
-                    for at, found in facts
-                    if isinstance(found, f.SubscriberFact)
+                return number in self.state.subscriptions and all(
+                    self._served(publication, member.id)
+                    for publication in self._publications_of(member.id)
+                    if number in publication.subscribers[member.id]
                 )
             case f.DueFact(number):
                 path = self.state.replays[number].path
                 if path is None:
                     return False
                 entry, exit_ = path
-                return (
-                    self.sure(exit_, f.ReplayFact(number))
-                    if entry == exit_
-                    else self.sure(entry, f.ReplayRelayFact(number))
-                )
+                if entry == exit_:
+                    return self.sure(exit_, f.ReplayFact(number))
+                return self.sure(entry, f.ReplayRelayFact(number))
             case f.BegunFact():
-                # The exit of a replay informs the subscriber.
+                # The exit of a replay, and not the orchestrator, informs the subscriber.
                 return False
 
     def plan_replay(self, number: int) -> None:
@@ -516,26 +535,13 @@ class Planner:
         """
         cause = f.ReplayCause(number)
         replay = self.state.replays.get(number)
-        facts: list[_Fact] = []
-        alerts: list[_Told] = []
+        facts: list[_BrokerFact] = []
+        alerts: list[_KnownFact] = []
         if replay is not None and replay.path is not None:
             entry, exit_ = replay.path
             live = replay.ended is None
             if live or replay.exit_kept:
-                # If the entry is also the exit, this names the exit itself.
-                hands = entry
-                delivering = f.Delivering(
-                    replay.namespace,
-                    hands,
-                    replay.subscriber,
-                    filter=replay.filter,
-                    skip=replay.skip,
-                    publisher=replay.publisher,
-                )
-                facts.append((exit_, f.ReplayFact(number), delivering))
-                if entry != exit_:
-                    handing = f.Handing(replay.namespace, entry)
-                    facts.append((exit_, f.ReplayRelayerFact(number), handing))
+                facts += _exit_facts(replay, entry, exit_)
             if live and entry != exit_:
                 forwarding = f.Forwarding(
                     replay.namespace,
@@ -548,5 +554,26 @@ class Planner:
             if live:
                 due = f.Due(replay.namespace, replay.start, replay.end, entry)
                 alerts.append((("publisher", replay.publisher), f.DueFact(number), due))
-        self._because(cause, facts)
-        self._tell_because(cause, alerts)
+        self._replace_facts(cause, facts)
+        self._replace_member_facts(cause, alerts)
+
+
+def _exit_facts(replay: Replay, entry: Principal, exit_: Principal) -> list[_BrokerFact]:
+    """Return the facts that the exit of a replay should have.
+
+    The exit delivers what the entry hands over. If the two are the same broadcaster, this is the
+    exit itself.
+    """
+    delivering = f.Delivering(
+        replay.namespace,
+        entry,
+        replay.subscriber,
+        filter=replay.filter,
+        skip=replay.skip,
+        publisher=replay.publisher,
+    )
+    facts: list[_BrokerFact] = [(exit_, f.ReplayFact(replay.id), delivering)]
+    if entry != exit_:
+        handing = f.Handing(replay.namespace, entry)
+        facts.append((exit_, f.ReplayRelayerFact(replay.id), handing))
+    return facts

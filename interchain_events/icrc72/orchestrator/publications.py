@@ -26,8 +26,9 @@ Hook = Callable[[Principal, str], bool]
 class Publications(Part):
     """The part that manages publications.
 
-    The methods that judge an item of a batch return its result, and raise `ConfigError` or
-    `NamespaceError` if it is malformed.
+    The methods that execute an item of a batch return its result, and raise `ConfigError` or
+    `NamespaceError` if it is malformed. They are called when list canisters have answered the
+    questions that `ask` or `ask_update` returned; `silent` are those without an answer.
     """
 
     planner: Planner
@@ -48,10 +49,11 @@ class Publications(Part):
     ) -> m.Result[int]:
         """Register the caller as a publisher of a namespace (IC-31).
 
-        The first publisher creates the publication, with its configuration. Later ones join if the
-        lists permit. Theirs says how they replay; it cannot change the publication. Registering
-        again returns the same id. The creator must then give the same configuration, or none;
-        another publisher changes its own, for which there is no update.
+        The first publisher creates the publication, with its configuration. Others join if the
+        lists permit; their configuration only says how they replay, and does not change the
+        publication. Registering again returns the same id. The creator must then give the same
+        configuration or none. Another publisher changes its own configuration in this way, because
+        there is no update for it.
         """
         who = ctx.caller
         if is_system(item.namespace) or not self.may_publish(who, item.namespace):
@@ -65,9 +67,8 @@ class Publications(Part):
         publication = None if number is None else self.state.publications[number]
         if publication is not None and who in publication.publishers:
             if who == publication.config.creator:
-                c.check_same(
-                    item.config, config, publication.config, f"publication {publication.id}"
-                )
+                kind = f"publication {publication.id}"
+                c.check_same(item.config, config, publication.config, kind)
             elif item.config:
                 publication.joined[who] = c.joined_publisher(publication.config, item.config)
             return ok(publication.id)
@@ -75,7 +76,7 @@ class Publications(Part):
             return generic(keys.QUOTA)
         if publication is None:
             publication = self._create(item.namespace, config)
-        elif any(each in silent for each in self.access.questions(publication, "publishers", who)):
+        elif not silent.isdisjoint(self.access.questions(publication, "publishers", who)):
             return generic(keys.LIST_SILENT)
         elif not self.access.may(publication, "publishers", who):
             return forbidden("UnauthorizedPublisher", item.namespace)
@@ -90,14 +91,14 @@ class Publications(Part):
         """Create a publication, and match the existing subscriptions to it."""
         state = self.state
         state.last_publication += 1
-        made = Publication(state.last_publication, namespace, config, {})
-        state.publications[made.id] = made
-        state.by_namespace[namespace] = made.id
+        publication = Publication(state.last_publication, namespace, config, {})
+        state.publications[publication.id] = publication
+        state.by_namespace[namespace] = publication.id
         for number in sorted((*state.exact.get(namespace, ()), *state.patterns)):
             subscription = state.subscriptions[number]
             if matches(subscription.pattern, namespace):
-                self.match(made, subscription)
-        return made
+                self.match(publication, subscription)
+        return publication
 
     def match(self, publication: Publication, subscription: SubscriptionRecord) -> None:
         """Attach a subscription to a publication that matches it, and decide on access (IC-32a)."""
@@ -109,9 +110,10 @@ class Publications(Part):
         self.planner.plan_pair(publication, who)
 
     def _refused(self, publication: Publication, role: str, who: Principal, number: int) -> None:
-        """Have a member informed that it has no access.
+        """Inform a member by its next system event that it has no access.
 
-        The error has code 6 if this is only because a list canister did not answer (IC-33b).
+        `number` is the publication's or subscription's id. The error has the code `LIST_SILENT` if
+        access is only denied because a list canister did not answer (IC-33b).
         """
         code = keys.LIST_SILENT if self.access.is_unheard(publication, f"{role}s", who) else 0
         member = self.state.members.get((role, who))
@@ -120,6 +122,7 @@ class Publications(Part):
             self.state.restless[role, who] = None
 
     def _find(self, identifier: m.Identifier) -> Publication | None:
+        """Return the publication with an id or a namespace, or `None`."""
         name = m.named(identifier)
         number = self.state.by_namespace.get(name, 0) if isinstance(name, str) else name
         return self.state.publications.get(number)
@@ -138,7 +141,7 @@ class Publications(Part):
     def update(
         self, ctx: Context, item: m.PublicationUpdate, _silent: set[Question]
     ) -> m.Result[bool]:
-        """Change the configuration of a publication, and decide on access of its members again."""
+        """Change the configuration of a publication, and decide again on its members' access."""
         c.check_memo(item.memo, self.settings.config_bytes)
         publication = self._find(item.publication)
         if publication is None:
@@ -148,25 +151,26 @@ class Publications(Part):
         config = _changed(publication.config, item)
         config = replace(config, memo=config.memo if item.memo is None else item.memo)
         c.check_size(config, self.settings)
-        before, publication.config = publication.config, config
+        former = publication.config
+        publication.config = config
         places = set(config.canisters.values())
         publication.verdicts = {
-            said: verdict for said, verdict in publication.verdicts.items() if said[:2] in places
+            key: verdict for key, verdict in publication.verdicts.items() if key[:2] in places
         }
         publication.heard = {
-            said: at for said, at in publication.heard.items() if said[:2] in places
+            key: round_ for key, round_ in publication.heard.items() if key[:2] in places
         }
         publication.version += 1
         self.judge(publication)
         if config.canisters:
-            # Have unanswered questions asked again in the next wake.
+            # The next wake then asks unanswered questions again.
             self.state.last_check = ctx.now - self.settings.list_retry
         for who in publication.publishers:
             self.planner.plan_publisher(publication, who)
-        for number in set(chained.from_iterable(publication.subscribers.values())):
-            self.state.subscriptions[number].version += (
-                publication.config.priorities != before.priorities
-            )
+        if config.priorities != former.priorities:
+            # The new versions are sent to the exits, which then ask for the priorities again.
+            for number in set(chained.from_iterable(publication.subscribers.values())):
+                self.state.subscriptions[number].version += 1
         self.planner.plan_all_pairs(publication)
         return ok(True)
 
@@ -176,27 +180,29 @@ class Publications(Part):
         Members that lose access get an error, and their replays are canceled. They stay registered
         and may regain access.
         """
-        for who, had in list(publication.publishers.items()):
-            may = self.access.may(publication, "publishers", who)
-            if may != had:
-                publication.publishers[who] = may
-                if not may:
-                    publication.entries.pop(who, None)
-                    self._refused(publication, "publisher", who, publication.id)
-                    self.replays.cancel_of(publication.id, publisher=who)
-                self.planner.plan_publisher(publication, who)
-                if may:
-                    self.planner.assign_entries(publication, who)
-                self.planner.plan_all_pairs(publication)
-        for who, numbers in list(publication.subscribers.items()):
-            may = self.access.may(publication, "subscribers", who)
-            if any(had != may for had in numbers.values()):
-                publication.subscribers[who] = dict.fromkeys(numbers, may)
-                if not may:
-                    for number in numbers:
-                        self._refused(publication, "subscriber", who, number)
-                    self.replays.cancel_of(publication.id, subscriber=who)
-                self.planner.plan_pair(publication, who)
+        for publisher, had_access in list(publication.publishers.items()):
+            may = self.access.may(publication, "publishers", publisher)
+            if may == had_access:
+                continue
+            publication.publishers[publisher] = may
+            if not may:
+                publication.entries.pop(publisher, None)
+                self._refused(publication, "publisher", publisher, publication.id)
+                self.replays.cancel_of(publication.id, publisher=publisher)
+            self.planner.plan_publisher(publication, publisher)
+            if may:
+                self.planner.assign_entries(publication, publisher)
+            self.planner.plan_all_pairs(publication)
+        for subscriber, subscriptions in list(publication.subscribers.items()):
+            may = self.access.may(publication, "subscribers", subscriber)
+            if all(had_access == may for had_access in subscriptions.values()):
+                continue
+            publication.subscribers[subscriber] = dict.fromkeys(subscriptions, may)
+            if not may:
+                for number in subscriptions:
+                    self._refused(publication, "subscriber", subscriber, number)
+                self.replays.cancel_of(publication.id, subscriber=subscriber)
+            self.planner.plan_pair(publication, subscriber)
 
     def delete(
         self, ctx: Context, item: m.PublicationDelete, _silent: set[Question]
@@ -210,20 +216,20 @@ class Publications(Part):
         if ctx.caller not in publication.config.controllers:
             return err("Unauthorized")
         self.replays.cancel_of(publication.id)
-        for who in publication.publishers:
-            self.state.by_publisher[who] -= 1
-            publication.publishers[who] = False
-            self.planner.plan_publisher(publication, who)
-        for who in list(publication.subscribers):
-            self.planner.forget_pair(publication, who)
+        for publisher in publication.publishers:
+            self.state.by_publisher[publisher] -= 1
+            publication.publishers[publisher] = False
+            self.planner.plan_publisher(publication, publisher)
+        for subscriber in list(publication.subscribers):
+            self.planner.forget_pair(publication, subscriber)
         del self.state.publications[publication.id]
         del self.state.by_namespace[publication.namespace]
         return ok(True)
 
     def judge_listed(self) -> None:
-        """Decide again on access where list canisters have a say.
+        """Decide again on access to the publications that use list canisters.
 
-        Access of other publications changes only by an update, which judges at once.
+        Access to other publications changes only by an update, which judges at once.
         """
         for publication in self.state.publications.values():
             if publication.config.canisters:

@@ -2,9 +2,8 @@
 
 The queries for publishers, publications, subscribers, subscriptions and broadcasters are
 projections of one relation. A row of it combines a publication, one of its publishers with one
-entry, and one subscription that matches, with the subscriber's exit. Parts are empty if there are
-no such. A query lists an item if a row that contains it satisfies all slices (conditions) of the
-query.
+entry, and one subscription that matches, with the subscriber's exit. A part that does not exist is
+`None`. A query lists an item if it is in a row that satisfies all slices (conditions) of the query.
 """
 
 from collections import Counter
@@ -39,14 +38,14 @@ _ALL: Final = m.OrchestrationFilter(m.ALL, ())
 E = TypeVar("E")
 K = TypeVar("K", bytes, int)
 P = TypeVar("P")
-_Subside = tuple[SubscriptionRecord | None, Principal | None]
+_SubscriberPart = tuple[SubscriptionRecord | None, Principal | None]
 """The part of a row about subscribers: a subscription and its exit."""
 
 
 MOST_SLICES: Final = 32
 """How many different slices a query may have."""
 MOST_STEPS: Final = 400_000
-"""How often a query may compare a row with a slice."""
+"""How many comparisons of a row with a slice a query may make."""
 
 
 class Row(NamedTuple):
@@ -59,9 +58,14 @@ class Row(NamedTuple):
     exit: Principal | None
 
     @property
-    def met(self) -> tuple[SubscriptionRecord, ...]:
-        """Return the subscription, if there is one, for projections."""
-        return () if self.subscription is None else (self.subscription,)
+    def subscriber(self) -> Principal | None:
+        """Return the subscriber, or `None` if the row has no subscription."""
+        return None if self.subscription is None else self.subscription.subscriber
+
+    @property
+    def subscription_id(self) -> int | None:
+        """Return the id of the subscription, or `None` if the row has none."""
+        return None if self.subscription is None else self.subscription.id
 
 
 @dataclass(slots=True)
@@ -85,79 +89,90 @@ class Queries:
     def rows(self, slices: Iterable[m.Slice]) -> Iterator[Row]:
         """Yield the rows that satisfy all slices.
 
-        Raises `Trap` if this would need more than `MOST_STEPS` comparisons. Slices by exact
-        namespace and by subscriber limit which rows are made at all.
+        Raises `Trap` if this would need more than `MOST_STEPS` comparisons. With slices by exact
+        namespace or by subscriber, only the rows that may satisfy these are made.
         """
         wanted = different(slices)
         left = MOST_STEPS // max(1, len(wanted))
-        for publication in self._met(wanted):
-            subside = self._subside(publication, wanted)
-            for publisher, entry in self._pubside(publication):
-                left -= len(subside)
+        for publication in self._candidates(wanted):
+            subscriber_parts = self._subscriber_parts(publication, wanted)
+            for publisher, entry in self._publisher_parts(publication):
+                left -= len(subscriber_parts)
                 if left < 0:
                     raise Trap(
                         "the query would look at too many rows: name a namespace, publisher or"
                         " subscriber"
                     )
-                for subscription, exit_ in subside:
+                for subscription, exit_ in subscriber_parts:
                     row = Row(publication, publisher, entry, subscription, exit_)
-                    if all(satisfies(row, each) for each in wanted):
+                    if all(satisfies(row, slice_) for slice_ in wanted):
                         yield row
         for subscription in self._unmatched(wanted):
             row = Row(None, None, None, subscription, self.state.exits.get(subscription.subscriber))
-            if all(satisfies(row, each) for each in wanted):
+            if all(satisfies(row, slice_) for slice_ in wanted):
                 yield row
 
-    def _met(self, slices: tuple[m.Slice, ...]) -> Iterable[Publication]:
+    def _candidates(self, slices: tuple[m.Slice, ...]) -> Iterable[Publication]:
         """Return the publications that may satisfy the slices: one if a slice names it exactly."""
-        names = [
-            each.value
-            for each in slices
-            if each.tag == "ByNamespace" and not has_wildcard(each.value)
-        ]
-        return self._might_match(names[0] if names else "**")
+        for slice_ in slices:
+            if slice_.tag == "ByNamespace" and not has_wildcard(slice_.value):
+                return self._might_match(slice_.value)
+        return self._might_match("**")
 
     @staticmethod
-    def _pubside(publication: Publication) -> list[tuple[Principal | None, Principal | None]]:
+    def _publisher_parts(
+        publication: Publication,
+    ) -> list[tuple[Principal | None, Principal | None]]:
         """Return the part of rows about publishers: each publisher with each of its entries."""
-        found: list[tuple[Principal | None, Principal | None]] = []
+        parts: list[tuple[Principal | None, Principal | None]] = []
         for publisher in publication.publishers:
-            entries: Iterable[Principal | None] = dict.fromkeys(
-                publication.entries.get(publisher, ())
-            ) or (None,)
-            found += [(publisher, entry) for entry in entries]
-        return found or [(None, None)]
+            entries = dict.fromkeys(publication.entries.get(publisher, ()))
+            if entries:
+                parts += [(publisher, entry) for entry in entries]
+            else:
+                parts.append((publisher, None))
+        return parts or [(None, None)]
 
-    def _subside(self, publication: Publication, slices: tuple[m.Slice, ...]) -> list[_Subside]:
-        """Return the part of rows about subscribers, only of that subscriber whom a slice names."""
-        whose = [each.value for each in slices if each.tag == "BySubscriber"]
-        found: list[_Subside] = []
-        for who in whose[:1] or publication.subscribers:
-            numbers = publication.subscribers.get(who, ())
-            found += [
-                (self.state.subscriptions[each], self.state.exits.get(who)) for each in numbers
-            ]
-        return found or [(None, None)]
+    def _subscriber_parts(
+        self, publication: Publication, slices: tuple[m.Slice, ...]
+    ) -> list[_SubscriberPart]:
+        """Return the part of rows about subscribers: each subscription with its exit.
+
+        If a slice names a subscriber, only its subscriptions are returned.
+        """
+        named = [slice_.value for slice_ in slices if slice_.tag == "BySubscriber"]
+        parts: list[_SubscriberPart] = []
+        for subscriber in named[:1] or publication.subscribers:
+            exit_ = self.state.exits.get(subscriber)
+            numbers = publication.subscribers.get(subscriber, ())
+            parts += [(self.state.subscriptions[number], exit_) for number in numbers]
+        return parts or [(None, None)]
 
     def _unmatched(self, slices: tuple[m.Slice, ...]) -> Iterator[SubscriptionRecord]:
         """Yield the subscriptions that match no publication, which have rows of their own.
 
         Registrations for system namespaces are listed only if a slice names them exactly.
         """
-        whose = [each.value for each in slices if each.tag == "BySubscriber"]
+        named = [slice_.value for slice_ in slices if slice_.tag == "BySubscriber"]
         candidates: Iterable[SubscriptionRecord] = self.state.subscriptions.values()
-        if whose:
-            mine = self.state.by_subscriber.get(whose[0], {})
-            candidates = [self.state.subscriptions[number] for number in mine.values()]
-        spelt = {each.value for each in slices if each.tag == "ByNamespace"}
-        for each in candidates:
-            met = (
-                each.id in one.subscribers.get(each.subscriber, ())
-                for one in self._might_match(each.pattern)
-            )
-            listed = each.pattern in spelt if is_system(each.pattern) else not any(met)
+        if named:
+            numbers = self.state.by_subscriber.get(named[0], {}).values()
+            candidates = [self.state.subscriptions[number] for number in numbers]
+        patterns = {slice_.value for slice_ in slices if slice_.tag == "ByNamespace"}
+        for subscription in candidates:
+            if is_system(subscription.pattern):
+                listed = subscription.pattern in patterns
+            else:
+                listed = not self._is_matched(subscription)
             if listed:
-                yield each
+                yield subscription
+
+    def _is_matched(self, subscription: SubscriptionRecord) -> bool:
+        """Return whether a subscription matches a publication."""
+        return any(
+            subscription.id in publication.subscribers.get(subscription.subscriber, ())
+            for publication in self._might_match(subscription.pattern)
+        )
 
     def _might_match(self, pattern: str) -> Iterable[Publication]:
         """Return all publications for a pattern with wildcards, otherwise only the one named."""
@@ -167,14 +182,19 @@ class Queries:
         return () if number is None else (self.state.publications[number],)
 
     def _open(self) -> Iterator[SubscriptionRecord]:
-        return (each for each in self.state.subscriptions.values() if not is_system(each.pattern))
+        """Return the subscriptions of other namespaces than system namespaces."""
+        return (
+            subscription
+            for subscription in self.state.subscriptions.values()
+            if not is_system(subscription.pattern)
+        )
 
     def _fitting(self, infos: Iterable[E], name: str) -> tuple[E, ...]:
         """Return as many infos (of the Candid type `name`) as fit into an answer."""
         whole = replace(self.settings, batch_notifications=self.settings.page_most)
         return tuple(fitting(infos, type_codec("orchestrator", name).size, whole))
 
-    def _found(
+    def _items(
         self, page: m.Page[P], of_row: Callable[[Row], Iterable[E | None]], every: Iterable[E]
     ) -> tuple[set[E], m.OrchestrationFilter]:
         """Return the items of the rows that satisfy a page's slices, and the page's filter.
@@ -184,22 +204,25 @@ class Queries:
         filter_ = page.filter or _ALL
         if not filter_.slice:
             return set(every), filter_
-        found: set[E] = set()
+        items: set[E] = set()
         for row in self.rows(filter_.slice):
-            found.update(each for each in of_row(row) if each is not None)
-        return found, filter_
+            items.update(item for item in of_row(row) if item is not None)
+        return items, filter_
 
     def _publishers(
         self, _caller: Principal, _time: int, page: m.ByPrincipal
     ) -> tuple[m.PublisherInfo, ...]:
         """Answer `icrc72_get_publishers`."""
-        every = chained.from_iterable(each.publishers for each in self.state.publications.values())
-        found, filter_ = self._found(page, lambda row: (row.publisher,), every)
-        listed = [(each, self._publisher_stats(each)) for each in self._page(found, page, bytes)]
-        return tuple(
-            m.PublisherInfo(each, self._stats(filter_, "icrc72:publisher", stats))
-            for each, stats in listed
+        every = chained.from_iterable(
+            publication.publishers for publication in self.state.publications.values()
         )
+        items, filter_ = self._items(page, lambda row: (row.publisher,), every)
+        infos: list[m.PublisherInfo] = []
+        for publisher in self._page(items, page, bytes):
+            numbers = self._publisher_stats(publisher)
+            stats = self._stats(filter_, "icrc72:publisher", numbers)
+            infos.append(m.PublisherInfo(publisher, stats))
+        return tuple(infos)
 
     def _publications(
         self, _caller: Principal, _time: int, page: m.ByText
@@ -207,128 +230,130 @@ class Queries:
         """Answer `icrc72_get_publications`."""
         filter_ = page.filter or _ALL
         # Every publication has a row, so no rows need be made for conditions on its name alone.
-        if all(each.tag == "ByNamespace" for each in filter_.slice):
-            wanted = different(each.value for each in filter_.slice if each.tag == "ByNamespace")
-            met = (each.namespace for each in self._met(filter_.slice))
-            found = {name for name in met if all(matches(pattern, name) for pattern in wanted)}
+        if all(slice_.tag == "ByNamespace" for slice_ in filter_.slice):
+            patterns = different(
+                slice_.value for slice_ in filter_.slice if slice_.tag == "ByNamespace"
+            )
+            candidates = (publication.namespace for publication in self._candidates(filter_.slice))
+            namespaces = {
+                name for name in candidates if all(matches(pattern, name) for pattern in patterns)
+            }
         else:
-            found = {
+            namespaces = {
                 row.publication.namespace
                 for row in self.rows(filter_.slice)
                 if row.publication is not None
             }
-        names = self._page(found, page, str.encode)
+        listed = self._page(namespaces, page, str.encode)
         return self._fitting(
-            (self._publication(name, filter_) for name in names), "PublicationInfo"
+            (self._publication(name, filter_) for name in listed), "PublicationInfo"
         )
 
     def _publication(self, name: str, filter_: m.OrchestrationFilter) -> m.PublicationInfo:
-        each = self.state.publications[self.state.by_namespace[name]]
-        stats = self._stats(filter_, "icrc72:publication", self._publication_stats(each))
-        return m.PublicationInfo(name, each.id, each.config.pairs(), stats)
+        publication = self.state.publications[self.state.by_namespace[name]]
+        stats = self._stats(filter_, "icrc72:publication", self._publication_stats(publication))
+        return m.PublicationInfo(name, publication.id, publication.config.pairs(), stats)
 
     def _subscribers(
         self, _caller: Principal, _time: int, page: m.ByPrincipal
     ) -> tuple[m.SubscriberInfo, ...]:
         """Answer `icrc72_get_subscribers`."""
-        every = (each.subscriber for each in self._open())
-        found, filter_ = self._found(page, lambda row: (each.subscriber for each in row.met), every)
-        listed = [(each, self._subscriber_stats(each)) for each in self._page(found, page, bytes)]
-        return tuple(
-            m.SubscriberInfo(each, self._stats(filter_, "icrc72:subscriber", stats))
-            for each, stats in listed
-        )
+        every = (subscription.subscriber for subscription in self._open())
+        items, filter_ = self._items(page, lambda row: (row.subscriber,), every)
+        infos: list[m.SubscriberInfo] = []
+        for subscriber in self._page(items, page, bytes):
+            numbers = self._subscriber_stats(subscriber)
+            stats = self._stats(filter_, "icrc72:subscriber", numbers)
+            infos.append(m.SubscriberInfo(subscriber, stats))
+        return tuple(infos)
 
     def _subscriptions(
         self, caller: Principal, _time: int, page: m.ByNat
     ) -> tuple[m.SubscriptionInfo, ...]:
-        """Answer `icrc72_get_subscriptions`, in a special way if a broadcaster asks (`_shown`)."""
+        """Answer `icrc72_get_subscriptions`; broadcasters may get another answer (`_assigned`)."""
         broker = self.state.brokers.get(caller)
-        shown = None if broker is None else self._shown(broker, page.filter or _ALL)
-        if shown is not None:
-            return shown
-        every = (each.id for each in self._open())
-        found, filter_ = self._found(page, lambda row: (each.id for each in row.met), every)
-        numbers = self._page(found, page, lambda number: number)
+        if broker is not None:
+            assigned = self._assigned(broker, page.filter or _ALL)
+            if assigned is not None:
+                return assigned
+        every = (subscription.id for subscription in self._open())
+        items, filter_ = self._items(page, lambda row: (row.subscription_id,), every)
+        numbers = self._page(items, page, lambda number: number)
         return self._fitting(
             (self._subscription(number, filter_) for number in numbers), "SubscriptionInfo"
         )
 
     def _subscription(self, number: int, filter_: m.OrchestrationFilter) -> m.SubscriptionInfo:
-        each = self.state.subscriptions[number]
+        subscription = self.state.subscriptions[number]
         stats = self._stats(filter_, "icrc72:subscription", self._subscription_stats(number))
-        return m.SubscriptionInfo(number, each.pattern, each.config.pairs(), stats)
+        return m.SubscriptionInfo(number, subscription.pattern, subscription.config.pairs(), stats)
 
-    def _shown(
+    def _assigned(
         self, broker: Broker, filter_: m.OrchestrationFilter
     ) -> tuple[m.SubscriptionInfo, ...] | None:
-        """Return what a broadcaster sees when it asks for a subscriber's subscriptions (IC-38c).
+        """Return a subscriber's subscriptions as they were assigned to a broadcaster (IC-38c).
 
-        These are the subscriptions in the system events that it was sent, and not the present ones:
-        the broadcaster must not act on a change before its turn. Returns `None` if it asks for
-        something else, which is answered like the query of any other caller.
+        These are the subscriptions in the system events that the broadcaster was sent, and not the
+        present ones: it must not act on a change before its turn. Returns `None` unless the query
+        has exactly one subscriber and one namespace. It is then answered like that of any other
+        caller.
         """
-        whose = [each.value for each in filter_.slice if each.tag == "BySubscriber"]
-        names = [each.value for each in filter_.slice if each.tag == "ByNamespace"]
-        if len(whose) != 1 or len(names) != 1:
+        subscribers = [slice_.value for slice_ in filter_.slice if slice_.tag == "BySubscriber"]
+        namespaces = [slice_.value for slice_ in filter_.slice if slice_.tag == "ByNamespace"]
+        if len(subscribers) != 1 or len(namespaces) != 1:
             return None
-        fact = SubscriberFact(names[0], whose[0])
+        fact = SubscriberFact(namespaces[0], subscribers[0])
         value = broker.under_way().get(fact, broker.held.get(fact, ()))
-        made = []
+        infos: list[m.SubscriptionInfo] = []
         for wanted in cast("tuple[WantedSubscription, ...]", value):
-            pairs = SubscriptionConfig((whose[0],), wanted.skip, wanted.filter).pairs()
-            known = self.state.subscriptions.get(wanted.id)
-            pattern = names[0] if known is None else known.pattern
-            made.append(m.SubscriptionInfo(wanted.id, pattern, pairs, ()))
-        return tuple(made)
+            pairs = SubscriptionConfig((subscribers[0],), wanted.skip, wanted.filter).pairs()
+            subscription = self.state.subscriptions.get(wanted.id)
+            pattern = namespaces[0] if subscription is None else subscription.pattern
+            infos.append(m.SubscriptionInfo(wanted.id, pattern, pairs, ()))
+        return tuple(infos)
 
     def _broadcasters(
         self, _caller: Principal, _time: int, page: m.ByPrincipal
     ) -> tuple[m.BroadcasterInfo, ...]:
         """Answer `icrc72_get_broadcasters`."""
-        every = (each.id for each in self.state.brokers.values() if each.registered)
-        found, filter_ = self._found(page, lambda row: (row.entry, row.exit), every)
+        every = (broker.id for broker in self.state.brokers.values() if broker.registered)
+        items, filter_ = self._items(page, lambda row: (row.entry, row.exit), every)
         prefix = "icrc72:broadcaster:stats:"
-        made = []
-        for each in self._page(found, page, bytes):
-            stats = self.state.brokers[each].stats
-            numbers = {name: stats.get(prefix + name, 0) for name in keys.STATISTICS[prefix]}
-            made.append(
-                m.BroadcasterInfo(each, self._stats(filter_, "icrc72:broadcaster", numbers))
-            )
-        return tuple(made)
+        infos: list[m.BroadcasterInfo] = []
+        for broadcaster in self._page(items, page, bytes):
+            known = self.state.brokers[broadcaster].stats
+            numbers = {name: known.get(prefix + name, 0) for name in keys.STATISTICS[prefix]}
+            stats = self._stats(filter_, "icrc72:broadcaster", numbers)
+            infos.append(m.BroadcasterInfo(broadcaster, stats))
+        return tuple(infos)
 
     def _replays(self, _caller: Principal, _time: int, page: m.ByNat) -> tuple[m.ReplayStatus, ...]:
-        """Answer `icrc77_get_replays` (RP-12). Replays are filtered by themselves, without rows."""
+        """Answer `icrc77_get_replays` (RP-12). The slices are compared with replays, not rows."""
         filter_ = page.filter or _ALL
         slices = different(filter_.slice)
-        prefix = "icrc77:replay:stats:"
-        known = self.state.replays
+        replays = self.state.replays
         found = [
-            number for number, each in known.items() if all(_concerns(each, one) for one in slices)
+            number
+            for number, replay in replays.items()
+            if all(_concerns(replay, slice_) for slice_ in slices)
         ]
-        made = []
-        for each in (known[number] for number in self._page(found, page, lambda number: number)):
-            numbers = {
-                name: self._sum(f"icrc77:replay:{each.id}:{name}")
-                for name in keys.STATISTICS[prefix]
-            }
-            numbers["published"] = each.accepted or numbers["published"]
-            stats = self._stats(filter_, "icrc77:replay", numbers)
-            state = m.state_of(each.state, each.count, each.text)
-            made.append(
-                m.ReplayStatus(
-                    each.id, each.namespace, each.config, stats, (each.start, each.end), state
-                )
+        statuses: list[m.ReplayStatus] = []
+        for number in self._page(found, page, lambda number: number):
+            replay = replays[number]
+            stats = self._stats(filter_, "icrc77:replay", self._replay_stats(replay))
+            state = m.state_of(replay.state, replay.count, replay.text)
+            range_ = (replay.start, replay.end)
+            statuses.append(
+                m.ReplayStatus(number, replay.namespace, replay.config, stats, range_, state)
             )
-        return tuple(made)
+        return tuple(statuses)
 
-    def _page(self, found: Iterable[E], page: m.Page[E], key: Callable[[E], K]) -> list[E]:
+    def _page(self, items: Iterable[E], page: m.Page[E], key: Callable[[E], K]) -> list[E]:
         """Return one page of items, in the order of their keys, after the one named by `prev`."""
         take = self.settings.page if page.take is None else min(page.take, self.settings.page_most)
-        ordered = sorted(found, key=key)
+        ordered = sorted(items, key=key)
         if page.prev is not None:
-            ordered = [each for each in ordered if key(each) > key(page.prev)]
+            ordered = [item for item in ordered if key(item) > key(page.prev)]
         return ordered[:take]
 
     @staticmethod
@@ -341,11 +366,19 @@ class Queries:
             case ("All", _):
                 return tuple(pairs)
             case ("List", names):
-                return tuple(each for each in pairs if each[0] in names)
+                return tuple((name, value) for name, value in pairs if name in names)
 
     def _sum(self, name: str) -> int:
         """Return the sum of a statistic over all broadcasters."""
-        return sum(each.stats.get(name, 0) for each in self.state.brokers.values())
+        return sum(broker.stats.get(name, 0) for broker in self.state.brokers.values())
+
+    def _replay_stats(self, replay: Replay) -> dict[str, int]:
+        names = keys.STATISTICS["icrc77:replay:stats:"]
+        numbers = {name: self._sum(f"icrc77:replay:{replay.id}:{name}") for name in names}
+        if replay.accepted:
+            # The entry's answer is newer than its statistics.
+            numbers["published"] = replay.accepted
+        return numbers
 
     def _publication_stats(self, publication: Publication) -> dict[str, int]:
         start = f"icrc72:publication:{publication.id}:"
@@ -356,9 +389,13 @@ class Queries:
         }
 
     def _publisher_stats(self, who: Principal) -> dict[str, int]:
-        mine = [each for each in self.state.publications.values() if who in each.publishers]
-        events = sum(self._sum(f"icrc72:publication:{each.id}:events") for each in mine)
-        return {"publications": len(mine), "events": events}
+        numbers = [
+            publication.id
+            for publication in self.state.publications.values()
+            if who in publication.publishers
+        ]
+        events = sum(self._sum(f"icrc72:publication:{number}:events") for number in numbers)
+        return {"publications": len(numbers), "events": events}
 
     def _subscription_stats(self, number: int) -> dict[str, int]:
         start = f"icrc72:subscription:{number}:"
@@ -366,15 +403,15 @@ class Queries:
 
     def _subscriber_stats(self, who: Principal) -> dict[str, int]:
         unconfirmed = self._sum(f"icrc72:subscriber:{who.text}:unconfirmed")
-        mine = [
+        numbers = [
             number
             for name, number in self.state.by_subscriber.get(who, {}).items()
             if not is_system(name)
         ]
         sums = Counter({"notifications": 0, "confirmations": 0})
-        for number in mine:
+        for number in numbers:
             sums.update(self._subscription_stats(number))
-        return {"subscriptions": len(mine), **sums, "unconfirmed": unconfirmed}
+        return {"subscriptions": len(numbers), **sums, "unconfirmed": unconfirmed}
 
     def refresh(self, ctx: Context, role: RoleCanister) -> None:
         """Ask broadcasters for their statistics, each every `stats_check` rounds (IC-35d)."""
@@ -388,28 +425,37 @@ class Queries:
 
     def due(self) -> int | None:
         """Return the next round in which a broadcaster has to be asked."""
-        alive = [each for each in self.state.brokers.values() if each.registered and not each.dead]
-        return min((each.asked_stats + self.settings.stats_check for each in alive), default=None)
+        alive = [
+            broker
+            for broker in self.state.brokers.values()
+            if broker.registered and not broker.dead
+        ]
+        return min(
+            (broker.asked_stats + self.settings.stats_check for broker in alive), default=None
+        )
 
     def ask_stats(self, ctx: Context, role: RoleCanister, broker: Broker) -> None:
         """Ask one broadcaster for its statistics now."""
-        at = broker.asked_stats = ctx.now
+        asked = broker.asked_stats = ctx.now
 
-        def got(_ctx: Context, stats: Pairs | None) -> None:
-            # Answers may arrive out of order: keep the one that was asked for last.
-            if stats is not None and at >= broker.told_stats:
-                broker.told_stats = at
+        def answered(_ctx: Context, stats: Pairs | None) -> None:
+            # Answers may arrive out of order: keep the one to the latest request.
+            if stats is not None and asked >= broker.told_stats:
+                broker.told_stats = asked
                 broker.stats = {name: as_nat(value) or 0 for name, value in stats}
 
-        role.ask(ctx, broker.id, GET_BROADCASTER_STATS, None, got)
+        role.ask(ctx, broker.id, GET_BROADCASTER_STATS, None, answered)
 
 
 def different(slices: Iterable[E]) -> tuple[E, ...]:
-    """Return the slices of a query, each once. Raises `Trap` if there are more than 32."""
-    found = tuple(dict.fromkeys(slices))
-    if len(found) > MOST_SLICES:
-        raise Trap(f"a query has at most {MOST_SLICES} different slices, not {len(found)}")
-    return found
+    """Return the slices of a query without repetitions.
+
+    Raises `Trap` if there are more than `MOST_SLICES`.
+    """
+    unique = tuple(dict.fromkeys(slices))
+    if len(unique) > MOST_SLICES:
+        raise Trap(f"a query has at most {MOST_SLICES} different slices, not {len(unique)}")
+    return unique
 
 
 def _concerns(replay: Replay, slice_: m.Slice) -> bool:
@@ -428,8 +474,8 @@ def _concerns(replay: Replay, slice_: m.Slice) -> bool:
 def satisfies(row: Row, slice_: m.Slice) -> bool:
     """Return whether a row satisfies a slice.
 
-    A subscription without a publication satisfies a slice by namespace that is its own pattern, or
-    matches it.
+    Without a publication, a slice by namespace is compared with the subscription's pattern: it must
+    be equal, or be a namespace that the pattern matches.
     """
     match slice_:
         case ("BySubscriber", who):

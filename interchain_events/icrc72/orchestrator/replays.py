@@ -7,8 +7,8 @@ replay one after the other: first the creator, then the others in the order in w
 Each sends its events in the order of their ids. The publisher reports its progress; when it is
 done, the orchestrator polls the entry until this has handed over everything.
 
-Every replay ends: a publisher that is silent since it was assigned, an entry that hands nothing
-over, and members without a broadcaster end it with an error. Its slot is then free.
+Every replay ends and so frees its slot. It ends with an error if its publisher is silent, if its
+entry does not hand over the events, or if a member has no broadcaster for too long.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ from interchain_events.icrc72.namespaces import OWN, is_system, matches
 from interchain_events.icrc72.orchestrator.access import Access
 from interchain_events.icrc72.orchestrator.escrow import Escrow
 from interchain_events.icrc72.orchestrator.planner import Planner
-from interchain_events.icrc72.orchestrator.state import Part, Replay
+from interchain_events.icrc72.orchestrator.state import Part, Publication, Replay
 from interchain_events.icrc72.values import Pairs, as_nat
 
 LIVE: Final = frozenset(["pending", "running"])
@@ -55,14 +55,14 @@ class Replays(Part):
     def register(self, ctx: Context, items: tuple[ReplayRegistration, ...]) -> None:
         """Register replays one after the other.
 
-        Each is paid before the next one is checked, because it counts for the quotas of the next.
+        Each is paid before the next one is checked, because it counts against the same quotas.
         """
         caller = ctx.caller
         taken = items[: self.settings.batch_items]
         results: list[Result[int]] = []
 
         def step(ctx: Context) -> None:
-            # Runs until a payment has to be waited for, and again when it has been made.
+            # Continues with the next item. Returns when a payment is under way; `paid` continues.
             ctx.caller = caller
             while len(results) < len(taken):
                 outcome = self._checked(ctx, taken[len(results)])
@@ -79,21 +79,25 @@ class Replays(Part):
 
         def paid(ctx: Context, replay: Replay, refusal: Err | None) -> None:
             ctx.caller = caller
-            # Access and quotas may have changed while the ledger worked.
-            again = refusal or self._checked(ctx, taken[len(results)])
-            if isinstance(again, Replay):
+            # Access and quotas may have changed before the ledger answered.
+            outcome = refusal or self._checked(ctx, taken[len(results)])
+            if isinstance(outcome, Replay):
                 results.append(self._accept(ctx, replay))
             else:
                 if refusal is None:
                     self._refund(ctx, replay)
-                results.append(again)
+                results.append(outcome)
             step(ctx)
 
         step(ctx)
 
     def _checked(self, ctx: Context, item: ReplayRegistration) -> Replay | Err:
-        """Make the checks of RP-3 in order. Return the replay with its price, or the error."""
-        who, state = ctx.caller, self.state
+        """Make the checks of RP-3 in order. Return the replay with its price, or the first error.
+
+        The replay has no id yet.
+        """
+        who = ctx.caller
+        state = self.state
         if is_system(item.namespace):
             return err("Unauthorized")
         publication = state.publications.get(state.by_namespace.get(item.namespace, 0))
@@ -101,74 +105,79 @@ class Replays(Part):
             return err("PublicationNotFound")
         if not self.access.may(publication, "subscribers", who):
             return forbidden("UnauthorizedSubscriber", item.namespace)
-        mine = sorted(
-            n
-            for name, n in state.by_subscriber.get(who, {}).items()
-            if matches(name, item.namespace)
-        )
-        if not mine:
+        subscriptions = [
+            number
+            for pattern, number in state.by_subscriber.get(who, {}).items()
+            if matches(pattern, item.namespace)
+        ]
+        if not subscriptions:
             return err("SubscriptionNotFound")
         start, end = item.range
-        chosen = state.subscriptions[mine[0]].config
+        default = state.subscriptions[min(subscriptions)].config
         if end is not None and not start < end:
             return refused("ImproperConfig", "the range is empty")
         try:
             check_memo(item.memo)
             check_size(item.config, self.settings)
-            filter_, skip = replay_config(item.config, chosen.filter, chosen.skip)
+            filter_, skip = replay_config(item.config, default.filter, default.skip)
         except ConfigError as error:
             return refused("ImproperConfig", str(error))
-        config = publication.config
         publishers = [
-            each
-            for each, may in publication.publishers.items()
-            if may and publication.replays(each)
+            publisher
+            for publisher, may in publication.publishers.items()
+            if may and publication.replays(publisher)
         ]
         most = min(
-            (publication.max_range(each, self.settings.max_range) for each in publishers),
-            default=config.max_range or self.settings.max_range,
+            (publication.max_range(publisher, self.settings.max_range) for publisher in publishers),
+            default=publication.config.max_range or self.settings.max_range,
         )
-        # The ids of each publisher have their own part of the numbers, of size `OWN`. An open
-        # range, or one over several parts, is paid for as the longest one and ends when the logs
-        # do.
-        count = most if end is None or start // OWN != (end - 1) // OWN else end - start
+        # Each publisher's ids are a block of `OWN` numbers. A range that is open, or extends over
+        # several blocks, costs as much as the longest one, and ends when the logs do.
+        is_longest = end is None or start // OWN != (end - 1) // OWN
+        count = most if end is None or is_longest else end - start
         if end is not None and count > most:
             return refused("RangeTooLarge", f"at most {shown(most)} ids, not {shown(count)}")
         if not publishers:
             return generic(keys.NO_REPLAY)
         if not self._within_quota(ctx, who):
             return generic(keys.QUOTA)
-        first, *rest = publishers
-        way = (item.namespace, publication.id, first, who, start, end, filter_, skip)
-        made = Replay(0, *way, item.config, ctx.now, rest=tuple(rest))
-        prices = {each: publication.price(each) for each in publishers}
-        made.price = max(amount for amount, _ in prices.values())
-        if made.price:
-            ledgers = {ledger for amount, ledger in prices.values() if amount}
-            if len(ledgers) > 1:
-                return refused("ImproperConfig", "the publishers' prices are in several currencies")
-            (made.ledger,) = ledgers
-            made.prices = {
-                each: amount for each, (amount, _) in prices.items() if amount != made.price
-            }
-            made.payer = who
-            made.paid = made.price * count * (len(publishers) if count == most else 1)
-        return made
+        replay = Replay(
+            id=0,
+            namespace=item.namespace,
+            publication=publication.id,
+            publisher=publishers[0],
+            subscriber=who,
+            start=start,
+            end=end,
+            filter=filter_,
+            skip=skip,
+            config=item.config,
+            created=ctx.now,
+            rest=tuple(publishers[1:]),
+        )
+        # With a count of `most`, every publisher may have to replay as many events.
+        events = count * len(publishers) if count == most else count
+        refusal = _set_price(replay, publication, publishers, events)
+        return replay if refusal is None else refusal
 
     def _within_quota(self, ctx: Context, who: Principal) -> bool:
         """Return whether a subscriber may have another replay, and forget old requests."""
-        settings, requests = self.settings, self.state.requests
-        old = ctx.now - settings.replay_window
-        # Those who asked longest ago come first, see `_accept`.
-        while requests and requests[first := next(iter(requests))][-1] <= old:
-            del requests[first]
-        live = sum(
-            1
-            for each in self.state.replays.values()
-            if each.subscriber == who and each.state in LIVE
-        )
-        recent = sum(at > old for at in requests.get(who, ()))
-        return live < settings.live_replays and recent < settings.replay_requests
+        settings = self.settings
+        requests = self.state.requests
+        oldest = ctx.now - settings.replay_window
+        # Subscribers whose last request was longest ago come first, see `_accept`.
+        while requests:
+            subscriber = next(iter(requests))
+            if requests[subscriber][-1] > oldest:
+                break
+            del requests[subscriber]
+        live = [
+            replay
+            for replay in self.state.replays.values()
+            if replay.subscriber == who and replay.state in LIVE
+        ]
+        recent = [round_ for round_ in requests.get(who, ()) if round_ > oldest]
+        return len(live) < settings.live_replays and len(recent) < settings.replay_requests
 
     def _accept(self, ctx: Context, replay: Replay) -> Ok[int]:
         """Give a checked and paid replay its id, and start it if possible."""
@@ -177,10 +186,11 @@ class Replays(Part):
         replay.settled = replay.payer is None
         replay.heard = replay.since = ctx.now
         self.state.replays[replay.id] = replay
-        old = ctx.now - self.settings.replay_window
-        times = self.state.requests.pop(replay.subscriber, ())
+        oldest = ctx.now - self.settings.replay_window
         # Removed and inserted again, so that the dict is ordered by each subscriber's last request.
-        self.state.requests[replay.subscriber] = [*(at for at in times if at > old), ctx.now]
+        former = self.state.requests.pop(replay.subscriber, ())
+        recent = [round_ for round_ in former if round_ > oldest]
+        self.state.requests[replay.subscriber] = [*recent, ctx.now]
         self._start_waiting(ctx)
         return ok(replay.id)
 
@@ -191,14 +201,17 @@ class Replays(Part):
         """
         self.state.last_replay += 1
         replay.id = self.state.last_replay
-        replay.state, replay.text, replay.ended = "errored", "refused", ctx.now
-        replay.exit_kept, replay.settled = False, True
+        replay.state = "errored"
+        replay.text = "refused"
+        replay.ended = ctx.now
+        replay.exit_kept = False
+        replay.settled = True
         replay.owed = [] if replay.payer is None else [(replay.payer, replay.paid)]
         self.state.replays[replay.id] = replay
         self.escrow.transfer(ctx, replay)
 
     def wake(self, ctx: Context) -> None:
-        """Do the due work on each replay: start, poll, end if silent or stalled, settle, forget."""
+        """Do the due work on each replay: start, poll its entry, end, settle or forget it."""
         self._start_waiting(ctx)
         for replay in list(self.state.replays.values()):
             if replay.state in LIVE:
@@ -208,21 +221,21 @@ class Replays(Part):
 
     def due(self, now: int) -> int | None:
         """Return the next round in which a replay needs work."""
-        every = self.state.replays.values()
-        if any(
-            each.state in LIVE or not each.settled or each.owed or each.exit_kept for each in every
-        ):
-            return now + 1
-        ends = [each.ended for each in every if each.ended is not None]
+        ends: list[int] = []
+        for replay in self.state.replays.values():
+            if replay.state in LIVE or not replay.settled or replay.owed or replay.exit_kept:
+                return now + 1
+            if replay.ended is not None:
+                ends.append(replay.ended)
         return min(ends) + self.settings.replay_forgotten if ends else None
 
     def _start_waiting(self, ctx: Context) -> None:
-        """Start replays that wait, as many as may run at once for each publication.
+        """Start waiting replays, as many as may run at once for each publication.
 
         A replay needs an entry of its publisher and an exit of its subscriber.
         """
-        live = [each for each in self.state.replays.values() if each.state in LIVE]
-        running = Counter(each.publication for each in live if each.path is not None)
+        live = [replay for replay in self.state.replays.values() if replay.state in LIVE]
+        running = Counter(replay.publication for replay in live if replay.path is not None)
         for replay in live:
             publication = self.state.publications.get(replay.publication)
             if replay.path is not None or publication is None:
@@ -232,7 +245,8 @@ class Replays(Part):
             exit_ = self.state.exits.get(replay.subscriber)
             if running[publication.id] < most and entries and exit_ is not None:
                 running[publication.id] += 1
-                replay.path, replay.since = (entries[0], exit_), ctx.now
+                replay.path = (entries[0], exit_)
+                replay.since = ctx.now
                 self.planner.plan_replay(replay.id)
 
     def _watch(self, ctx: Context, replay: Replay) -> None:
@@ -248,15 +262,15 @@ class Replays(Part):
             return
         if replay.alerted is None and member is not None and DueFact(replay.id) in member.holds:
             replay.alerted = replay.heard = ctx.now
-        # A publisher that cannot be told of the replay is as silent as one that was.
-        begun = replay.since if replay.alerted is None else replay.heard
-        if replay.done is None and ctx.now - begun > settings.replay_silence:
-            self._end(ctx, replay, "errored", text="publisher silent")
-        elif replay.done is not None:
-            if ctx.now - replay.since > settings.replay_stalled:
-                self._end(ctx, replay, "errored", text="stalled")
-            elif ctx.now >= replay.polled_at + settings.replay_poll:
-                self._ask_entry(ctx, replay)
+        if replay.done is None:
+            # A publisher that cannot be informed about the replay counts as silent, too.
+            silent_since = replay.since if replay.alerted is None else replay.heard
+            if ctx.now - silent_since > settings.replay_silence:
+                self._end(ctx, replay, "errored", text="publisher silent")
+        elif ctx.now - replay.since > settings.replay_stalled:
+            self._end(ctx, replay, "errored", text="stalled")
+        elif ctx.now >= replay.polled_at + settings.replay_poll:
+            self._ask_entry(ctx, replay)
 
     def _served(self, replay: Replay) -> bool:
         """Return whether the publisher has an entry and the subscriber an exit."""
@@ -265,20 +279,17 @@ class Replays(Part):
         return bool(entries) and self.state.exits.get(replay.subscriber) is not None
 
     def _finish(self, ctx: Context, replay: Replay) -> None:
-        """Do what is left after the end of a replay.
+        """Do the work after the end of a replay.
 
-        Release the exit when the entry has no more events, settle the payment, and forget the
-        replay later. For a canceled replay, the publisher has some time to report how many events
-        it sent.
+        The exit is released when the entry has no more events, the payment is settled, and the
+        replay is forgotten later. After a cancellation, the settlement waits for some time until
+        the publisher reports how many events it sent.
         """
         settings = self.settings
         ended = ctx.now if replay.ended is None else replay.ended
         if replay.exit_kept:
-            if (
-                ctx.now - ended > settings.replay_stalled
-                or replay.path is None
-                or replay.path[0] == replay.path[1]
-            ):
+            stalled = ctx.now - ended > settings.replay_stalled
+            if stalled or replay.path is None or replay.path[0] == replay.path[1]:
                 self._release_exit(replay)
             elif ctx.now >= replay.polled_at + settings.replay_poll:
                 self._ask_entry(ctx, replay)
@@ -291,30 +302,34 @@ class Replays(Part):
             del self.state.replays[replay.id]
 
     def _release_exit(self, replay: Replay) -> None:
+        """Have the exit of a replay that has ended drop its facts."""
         replay.exit_kept = False
         self.planner.plan_replay(replay.id)
 
     def _ask_entry(self, ctx: Context, replay: Replay) -> None:
         """Ask the entry how many events of a replay it has accepted, and whether any are queued.
 
-        When none are queued, the replay goes on to the next publisher or ends.
+        If its queue for the replay is empty, the replay goes on to the next publisher or ends.
         """
         if replay.path is None:
             return
         replay.polled_at = ctx.now
-        entry, reported = replay.path[0], (replay.done, replay.reported)
+        entry = replay.path[0]
+        reports = (replay.done, replay.reported)
         before = _accepted_before(replay, entry)
 
-        def got(ctx: Context, pairs: Pairs | None) -> None:
+        def answered(ctx: Context, pairs: Pairs | None) -> None:
             if pairs is None:
                 return
             stats = {name: as_nat(value) for name, value in pairs}
             # If the publisher has reported in the meantime, the entry may have accepted more events
             # than this answer counts.
-            if reported == (replay.done, replay.reported):
-                said = stats.get(f"icrc77:replay:{replay.id}:accepted")
-                # An entry that keeps no such count is trusted to have accepted what was reported.
-                replay.accepted = before + self._reported(replay) if said is None else said
+            if reports == (replay.done, replay.reported):
+                accepted = stats.get(f"icrc77:replay:{replay.id}:accepted")
+                if accepted is None:
+                    # Without a count of the entry, the publisher's report is trusted.
+                    accepted = before + self._reported(replay)
+                replay.accepted = accepted
             if stats.get(f"icrc77:replay:{replay.id}:queued"):
                 return
             if replay.state == "running" and replay.done is not None:
@@ -322,7 +337,7 @@ class Replays(Part):
             elif replay.state not in LIVE and replay.exit_kept:
                 self._release_exit(replay)
 
-        self.role.ask(ctx, entry, methods.GET_BROADCASTER_STATS, None, got)
+        self.role.ask(ctx, entry, methods.GET_BROADCASTER_STATS, None, answered)
 
     def _part_ended(self, ctx: Context, replay: Replay, done: int) -> None:
         """Go on with the next publisher when one is done, or complete the replay."""
@@ -347,7 +362,10 @@ class Replays(Part):
         self, ctx: Context, replay: Replay, state: StateName, count: int = 0, *, text: str = ""
     ) -> None:
         """Put a replay into a final state, with the number of events or the text of an error."""
-        replay.state, replay.count, replay.text, replay.ended = state, count, text, ctx.now
+        replay.state = state
+        replay.count = count
+        replay.text = text
+        replay.ended = ctx.now
         if state == "completed":
             replay.reported = count
             replay.count += sum(part for _, _, part in replay.parts)
@@ -364,17 +382,14 @@ class Replays(Part):
     def _count_out(self, ctx: Context, replay: Replay, ended: int) -> None:
         """Settle the payment by the number of events that were delivered (RP-4).
 
-        The publisher's report counts up to the number that the entry accepted. Settling waits for
-        the entry's answer, unless the entry is dead or does not answer for too long.
+        The publisher is paid for the events that it reported, but not for more than the entry
+        accepted. Settling waits for the entry's answer, unless the entry is dead or has not
+        answered for `replay_stalled` rounds.
         """
         count = 0 if replay.state == "errored" else self._reported(replay)
         entry = None if replay.path is None else self.state.brokers.get(replay.path[0])
-        if (
-            count
-            and entry is not None
-            and not entry.dead
-            and ctx.now - ended <= self.settings.replay_stalled
-        ):
+        waits = ctx.now - ended <= self.settings.replay_stalled
+        if count and entry is not None and not entry.dead and waits:
             if replay.accepted is None:
                 if ctx.now >= replay.polled_at + self.settings.replay_poll:
                     self._ask_entry(ctx, replay)
@@ -385,8 +400,8 @@ class Replays(Part):
     def report(self, ctx: Context, item: ReplayStatusUpdate, _silent: object) -> Result[int]:
         """Take a publisher's report on a replay (RP-5).
 
-        A report of the present state only shows that the publisher lives. After a cancellation, the
-        first report of `canceled` tells how many events were sent.
+        A report of the present state only shows that the publisher is alive. After a cancellation,
+        the first report of `canceled` states how many events were sent.
         """
         replay = self.state.replays.get(item.replayId)
         if replay is None:
@@ -395,19 +410,27 @@ class Replays(Part):
             return err("Unauthorized")
         status = item.status
         if replay.state == "canceled" and status.tag == "canceled" and replay.reported is None:
-            replay.reported = replay.count = status.value
-            replay.accepted, replay.polled_at = None, 0
+            replay.reported = status.value
+            replay.count = status.value
+            # The entry is asked again at once.
+            replay.accepted = None
+            replay.polled_at = 0
             return ok(replay.id)
-        if status.tag != (
-            "completed" if replay.state == "running" and replay.done is not None else replay.state
-        ):
+        if replay.state == "running" and replay.done is not None:
+            # The publisher is done with its part, and the replay waits for the entry.
+            reported_before = "completed"
+        else:
+            reported_before = replay.state
+        if status.tag != reported_before:
             match replay.state, status:
                 case "pending", ("running", _) if replay.path is not None:
                     replay.state = "running"
                 case "running", ("completed", count) if replay.done is None:
-                    replay.done, replay.since, replay.polled_at = count, ctx.now, 0
-                case "running", ("errored", words) if replay.done is None:
-                    self._end(ctx, replay, "errored", text=words)
+                    replay.done = count
+                    replay.since = ctx.now
+                    replay.polled_at = 0
+                case "running", ("errored", text) if replay.done is None:
+                    self._end(ctx, replay, "errored", text=text)
                 case _:
                     return generic(keys.WRONG_STATE)
         replay.heard = ctx.now
@@ -433,11 +456,9 @@ class Replays(Part):
             if replay.path is None or broadcaster not in replay.path:
                 continue
             if replay.state in LIVE:
-                replay.state, replay.text, replay.ended = (
-                    "errored",
-                    "broadcaster died",
-                    self.state.last_wake,
-                )
+                replay.state = "errored"
+                replay.text = "broadcaster died"
+                replay.ended = self.state.last_wake
                 self._release_exit(replay)
             elif replay.exit_kept:
                 self._release_exit(replay)
@@ -454,13 +475,38 @@ class Replays(Part):
         Called when the publication is deleted or the member loses access.
         """
         for replay in self.state.replays.values():
-            concerned = subscriber in {None, replay.subscriber} and publisher in {
-                None,
-                replay.publisher,
-            }
-            if concerned and replay.state in LIVE and replay.publication == publication:
-                replay.state, replay.count, replay.ended = "canceled", 0, self.state.last_wake
+            if replay.publication != publication or replay.state not in LIVE:
+                continue
+            same_subscriber = subscriber is None or subscriber == replay.subscriber
+            same_publisher = publisher is None or publisher == replay.publisher
+            if same_subscriber and same_publisher:
+                replay.state = "canceled"
+                replay.count = 0
+                replay.ended = self.state.last_wake
                 self.planner.plan_replay(replay.id)
+
+
+def _set_price(
+    replay: Replay, publication: Publication, publishers: list[Principal], events: int
+) -> Err | None:
+    """Set the price of a replay: that of its dearest publisher, for a number of events.
+
+    Returns an error if the publishers do not charge in the same currency.
+    """
+    prices = {publisher: publication.price(publisher) for publisher in publishers}
+    replay.price = max(amount for amount, _ in prices.values())
+    if not replay.price:
+        return None
+    ledgers = {ledger for amount, ledger in prices.values() if amount}
+    if len(ledgers) > 1:
+        return refused("ImproperConfig", "the publishers' prices are in several currencies")
+    (replay.ledger,) = ledgers
+    replay.prices = {
+        publisher: amount for publisher, (amount, _) in prices.items() if amount != replay.price
+    }
+    replay.payer = replay.subscriber
+    replay.paid = replay.price * events
+    return None
 
 
 def _accepted_before(replay: Replay, entry: Principal) -> int:
@@ -468,4 +514,4 @@ def _accepted_before(replay: Replay, entry: Principal) -> int:
 
     The entry counts all events of a replay together, whichever publisher sent them.
     """
-    return sum(count for _, at, count in replay.parts if at == entry)
+    return sum(count for _, broker, count in replay.parts if broker == entry)

@@ -31,10 +31,10 @@ from interchain_events.icrc72.role import RoleCanister
 from interchain_events.icrc72.settings import Settings
 from interchain_events.icrc72.values import Pairs, Skip
 
-Said = tuple[Principal, str, Principal]
+AnswerKey = tuple[Principal, str, Principal]
 """The key of a list canister's answer: canister, name of the list, and principal in question."""
 
-NOT_SAID: Final = PublisherConfig()
+UNCONFIGURED: Final = PublisherConfig()
 """The configuration of a publisher that joined without one."""
 
 stable(Event)
@@ -53,10 +53,10 @@ class Publication:
     """For each subscriber, the subscriptions that match, and whether each is authorised now."""
     entries: dict[Principal, tuple[Principal, ...]] = field(default_factory=dict)
     """For each publisher, its entries by partition."""
-    verdicts: dict[Said, bool] = field(default_factory=dict)
-    """The last answers of list canisters."""
-    heard: dict[Said, int] = field(default_factory=dict)
-    """The rounds in which they were received."""
+    verdicts: dict[AnswerKey, bool] = field(default_factory=dict)
+    """Whether each list contains the principal, by the last answers of list canisters."""
+    heard: dict[AnswerKey, int] = field(default_factory=dict)
+    """The rounds in which the answers in `verdicts` were received."""
     version: int = 0
     """How often the configuration was updated."""
     draining: dict[Principal, tuple[Principal, ...]] = field(default_factory=dict)
@@ -72,16 +72,16 @@ class Publication:
         """Return whether a publisher advertises that it replays its events (ICRC-77)."""
         if publisher == self.config.creator:
             return self.config.replay
-        return self.joined.get(publisher, NOT_SAID).replay
+        return self.joined.get(publisher, UNCONFIGURED).replay
 
     def price(self, publisher: Principal) -> tuple[int, Principal | None]:
         """Return the price of an event that a publisher replays, and its ledger or `None`."""
-        own = self.joined.get(publisher, NOT_SAID).price
+        own = self.joined.get(publisher, UNCONFIGURED).price
         return own or self.config.price or (0, None)
 
     def max_range(self, publisher: Principal, default: int) -> int:
         """Return how many ids of a publisher a replay may have."""
-        own = self.joined.get(publisher, NOT_SAID).max_range
+        own = self.joined.get(publisher, UNCONFIGURED).max_range
         return own or self.config.max_range or default
 
 
@@ -107,9 +107,10 @@ class SentToBroker:
     message: bytes = b""
     """The encoded argument of the call."""
     age: int = 0
-    """How many rounds of the orchestrator's running time it has not been confirmed."""
+    """For how many rounds it has waited for its confirmation, while the orchestrator was running.
+    """
     sends: int = 0
-    """How often it was sent."""
+    """How many times it was sent."""
     next: int = 0
     """The round in which it is sent again."""
 
@@ -140,13 +141,13 @@ class Broker:
     last_round: int = 0
     """The round in which its last system event was made."""
     dead: bool = False
-    """Whether it is taken for dead, because it has not confirmed for too long."""
+    """Whether it counts as dead because it has not confirmed a system event for too long."""
     sick: bool = False
-    """Whether it was taken for dead and has come back. It then first drops all facts."""
+    """Whether it counted as dead and has come back. It must first drop all of its facts."""
     retiring: bool = False
     """Whether it gets no new members and its members are moved."""
     leaves: int | None = None
-    """The round from which relays to it may go, because other exits serve its subscribers."""
+    """The round from which relays to it may be removed: other exits then serve its subscribers."""
     closed: int | None = None
     """The round since which no broadcaster relays to it."""
     emptied: bool = False
@@ -180,28 +181,28 @@ class Broker:
 
     def subscribers(self, namespace: str) -> list[Principal]:
         """Return the subscribers that it may notify: confirmed, or under way to it."""
-        found = [*self.held_by_name.get(("subscriber", namespace), ()), *self.under_way()]
+        facts = [*self.held_by_name.get(("subscriber", namespace), ()), *self.under_way()]
         return [
             fact.subscriber
-            for fact in found
+            for fact in facts
             if isinstance(fact, SubscriberFact) and fact.namespace == namespace
         ]
 
     def publishers(self, namespace: str) -> list[Principal]:
         """Return the publishers from which it may accept events: confirmed, or under way to it."""
-        found = [*self.held_by_name.get(("publisher", namespace), ()), *self.under_way()]
+        facts = [*self.held_by_name.get(("publisher", namespace), ()), *self.under_way()]
         return [
             fact.publisher
-            for fact in found
+            for fact in facts
             if isinstance(fact, PublisherFact) and fact.namespace == namespace
         ]
 
     def relay_targets(self, namespace: str) -> list[Principal]:
         """Return the broadcasters to which it may relay events: confirmed, or under way to it."""
-        found = [*self.held_by_name.get(("relay", namespace), ()), *self.under_way()]
+        facts = [*self.held_by_name.get(("relay", namespace), ()), *self.under_way()]
         return [
             fact.target
-            for fact in found
+            for fact in facts
             if isinstance(fact, RelayFact) and fact.namespace == namespace
         ]
 
@@ -235,9 +236,9 @@ class Member:
     want: dict[MemberFact, tuple[MemberValue, int]] = field(default_factory=dict)
     """The facts that it should know, each with its value and the number of its causes."""
     holds: dict[MemberFact, MemberValue] = field(default_factory=dict)
-    """The facts that it was informed about."""
+    """The facts that it was informed about, with their values."""
     may: dict[MemberFact, None] = field(default_factory=dict)
-    """Facts of which it is uncertain whether it knows them, until it is informed again."""
+    """Facts that it may know or not, because a system event about them was given up."""
     errors: dict[Trouble, None] = field(default_factory=dict)
     """Errors about which it has to be informed."""
     alert: SentToMember | None = None
@@ -245,11 +246,11 @@ class Member:
     last_id: int = 0
     """The id of its last system event."""
     tries: int = 0
-    """How often its system event was sent in vain."""
+    """How many times its system event was sent without success."""
     next: int = 0
     """The round before which it is not sent again."""
     fresh: bool = False
-    """Whether it must be informed about everything again."""
+    """Whether it must be informed about all of its facts again."""
 
 
 @record
@@ -272,7 +273,7 @@ class Replay:
     """The round in which it was asked for."""
     state: StateName = "pending"
     count: int = 0
-    """The number of events in a final state."""
+    """How many events were replayed, if the state is final."""
     text: str = ""
     """The error, if the state is `errored`."""
     path: tuple[Principal, Principal] | None = None
@@ -286,38 +287,40 @@ class Replay:
     polled_at: int = 0
     """The round in which the entry was last polled."""
     since: int = 0
-    """The round in which it got its path, the publisher was done, or the next publisher was due.
+    """The round in which its present step began; a step that takes too long ends the replay.
 
-    While it has no path, the last round in which a broadcaster served both its members.
+    A step begins when the replay gets its path, when the publisher is done, and when the next
+    publisher's turn comes. Without a path, this is the last round in which both its publisher and
+    its subscriber were served by a broadcaster.
     """
     ended: int | None = None
     """The round in which it reached a final state."""
     exit_kept: bool = True
     """Whether the exit still expects events that may be queued at the entry."""
     reported: int | None = None
-    """The number of events that the publisher reported for a final state."""
+    """How many events the publisher reported when the replay was completed or canceled."""
     payer: Principal | None = None
     """The subscriber who paid; `None` if it is free."""
     price: int = 0
     """The highest price of an event."""
     prices: dict[Principal, int] = field(default_factory=dict)
-    """The prices of publishers that take less."""
+    """The prices of the publishers that charge less than `price`."""
     ledger: Principal | None = None
     """The ledger of the price; `None` for cycles."""
     paid: int = 0
     """The amount in escrow."""
     settled: bool = True
-    """Whether the amount was divided between publishers and payer."""
+    """Whether the amount was divided between publishers and payer, as listed in `owed`."""
     owed: list[tuple[Principal, int]] = field(default_factory=list)
-    """Transfers that have to be made: receiver and amount."""
+    """The transfers that are still to be made: receiver and amount."""
     paying: bool = False
     """Whether a transfer is under way."""
     next_pay: int = 0
     """The round before which a failed transfer is not tried again."""
     accepted: int | None = None
-    """How many events the entry has accepted from all publishers, as it last answered."""
+    """How many events of all publishers the entry has accepted, by its last answer."""
     rest: tuple[Principal, ...] = ()
-    """The publishers that follow when this one is done."""
+    """The publishers that replay after this one."""
     parts: list[tuple[Principal, Principal, int]] = field(default_factory=list)
     """The publishers that are done, with their entries and numbers of events."""
 
@@ -345,16 +348,17 @@ class Registry:
     members: dict[tuple[str, Principal], Member] = field(default_factory=dict)
     """The members by role and id."""
     restless: dict[tuple[str, Principal], None] = field(default_factory=dict)
-    """Members that may have to be informed now.
+    """The members for which the next wake checks whether a system event is due.
 
-    A member that waits for a broadcaster is not listed; `Planner.settled` lists it again.
+    A member that waits for a broadcaster to confirm a fact is not listed; `Planner.settled` lists
+    it again.
     """
     reasons: dict[Cause, list[tuple[Principal, Fact]]] = field(default_factory=dict)
-    """The facts that each cause makes broadcasters want, so that they can be withdrawn."""
+    """For each cause, the facts that broadcasters should have because of it."""
     member_reasons: dict[Cause, list[tuple[tuple[str, Principal], MemberFact]]] = field(
         default_factory=dict
     )
-    """The facts that each cause makes members want."""
+    """For each cause, the facts that members should know because of it."""
     last_publication: int = 0
     last_subscription: int = 0
     last_replay: int = 0
@@ -362,7 +366,7 @@ class Registry:
     requests: dict[Principal, list[int]] = field(default_factory=dict)
     """For each subscriber, the rounds in which it asked for replays.
 
-    The subscriber that asked last is the last one.
+    The subscriber with the latest request comes last, so that outdated ones are found first.
     """
     direct: dict[int, tuple[str, Principal]] = field(default_factory=dict)
     """Members that are notified directly, by the id of the notification."""

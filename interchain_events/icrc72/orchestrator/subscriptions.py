@@ -45,25 +45,28 @@ class Subscriptions(Part):
     met: Callable[[Publication, SubscriptionRecord], None]
     """Called for each publication that a new subscription matches."""
     died: Callable[[Principal], None]
-    """Called with a broadcaster that registers again, because it has lost its state."""
+    """Called with a broadcaster that registers again and so has lost its state."""
 
     def ask(self, ctx: Context, item: m.SubscriptionRegistration) -> list[Question]:
         """Return the questions to list canisters without which a registration cannot be judged."""
         if is_system(item.namespace):
             return []
-        if not has_wildcard(item.namespace):
-            number = self.state.by_namespace.get(item.namespace)
-            met = [] if number is None else [self.state.publications[number]]
-        else:
-            met = [
-                each
-                for each in self.state.publications.values()
-                if matches(item.namespace, each.namespace)
-            ]
         questions: list[Question] = []
-        for publication in met:
+        for publication in self._matching(item.namespace):
             questions += self.access.questions(publication, "subscribers", ctx.caller)
         return questions
+
+    def _matching(self, pattern: str) -> list[Publication]:
+        """Return the publications whose namespaces match a pattern."""
+        state = self.state
+        if has_wildcard(pattern):
+            return [
+                publication
+                for publication in state.publications.values()
+                if matches(pattern, publication.namespace)
+            ]
+        number = state.by_namespace.get(pattern)
+        return [] if number is None else [state.publications[number]]
 
     def register(
         self, ctx: Context, item: m.SubscriptionRegistration, silent: set[Question]
@@ -71,16 +74,15 @@ class Subscriptions(Part):
         """Register a subscription of the caller, or the caller for its system events (IC-32).
 
         Registering a pattern again returns the same id, if the configuration is the same or empty.
-        Access is decided now only for an exact namespace; a pattern may also match publications
-        that the subscriber cannot read. Raises `ConfigError` or `NamespaceError` if the item is
-        malformed.
+        Missing access is an error only for an exact namespace. A pattern with wildcards may also
+        match publications that the subscriber cannot read. Raises `ConfigError` or `NamespaceError`
+        if the item is malformed.
         """
-        who, state = ctx.caller, self.state
+        who = ctx.caller
+        state = self.state
         system = is_system(item.namespace)
         role = system_role(item.namespace)
-        stranger = role == "broadcaster" and who not in state.brokers
-        mine_alone = role is not None and item.namespace == system_namespace(role, who)
-        if stranger or (system and not mine_alone):
+        if system and not self._owns(who, role, item.namespace):
             return err("Unauthorized")
         if not system:
             check_pattern(item.namespace, narrow=self.settings.narrow_namespaces)
@@ -91,61 +93,74 @@ class Subscriptions(Part):
             keys.canonical(key).removesuffix(":remove") in _SYSTEM_REFUSED for key, _ in item.config
         ):
             raise ConfigError("a system namespace takes no skip, filter or stopped")
-        mine = state.by_subscriber.setdefault(who, {})
-        known = mine.get(item.namespace)
+        registered = state.by_subscriber.setdefault(who, {})
+        number = registered.get(item.namespace)
         if role is not None:
-            return ok(self._register_system(role, who, item.namespace, known))
-        if known is not None:
-            c.check_same(
-                item.config, config, state.subscriptions[known].config, f"subscription {known}"
-            )
-            return ok(known)
-        exact = state.by_namespace.get(item.namespace)
-        if exact is not None:
-            publication = state.publications[exact]
-            if any(
-                each in silent for each in self.access.questions(publication, "subscribers", who)
-            ):
-                return generic(keys.LIST_SILENT)
-            if not self.access.may(publication, "subscribers", who):
-                return forbidden("UnauthorizedSubscriber", item.namespace)
-        if sum(1 for pattern in mine if not is_system(pattern)) >= self.settings.subscriptions:
+            return ok(self._register_system(role, who, item.namespace, number))
+        if number is not None:
+            former = state.subscriptions[number].config
+            c.check_same(item.config, config, former, f"subscription {number}")
+            return ok(number)
+        refusal = self._refusal(who, item.namespace, silent)
+        if refusal is not None:
+            return refusal
+        patterns = [pattern for pattern in registered if not is_system(pattern)]
+        if len(patterns) >= self.settings.subscriptions:
             return generic(keys.QUOTA)
         return ok(self._subscribe(who, item.namespace, config))
+
+    def _owns(self, who: Principal, role: str | None, namespace: str) -> bool:
+        """Return whether a system namespace is that of a canister in a role that it may have."""
+        if role is None or (role == "broadcaster" and who not in self.state.brokers):
+            return False
+        return namespace == system_namespace(role, who)
+
+    def _refusal(self, who: Principal, namespace: str, silent: set[Question]) -> m.Err | None:
+        """Return the error if a publication has exactly this namespace and `who` has no access."""
+        number = self.state.by_namespace.get(namespace)
+        if number is None:
+            return None
+        publication = self.state.publications[number]
+        if not silent.isdisjoint(self.access.questions(publication, "subscribers", who)):
+            return generic(keys.LIST_SILENT)
+        if not self.access.may(publication, "subscribers", who):
+            return forbidden("UnauthorizedSubscriber", namespace)
+        return None
 
     def _subscribe(self, who: Principal, pattern: str, config: c.SubscriptionConfig) -> int:
         """Create a subscription, match it to the publications, and return its id."""
         state = self.state
         state.last_subscription += 1
-        made = SubscriptionRecord(state.last_subscription, pattern, who, config)
-        state.subscriptions[made.id] = made
-        state.by_subscriber[who][pattern] = made.id
+        number = state.last_subscription
+        subscription = SubscriptionRecord(number, pattern, who, config)
+        state.subscriptions[number] = subscription
+        state.by_subscriber[who][pattern] = number
         self.planner.assign_exit(who)
         if has_wildcard(pattern):
-            state.patterns[made.id] = None
-            for publication in state.publications.values():
-                if matches(pattern, publication.namespace):
-                    self.met(publication, made)
+            state.patterns[number] = None
         else:
-            state.exact.setdefault(pattern, {})[made.id] = None
-            number = state.by_namespace.get(pattern)
-            if number is not None:
-                self.met(state.publications[number], made)
-        return made.id
+            state.exact.setdefault(pattern, {})[number] = None
+        for publication in self._matching(pattern):
+            self.met(publication, subscription)
+        return number
 
-    def _register_system(self, role: str, who: Principal, namespace: str, known: int | None) -> int:
+    def _register_system(
+        self, role: str, who: Principal, namespace: str, number: int | None
+    ) -> int:
         """Register a canister in a role, for its system events, and return the subscription's id.
 
-        `known` is the id if it is registered already. A canister that registers again has lost its
-        state: a broadcaster is treated like a dead one that comes back, and a member is informed
-        about everything again.
+        `number` is this id if it is already registered. A canister that registers again has lost
+        its state: a broadcaster is treated like a dead one that comes back, and a member is
+        informed about all its facts again.
         """
-        state, again = self.state, known is not None
-        if known is None:
+        state = self.state
+        again = number is not None
+        if number is None:
             state.last_subscription += 1
-            known = state.by_subscriber[who][namespace] = state.last_subscription
-            state.subscriptions[known] = SubscriptionRecord(
-                known, namespace, who, c.SubscriptionConfig((who,))
+            number = state.last_subscription
+            state.by_subscriber[who][namespace] = number
+            state.subscriptions[number] = SubscriptionRecord(
+                number, namespace, who, c.SubscriptionConfig((who,))
             )
         if role == "broadcaster":
             broker = state.brokers[who]
@@ -153,19 +168,23 @@ class Subscriptions(Part):
             if again and (broker.held or broker.alert is not None):
                 self.died(who)
             self.planner.move_all()
-            return known
-        if again:
+        elif again:
             state.members[role, who].fresh = True
             state.restless[role, who] = None
-            return known
-        member = state.members[role, who] = Member(role, who)
+        else:
+            self._add_member(role, who)
+        return number
+
+    def _add_member(self, role: str, who: Principal) -> None:
+        """Add a canister in the role of publisher or subscriber, and plan all that concerns it."""
+        member = Member(role, who)
+        self.state.members[role, who] = member
         self.planner.assign_exit(who)
-        if state.exits.get(who) is None:
+        if self.state.exits.get(who) is None:
             member.errors[Trouble(0, keys.NO_SUBNET)] = None
-        state.restless[role, who] = None
+        self.state.restless[role, who] = None
         self.planner.plan_member_exit(who)
         self._plan_member(role, who)
-        return known
 
     def _plan_member(self, role: str, who: Principal) -> None:
         """Plan the publications in which a new member already takes part."""
@@ -177,14 +196,19 @@ class Subscriptions(Part):
                 self.planner.plan_pair(publication, who)
 
     def _find(
-        self, ctx: Context, identifier: m.Identifier, whose: Principal | None
+        self, ctx: Context, identifier: m.Identifier, subscriber: Principal | None
     ) -> SubscriptionRecord | None:
-        """Return a subscription by its id, or by its pattern and the subscriber (or the caller)."""
+        """Return the subscription with an id, or with a pattern and a subscriber, or `None`.
+
+        Without a subscriber, the pattern is one of the caller.
+        """
         name = m.named(identifier)
-        mine = self.state.by_subscriber.get(whose or ctx.caller, {})
-        number = mine.get(name, 0) if isinstance(name, str) else name
-        found = self.state.subscriptions.get(number)
-        return None if found is None or is_system(found.pattern) else found
+        registered = self.state.by_subscriber.get(subscriber or ctx.caller, {})
+        number = registered.get(name, 0) if isinstance(name, str) else name
+        subscription = self.state.subscriptions.get(number)
+        if subscription is None or is_system(subscription.pattern):
+            return None
+        return subscription
 
     def _may_change(self, ctx: Context, subscription: SubscriptionRecord) -> bool:
         return (
@@ -196,8 +220,8 @@ class Subscriptions(Part):
     ) -> m.Result[bool]:
         """Change the configuration of a subscription.
 
-        Setting `stopped` to false has an effect even if it was not set: the new version of the
-        subscription ends a suspension at the exit.
+        Setting `stopped` to false has an effect even if the subscription was not stopped: its new
+        version ends a suspension at the exit.
         """
         c.check_memo(item.memo)
         subscription = self._find(ctx, item.subscription, item.subscriber)
@@ -223,11 +247,12 @@ class Subscriptions(Part):
         return ok(True)
 
     def _matched(self, subscription: SubscriptionRecord) -> list[Publication]:
-        who = subscription.subscriber
+        """Return the publications to which a subscription is attached."""
+        subscriber = subscription.subscriber
         return [
-            each
-            for each in self.state.publications.values()
-            if subscription.id in each.subscribers.get(who, ())
+            publication
+            for publication in self.state.publications.values()
+            if subscription.id in publication.subscribers.get(subscriber, ())
         ]
 
     def delete(
@@ -244,8 +269,9 @@ class Subscriptions(Part):
             return generic(keys.NOT_FOUND)
         if not self._may_change(ctx, subscription):
             return err("Unauthorized")
-        who, state = subscription.subscriber, self.state
-        met = self._matched(subscription)
+        who = subscription.subscriber
+        state = self.state
+        matched = self._matched(subscription)
         del state.subscriptions[subscription.id]
         del state.by_subscriber[who][subscription.pattern]
         state.patterns.pop(subscription.id, None)
@@ -253,7 +279,7 @@ class Subscriptions(Part):
         exact.pop(subscription.id, None)
         if not exact:
             state.exact.pop(subscription.pattern, None)
-        for publication in met:
+        for publication in matched:
             del publication.subscribers[who][subscription.id]
             if not publication.subscribers[who]:
                 del publication.subscribers[who]
