@@ -31,10 +31,10 @@ AGAIN: Final[Ok[tuple[int, ...]]] = ok(())
 """The answer to an event that was accepted before, or leads to no notification here."""
 
 SHARE: Final = 4
-"""A source may hold at most this many times the bytes that are left in the store."""
+"""A source may hold at most this many times the bytes that are free in the store."""
 
 Full = set[tuple[s.ChainKey, Principal] | int]
-"""Chains (with the caller) and replays that accept nothing more in this call.
+"""Chains (with the caller) and replays of which no more events are accepted in this call.
 
 After an event was refused as Busy, later ones of its chain must be refused, too, even if they are
 smaller and would fit.
@@ -62,8 +62,9 @@ class Arrival:
     def fits(self) -> bool:
         """Return whether the event has only headers that its caller may bring (IC-41).
 
-        A publisher may not bring headers that broadcasters append. A relay must name itself as the
-        first broadcaster, and the event must not have been relayed before.
+        A publisher may not bring headers that broadcasters append. If an event from a relay names
+        the first broadcaster, this must be the relay itself, and the event must not have been
+        relayed before.
         """
         if self.direct:
             return not self.headers.planted
@@ -74,10 +75,10 @@ class Arrival:
         names = (
             (keys.RECEIVED, keys.BROADCASTER) if self.direct else (keys.RELAY_RECEIVED, keys.RELAY)
         )
-        mine = ((names[0], nat(self.ctx.time)), (names[1], blob(self.ctx.me)))
-        return replace(
-            self, event=self.event._replace(headers=(*(self.event.headers or ()), *mine))
-        )
+        received, broadcaster = names
+        stamp = ((received, nat(self.ctx.time)), (broadcaster, blob(self.ctx.me)))
+        headers = (*(self.event.headers or ()), *stamp)
+        return replace(self, event=self.event._replace(headers=headers))
 
 
 @dataclass
@@ -90,8 +91,9 @@ class Acceptance(s.Part):
     def publish(self, ctx: Context, events: tuple[Event, ...]) -> tuple[Answer, ...]:
         """Return the answers to a batch of events.
 
-        An answer lists the ids of all notifications, so many subscribers make it long. Events are
-        answered with Busy when the response might become too large.
+        An answer lists the ids of all notifications, so it is long if there are many subscribers.
+        When the answers together might become too large for a response, further events are answered
+        with Busy.
         """
         full: Full = set()
         results: list[Answer] = []
@@ -109,13 +111,13 @@ class Acceptance(s.Part):
 
     def _one(self, ctx: Context, event: Event, full: Full) -> Answer:
         """Judge one event as a system event, a replayed event or a live event."""
-        it = Arrival(ctx, event, read(event.headers), ctx.caller == event.source)
+        arrival = Arrival(ctx, event, read(event.headers), ctx.caller == event.source)
         if is_system(event.namespace):
             result = self._system(ctx, event)
-        elif it.headers.replay is not None:
-            result = self._replayed(it, it.headers.replay, full)
+        elif arrival.headers.replay is not None:
+            result = self._replayed(arrival, arrival.headers.replay, full)
         else:
-            result = self._live(it, full)
+            result = self._live(arrival, full)
         if result.tag == "Err":
             self.delivery.count("busy" if result == BUSY else "refused")
         return result
@@ -127,33 +129,37 @@ class Acceptance(s.Part):
             return UNAUTHORIZED
         if event.eventId <= self.state.system.get(event.namespace, 0):
             return AGAIN
-        (who,) = served
-        if self.delivery.queue_of(ctx, who).system >= self.settings.system_queue:
+        # A system namespace has only its owner as a subscriber.
+        (subscriber,) = served
+        if self.delivery.queue_of(ctx, subscriber).system >= self.settings.system_queue:
             return BUSY
         self.state.system[event.namespace] = event.eventId
-        return ok((self.delivery.pass_on(ctx, who, event),))
+        return ok((self.delivery.pass_on(ctx, subscriber, event),))
 
-    def _live(self, it: Arrival, full: Full) -> Answer:
+    def _live(self, arrival: Arrival, full: Full) -> Answer:
         """Accept a live event of a publisher or relay.
 
         The checks come in the order of the rules: authority, size and hash, partition, uniqueness
         of the id, chain and finally room.
         """
-        event, caller, namespace = it.event, it.ctx.caller, it.event.namespace
-        publishes = it.direct and caller in self.state.publishers.get(namespace, ())
-        relays = not it.direct and (namespace, caller) in self.state.relayers
-        if not (publishes or relays) or not it.fits():
+        event = arrival.event
+        namespace = event.namespace
+        caller = arrival.ctx.caller
+        publishes = arrival.direct and caller in self.state.publishers.get(namespace, ())
+        relays = not arrival.direct and (namespace, caller) in self.state.relayers
+        if not (publishes or relays) or not arrival.fits():
             return UNAUTHORIZED
-        refused = self._content(it)
+        refused = self._content(arrival)
         if refused is not None:
             return refused
         view = self.state.publications.get(namespace)
         if view is None:
             return UNAUTHORIZED
-        partition = _partition(event, it.headers, view)
+        partition = _partition(event, arrival.headers, view)
         if partition is None:
             return improper("the event belongs to another partition than its header says")
-        if it.direct and (other := self._other_source(event, partition)) is not None:
+        other = self._other_source(event, partition) if arrival.direct else None
+        if other is not None:
             return improper(
                 f"{other.text} has published an event with this id: ids are unique in a namespace"
             )
@@ -161,37 +167,36 @@ class Acceptance(s.Part):
         if (key, caller) in full:
             return BUSY
         chain = self.state.chains.get((key, caller))
-        prev = event.prevEventId if it.direct else it.headers.relay_prev
+        prev = event.prevEventId if arrival.direct else arrival.headers.relay_prev
         error = self._chained(event, chain, prev, view.mode)
         if error is not None:
             return error
-        if not self._fits(it):
+        if not self._fits(arrival):
             full.add((key, caller))
             return BUSY
-        # The subscribers' chains begin anew if the event does not continue the last one accepted
-        # here: a new chain, a relay that names no predecessor, or another caller.
-        begins = (
-            chain is None
-            or (prev is None and not it.direct)
-            or self.state.callers.get(key, caller) != caller
-        )
+        # The subscribers' chains begin anew if it is unknown whether events are missing between
+        # the last one accepted here and this one.
+        names_no_predecessor = prev is None and not arrival.direct
+        other_caller = self.state.callers.get(key, caller) != caller
+        begins = chain is None or names_no_predecessor or other_caller
         if chain is None:
             chain = self.state.chains[key, caller] = s.EventSequence(event.eventId)
         self._remember(chain, event)
         self.state.callers[key] = caller
-        return self._hand_on(it, key, view, begins=begins)
+        return self._hand_on(arrival, key, view, begins=begins)
 
-    def _content(self, it: Arrival) -> Err | None:
+    def _content(self, arrival: Arrival) -> Err | None:
         """Return an error if the event is too large or does not have the hash in its header.
 
-        Only the publisher's version is measured: headers of relays may make it longer.
+        Only what the publisher sends is measured, since the headers of relays make it longer.
         """
-        if (
-            it.direct
-            and type_codec("broadcaster", "Event").size(it.event) > self.settings.event_bytes
+        if arrival.direct:
+            size = type_codec("broadcaster", "Event").size(arrival.event)
+            if size > self.settings.event_bytes:
+                return generic(keys.TOO_LARGE)
+        if arrival.headers.hash is not None and arrival.headers.hash != value_hash(
+            arrival.event.data
         ):
-            return generic(keys.TOO_LARGE)
-        if it.headers.hash is not None and it.headers.hash != value_hash(it.event.data):
             return generic(keys.HASH_MISMATCH)
         return None
 
@@ -200,10 +205,11 @@ class Acceptance(s.Part):
 
         Only the last `repeated` events of each chain are known.
         """
-        for who in self.state.publishers[event.namespace]:
-            chain = self.state.chains.get(((event.namespace, who, partition), who))
-            if who != event.source and chain is not None and event.eventId in chain.seen:
-                return who
+        for publisher in self.state.publishers[event.namespace]:
+            key = (event.namespace, publisher, partition)
+            chain = self.state.chains.get((key, publisher))
+            if publisher != event.source and chain is not None and event.eventId in chain.seen:
+                return publisher
         return None
 
     @staticmethod
@@ -224,11 +230,9 @@ class Acceptance(s.Part):
             return None if seen is None else improper("another event had this id")
         if event.eventId <= chain.last:
             return improper(f"the last id was {shown(chain.last)}")
-        return (
-            None
-            if prev in {None, chain.last}
-            else improper(f"the former event was {shown(chain.last)}")
-        )
+        if prev not in {None, chain.last}:
+            return improper(f"the former event was {shown(chain.last)}")
+        return None
 
     def _remember(self, chain: s.EventSequence, event: Event) -> None:
         """Record an accepted event in its chain, and forget the oldest beyond `repeated`."""
@@ -237,27 +241,29 @@ class Acceptance(s.Part):
         while len(chain.seen) > self.settings.repeated:
             del chain.seen[next(iter(chain.seen))]
 
-    def _fits(self, it: Arrival) -> bool:
-        """Return whether the store has room, if needed after dropping events of silent members."""
-        if not self._has_room(it):
-            self.delivery.relieve(it.ctx)
-        return self._has_room(it)
+    def _fits(self, arrival: Arrival) -> bool:
+        """Return whether the store has room. If it is full, first drop events of silent members."""
+        if not self._has_room(arrival):
+            self.delivery.relieve(arrival.ctx)
+        return self._has_room(arrival)
 
-    def _has_room(self, it: Arrival) -> bool:
+    def _has_room(self, arrival: Arrival) -> bool:
         """Return whether an event fits into the store (IC-45).
 
         Events of publishers and of relays have separate room. The fuller the store is, the less a
         single source may hold of it, so that one cannot block the others.
         """
-        size = type_codec("broadcaster", "Event").size(it.event)
-        left = self.settings.store_bytes - (
-            self.state.bytes_own if it.direct else self.state.bytes_relayed
-        )
-        mine = self.state.bytes_by.get((it.event.source, it.direct), 0)
-        return size <= left and (not mine or mine + size <= SHARE * left)
+        size = type_codec("broadcaster", "Event").size(arrival.event)
+        stored = self.state.bytes_own if arrival.direct else self.state.bytes_relayed
+        left = self.settings.store_bytes - stored
+        held = self.state.bytes_by.get((arrival.event.source, arrival.direct), 0)
+        return size <= left and (not held or held + size <= SHARE * left)
 
     def _store(self, event: Event, *, own: bool) -> int:
-        """Store an event without references, and return its number."""
+        """Store an event that nothing refers to yet, and return its number.
+
+        `own` says whether its publisher brought it, and not a relay.
+        """
         state = self.state
         state.last_event += 1
         size = type_codec("broadcaster", "Event").size(event)
@@ -271,81 +277,105 @@ class Acceptance(s.Part):
         return state.last_event
 
     def _hand_on(
-        self, it: Arrival, key: s.ChainKey, view: s.PublicationView, *, begins: bool
+        self, arrival: Arrival, key: s.ChainKey, view: s.PublicationView, *, begins: bool
     ) -> Answer:
         """Store a live event, queue its notifications and, from a publisher, its relays.
 
         A relayed event is never relayed again (I4).
         """
-        state, now = self.state, it.ctx.now
-        it = it.stamped()
-        number = self._store(it.event, own=it.direct)
-        # A reference of our own keeps the event while others come and go. `release` below drops it,
-        # and with it an event that nobody wants.
+        state = self.state
+        now = arrival.ctx.now
+        arrival = arrival.stamped()
+        number = self._store(arrival.event, own=arrival.direct)
+        # This reference keeps the event in the store until its notifications and relays are queued.
+        # `release` below drops it, and with it an event that goes nowhere.
         state.events[number].refs += 1
         state.recent[now] = state.recent.get(now, 0) + 1
         self.delivery.count("events")
-        if it.direct:
+        if arrival.direct:
             self.delivery.figure(f"icrc72:publication:{view.id}:events")
-        made = self._notify(it, number, key, view, begins=begins)
-        if it.direct:
-            self._relay(number, it.event, key)
-        if made:
+        notifications = self._notify(arrival, number, key, view, begins=begins)
+        if arrival.direct:
+            self._relay(number, arrival.event, key)
+        if notifications:
             self.delivery.figure(f"icrc72:publication:{view.id}:events:sent")
         self.delivery.release(number)
-        return ok(tuple(made))
+        return ok(tuple(notifications))
 
     def _notify(
-        self, it: Arrival, number: int, key: s.ChainKey, view: s.PublicationView, *, begins: bool
+        self,
+        arrival: Arrival,
+        number: int,
+        key: s.ChainKey,
+        view: s.PublicationView,
+        *,
+        begins: bool,
     ) -> list[int]:
         """Queue the notifications of a live event, and return their ids.
 
         A subscriber gets one notification, for the first of its subscriptions that lets the event
-        pass. The order is by priority, in mode priority, and then by subscription. A subscriber
-        whose queue is full is suspended, and only informed of the first event that it misses.
+        pass. In mode priority, the order is by priority and then by subscription, otherwise only by
+        subscription. A subscriber whose queue is full is suspended, and only informed about the
+        first event that it misses.
         """
-        ctx, event, late = it.ctx, it.event, it.headers.late
-        found: list[Match] = []
-        for who, subscriptions in self.state.subscribers.get(event.namespace, {}).items():
-            queue = self.delivery.queue_of(ctx, who)
-            if begins:
-                queue.prev.pop(key, None)
-            # Events before this one may be missing for a subscriber that is late. Its chain begins
-            # with the first event for which it is not.
-            if (
-                late
-                and key not in queue.prev
-                and is_late(who, (Width(each.filter, each.skip) for each in subscriptions), late)
-            ):
-                continue
-            for subscription, filter_, skip in subscriptions:
-                if self._passes(event, filter_, skip):
-                    found.append((-view.priorities.get(who, 0), subscription, who, filter_))
-                    break
-        if view.mode != "priority":
-            found = [(0, *each[1:]) for each in found]
-        found.sort(key=lambda each: each[:2])
-        made: list[int] = []
-        for place, match in enumerate(found, 1):
-            who = match[2]
-            queue = self.delivery.queue_of(ctx, who)
+        ctx = arrival.ctx
+        event = arrival.event
+        matches = self._matches(arrival, key, view, begins=begins)
+        notifications: list[int] = []
+        for place, match in enumerate(matches, 1):
+            _, subscription, subscriber, _ = match
+            queue = self.delivery.queue_of(ctx, subscriber)
             if not queue.suspended and self.delivery.live_full(queue):
                 queue.suspended = True
                 self.delivery.count("suspended")
             if queue.suspended:
-                self.delivery.miss(ctx, who, queue, key, event.eventId, match[1])
+                self.delivery.miss(ctx, subscriber, queue, key, event.eventId, subscription)
                 continue
-            note = self._note(it, number, match, (place, len(found)))
+            note = self._note(arrival, number, match, (place, len(matches)))
             note.chain = key
             note.prev = queue.prev.get(key)
             note.trusted = view.trusted
             queue.prev[key] = event.eventId
-            self.delivery.add(ctx, who, note)
+            self.delivery.add(ctx, subscriber, note)
             self.delivery.count("notifications")
             self.delivery.figure(f"icrc72:publication:{view.id}:notifications")
-            self.delivery.figure(f"icrc72:subscription:{match[1]}:notifications")
-            made.append(note.id)
-        return made
+            self.delivery.figure(f"icrc72:subscription:{subscription}:notifications")
+            notifications.append(note.id)
+        return notifications
+
+    def _matches(
+        self, arrival: Arrival, key: s.ChainKey, view: s.PublicationView, *, begins: bool
+    ) -> list[Match]:
+        """Return the subscribers to notify of a live event, in the order of notification.
+
+        If the chain `begins` anew, so do those of its subscribers.
+        """
+        ctx = arrival.ctx
+        event = arrival.event
+        late = arrival.headers.late
+        matches: list[Match] = []
+        for subscriber, subscriptions in self.state.subscribers.get(event.namespace, {}).items():
+            queue = self.delivery.queue_of(ctx, subscriber)
+            if begins:
+                queue.prev.pop(key, None)
+            # A subscriber that is late may miss events before this one. Its chain begins with the
+            # first event for which it is not late.
+            if late and key not in queue.prev:
+                widths = (Width(filter_, skip) for _, filter_, skip in subscriptions)
+                if is_late(subscriber, widths, late):
+                    continue
+            for subscription, filter_, skip in subscriptions:
+                if self._passes(event, filter_, skip):
+                    priority = view.priorities.get(subscriber, 0)
+                    matches.append((-priority, subscription, subscriber, filter_))
+                    break
+        if view.mode != "priority":
+            matches = [
+                (0, subscription, subscriber, filter_)
+                for _, subscription, subscriber, filter_ in matches
+            ]
+        matches.sort(key=lambda match: match[:2])
+        return matches
 
     def _passes(self, event: Event, filter_: str | None, skip: Skip | None) -> bool:
         """Return whether an event passes the skip and then the filter (IC-27).
@@ -353,34 +383,34 @@ class Acceptance(s.Part):
         An event for which the filter takes too many steps does not pass.
         """
         try:
-            let_in = skip is None or skip.passes(event.eventId)
-            return let_in and (filter_ is None or evaluate(parse(filter_), event.data, event))
+            if skip is not None and not skip.passes(event.eventId):
+                return False
+            return filter_ is None or evaluate(parse(filter_), event.data, event)
         except Overrun:
             self.delivery.count("filter_overruns")
             return False
 
     def _note(
-        self, it: Arrival, number: int, match: Match, place: tuple[int, int] = (1, 1)
+        self, arrival: Arrival, number: int, match: Match, place: tuple[int, int] = (1, 1)
     ) -> s.Note:
-        """Make a notification of a stored event."""
-        identifier = self.delivery.role.next_notification()
-        size, order, event = self.state.events[number].size, (number, match[0], match[1]), it.event
-        made = s.Note(
-            identifier,
-            order,
-            event.namespace,
-            event.eventId,
-            it.ctx.time,
-            number,
-            size,
-            match[1],
-            match[3],
+        """Make a notification of a stored event, at a place among all that it leads to."""
+        event = arrival.event
+        priority, subscription, _, filter_ = match
+        return s.Note(
+            id=self.delivery.role.next_notification(),
+            order=(number, priority, subscription),
+            namespace=event.namespace,
+            event_id=event.eventId,
+            made=arrival.ctx.time,
+            stored=number,
+            size=self.state.events[number].size,
+            subscription=subscription,
+            filter=filter_,
+            place=place,
         )
-        made.place = place
-        return made
 
     def _relay(self, number: int, event: Event, key: s.ChainKey) -> None:
-        """Queue an event for each relay that lets it pass, once."""
+        """Queue an event once for each relay that lets it pass."""
         for (namespace, _), relay in self.state.relays.items():
             if namespace != event.namespace:
                 continue
@@ -390,103 +420,107 @@ class Acceptance(s.Part):
                 lane.prev = event.eventId
                 self.state.events[number].refs += 1
 
-    def _replayed(self, it: Arrival, replay: int, full: Full) -> Answer:
+    def _replayed(self, arrival: Arrival, replay: int, full: Full) -> Answer:
         """Accept a replayed event as exit or entry of its replay (RP-8).
 
-        A canister may be both for different replays. For a replay that was removed recently, the
-        error tells the sender that it was canceled.
+        For a replay that was removed recently, the error says that it was canceled.
         """
         delivered = self.state.delivered.get(replay)
         forwarded = self.state.forwarded.get(replay)
-        if delivered is not None and self._may_deliver(it, delivered):
-            return self._take(
-                replace(it, direct=delivered.hands == it.ctx.me), replay, delivered, full
-            )
-        if forwarded is not None and forwarded.removed is None and it.fits():
-            known = (it.event.namespace, it.ctx.caller, it.event.source)
-            if known == (forwarded.namespace, forwarded.publisher, forwarded.publisher):
-                return self._take(it, replay, forwarded, full)
-        gone = self.state.removed.get(replay)
-        if gone is not None and it.ctx.now - gone < self.settings.replay_stalled:
+        if delivered is not None and self._may_deliver(arrival, delivered):
+            arrival = replace(arrival, direct=delivered.hands == arrival.ctx.me)
+            return self._take(arrival, replay, delivered, full)
+        if forwarded is not None and forwarded.removed is None and arrival.fits():
+            origin = (arrival.event.namespace, arrival.ctx.caller, arrival.event.source)
+            if origin == (forwarded.namespace, forwarded.publisher, forwarded.publisher):
+                return self._take(arrival, replay, forwarded, full)
+        removed = self.state.removed.get(replay)
+        if removed is not None and arrival.ctx.now - removed < self.settings.replay_stalled:
             return generic(keys.CANCELED)
         return UNAUTHORIZED
 
-    def _may_deliver(self, it: Arrival, delivered: s.Delivered) -> bool:
+    def _may_deliver(self, arrival: Arrival, delivered: s.Delivered) -> bool:
         """Return whether the caller may bring events of a replay that is delivered here.
 
-        This is the publisher if the replay is not relayed, and otherwise only the broadcaster that
-        both the replay and the separate assignment of the relay name.
+        This is the publisher if the replay is not relayed. Otherwise it is only the broadcaster
+        that both the replay (`hands`) and the separate assignment of the relay (`source`) name.
         """
-        caller, event = it.ctx.caller, it.event
-        if event.namespace != delivered.namespace or delivered.publisher not in {
-            None,
-            event.source,
-        }:
+        caller = arrival.ctx.caller
+        event = arrival.event
+        if event.namespace != delivered.namespace:
             return False
-        if delivered.hands == it.ctx.me:
-            serves = delivered.publisher is not None or caller in self.state.publishers.get(
-                event.namespace, ()
-            )
-            return serves and it.direct and it.fits()
-        return caller == delivered.hands == delivered.source and replace(it, direct=False).fits()
+        if delivered.publisher not in {None, event.source}:
+            return False
+        if delivered.hands == arrival.ctx.me:
+            publishers = self.state.publishers.get(event.namespace, ())
+            may_publish = delivered.publisher is not None or caller in publishers
+            return may_publish and arrival.direct and arrival.fits()
+        if not caller == delivered.hands == delivered.source:
+            return False
+        return replace(arrival, direct=False).fits()
 
     def _again(self, event: Event, chain: s.EventSequence | None) -> Answer | None:
-        """Return `None` for the next event of a replay, otherwise the answer: ids must ascend."""
+        """Return `None` if the event may follow in its replay, in which ids must ascend.
+
+        Otherwise return the answer: `AGAIN` for a repetition with the same data, or an error.
+        """
         if chain is None or event.eventId > chain.last:
             return None
         if chain.seen.get(event.eventId) == value_hash(event.data):
             return AGAIN
         return improper(f"the last id of the replay was {shown(chain.last)}")
 
-    def _take(self, it: Arrival, replay: int, way: s.Delivered | s.Forwarded, full: Full) -> Answer:
+    def _take(
+        self, arrival: Arrival, replay: int, role: s.Delivered | s.Forwarded, full: Full
+    ) -> Answer:
         """Accept an event of a replay from the right caller, and deliver or forward it.
 
-        Events that the filter holds back are counted as accepted, because the publisher has sent
-        them.
+        `role` says whether this broadcaster is the exit or the entry of the replay. Events that the
+        filter holds back are counted as accepted, because the publisher has sent them.
         """
-        refused = self._content(it) or self._again(it.event, way.chain)
+        refused = self._content(arrival) or self._again(arrival.event, role.chain)
         if refused is not None:
             return refused
-        if replay in full or self._is_full(it.ctx, way) or not self._fits(it):
+        if replay in full or self._is_full(arrival.ctx, role) or not self._fits(arrival):
             full.add(replay)
             return BUSY
-        way.chain = way.chain or s.EventSequence(it.event.eventId)
-        self._remember(way.chain, it.event)
-        if it.direct:
+        role.chain = role.chain or s.EventSequence(arrival.event.eventId)
+        self._remember(role.chain, arrival.event)
+        if arrival.direct:
             self.state.accepted[replay] = self.state.accepted.get(replay, 0) + 1
             self.delivery.figure(f"icrc77:replay:{replay}:published")
-        if not self._passes(it.event, way.filter, way.skip):
+        if not self._passes(arrival.event, role.filter, role.skip):
             self.delivery.figure(f"icrc77:replay:{replay}:filtered_out")
             return AGAIN
-        it = it.stamped()
-        number = self._store(it.event, own=it.direct)
-        if isinstance(way, s.Forwarded):
+        arrival = arrival.stamped()
+        number = self._store(arrival.event, own=arrival.direct)
+        if isinstance(role, s.Forwarded):
             self.state.events[number].refs += 1
-            way.lane.queue.append(s.Forward(number, None))
+            role.lane.queue.append(s.Forward(number, None))
             return AGAIN
-        note = self._note(it, number, (0, 0, way.subscriber, way.filter))
+        note = self._note(arrival, number, (0, 0, role.subscriber, role.filter))
         note.replay = replay
-        self.delivery.add(it.ctx, way.subscriber, note, window=replay if way.isolated else 0)
+        window = replay if role.isolated else 0
+        self.delivery.add(arrival.ctx, role.subscriber, note, window=window)
         self.delivery.figure(f"icrc77:replay:{replay}:notifications")
         return ok((note.id,))
 
-    def _is_full(self, ctx: Context, way: s.Delivered | s.Forwarded) -> bool:
+    def _is_full(self, ctx: Context, role: s.Delivered | s.Forwarded) -> bool:
         """Return whether the lane or the subscriber's queue takes no further event of a replay."""
-        if isinstance(way, s.Forwarded):
-            return len(way.lane.queue) >= self.settings.batch_notifications
-        return self.delivery.replay_full(ctx, self.delivery.queue_of(ctx, way.subscriber))
+        if isinstance(role, s.Forwarded):
+            return len(role.lane.queue) >= self.settings.batch_notifications
+        return self.delivery.replay_full(ctx, self.delivery.queue_of(ctx, role.subscriber))
 
 
 def _bytes_of(result: Answer) -> int:
     """Return an upper bound of the bytes that an answer's ids take in Candid.
 
-    The ids ascend, so the last one is the longest.
+    An id takes one byte for 7 bits. The ids ascend, so the last one is the longest.
     """
-    return (
-        len(result.value) * ((result.value[-1].bit_length() + 6) // 7)
-        if result.tag == "Ok" and result.value
-        else 0
-    )
+    if result.tag != "Ok" or not result.value:
+        return 0
+    longest = (result.value[-1].bit_length() + 6) // 7
+    return len(result.value) * longest
 
 
 def _partition(event: Event, headers: Headers, view: s.PublicationView) -> int | None:

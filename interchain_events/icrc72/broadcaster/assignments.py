@@ -40,7 +40,7 @@ class Pulled:
     isolated: set[int] = field(default_factory=set)
     """The replays that are isolated."""
     left: int = 0
-    """How many questions are not answered."""
+    """How many questions have no answer yet."""
     again: list[Callable[[Context], None]] = field(default_factory=list)
     """The questions that have failed and will be asked again."""
 
@@ -101,13 +101,13 @@ class Assignments(s.Part):
                     ctx, number, s.Delivered(*cast("f.Delivering", value), isolated=isolated)
                 )
             case f.ReplayRelayFact(number):
-                made = s.Forwarded(*cast("f.Forwarding", value))
-                known_way = state.forwarded.setdefault(number, made)
-                # The next publisher of the replay's range follows, with ids of its own.
-                if known_way.publisher != made.publisher:
-                    known_way.publisher = made.publisher
-                    known_way.chain = None
-                    known_way.removed = None
+                forwarded = s.Forwarded(*cast("f.Forwarding", value))
+                former = state.forwarded.setdefault(number, forwarded)
+                # The replay continues with its next publisher, whose ids may be smaller.
+                if former.publisher != forwarded.publisher:
+                    former.publisher = forwarded.publisher
+                    former.chain = None
+                    former.removed = None
             case f.ReplayRelayerFact(number):
                 if number in state.delivered:
                     state.delivered[number].source = cast("f.Handing", value).entry
@@ -124,30 +124,31 @@ class Assignments(s.Part):
     def _add_replay(self, ctx: Context, number: int, delivered: s.Delivered) -> None:
         """Begin to deliver a replay, and announce it to the subscriber (RP-6).
 
-        If it is known already, the next publisher of its range follows.
+        If it is already known, it continues with its next publisher.
         """
-        known = self.state.delivered.get(number)
-        if known is not None:
-            if (known.publisher, known.hands) != (delivered.publisher, delivered.hands):
-                known.publisher, known.hands = delivered.publisher, delivered.hands
-                known.chain = None
-                known.source = self._handing(number)
+        former = self.state.delivered.get(number)
+        if former is not None:
+            if (former.publisher, former.hands) != (delivered.publisher, delivered.hands):
+                former.publisher = delivered.publisher
+                former.hands = delivered.hands
+                former.chain = None
+                former.source = self._handing(number)
             return
         self.state.delivered[number] = delivered
         delivered.source = self._handing(number)
         begun = MemberAlert({f.BegunFact(number): ctx.me}, ())
-        alerted = self.delivery.tell(ctx, delivered.subscriber, begun.data("subscriber"))
+        announcement = self.delivery.tell(ctx, delivered.subscriber, begun.data("subscriber"))
         if delivered.isolated:
             queue = self.state.queues[delivered.subscriber]
-            window = queue.own.setdefault(number, type(queue.main)())
-            # A window of its own could overtake the announcement, which is in the main one.
-            window.waits = alerted
+            window = queue.own.setdefault(number, s.Window())
+            # The replay's own window must not overtake the announcement, which is in the main one.
+            window.waits = announcement
 
     def _handing(self, number: int) -> Principal | None:
         """Return the broadcaster that was assigned to relay a replay, or `None`.
 
-        An orchestrator may assign it before the replay itself. It also stays the same when the next
-        publisher of the replay is served by the same entry.
+        An orchestrator may assign it before the replay itself. If the replay's next publisher has
+        the same entry, the assignment is not sent again.
         """
         value = self.state.facts.get(f.ReplayRelayerFact(number))
         return None if value is None else cast("f.Handing", value).entry
@@ -186,20 +187,16 @@ class Assignments(s.Part):
 
         If it returns, or another one follows, the subscribers' chains begin anew.
         """
-        for key in [
-            key
-            for key, brought_by in self.state.chains
-            if key[0] == namespace and brought_by == caller
-        ]:
-            del self.state.chains[key, caller]
-            if self.state.callers.get(key) == caller:
-                self.state.callers[key] = Principal()
+        for key, chain_caller in list(self.state.chains):
+            if key[0] == namespace and chain_caller == caller:
+                del self.state.chains[key, caller]
+                if self.state.callers.get(key) == caller:
+                    self.state.callers[key] = Principal()
 
     def _remove_subscriber(self, namespace: str, who: Principal) -> None:
-        """Stop to notify a subscriber of a namespace, and drop its notifications.
+        """Stop notifying a subscriber of a namespace, and drop its notifications.
 
-        A subscriber that is served in no namespace any more loses its queue with its system
-        namespace.
+        Its queue is deleted with its system namespace, if it is not served in any other namespace.
         """
         state = self.state
         served = state.subscribers.get(namespace, {})
@@ -221,14 +218,15 @@ class Assignments(s.Part):
             return
         self.delivery.drop_where(who, queue, namespace)
         for chains in (queue.prev, queue.missed):
-            for key in [each for each in chains if each[0] == namespace]:
-                del chains[key]
+            for key in list(chains):
+                if key[0] == namespace:
+                    del chains[key]
 
     def _remove_replay(self, ctx: Context, number: int) -> None:
-        """Stop to deliver a replay, and inform the subscriber of its end (RP-6).
+        """Stop delivering a replay, and inform the subscriber about its end (RP-6).
 
-        The subscriber is not informed if notifications of the replay were dropped: the end means
-        that all accepted events were delivered.
+        The subscriber is not informed if notifications of the replay were dropped, because it takes
+        the end as a sign that all accepted events were delivered.
         """
         delivered = self.state.delivered.pop(number, None)
         self.state.removed[number] = ctx.now
@@ -239,12 +237,8 @@ class Assignments(s.Part):
             del queue.lost[number]
             return
         window = number if number in queue.own else 0
-        self.delivery.tell(
-            ctx,
-            delivered.subscriber,
-            MemberAlert({}, (f.BegunFact(number),)).data("subscriber"),
-            window=window,
-        )
+        ended = MemberAlert({}, (f.BegunFact(number),))
+        self.delivery.tell(ctx, delivered.subscriber, ended.data("subscriber"), window=window)
 
 
 A = TypeVar("A")
@@ -267,8 +261,10 @@ class Pulling(s.Part):
     def wake(self, ctx: Context) -> None:
         """Ask the failed questions again."""
         if self._pulling is not None:
-            again, self._pulling.again = self._pulling.again, []
-            for ask in again:
+            questions = self._pulling.again
+            # A question that fails again adds itself to the new list.
+            self._pulling.again = []
+            for ask in questions:
                 ask(ctx)
 
     def handle(self, ctx: Context, notifications: tuple[m.EventNotification, ...]) -> None:
@@ -278,25 +274,23 @@ class Pulling(s.Part):
         details are not complete. Notifications from others are left to the other roles of the
         canister.
         """
-        mine = system_namespace("broadcaster", ctx.me)
-        taken = [
-            each
-            for each in notifications
-            if each.namespace == mine and ctx.caller == self.orchestrator
-        ]
-        for each in taken:
-            if each.eventId <= self.state.applied:
-                self._confirm(ctx, each.notificationId)
-            elif self._pulling is None or self._pulling.id < each.eventId:
-                self._pull(ctx, each)
-        if taken:
+        if ctx.caller != self.orchestrator:
+            return
+        own_namespace = system_namespace("broadcaster", ctx.me)
+        events = [event for event in notifications if event.namespace == own_namespace]
+        for event in events:
+            if event.eventId <= self.state.applied:
+                self._confirm(ctx, event.notificationId)
+            elif self._pulling is None or self._pulling.id < event.eventId:
+                self._pull(ctx, event)
+        if events:
             methods.HANDLE.reply(ctx, None)
 
     def _confirm(self, ctx: Context, notification: int) -> None:
         self.role.ask(ctx, self.orchestrator, methods.CONFIRM, (notification,), kind=ONE_WAY)
 
     def _pull(self, ctx: Context, event: m.EventNotification) -> None:
-        """Begin with a system event: ask for the details of all of its additions.
+        """Begin with a system event, and ask for the details of all of its additions.
 
         An unreadable event is only counted. It is never confirmed, so the orchestrator notices.
         """
@@ -323,32 +317,33 @@ class Pulling(s.Part):
     def _ask(
         self,
         ctx: Context,
-        it: Pulled,
+        pulling: Pulled,
         method: methods.Method[A, R],
         page: A,
         then: Callable[[R], None],
     ) -> None:
         """Ask a question by a bounded call, which is repeated until it is answered.
 
-        An orchestrator without ICRC-77 has no method for replays. This counts as an answer.
+        `then` is called with the answer. An orchestrator without ICRC-77 does not have the method
+        for replays; that error counts as an answer.
         """
-        it.left += 1
+        pulling.left += 1
 
-        # In quotes: the type would be made again for each question.
-        def got(ctx: Context, found: "R | None") -> None:
-            if found is None:
-                it.again.append(ask)
-            elif self._pulling is it:
-                then(found)
-                answered(ctx)
+        # The type is quoted because otherwise it would be built anew for each question.
+        def got(ctx: Context, answer: "R | None") -> None:
+            if answer is None:
+                pulling.again.append(ask)
+            elif self._pulling is pulling:
+                then(answer)
+                finish(ctx)
 
-        def answered(ctx: Context) -> None:
-            if self._pulling is it:
-                it.left -= 1
-                self._ended(ctx, it)
+        def finish(ctx: Context) -> None:
+            if self._pulling is pulling:
+                pulling.left -= 1
+                self._ended(ctx, pulling)
 
         def ask(ctx: Context) -> None:
-            absent = answered if method.name == methods.GET_REPLAYS.name else None
+            absent = finish if method.name == methods.GET_REPLAYS.name else None
             self.role.ask(ctx, self.orchestrator, method, page, got, absent=absent)
 
         ask(ctx)
@@ -361,13 +356,14 @@ class Pulling(s.Part):
         page = m.Page(None, 1000, m.OrchestrationFilter(m.NO_STATISTICS, slices))
 
         def got(infos: tuple[m.SubscriptionInfo, ...]) -> None:
-            read = ((each.subscriptionId, read_subscription(each.config)) for each in infos)
-            found = tuple(
-                s.ServedSubscription(number, config.filter, config.skip)
-                for number, config in read
-                if not config.stopped
-            )
-            pulling.subscriptions[namespace, who] = found
+            served: list[s.ServedSubscription] = []
+            for info in infos:
+                config = read_subscription(info.config)
+                if not config.stopped:
+                    served.append(
+                        s.ServedSubscription(info.subscriptionId, config.filter, config.skip)
+                    )
+            pulling.subscriptions[namespace, who] = tuple(served)
 
         self._ask(ctx, pulling, methods.GET_SUBSCRIPTIONS, page, got)
 
@@ -376,14 +372,16 @@ class Pulling(s.Part):
         page = m.Page(None, 1, m.OrchestrationFilter(m.NO_STATISTICS, (m.by_namespace(namespace),)))
 
         def got(infos: tuple[m.PublicationInfo, ...]) -> None:
-            for each in infos:
-                if each.namespace == namespace:
-                    config = read_publication(each.config)
-                    number = each.publicationId
-                    view = s.PublicationView(
-                        number, config.mode, config.partitions, config.priorities, config.trusted
+            for info in infos:
+                if info.namespace == namespace:
+                    config = read_publication(info.config)
+                    pulling.publications[namespace] = s.PublicationView(
+                        id=info.publicationId,
+                        mode=config.mode,
+                        partitions=config.partitions,
+                        priorities=config.priorities,
+                        trusted=config.trusted,
                     )
-                    pulling.publications[namespace] = view
 
         self._ask(ctx, pulling, methods.GET_PUBLICATIONS, page, got)
 
@@ -391,13 +389,13 @@ class Pulling(s.Part):
         """Ask whether a replay is isolated."""
 
         def got(infos: tuple[m.ReplayStatus | None, ...]) -> None:
-            for each in infos:
-                if each is not None and each.replayId == number:
-                    value = first(each.config, keys.REPLAY_ISOLATED)
+            for status in infos:
+                if status is not None and status.replayId == number:
+                    value = first(status.config, keys.REPLAY_ISOLATED)
                     if value is not None and value.value is True:
                         pulling.isolated.add(number)
 
-        # A page begins after `prev`, so this is the page of one replay.
+        # A page begins after `prev`, so this page has exactly the one replay.
         page = m.Page(number - 1, 1, m.OrchestrationFilter(m.NO_STATISTICS, ()))
         self._ask(ctx, pulling, methods.GET_REPLAYS, page, got)
 

@@ -52,7 +52,7 @@ class Relaying(Part):
         lanes: list[Lane] = []
         for relay in self.state.relays.values():
             lanes += relay.lanes.values()
-        return lanes + [each.lane for each in self.state.forwarded.values()]
+        return lanes + [forwarded.lane for forwarded in self.state.forwarded.values()]
 
     def drop(self, lane: Lane) -> None:
         """Give up the events that wait in a lane."""
@@ -68,17 +68,16 @@ class Relaying(Part):
             self._pump_lane(ctx, forwarded.target, forwarded.lane)
 
     def _bytes_of(self, forward: Forward) -> int:
-        return (
-            self.state.events[forward.stored].size
-            + _HEADERS_BYTES
-            + _LATE_BYTES * len(forward.late)
-        )
+        """Return the most bytes that a relayed event takes in a call."""
+        size = self.state.events[forward.stored].size
+        return size + _HEADERS_BYTES + _LATE_BYTES * len(forward.late)
 
     def _pump_lane(self, ctx: Context, target: Principal, lane: Lane) -> None:
-        """Send the next batch of a lane, and go on with the answer.
+        """Send the next batch of a lane, if no call is under way and it need not wait.
 
-        Events leave the lane up to the first one that is not accepted. That one is sent again,
-        after a wait that grows, because later events must not overtake it.
+        When the answer arrives, the events before the first one that was not accepted leave the
+        lane. The lane continues with that one, after a wait that grows with each failure, because
+        later events must not overtake it.
         """
         if lane.busy or not lane.queue or ctx.now < lane.next:
             return
@@ -90,15 +89,19 @@ class Relaying(Part):
 
         def answered(ctx: Context, results: Results[tuple[int, ...]] | None) -> None:
             # The lane may have been given up in the meantime.
-            if not any(each is lane for each in self.lanes()):
+            if not any(known is lane for known in self.lanes()):
                 return
             lane.busy = False
-            for result in (results or ())[: len(batch)] or (None,):
+            answers = (results or ())[: len(batch)]
+            accepted = 0
+            for result in answers:
                 if result is None or result.tag != "Ok":
                     break
                 self.delivery.release(lane.queue.popleft().stored)
                 lane.tries = 0
-            else:
+                accepted += 1
+            # Answers without an error need not be as many as the events: the rest is sent again.
+            if answers and accepted == len(answers):
                 lane.next = ctx.now
                 return
             lane.next = ctx.now + min(
@@ -126,7 +129,7 @@ class Broadcaster(Core):
         self._registering = False
 
     def attach(self, role: RoleCanister) -> None:
-        """Become a part of a canister, and take confirmations of notifications."""
+        """Join a canister, and register for confirmations of notifications."""
         super().attach(role)
         role.confirmer(
             lambda ctx, number: self.delivery.confirm(ctx, ctx.caller, number),
@@ -170,11 +173,13 @@ class Broadcaster(Core):
         self._registering = True
         item = SubscriptionRegistration(system_namespace("broadcaster", ctx.me), ())
 
-        def got(_ctx: Context, results: Results[int] | None) -> None:
+        def answered(_ctx: Context, results: Results[int] | None) -> None:
             self._registering = False
             self.state.registered = is_ok(results)
 
-        self.role.ask(ctx, self.orchestrator, REGISTER_SUBSCRIPTION, (item,), got, kind=GUARANTEED)
+        self.role.ask(
+            ctx, self.orchestrator, REGISTER_SUBSCRIPTION, (item,), answered, kind=GUARANTEED
+        )
 
     def wake(self, ctx: Context) -> None:
         """Do the due work: register, ask, notify, relay and forget."""
@@ -196,7 +201,7 @@ class Broadcaster(Core):
         yield self.delivery.due(now)
         if not self.state.registered:
             yield now + 5
-        if any(who in self.state.undone for who in self.state.drains):
+        if any(publisher in self.state.undone for publisher in self.state.drains):
             yield now + DRAIN_LOOK
         for lane in self.relaying.lanes():
             if lane.queue and not lane.busy:
@@ -209,22 +214,24 @@ class Broadcaster(Core):
 
     def _forget(self, ctx: Context) -> None:
         """Forget old replays, removed publishers without queued events, and old counts."""
-        state, kept = self.state, self.settings.replay_stalled
-        for number, each in list(state.forwarded.items()):
-            if each.removed is not None and ctx.now - each.removed > kept:
-                self.relaying.drop(each.lane)
+        state = self.state
+        kept = self.settings.replay_stalled
+        for number, forwarded in list(state.forwarded.items()):
+            if forwarded.removed is not None and ctx.now - forwarded.removed > kept:
+                self.relaying.drop(forwarded.lane)
                 del state.forwarded[number]
-        for number, at in list(state.removed.items()):
-            if ctx.now - at > kept:
+        for number, removed in list(state.removed.items()):
+            if ctx.now - removed > kept:
                 del state.removed[number]
                 state.accepted.pop(number, None)
-        for who, until in list(state.drains.items()):
-            if who in state.undone:
-                state.drains[who] = ctx.now + DRAIN_LOOK + self.settings.drain_kept
+        for publisher, until in list(state.drains.items()):
+            if publisher in state.undone:
+                state.drains[publisher] = ctx.now + DRAIN_LOOK + self.settings.drain_kept
             elif ctx.now >= until:
-                del state.drains[who]
-        for at in [each for each in state.recent if each <= ctx.now - 100]:
-            del state.recent[at]
+                del state.drains[publisher]
+        for round_ in list(state.recent):
+            if round_ <= ctx.now - 100:
+                del state.recent[round_]
 
     def _stats(self, _caller: Principal, time: int) -> Pairs:
         """Answer `icrc72_get_broadcaster_stats` (IC-35).
@@ -232,23 +239,25 @@ class Broadcaster(Core):
         Besides public statistics, the answer has figures for the orchestrator: by publication,
         subscription and replay, and how many events of a removed publisher are still queued.
         """
-        state, prefix, now = self.state, "icrc72:broadcaster:stats:", time // SECOND
+        state = self.state
+        prefix = "icrc72:broadcaster:stats:"
+        now = time // SECOND
         numbers = dict.fromkeys(keys.STATISTICS[prefix], 0) | state.counts
         numbers["events_last_100_rounds"] = sum(
-            count for at, count in state.recent.items() if at > now - 100
+            count for round_, count in state.recent.items() if round_ > now - 100
         )
-        numbers["queued"] = sum(
-            each.live + each.replayed + each.system for each in state.queues.values()
-        )
+        queues = state.queues.values()
+        numbers["queued"] = sum(queue.live + queue.replayed + queue.system for queue in queues)
         numbers["bytes"] = state.bytes_own + state.bytes_relayed
-        numbers["suspended"] = sum(each.suspended for each in state.queues.values())
+        numbers["suspended"] = sum(1 for queue in queues if queue.suspended)
         pairs = [(prefix + name, nat(numbers[name])) for name in keys.STATISTICS[prefix]]
         pairs += [(name, nat(number)) for name, number in state.figures.items()]
         for number in {**state.delivered, **state.forwarded, **state.removed}:
             waiting = len(state.forwarded[number].lane.queue) if number in state.forwarded else 0
             pairs.append((f"icrc77:replay:{number}:queued", nat(waiting)))
             pairs.append((f"icrc77:replay:{number}:accepted", nat(state.accepted.get(number, 0))))
-        for who, until in state.drains.items():
-            if who in state.undone or now < until:
-                pairs.append((f"icrc72:drain:{who.text}:queued", nat(state.undone.get(who, 0))))
+        for publisher, until in state.drains.items():
+            if publisher in state.undone or now < until:
+                queued = state.undone.get(publisher, 0)
+                pairs.append((f"icrc72:drain:{publisher.text}:queued", nat(queued)))
         return tuple(pairs)

@@ -39,7 +39,8 @@ class Delivery(Part):
     _ready: list[tuple[tuple[int, int, int], Principal, int]] = field(default_factory=list)
     """A heap of windows that can send a new batch, by the order of their first notification.
 
-    Entries that no longer apply are dropped when they are reached.
+    An entry may be outdated, because its window has changed since. It is then ignored when it
+    comes to the top.
     """
     _repeats: list[tuple[int, Principal, int]] = field(default_factory=list)
     """A heap of windows with a batch under way, by the round in which it is sent again."""
@@ -50,22 +51,24 @@ class Delivery(Part):
 
     def __post_init__(self) -> None:
         # The heaps are not saved, so they are filled again after an upgrade.
-        for who, queue in self.state.queues.items():
+        for subscriber, queue in self.state.queues.items():
             for number, window in self._windows(queue):
                 window.busy = False
-                self._enlist((who, number), window)
+                self._enlist((subscriber, number), window)
 
     @staticmethod
     def _windows(queue: Queue) -> Iterator[tuple[int, Window]]:
+        """Yield the windows of a queue: the main one with 0, the others with their replays."""
         yield 0, queue.main
         yield from list(queue.own.items())
 
     def queue_of(self, ctx: Context, who: Principal) -> Queue:
         """Return the queue of a subscriber, which is made when it is first needed."""
-        found = self.state.queues.get(who)
-        if found is None:
-            found = self.state.queues[who] = Queue(heard=ctx.now)
-        return found
+        queue = self.state.queues.get(who)
+        if queue is None:
+            queue = Queue(heard=ctx.now)
+            self.state.queues[who] = queue
+        return queue
 
     def count(self, name: str, more: int = 1) -> None:
         """Add to a counter of the broadcaster's statistics."""
@@ -74,7 +77,7 @@ class Delivery(Part):
     def figure(self, name: str, more: int = 1) -> None:
         """Add to a figure for the orchestrator's statistics.
 
-        Only the `stats_kept` figures that changed last are kept.
+        Only the `stats_kept` figures with the latest changes are kept.
         """
         figures = self.state.figures
         figures[name] = figures.pop(name, 0) + more
@@ -82,21 +85,21 @@ class Delivery(Part):
             del figures[next(iter(figures))]
 
     def add(self, ctx: Context, who: Principal, note: Note, *, window: int = 0) -> None:
-        """Queue a notification in the main window, or in that of the isolated replay `window`."""
+        """Queue a notification in a window: the main one (0), or that of an isolated replay."""
         queue = self.queue_of(ctx, who)
-        place = queue.main if not window else queue.own.setdefault(window, Window())
+        chosen = queue.main if not window else queue.own.setdefault(window, Window())
         if not self._anything(queue):
             queue.heard = ctx.now
-        place.queue.append(note)
+        chosen.queue.append(note)
         self.state.pending[note.id] = who
         self._account(queue, note, 1)
         if note.stored:
             self.state.events[note.stored].refs += 1
-        if len(place.queue) == 1 and not place.out:
-            self._enlist((who, window), place)
+        if len(chosen.queue) == 1 and not chosen.out:
+            self._enlist((who, window), chosen)
 
     def tell(self, ctx: Context, who: Principal, data: Value, *, window: int = 0) -> int:
-        """Queue a system event from this broadcaster itself (IC-38g), and return its id."""
+        """Queue a system event of this broadcaster (IC-38g), and return the notification's id."""
         note = self._system(
             ctx, system_namespace("subscriber", who), self.state.last_event + 1, data
         )
@@ -114,7 +117,10 @@ class Delivery(Part):
         return note.id
 
     def _system(self, ctx: Context, namespace: str, identifier: int, data: Value) -> Note:
-        """Make a notification of a system event. It is sent in order with events from the store."""
+        """Make a notification of a system event.
+
+        It gets a number like an event in the store, so that all are sent in the order of arrival.
+        """
         self.state.last_event += 1
         number = self.role.next_notification()
         order = (self.state.last_event, 0, 0)
@@ -131,16 +137,17 @@ class Delivery(Part):
     def replay_full(self, ctx: Context, queue: Queue) -> bool:
         """Return whether a subscriber's queue takes no further replayed event (IC-45c).
 
-        Replayed events may fill half of it. A subscriber that is silent gets none.
+        Replayed events may fill half of it. A silent subscriber does not get any.
         """
-        settings, silent = self.settings, ctx.now - queue.heard > self.settings.silence
+        settings = self.settings
+        silent = ctx.now - queue.heard > settings.silence
         full = (
             queue.replayed_bytes >= settings.queue_bytes // 2
             or queue.replayed >= settings.queue_notifications // 2
         )
         return full or (silent and self._anything(queue))
 
-    def miss(  # noqa: PLR0917 — all that a subscriber is told
+    def miss(  # noqa: PLR0917 — all that a subscriber is informed about
         self,
         ctx: Context,
         who: Principal,
@@ -151,7 +158,7 @@ class Delivery(Part):
     ) -> None:
         """Note that a suspended subscriber misses an event of a chain (IC-45e).
 
-        It is informed only of the first one. Its chain begins anew after the suspension.
+        It is informed only about the first one. Its chain begins anew after the suspension.
         """
         queue.prev.pop(chain, None)
         if chain in queue.missed and queue.missed[chain] <= event:
@@ -161,7 +168,7 @@ class Delivery(Part):
         self.tell(ctx, who, MemberAlert({}, (), (error,)).data("subscriber"))
 
     def _account(self, queue: Queue, note: Note, sign: int) -> None:
-        """Add a notification to the sizes of its queue, or take it out (`sign` is 1 or -1)."""
+        """Add a notification to the counts of its queue (`sign` 1), or subtract it (`sign` -1)."""
         if note.data is not None or not note.stored:
             queue.system += sign
         elif note.replay:
@@ -173,10 +180,11 @@ class Delivery(Part):
 
     @staticmethod
     def _anything(queue: Queue) -> bool:
+        """Return whether any notification is queued or under way."""
         return bool(queue.live or queue.replayed or queue.system)
 
     def _enlist(self, spot: Spot, window: Window) -> None:
-        """Put a window into the heap that it belongs to."""
+        """Put a window into the heap of its state: a batch under way, or ready for a new one."""
         if window.out:
             heapq.heappush(self._repeats, (window.next, *spot))
         elif window.queue and not window.waits:
@@ -185,15 +193,16 @@ class Delivery(Part):
     def wake(self, ctx: Context) -> None:
         """Repeat due batches and send new ones, within the limit of a round (IC-43c).
 
-        Repeats may take the whole limit only if there is nothing new to send, and otherwise half of
-        it. Repeats that do not fit are due in the next round.
+        If there is something new to send, repeats may take half of the limit, otherwise all of it.
+        Repeats that do not fit are due in the next round.
         """
         left = self.settings.sends
         repeats: list[tuple[Spot, Window]] = []
         while self._repeats and self._repeats[0][0] <= ctx.now:
             due, who, number = heapq.heappop(self._repeats)
             window = self._window((who, number))
-            # An entry with another round is outdated: the window has a later one in the heap.
+            # If the rounds differ, this entry is outdated, and the heap has a later one of this
+            # window.
             if window is not None and window.out and not window.busy and window.next == due:
                 repeats.append(((who, number), window))
         self._check_ready()
@@ -264,14 +273,15 @@ class Delivery(Part):
             note.sent = ctx.time
         window.out = {note.id: note for note in batch}
         self._write(window)
-        window.tries, window.came = 0, False
+        window.tries = 0
+        window.came = False
         self._dispatch(ctx, spot, window)
         return len(batch)
 
     def _repeat(self, ctx: Context, spot: Spot) -> int:
         """Send the batch of a window again, and return how many notifications it has.
 
-        The notifications of a silent subscriber are dropped first, and only system events are left.
+        If the subscriber is silent, its notifications except system events are dropped before.
         """
         window = self._window(spot)
         queue = self.state.queues[spot[0]]
@@ -286,10 +296,10 @@ class Delivery(Part):
         return len(window.out)
 
     def _dispatch(self, ctx: Context, spot: Spot, window: Window) -> None:
-        """Send the batch of a window, and set when it is repeated.
+        """Send the batch of a window, and set the round in which it is repeated.
 
-        Trusted batches are sent by guaranteed calls, to subscribers that confirm by one-way calls,
-        and to others as a probe.
+        Trusted batches are sent by guaranteed calls. Others are sent by one-way calls, or as a
+        probe if the subscriber has never confirmed a notification.
         """
         settings = self.settings
         window.next = ctx.now + min(
@@ -318,7 +328,7 @@ class Delivery(Part):
         self.role.send(ctx, spot[0], HANDLE_TRUSTED, window.message, answered, kind=GUARANTEED)
 
     def _probe(self, ctx: Context, spot: Spot, window: Window) -> None:
-        """Send to a subscriber that never confirms, by a call whose answer shows the receipt."""
+        """Send a batch by a call whose answer shows that the subscriber has received it."""
         sent = tuple(window.out)
 
         def answered(_ctx: Context, answer: Answer) -> None:
@@ -328,10 +338,11 @@ class Delivery(Part):
         ctx.call(spot[0], HANDLE.name, window.message, answered, kind=BOUNDED)
 
     def _taken_as_done(self, ctx: Context, spot: Spot, queue: Queue, window: Window) -> bool:
-        """Finish a batch that a subscriber has received without ever confirming anything.
+        """Finish a batch that was received by a subscriber that has never confirmed a notification.
 
-        Such a subscriber may not implement confirmations, so each batch is sent only once. Returns
-        whether this applies. The notifications can still be confirmed later.
+        Such a subscriber may not implement confirmations, so a batch is not repeated once it was
+        received. Returns whether the batch was finished. Its notifications can still be confirmed
+        later.
         """
         if queue.confirms or not window.came:
             return False
@@ -342,8 +353,9 @@ class Delivery(Part):
             queue.once[number] = note
             self.state.pending[number] = spot[0]
         while len(queue.once) > self.settings.repeated:
-            self.state.pending.pop(next(iter(queue.once)), None)
-            del queue.once[next(iter(queue.once))]
+            oldest = next(iter(queue.once))
+            self.state.pending.pop(oldest, None)
+            del queue.once[oldest]
         return True
 
     def _notification(self, note: Note) -> EventNotification:
@@ -380,25 +392,26 @@ class Delivery(Part):
             del self.state.pending[number]
         else:
             note = self._finish(ctx, who, queue, number)
-        # It is queued but was never sent, so the caller has guessed its id.
         if note is None:
+            # It is queued but was never sent, so the caller has guessed its id.
             return "NotFound"
         queue.confirms = True
         self.count("confirmations")
         if note.subscription:
             self.figure(f"icrc72:subscription:{note.subscription}:confirmations")
-            if (view := self.state.publications.get(note.namespace)) is not None:
+            view = self.state.publications.get(note.namespace)
+            if view is not None:
                 self.figure(f"icrc72:publication:{view.id}:confirmations")
         if note.replay:
             self.figure(f"icrc77:replay:{note.replay}:confirmations")
         return "Ok"
 
     def _finish(self, ctx: Context, who: Principal, queue: Queue, number: int) -> Note | None:
-        """Take a notification out of the batch that is under way, and return it.
+        """Take a notification out of the batch under way that has it, and return it.
 
-        Returns `None` if it is in no batch. Windows that waited for it may send now.
+        Returns `None` if no batch has it. Windows that waited for it may send now.
         """
-        for spot, window in self._windows(queue):
+        for replay, window in self._windows(queue):
             note = take_out(window.out, number)
             if note is None:
                 continue
@@ -408,19 +421,23 @@ class Delivery(Part):
                 if waiting.waits == number:
                     waiting.waits = 0
                     self._enlist((who, other), waiting)
-            self._emptied(who, spot, window)
+            self._emptied(who, replay, window)
             return note
         return None
 
-    def _emptied(self, who: Principal, spot: int, window: Window) -> None:
-        """Go on with the next batch if the batch of a window is done."""
+    def _emptied(self, who: Principal, replay: int, window: Window) -> None:
+        """Go on with the next batch if the batch of a window is done.
+
+        An empty window of an isolated replay is deleted.
+        """
         if window.out:
             return
-        window.tries, window.message = 0, b""
+        window.tries = 0
+        window.message = b""
         if window.queue:
-            self._enlist((who, spot), window)
-        elif spot:
-            del self.state.queues[who].own[spot]
+            self._enlist((who, replay), window)
+        elif replay:
+            del self.state.queues[who].own[replay]
 
     def _done(self, queue: Queue, note: Note) -> None:
         """Forget a notification that was taken out of its window."""
@@ -431,7 +448,8 @@ class Delivery(Part):
 
     def release(self, number: int) -> None:
         """Drop one reference to a stored event. Without references the event is forgotten."""
-        state, stored = self.state, self.state.events[number]
+        state = self.state
+        stored = state.events[number]
         stored.refs -= 1
         if stored.refs:
             return
@@ -450,33 +468,39 @@ class Delivery(Part):
 
     def drop_where(self, who: Principal, queue: Queue, namespace: str | None) -> None:
         """Drop a subscriber's notifications: the live ones of a namespace, or all (`None`)."""
-        for number in [
-            n for n, note in queue.once.items() if namespace is None or _is_live(note, namespace)
-        ]:
-            del queue.once[number], self.state.pending[number]
-        for note in self._take_out(
-            who, queue, lambda note: namespace is None or _is_live(note, namespace)
-        ):
+
+        def is_dropped(note: Note) -> bool:
+            return namespace is None or _is_live(note, namespace)
+
+        for number, note in list(queue.once.items()):
+            if is_dropped(note):
+                del queue.once[number]
+                del self.state.pending[number]
+        for note in self._take_out(who, queue, is_dropped):
             self._done(queue, note)
 
-    def _take_out(self, who: Principal, queue: Queue, goes: Callable[[Note], bool]) -> list[Note]:
+    def _take_out(
+        self, who: Principal, queue: Queue, is_dropped: Callable[[Note], bool]
+    ) -> list[Note]:
         """Remove notifications from all windows of a queue, and return them.
 
-        The caller must account for each with `_done`. Batches under way are written again without
-        them.
+        The caller must call `_done` for each. Batches under way are encoded again without them.
         """
-        found: list[Note] = []
-        for spot, window in self._windows(queue):
-            found += [note for note in (*window.out.values(), *window.queue) if goes(note)]
-            window.out = {number: note for number, note in window.out.items() if not goes(note)}
-            window.queue = deque(note for note in window.queue if not goes(note))
+        removed: list[Note] = []
+        for replay, window in self._windows(queue):
+            removed += [note for note in (*window.out.values(), *window.queue) if is_dropped(note)]
+            window.out = {
+                number: note for number, note in window.out.items() if not is_dropped(note)
+            }
+            window.queue = deque(note for note in window.queue if not is_dropped(note))
             if window.out:
                 self._write(window)
             else:
-                self._emptied(who, spot, window)
-        return found
+                self._emptied(who, replay, window)
+        return removed
 
     def _write(self, window: Window) -> None:
+        """Encode the batch of a window."""
         window.message = HANDLE.argument(
             tuple(self._notification(note) for note in window.out.values())
         )
@@ -484,13 +508,13 @@ class Delivery(Part):
     def drop_silent(self, ctx: Context, who: Principal, queue: Queue) -> None:
         """Suspend a silent subscriber and drop its live and replayed notifications (IC-45d).
 
-        It is informed of the first missed event of each chain.
+        It is informed about the first missed event of each chain.
         """
         lost = self._take_out(who, queue, lambda note: bool(note.stored))
         if not lost:
             return
         queue.suspended = True
-        for note in sorted(lost, key=lambda each: each.order):
+        for note in sorted(lost, key=lambda note: note.order):
             self._done(queue, note)
             if note.replay:
                 queue.lost[note.replay] = None

@@ -89,9 +89,9 @@ class Note:
     filter: str | None = None
     """The filter of the subscription."""
     prev: int | None = None
-    """The event of the chain that this subscriber got before."""
+    """The id of the event of the chain that this subscriber got before."""
     place: tuple[int, int] = (1, 1)
-    """Its position among the notifications of the event, and their number."""
+    """Its position among the notifications of the event, from 1, and their number."""
     replay: int = 0
     """The id of the replay, or 0."""
     trusted: bool = False
@@ -117,7 +117,7 @@ class Window:
     message: bytes = b""
     """The encoded batch."""
     tries: int = 0
-    """How often the batch was sent."""
+    """How many times the batch was sent."""
     next: int = 0
     """The round in which it is sent again."""
     trusted: bool = False
@@ -140,9 +140,9 @@ class Queue:
     confirms: bool = False
     """Whether the subscriber has ever confirmed a notification."""
     once: dict[int, Note] = field(default_factory=dict)
-    """The last notifications that were received without a confirmation, which may still come."""
+    """The last notifications that were received but not confirmed; this may still happen."""
     heard: int = 0
-    """The round of its last confirmation, or in which the first notification was queued."""
+    """The round of its last confirmation, or the one in which the queue last became non-empty."""
     suspended: bool = False
     """Whether it gets no live events, because its queue was full or it was silent."""
     missed: dict[ChainKey, int] = field(default_factory=dict)
@@ -185,7 +185,7 @@ class Lane:
     busy: bool = False
     """Whether a call is under way."""
     tries: int = 0
-    """How often sending has failed since the last success."""
+    """How many times sending has failed since the last success."""
     next: int = 0
     """The round before which nothing is sent."""
 
@@ -195,7 +195,10 @@ class Relay:
     """The relaying of one namespace to one broadcaster."""
 
     entries: dict[Principal, Width] = field(default_factory=dict)
-    """Filter and skip for each subscriber, or for `facts.EVERYBODY`. One match is enough."""
+    """Filter and skip for each subscriber, or for `facts.EVERYBODY`.
+
+    An event is relayed if at least one of them lets it pass.
+    """
     lanes: dict[ChainKey, Lane] = field(default_factory=dict)
 
 
