@@ -1,8 +1,9 @@
 """The core of a subscriber: order, gaps and the handler (IC-49).
 
 Events of a chain are handled in order. An event whose predecessor was not handled is held back. If
-the predecessor does not come for 64 rounds, the missing events are a gap, which `Repairs` closes by
-a replay, and the event is handled. Replayed events therefore come late.
+the predecessor does not arrive for 64 rounds (`Settings.gap_wait`), the event is handled without
+it. The missing events are then a gap, for which `Repairs` asks for a replay. Replayed events are
+handled when they arrive, so they are out of order.
 
 The handler runs in a call of the canister to itself, one for each event. If it traps, only the
 effects of this call are undone, and not the bookkeeping of the subscriber.
@@ -10,6 +11,7 @@ effects of this call are undone, and not the bookkeeping of the subscriber.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final, Protocol
 
 from interchain_events.icrc72 import keys
@@ -61,8 +63,10 @@ class Subscriber(Core):
         self.state = SubscriberState(
             {name: Wanted(name, tuple(config)) for name, config in subscriptions.items()}
         )
-        self.inbox, self.handler = inbox, handler
-        self.orchestrator, self.settings = inbox.orchestrator, inbox.settings
+        self.inbox = inbox
+        self.handler = handler
+        self.orchestrator = inbox.orchestrator
+        self.settings = inbox.settings
         self.repairs = Repairs(self.orchestrator, self.settings, self)
         inbox.on_alert["subscriber"] = self._told
         inbox.taker = self
@@ -78,9 +82,9 @@ class Subscriber(Core):
         Events that wait for the handler are handed over again. Subscriptions that only the new code
         has are registered.
         """
-        given = self.state.wanted
+        new_wanted = self.state.wanted
         self.state = restored(state, SubscriberState)
-        renew(given, self.state.wanted)
+        renew(new_wanted, self.state.wanted)
         self._asking.under_way.clear()
         self.state.called.clear()
         self.repairs.resume()
@@ -106,14 +110,15 @@ class Subscriber(Core):
             yield now + 1
         yield self.repairs.due(now)
         if self.inbox.ready("subscriber"):
-            for name, each in state.wanted.items():
-                if self._asking.lacks(name, each):
+            for pattern, wanted in state.wanted.items():
+                if self._asking.lacks(pattern, wanted):
                     yield now + 5
         for chain in state.chains.values():
-            for held in chain.held.values():
-                yield held.since + self.settings.gap_wait
+            for held_back in chain.held.values():
+                yield held_back.since + self.settings.gap_wait
             if chain.late is not None:
-                yield chain.late[1] + self.settings.gap_wait
+                _, late_round = chain.late
+                yield late_round + self.settings.gap_wait
 
     def subscribe(self, ctx: Context, pattern: str, config: Pairs = ()) -> None:
         """Add a subscription and register it. Raises `FilterError` if its filter is malformed."""
@@ -127,8 +132,8 @@ class Subscriber(Core):
     def take(self, ctx: Context, caller: Principal, notification: EventNotification) -> bool:
         """Take a notification of an event, and return whether it has to be confirmed.
 
-        This is so if the event was known, is held back, or will be handled. If too many events are
-        held back, the notification is refused and the broadcaster repeats it.
+        It has, whether the event was already known, is held back, or will be handled. If too many
+        events are held back, the notification is not confirmed, so the broadcaster repeats it.
         """
         state = self.state
         self.inbox.count("notifications")
@@ -144,11 +149,9 @@ class Subscriber(Core):
             return True
         if self._in_order(notification, headers.prev, chain):
             self._handle(notification, chain)
-            # Later events were handled before: events between may be missing (see `_notice`).
-            if chain.handled.above(identifier) is not None:
-                chain.late = (identifier, ctx.now)
+            self._note_if_late(ctx, chain, identifier)
             return True
-        if self._held() >= self.settings.held:
+        if self._held_back() >= self.settings.held:
             return False
         chain.held[identifier] = HeldBack(notification, ctx.now)
         return True
@@ -161,23 +164,24 @@ class Subscriber(Core):
 
     def subscribed(self) -> int:
         """Return the number of registered subscriptions."""
-        return sum(each.id is not None for each in self.state.wanted.values())
+        return sum(1 for wanted in self.state.wanted.values() if wanted.id is not None)
 
     def holding(self) -> int:
         """Return how many events wait, for events before them or for the handler."""
-        return len(self.state.waiting) + self._held()
+        return len(self.state.waiting) + self._held_back()
 
-    def _held(self) -> int:
-        return sum(len(each.held) for each in self.state.chains.values())
+    def _held_back(self) -> int:
+        """Return how many events are held back, in all chains."""
+        return sum(len(chain.held) for chain in self.state.chains.values())
 
     def _take_replayed(
         self, ctx: Context, notification: EventNotification, chain: Followed, replay: int
     ) -> bool:
-        """Take a replayed event, which is handled at once, whatever events are missing before it.
+        """Take a replayed event, which is handled at once even if events before it are missing.
 
         Events of a replay that this subscriber never asked for are confirmed and dropped. Its own
-        replay may begin before the orchestrator has answered with its id, so any announced one
-        counts as soon as it has ever asked.
+        replay may begin before the orchestrator has answered with its id. So if it has ever asked
+        for a replay, every announced one counts as its own.
         """
         state = self.state
         if replay not in state.own and not (state.ever_asked and replay in state.announced):
@@ -185,6 +189,7 @@ class Subscriber(Core):
             return True
         state.replayed[replay] = state.replayed.get(replay, 0) + 1
         current = state.current
+        # `None` stands for the current replay's id before the orchestrator has answered.
         if current is not None and current.id in {None, replay}:
             current.top = max(current.top, notification.eventId)
             current.sign = ctx.now
@@ -197,11 +202,8 @@ class Subscriber(Core):
     def _chain(self, notification: EventNotification, headers: Headers) -> Followed:
         """Return the chain of an event, which is made when it is first needed."""
         parts = headers.partition or ()
-        key = (
-            notification.namespace,
-            notification.source,
-            (parts[0] or 0) if len(parts) == 2 else 0,
-        )
+        partition = (parts[0] or 0) if len(parts) == 2 else 0
+        key = (notification.namespace, notification.source, partition)
         if key not in self.state.chains:
             self.state.chains[key] = Followed(moved=self.state.moved)
         return self.state.chains[key]
@@ -212,19 +214,17 @@ class Subscriber(Core):
         """Return whether an event may be handled now.
 
         Its predecessor must have been handled, except for the first event of a chain. With a filter
-        or skip, the publisher's predecessor may have been left out; then the event before it in the
-        broadcaster's chain to this subscriber (`former`) counts.
+        or skip, the publisher's predecessor may have been left out. It is then enough that the
+        event before it in the broadcaster's chain to this subscriber (`former`) was handled.
         """
         prev = notification.prevEventId
         if prev is None or prev in chain.handled:
             return True
         if not chain.handled:
             return not chain.moved
-        return (
-            former is not None
-            and former in chain.handled
-            and not self.state.plain(notification.namespace)
-        )
+        if former is None or former not in chain.handled:
+            return False
+        return not self.state.plain(notification.namespace)
 
     def _handle(self, notification: EventNotification, chain: Followed) -> None:
         """Count an event as handled, and queue it for the handler."""
@@ -234,52 +234,66 @@ class Subscriber(Core):
         state.last += 1
         state.waiting[state.last] = notification
 
+    def _note_if_late(self, ctx: Context, chain: Followed, identifier: int) -> None:
+        """Note an event that was handled after later ones: events between may be missing.
+
+        `_notice` looks for them later.
+        """
+        if chain.handled.above(identifier) is not None:
+            chain.late = (identifier, ctx.now)
+
     def _drain(self, chain: Followed) -> None:
-        """Handle the held events of a chain that are in order, until no more are."""
-        going = bool(chain.held)
-        while going:
-            going = False
+        """Handle the events that a chain holds back and that are now in order.
+
+        An event may bring another one into order, so all are checked again after each success.
+        """
+        changed = bool(chain.held)
+        while changed:
+            changed = False
             for identifier in sorted(chain.held):
-                waits = chain.held[identifier].notification
+                notification = chain.held[identifier].notification
                 if identifier in chain.handled:
                     del chain.held[identifier]
-                    going = True
-                elif self._in_order(waits, read(waits.headers).prev, chain):
-                    self._handle(waits, chain)
-                    going = True
+                    changed = True
+                elif self._in_order(notification, read(notification.headers).prev, chain):
+                    self._handle(notification, chain)
+                    changed = True
 
     def _notice(self, ctx: Context) -> None:
-        """Record gaps for events that have been missing for 64 rounds (IC-49e).
+        """Record gaps for events that have been missing for `gap_wait` rounds (IC-49e).
 
-        They are missing before a held event, which is then handled, or after one that came late.
+        Events may be missing after an event that came late, or before one that is held back. The
+        latter is then handled without them.
         """
-        for key, chain in self.state.chains.items():
+        gap_wait = self.settings.gap_wait
+        for (namespace, source, _), chain in self.state.chains.items():
             self._drain(chain)
-            if chain.late is not None and ctx.now - chain.late[1] >= self.settings.gap_wait:
-                high = chain.handled.above(chain.late[0])
-                chain.late = None
-                low = None if high is None else chain.handled.below(high)
-                if low is not None:
-                    self._gap(Gap(*key[:2], low, high, low + 1))
+            if chain.late is not None:
+                identifier, late_round = chain.late
+                if ctx.now - late_round >= gap_wait:
+                    chain.late = None
+                    high = chain.handled.above(identifier)
+                    low = None if high is None else chain.handled.below(high)
+                    if low is not None:
+                        self._gap(Gap(namespace, source, low, high, low + 1))
             while chain.held:
                 due = [
-                    at
-                    for at, each in chain.held.items()
-                    if ctx.now - each.since >= self.settings.gap_wait
+                    identifier
+                    for identifier, held_back in chain.held.items()
+                    if ctx.now - held_back.since >= gap_wait
                 ]
                 if not due:
                     break
                 identifier = min(due)
                 low = chain.handled.below(identifier)
                 start = low + 1 if low is not None else max(identifier - self.settings.max_range, 0)
-                self._gap(Gap(key[0], key[1], low, identifier, start))
+                self._gap(Gap(namespace, source, low, identifier, start))
                 self._handle(chain.held[identifier].notification, chain)
-                if chain.handled.above(identifier) is not None:
-                    chain.late = (identifier, ctx.now)
+                self._note_if_late(ctx, chain, identifier)
                 self._drain(chain)
 
     def _gap(self, gap: Gap) -> None:
-        """Record a gap, once for each way in which replays have to be asked for."""
+        """Record a gap, once for each filter and skip with which its replays are asked for."""
         self.inbox.count("gaps")
         for config in self.state.asks_for(gap.namespace):
             if len(self.state.gaps) < self.settings.gaps:
@@ -292,12 +306,8 @@ class Subscriber(Core):
                 if len(self.state.called) >= self.settings.confirmations:
                     break
                 self.state.called[number] = None
-                ctx.call(
-                    ctx.me,
-                    RUN,
-                    number.to_bytes(8, "big"),
-                    lambda c, a, n=number: self._answered(c, a, n),  # type: ignore[misc]
-                )
+                answered = partial(self._answered, number=number)
+                ctx.call(ctx.me, RUN, number.to_bytes(8, "big"), answered)
 
     def run(self, ctx: Context, arg: bytes) -> None:
         """Run the handler for an event, in the call of the canister to itself.
@@ -308,10 +318,8 @@ class Subscriber(Core):
         state = self.state
         number = int.from_bytes(arg, "big")
         notification = state.waiting.get(number)
-        if (
-            notification is None
-            or next((each for each in state.waiting if each not in state.run), None) != number
-        ):
+        due = next((waiting for waiting in state.waiting if waiting not in state.run), None)
+        if notification is None or number != due:
             ctx.reply(b"\0")
             return
         before = self.handler.keep_data()
@@ -324,10 +332,9 @@ class Subscriber(Core):
         ctx.reply(b"\1")
 
     def _answered(self, ctx: Context, answer: Answer, number: int) -> None:
-        """Note that an event was handled, or that the handler trapped, and go on.
+        """Forget an event that was handled or for which the handler trapped, and go on.
 
-        An event for which the handler traps is not handed over again. A call that was rejected
-        because the canister stops will be repeated.
+        A call that was rejected because the canister is stopping will be repeated.
         """
         state = self.state
         take_out(state.called, number)
@@ -338,7 +345,7 @@ class Subscriber(Core):
         if done:
             take_out(state.run, number)
             take_out(state.waiting, number)
-        # A stopping canister must not call itself again. The timer will, when it has started again.
+        # A stopping canister must not call itself again. After the next start, its timer does.
         if answer.message != STOPPING:
             self._hand_over(ctx)
         self.role.rearm(ctx)
@@ -346,7 +353,7 @@ class Subscriber(Core):
     def _told(self, ctx: Context, _caller: Principal, alert: MemberAlert) -> None:
         """Apply a system event: exits, errors, and replays that begin or end."""
         state = self.state
-        self._served(alert)
+        self._apply_exits(alert)
         for fact in alert.removes:
             if isinstance(fact, BegunFact):
                 state.over[fact.replay] = None
@@ -360,16 +367,16 @@ class Subscriber(Core):
             if error.code == keys.SUSPENDED and error.missed is not None:
                 self._suspended(error.id, error.namespace, error.missed)
         del state.errors[:-100]
-        for known in (state.announced, state.over):
-            while len(known) > self.settings.gaps:
-                del known[next(iter(known))]
+        for replays in (state.announced, state.over):
+            while len(replays) > self.settings.gaps:
+                del replays[next(iter(replays))]
         self.wake(ctx)
 
-    def _served(self, alert: MemberAlert) -> None:
-        """Note the exits that serve the subscriptions.
+    def _apply_exits(self, alert: MemberAlert) -> None:
+        """Note the exits that serve the subscriptions, by a system event.
 
-        The exit has changed or restarted if another one is named, if a known one is named again, or
-        if no subscription was served before. Events may have been lost then.
+        The exit has changed or restarted if another one is named, if the same one is named again
+        for a subscription, or if no subscription was served before. Events may have been lost then.
         """
         state = self.state
         for fact in alert.removes:
@@ -387,7 +394,9 @@ class Subscriber(Core):
         if not exits:
             return
         exit_ = exits[-1].broadcaster
-        if restarted if state.exit is not None else state.met not in {None, exit_}:
+        # The first exit that is named may differ from the one that has served before.
+        moved_before = state.exit is None and state.met not in {None, exit_}
+        if moved_before or (state.exit is not None and restarted):
             self._after_move()
         state.exit = exit_
 
@@ -404,11 +413,19 @@ class Subscriber(Core):
                 self._gap(Gap(key[0], key[1], highest, None, highest + 1))
 
     def _suspended(self, subscription: int, namespace: str, missed: int) -> None:
-        """Have a suspended subscription resumed, and record the gap from its first missed event."""
+        """Have a suspended subscription resumed, and record the gap from its first missed event.
+
+        The system event does not name the source of the missed event. It is taken from the chain
+        with the highest handled event before it.
+        """
         self.state.resuming[subscription] = None
-        low, source = None, None
-        for key, chain in self.state.chains.items():
-            below = chain.handled.below(missed) if key[0] == namespace else None
+        low: int | None = None
+        source: Principal | None = None
+        for (chain_namespace, chain_source, _), chain in self.state.chains.items():
+            if chain_namespace != namespace:
+                continue
+            below = chain.handled.below(missed)
             if below is not None and (low is None or below > low):
-                low, source = below, key[1]
+                low = below
+                source = chain_source
         self._gap(Gap(namespace, source, low, None, missed if low is None else low + 1))

@@ -1,7 +1,7 @@
 """Repair of gaps by a subscriber (IC-45f, RP-10).
 
 The subscriber first resumes suspended subscriptions, so that no more events are lost. Then it asks
-for replays of its gaps, one after the other, and checks whether each closed its gap.
+for replays of its gaps, one after the other, and checks whether each replay has closed its gap.
 """
 
 from dataclasses import dataclass, field
@@ -39,7 +39,8 @@ class Repairs:
     def resume(self) -> None:
         """Continue after an upgrade, before which calls under way have ended.
 
-        A replay whose id is unknown is given up. Its gap stays and is asked for again.
+        A replay without an answer of the orchestrator is given up. Its gap stays and is asked for
+        again.
         """
         state = self.subscriber.state
         self._asking.clear()
@@ -51,14 +52,16 @@ class Repairs:
 
     def due(self, now: int) -> int | None:
         """Return the next round in which there is work to do."""
-        state, current = self.subscriber.state, self.subscriber.state.current
-        watched: int | None = None
+        state = self.subscriber.state
+        current = state.current
+        next_watch: int | None = None
         if current is not None and current.id is not None:
-            watched = current.check if current.over else current.sign + self.settings.replay_sign
+            next_watch = current.check if current.over else current.sign + self.settings.replay_sign
         asks = current is None and state.gaps and not state.resuming
-        if asks or any(f"resume {number}" not in self._asking for number in state.resuming):
-            return earliest((watched, state.wait), now)
-        return watched
+        resumes = any(f"resume {number}" not in self._asking for number in state.resuming)
+        if asks or resumes:
+            return earliest((next_watch, state.wait), now)
+        return next_watch
 
     def wake(self, ctx: Context) -> None:
         """Resume subscriptions, check the current replay, or ask for the next one."""
@@ -77,34 +80,39 @@ class Repairs:
         name = f"resume {number}"
         self._asking[name] = None
 
-        def got(ctx: Context, results: m.Results[bool] | None) -> None:
+        def answered(ctx: Context, results: m.Results[bool] | None) -> None:
             self._asking.pop(name, None)
             if results is not None:
                 self.subscriber.state.resuming.pop(number, None)
             self.subscriber.state.wait = ctx.now + 5
 
-        which: Variant[Literal["id"], int] = Variant("id", number)
-        update = m.SubscriptionUpdate(which, (keys.STOPPED, boolean(False)))
+        subscription: Variant[Literal["id"], int] = Variant("id", number)
+        update = m.SubscriptionUpdate(subscription, (keys.STOPPED, boolean(False)))
         self.subscriber.role.ask(
-            ctx, self.orchestrator, UPDATE_SUBSCRIPTION, (update,), got, kind=GUARANTEED
+            ctx, self.orchestrator, UPDATE_SUBSCRIPTION, (update,), answered, kind=GUARANTEED
         )
 
     def _closed(self, gap: Gap) -> bool:
-        """Return whether the events around a gap are now joined by predecessors.
+        """Return whether a gap is known to be closed.
 
-        With a filter or skip, or for an open gap, this cannot be known.
+        It is if handled events lead from its low to its high end, each naming the one before it as
+        its predecessor. With a filter or skip, or for an open gap, this cannot be known.
         """
-        state, whose = self.subscriber.state, (gap.namespace, gap.source)
+        state = self.subscriber.state
         if gap.low is None or gap.high is None or not state.plain(gap.namespace):
             return False
-        mine = [chain.handled for key, chain in state.chains.items() if key[:2] == whose]
-        return any(each.joins(gap.low, gap.high) for each in mine)
+        origin = (gap.namespace, gap.source)
+        for key, chain in state.chains.items():
+            if key[:2] == origin and chain.handled.joins(gap.low, gap.high):
+                return True
+        return False
 
     def _ask(self, ctx: Context) -> None:
         """Ask for a replay of the first gap, or drop it if it is closed.
 
-        A range that is too large is left open at its end: the publisher then replays as many events
-        as it may, and the rest is asked for afterwards (`_ended`).
+        If the gap is larger than the largest range of a replay, the replay is asked for without an
+        end. The publisher then replays as many events as it may, and `_ended` has the rest asked
+        for.
         """
         state = self.subscriber.state
         gap = state.gaps[0]
@@ -118,110 +126,133 @@ class Repairs:
             and not gap.wide
         )
         end = gap.high if narrow else None
-        current = state.current = GapReplay(gap, gap.start, end, gap.start - 1, ctx.now)
+        current = GapReplay(gap=gap, start=gap.start, end=end, top=gap.start - 1, sign=ctx.now)
+        state.current = current
         state.ever_asked = True
 
-        def got(ctx: Context, results: m.Results[int] | None) -> None:
-            # An upgrade, or another replay, has come between the call and its answer.
+        def answered(ctx: Context, results: m.Results[int] | None) -> None:
+            # After an upgrade, or if another replay was begun, the answer comes too late.
             if state is not self.subscriber.state or state.current is not current:
                 return
             result = results[0] if results else None
             if result is not None and result.tag == "Ok":
-                current.id = result.value
-                current.sign = ctx.now
-                state.own[result.value] = None
-                # Only one replay is under way at a time, so old ones may be forgotten.
-                if len(state.own) > self.settings.gaps:
-                    del state.own[next(iter(state.own))]
-                # Its end may have been reported before this answer arrived.
-                current.over = result.value in state.over
-                return
-            state.current = None
-            # The publication allows a smaller range than the default.
-            if result is not None and result.value.tag == "RangeTooLarge" and not gap.wide:
-                gap.wide = True
-                return
-            state.wait = ctx.now + 20
-            error = None if result is None else result.value
-            quota = (
-                error is not None
-                and error.tag == "GenericError"
-                and error.value.error_code == keys.QUOTA
-            )
-            # A quota is only temporary, so it does not count as a failed attempt.
-            gap.tries += error is not None and not quota
-            if gap.tries >= self.settings.replay_tries and gap in state.gaps:
-                state.gaps.remove(gap)
+                self._begun(ctx, current, result.value)
+            else:
+                state.current = None
+                self._refused(ctx, gap, None if result is None else result.value)
 
         item = m.ReplayRegistration(gap.namespace, (gap.start, end), gap.config)
-        cycles = min(self.settings.replay_cycles, ctx.balance)
-        role = self.subscriber.role
-        role.ask(
-            ctx, self.orchestrator, REGISTER_REPLAY, (item,), got, kind=GUARANTEED, cycles=cycles
+        self.subscriber.role.ask(
+            ctx,
+            self.orchestrator,
+            REGISTER_REPLAY,
+            (item,),
+            answered,
+            kind=GUARANTEED,
+            cycles=min(self.settings.replay_cycles, ctx.balance),
         )
+
+    def _begun(self, ctx: Context, current: GapReplay, number: int) -> None:
+        """Note the id of a replay that the orchestrator has accepted."""
+        state = self.subscriber.state
+        current.id = number
+        current.sign = ctx.now
+        state.own[number] = None
+        # Only one replay is under way at a time, so old ones may be forgotten.
+        if len(state.own) > self.settings.gaps:
+            del state.own[next(iter(state.own))]
+        # Its end may have been reported before the orchestrator's answer arrived.
+        current.over = number in state.over
+
+    def _refused(self, ctx: Context, gap: Gap, error: m.Error | None) -> None:
+        """Ask again later for a replay that was refused, or drop the gap after enough attempts.
+
+        `error` is `None` if the orchestrator did not answer.
+        """
+        state = self.subscriber.state
+        if error is not None and error.tag == "RangeTooLarge" and not gap.wide:
+            # The publication allows a smaller range than the default.
+            gap.wide = True
+            return
+        state.wait = ctx.now + 20
+        # A full quota is temporary, so like a missing answer it is not a failed attempt.
+        if error is not None and not _is_quota(error):
+            gap.tries += 1
+        if gap.tries >= self.settings.replay_tries and gap in state.gaps:
+            state.gaps.remove(gap)
 
     def _watch(self, ctx: Context, current: GapReplay) -> None:
         """Ask for the state of the current replay if it is over or was silent for too long.
 
-        Both the system event about its end and the final state are needed: only then have all of
-        its events been delivered.
+        All of its events have been delivered only if its state is `completed` and a system event
+        has reported its end.
         """
         if current.id is None or current.asking:
             return
-        quiet = ctx.now - current.sign >= self.settings.replay_sign
-        if not quiet and not (current.over and ctx.now >= current.check):
+        silent = ctx.now - current.sign >= self.settings.replay_sign
+        if not silent and not (current.over and ctx.now >= current.check):
             return
         current.asking = True
         current.check = ctx.now + 20
+        # A page begins after `prev`, so this page has exactly the one replay.
         page = m.ByNat(current.id - 1, 1, m.OrchestrationFilter(m.NO_STATISTICS, ()))
 
-        def got(ctx: Context, replays: tuple[m.ReplayStatus | None, ...] | None) -> None:
+        def answered(ctx: Context, replays: tuple[m.ReplayStatus | None, ...] | None) -> None:
             current.asking = False
             if replays is None or self.subscriber.state.current is not current:
                 return
-            current.sign = ctx.now if quiet else current.sign
-            found = [each for each in replays if each is not None and each.replayId == current.id]
-            tag = found[0].status.tag if found else "forgotten"
-            if tag in {"pending", "running"}:
+            if silent:
+                current.sign = ctx.now
+            state = "forgotten"
+            for status in replays:
+                if status is not None and status.replayId == current.id:
+                    state = status.status.tag
+                    break
+            if state in {"pending", "running"}:
                 return
-            if tag == "completed" and current.over:
+            if state == "completed" and current.over:
                 self._ended(current)
             else:
                 self._again(current)
 
-        self.subscriber.role.ask(ctx, self.orchestrator, GET_REPLAYS, page, got)
+        self.subscriber.role.ask(ctx, self.orchestrator, GET_REPLAYS, page, answered)
 
     def _again(self, current: GapReplay) -> None:
-        """Give up a replay that failed or whose end was lost.
+        """Give up a replay that failed, or whose end was not reported.
 
         Its gap is asked for again, up to `replay_tries` times (RP-10d).
         """
-        state, gap = self.subscriber.state, current.gap
+        state = self.subscriber.state
+        gap = current.gap
         state.current = None
         gap.tries += 1
         if gap.tries > self.settings.replay_tries and gap in state.gaps:
             state.gaps.remove(gap)
 
     def _ended(self, current: GapReplay) -> None:
-        """Drop the gap of a replay that is completed, or continue with the rest of it.
+        """Drop the gap of a replay that is completed, or continue with the rest of the gap.
 
-        If the range was open and events came, but not up to the end of the gap, the next replay
-        begins after the last one. A gap of which it is known that events are still missing is tried
-        again.
+        If the range was open and events arrived, but not up to the end of the gap, the next replay
+        begins after the last of them. If it is known that events are still missing, the gap is
+        tried again.
         """
-        state, gap = self.subscriber.state, current.gap
+        state = self.subscriber.state
+        gap = current.gap
         state.current = None
-        came = current.top >= current.start
-        if current.end is None and came and (gap.high is None or current.top < gap.high - 1):
-            gap.start, gap.tries = current.top + 1, 0
+        delivered = current.top >= current.start
+        reached_end = gap.high is not None and current.top >= gap.high - 1
+        if current.end is None and delivered and not reached_end:
+            gap.start = current.top + 1
+            gap.tries = 0
             return
         gap.tries += 1
-        plain = (
-            self.subscriber.state.plain(gap.namespace)
-            and gap.high is not None
-            and gap.low is not None
-        )
-        if (
-            not plain or self._closed(gap) or gap.tries > self.settings.replay_tries
-        ) and gap in state.gaps:
+        has_ends = gap.high is not None and gap.low is not None
+        can_be_known = has_ends and state.plain(gap.namespace)
+        finished = not can_be_known or self._closed(gap) or gap.tries > self.settings.replay_tries
+        if finished and gap in state.gaps:
             state.gaps.remove(gap)
+
+
+def _is_quota(error: m.Error) -> bool:
+    """Return whether a replay was refused because too many are under way or were asked for."""
+    return error.tag == "GenericError" and error.value.error_code == keys.QUOTA

@@ -24,8 +24,8 @@ stable(EventNotification)
 class Ranges:
     """The handled ids of a chain as disjoint, ascending ranges (IC-49c).
 
-    Ids need not be consecutive. A range joins events of which each names the one before it as its
-    predecessor, so no event between its ends is missing. A range may contain ids of events that do
+    Ids need not be consecutive. In a range, each event names the one before it as its predecessor,
+    so no event between the ends of the range is missing. A range may contain ids of events that do
     not exist.
     """
 
@@ -38,8 +38,8 @@ class Ranges:
 
     def __contains__(self, identifier: int) -> bool:
         """Return whether the event was handled."""
-        at = bisect_right(self.first, identifier) - 1
-        return at >= 0 and identifier <= self.last[at]
+        index = bisect_right(self.first, identifier) - 1
+        return index >= 0 and identifier <= self.last[index]
 
     def __bool__(self) -> bool:
         """Return whether any event was handled."""
@@ -51,38 +51,39 @@ class Ranges:
         If there are then more than `most` ranges, the two lowest are joined. Missing events between
         them are forgotten, which bounds the memory.
         """
-        at = bisect_right(self.first, identifier)
-        if prev is not None and at and self.last[at - 1] == prev:
-            at -= 1
-            self.last[at] = identifier
+        index = bisect_right(self.first, identifier)
+        if prev is not None and index and self.last[index - 1] == prev:
+            index -= 1
+            self.last[index] = identifier
         else:
-            self.first.insert(at, identifier)
-            self.last.insert(at, identifier)
-            self.before.insert(at, prev)
-        if at + 1 < len(self.first) and self.before[at + 1] == identifier:
-            self.last[at] = self.last[at + 1]
-            self._drop(at + 1)
+            self.first.insert(index, identifier)
+            self.last.insert(index, identifier)
+            self.before.insert(index, prev)
+        # The event may be the missing one before the next range.
+        if index + 1 < len(self.first) and self.before[index + 1] == identifier:
+            self.last[index] = self.last[index + 1]
+            self._drop(index + 1)
         if len(self.first) > most:
             self.last[0] = self.last[1]
             self._drop(1)
 
-    def _drop(self, at: int) -> None:
-        del self.first[at], self.last[at], self.before[at]
+    def _drop(self, index: int) -> None:
+        del self.first[index], self.last[index], self.before[index]
 
     def below(self, identifier: int) -> int | None:
-        """Return the highest handled id below, or `None`."""
-        at = bisect_right(self.first, identifier - 1) - 1
-        return min(self.last[at], identifier - 1) if at >= 0 else None
+        """Return the highest handled id below this one, or `None`."""
+        index = bisect_right(self.first, identifier - 1) - 1
+        return min(self.last[index], identifier - 1) if index >= 0 else None
 
     def above(self, identifier: int) -> int | None:
-        """Return the first event of the next range above, or `None`."""
-        at = bisect_right(self.first, identifier)
-        return self.first[at] if at < len(self.first) else None
+        """Return the first id of the next range above this id, or `None`."""
+        index = bisect_right(self.first, identifier)
+        return self.first[index] if index < len(self.first) else None
 
     def joins(self, low: int, high: int) -> bool:
-        """Return whether two events are in one range, so that no event between is missing."""
-        at = bisect_right(self.first, low) - 1
-        return at >= 0 and low <= self.last[at] >= high
+        """Return whether two ids are in one range, so that no event between them is missing."""
+        index = bisect_right(self.first, low) - 1
+        return index >= 0 and low <= self.last[index] >= high
 
     def highest(self) -> int | None:
         """Return the highest handled id, or `None`."""
@@ -106,11 +107,12 @@ class Wanted:
 
     def replay_config(self) -> Pairs:
         """Return the configuration of a replay with the filter and skip of this subscription."""
-        chosen: dict[str, Value] = {keys.FILTER: option(None), keys.SKIP: option(None)}
-        chosen |= {
-            name: value for key, value in self.config if (name := keys.canonical(key)) in chosen
-        }
-        return ((keys.REPLAY_FILTER, chosen[keys.FILTER]), (keys.REPLAY_SKIP, chosen[keys.SKIP]))
+        values: dict[str, Value] = {keys.FILTER: option(None), keys.SKIP: option(None)}
+        for key, value in self.config:
+            name = keys.canonical(key)
+            if name in values:
+                values[name] = value
+        return ((keys.REPLAY_FILTER, values[keys.FILTER]), (keys.REPLAY_SKIP, values[keys.SKIP]))
 
 
 @record
@@ -132,7 +134,7 @@ class Followed:
     moved: bool = False
     """Whether the exit has changed, so that its first event may not be the first of the chain."""
     late: tuple[int, int] | None = None
-    """The last event that came after later ones, and the round."""
+    """The last event that was handled after later ones: its id, and the round of its arrival."""
 
 
 @stable
@@ -150,7 +152,7 @@ class Gap:
     start: int
     """The first id that is asked for."""
     tries: int = 0
-    """How many replays have not closed it."""
+    """How many replays have been asked for that have not closed it."""
     config: Pairs = ()
     """Filter and skip of the replay; if empty, those of the only subscription apply."""
     wide: bool = False
@@ -166,9 +168,9 @@ class GapReplay:
     end: int | None
     """The id after the last one; `None` if the range is open."""
     top: int
-    """The highest id that it has delivered."""
+    """The highest id that it has delivered, or the one before `start`."""
     sign: int
-    """The round of its last sign of life."""
+    """The round in which it last showed that it goes on: by an event, or an answer."""
     id: int | None = None
     """Its id; `None` until the orchestrator has answered."""
     over: bool = False
@@ -197,9 +199,9 @@ class SubscriberState:
     waiting: dict[int, EventNotification] = field(default_factory=dict)
     """Events that wait for the handler, by a number that counts up."""
     called: dict[int, None] = field(default_factory=dict)
-    """Those of them for which a call to the canister itself is under way."""
+    """The numbers in `waiting` for which a call of the canister to itself is under way."""
     run: dict[int, None] = field(default_factory=dict)
-    """Those of them that were handled, while the answer of the call has not arrived."""
+    """The numbers in `waiting` whose events were handled, but whose calls are not yet answered."""
     last: int = 0
     """The last number in `waiting`."""
     gaps: list[Gap] = field(default_factory=list)
@@ -226,22 +228,24 @@ class SubscriberState:
     def plain(self, namespace: str) -> bool:
         """Return whether no subscription that matches the namespace has a filter or skip."""
         return all(
-            each.plain() for each in self.wanted.values() if matches(each.pattern, namespace)
+            wanted.plain() for wanted in self.wanted.values() if matches(wanted.pattern, namespace)
         )
 
     def asks_for(self, namespace: str) -> list[Pairs]:
         """Return the configurations with which to ask for a namespace's missing events (RP-10c).
 
-        A replay has one filter and skip. There is one replay for each subscription that matches, or
-        a single one if a subscription without filter and skip gets all events anyway.
+        A replay has one filter and skip. So one is asked for each subscription that matches, or
+        only a single one if a subscription has neither filter nor skip and so gets all events. For
+        a single subscription, the configuration is empty: its filter and skip apply by default.
         """
-        mine = [
-            each
-            for each in self.wanted.values()
-            if not each.error and matches(each.pattern, namespace)
+        matching = [
+            wanted
+            for wanted in self.wanted.values()
+            if not wanted.error and matches(wanted.pattern, namespace)
         ]
-        if len(mine) < 2:
-            return [()] * len(mine)
-        return [each.replay_config() for each in mine if each.plain()][:1] or [
-            each.replay_config() for each in mine
-        ]
+        if len(matching) < 2:
+            return [() for _ in matching]
+        for wanted in matching:
+            if wanted.plain():
+                return [wanted.replay_config()]
+        return [wanted.replay_config() for wanted in matching]
