@@ -7,7 +7,6 @@ in order, with one batch under way.
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from itertools import chain as chained
 from itertools import groupby
 from typing import Final
 
@@ -45,7 +44,7 @@ from interchain_events.icrc72.values import Pairs, Value, array, blob, boolean, 
 from pubsub_emulator.primitives.hashing import blake2_256
 
 _PATIENCE: Final = 2
-"""How often an event may be refused for good and sent again before its publisher gives it up."""
+"""How many times an event that was refused for good is sent again before it is given up."""
 
 
 _NOTHING: Final = boolean(False)
@@ -72,7 +71,9 @@ class Publisher(Core):
         self.state = PublisherState(
             {name: Mine(name, tuple(config)) for name, config in publications.items()}
         )
-        self.orchestrator, self.inbox, self.settings = inbox.orchestrator, inbox, inbox.settings
+        self.orchestrator = inbox.orchestrator
+        self.inbox = inbox
+        self.settings = inbox.settings
         inbox.on_alert["publisher"] = self._told
         self.on_refused: Callable[[Context, m.Event, str], None] = lambda _ctx, _event, _why: None
         """Called with an event that no broadcaster will ever accept, and with the reason."""
@@ -87,16 +88,17 @@ class Publisher(Core):
         Calls that were under way have ended before the upgrade. Publications that only the new code
         has are registered.
         """
-        given = self.state.mine
+        new_publications = self.state.mine
         self.state = restored(state, PublisherState)
-        renew(given, self.state.mine)
+        renew(new_publications, self.state.mine)
         self._asking.under_way.clear()
         if self.archiving is not None:
             self.archiving.resume()
-        for each in self.state.replays.values():
-            each.busy = each.reporting = False
-        for mine in self.state.mine.values():
-            for sender in mine.senders.values():
+        for replay in self.state.replays.values():
+            replay.busy = False
+            replay.reporting = False
+        for publication in self.state.mine.values():
+            for sender in publication.senders.values():
                 sender.busy = 0
 
     def emit(
@@ -108,38 +110,40 @@ class Publisher(Core):
         *,
         number: int | None = None,
     ) -> None:
-        """Add an event to the log, to be published.
+        """Add an event to the log, from which it is published.
 
-        Its id is `number`, which must be greater than all ids before, or the next one. Until the
-        publication is registered and its creator is known, no ids can be given and the event waits.
-        Raises `TooLarge`, `Icrc72Error` if it cannot be published for other reasons, and
-        `CandidError` if the data is not an ICRC16 value.
+        Its id is `number`, which must be greater than all ids before. Without `number` it is the
+        next id. Ids depend on the publication's creator, so until it is known, events wait without
+        ids. Raises `TooLarge`, `Icrc72Error` if the event cannot be published for other reasons,
+        and `CandidError` if the data is not an ICRC16 value.
         """
-        mine = self.check(ctx, namespace, data, headers)
-        made = max([mine.last, *(each[2] or 0 for each in mine.waiting)])
-        if number is not None and number <= made:
-            raise Icrc72Error(f"event {shown(number)} does not come after event {shown(made)}")
-        if mine.creator is None:
-            mine.waiting.append((data, headers, number, ctx.time, ctx.now))
+        publication = self.check(ctx, namespace, data, headers)
+        chosen = [waiting_number or 0 for _, _, waiting_number, _, _ in publication.waiting]
+        last = max([publication.last, *chosen])
+        if number is not None and number <= last:
+            raise Icrc72Error(f"event {shown(number)} does not come after event {shown(last)}")
+        event = (data, headers, number, ctx.time, ctx.now)
+        if publication.creator is None:
+            publication.waiting.append(event)
         else:
-            self._log(mine, ctx.me, (data, headers, number, ctx.time, ctx.now))
+            self._log(publication, ctx.me, event)
 
     def check(self, ctx: Context, namespace: str, data: Value, headers: Pairs) -> Mine:
         """Check an event without logging it, and return its publication. Raises like `emit`."""
-        mine = self.state.mine.get(namespace)
-        if mine is None:
+        publication = self.state.mine.get(namespace)
+        if publication is None:
             raise Icrc72Error(f"{namespace!r} is not a publication of this publisher")
-        said = read(headers)
-        if said.planted:
+        known = read(headers)
+        if known.planted:
             raise Icrc72Error("an event has headers that only broadcasters append")
-        if said.hash is not None and said.hash != value_hash(data):
+        if known.hash is not None and known.hash != value_hash(data):
             raise Icrc72Error(f"the header {keys.HASH} is not the hash of the data")
-        # Ids of this size are the longest that can occur.
+        # Ids that the publisher gives are never longer than these.
         trial = m.Event(OWN * OWN, OWN * OWN, ctx.time, namespace, data, ctx.me, headers)
         size = type_codec("broadcaster", "Event").size(trial)
         if size > self.settings.event_bytes:
             raise TooLarge(f"an event has at most {self.settings.event_bytes} bytes, not {size}")
-        return mine
+        return publication
 
     def add_publication(self, ctx: Context, namespace: str, config: Pairs = ()) -> None:
         """Add a publication and register it. Its events wait until it is registered."""
@@ -149,21 +153,26 @@ class Publisher(Core):
 
     def published(self, namespace: str) -> int:
         """Return how many events of a namespace were accepted by their entries."""
-        mine = self.state.mine.get(namespace)
-        return 0 if mine is None else sum(sender.next for sender in mine.senders.values())
+        publication = self.state.mine.get(namespace)
+        if publication is None:
+            return 0
+        return sum(sender.next for sender in publication.senders.values())
 
     def row_of(self, namespace: str, identifier: int) -> int | None:
         """Return the row of the log that has an event, or `None`."""
-        mine = self.state.mine.get(namespace)
-        for sender in () if mine is None else mine.senders.values():
-            events = sender.events
-            at = bisect_left(events, identifier, key=lambda row: self.state.log[row].event.eventId)
-            if at < len(events) and self.state.log[events[at]].event.eventId == identifier:
-                return events[at]
+        publication = self.state.mine.get(namespace)
+        if publication is None:
+            return None
+        log = self.state.log
+        for sender in publication.senders.values():
+            rows = sender.events
+            index = bisect_left(rows, identifier, key=lambda row: log[row].event.eventId)
+            if index < len(rows) and log[rows[index]].event.eventId == identifier:
+                return rows[index]
         return None
 
     def may_archive(self, keep: int) -> bool:
-        """Return whether the next block may leave the log.
+        """Return whether the data of the next block may be moved from the log into the archive.
 
         Its events must be published, and not be among the newest `keep` ones.
         """
@@ -172,14 +181,16 @@ class Publisher(Core):
             return False
         block = state.blocks[state.archived]
         end = block.first + block.count
-        senders = list(chained.from_iterable(mine.senders.values() for mine in state.mine.values()))
-        unsent = [
-            sender.events[sender.next] for sender in senders if sender.next < len(sender.events)
-        ]
-        return end + keep <= state.appended() and end <= min(unsent, default=end)
+        if end + keep > state.appended():
+            return False
+        for publication in state.mine.values():
+            for sender in publication.senders.values():
+                if sender.next < len(sender.events) and sender.events[sender.next] < end:
+                    return False
+        return True
 
     def forget_block(self) -> None:
-        """Forget data and headers of the next block, which is in the archive."""
+        """Forget data and headers of the events in the next block, which is in the archive."""
         state = self.state
         block = state.blocks[state.archived]
         for row in state.log[block.first : block.first + block.count]:
@@ -188,36 +199,40 @@ class Publisher(Core):
         state.archived += 1
 
     def _log(
-        self, mine: Mine, me: Principal, made: tuple[Value, Pairs, int | None, int, int]
+        self, publication: Mine, me: Principal, event: tuple[Value, Pairs, int | None, int, int]
     ) -> None:
         """Give an event its id and predecessor, and add it to the log and to its sender.
 
-        `made` has data, headers, the chosen id or `None`, time (ns) and round.
+        `event` has data, headers, the chosen id or `None`, time (ns) and round.
         """
-        data, headers, number, time, at = made
+        data, headers, number, time, round_ = event
         state = self.state
-        following = mine.last + 1 if mine.last else first_id(me, mine.creator or me)
-        identifier = mine.last = following if number is None else number
-        partition = identifier % OWN % mine.partitions
-        prev = None if mine.mode == "unordered" else mine.lasts.get(partition)
-        mine.lasts[partition] = identifier
-        hashed = value_hash(data)
-        head = [*headers, (keys.HASH, blob(hashed))]
-        if mine.partitions > 1:
-            head.append((keys.PARTITION, array([nat(partition), nat(mine.partitions)])))
-        event = m.Event(identifier, prev, time, mine.namespace, data, me, tuple(head))
-        index = state.log[-1].index + 1 if state.log and state.log[-1].round == at else 0
-        mine.senders.setdefault(partition, Sender(self._entry(mine, partition))).events.append(
-            len(state.log)
-        )
-        state.log.append(
-            Logged(event, hashed, at, index, type_codec("broadcaster", "Event").size(event))
-        )
+        if number is None and publication.last:
+            number = publication.last + 1
+        elif number is None:
+            number = first_id(me, publication.creator or me)
+        publication.last = number
+        partition = number % OWN % publication.partitions
+        prev = None if publication.mode == "unordered" else publication.lasts.get(partition)
+        publication.lasts[partition] = number
+        data_hash = value_hash(data)
+        headers = (*headers, (keys.HASH, blob(data_hash)))
+        if publication.partitions > 1:
+            index_and_count = [nat(partition), nat(publication.partitions)]
+            headers = (*headers, (keys.PARTITION, array(index_and_count)))
+        logged = m.Event(number, prev, time, publication.namespace, data, me, headers)
+        index = state.log[-1].index + 1 if state.log and state.log[-1].round == round_ else 0
+        if partition not in publication.senders:
+            publication.senders[partition] = Sender(self._entry(publication, partition))
+        publication.senders[partition].events.append(len(state.log))
+        size = type_codec("broadcaster", "Event").size(logged)
+        state.log.append(Logged(logged, data_hash, round_, index, size))
 
     @staticmethod
-    def _entry(mine: Mine, partition: int) -> Principal | None:
-        """Return the entry of a partition."""
-        return mine.entries[partition % len(mine.entries)] if mine.entries else None
+    def _entry(publication: Mine, partition: int) -> Principal | None:
+        """Return the entry of a partition, or `None` if the publication has no entries yet."""
+        entries = publication.entries
+        return entries[partition % len(entries)] if entries else None
 
     def wake(self, ctx: Context) -> None:
         """Do the due work: register, close blocks of the log, publish, replay and archive."""
@@ -225,8 +240,8 @@ class Publisher(Core):
             return
         self._register(ctx)
         self._append(ctx)
-        for mine in self.state.mine.values():
-            for sender in mine.senders.values():
+        for publication in self.state.mine.values():
+            for sender in publication.senders.values():
                 self._send(ctx, sender)
         self.replays.wake(ctx)
         if self.archiving is not None:
@@ -236,56 +251,55 @@ class Publisher(Core):
         """Return the next round in which there is work to do."""
         if not self.inbox.ready("publisher"):
             return None
-        found = [self.replays.due(now), None if self.archiving is None else self.archiving.due(now)]
-        for mine in self.state.mine.values():
-            unknown = mine.id is None or mine.creator is None
-            if unknown and not mine.error and mine.namespace not in self._asking.under_way:
-                found.append(now + 5)
-            for sender in mine.senders.values():
-                waits = (
-                    sender.entry is not None
-                    and not sender.busy
-                    and sender.next < len(sender.events)
-                )
-                found += [max(sender.wait, now + 1)] if waits else []
-        return min((each for each in found if each is not None), default=None)
+        rounds = [self.replays.due(now)]
+        if self.archiving is not None:
+            rounds.append(self.archiving.due(now))
+        for publication in self.state.mine.values():
+            unknown = publication.id is None or publication.creator is None
+            asking = publication.namespace in self._asking.under_way
+            if unknown and not publication.error and not asking:
+                rounds.append(now + 5)
+            for sender in publication.senders.values():
+                has_events = sender.next < len(sender.events)
+                if has_events and sender.entry is not None and not sender.busy:
+                    rounds.append(max(sender.wait, now + 1))
+        return min((round_ for round_ in rounds if round_ is not None), default=None)
 
     def _register(self, ctx: Context) -> None:
         """Register new publications, and ask for the configuration of registered ones."""
         self._asking.register(ctx, self.inbox, REGISTER_PUBLICATION, self.state.mine, self.wake)
-        for each in self.state.mine.values():
-            if (
-                each.id is not None
-                and each.creator is None
-                and each.namespace not in self._asking.under_way
-            ):
-                self._look_up(ctx, each)
+        for publication in self.state.mine.values():
+            registered = publication.id is not None and publication.creator is None
+            if registered and publication.namespace not in self._asking.under_way:
+                self._look_up(ctx, publication)
 
-    def _look_up(self, ctx: Context, mine: Mine) -> None:
+    def _look_up(self, ctx: Context, publication: Mine) -> None:
         """Ask for the configuration of a publication, and log the events that wait for it.
 
-        Another publisher may have created the publication with another configuration. Its creator
-        decides about the first id, its mode and partitions about predecessors.
+        Another publisher may have created the publication with another configuration. The first id
+        depends on its creator, and predecessors depend on its mode and partitions.
         """
-        self._asking.under_way[mine.namespace] = None
-        page = m.ByText(
-            None, 1, m.OrchestrationFilter(m.NO_STATISTICS, (m.by_namespace(mine.namespace),))
-        )
+        namespace = publication.namespace
+        self._asking.under_way[namespace] = None
+        slices = (m.by_namespace(namespace),)
+        page = m.ByText(None, 1, m.OrchestrationFilter(m.NO_STATISTICS, slices))
 
-        def got(ctx: Context, infos: tuple[m.PublicationInfo, ...] | None) -> None:
-            self._asking.under_way.pop(mine.namespace, None)
+        def answered(ctx: Context, infos: tuple[m.PublicationInfo, ...] | None) -> None:
+            self._asking.under_way.pop(namespace, None)
             for info in infos or ():
-                if info.namespace == mine.namespace:
+                if info.namespace == namespace:
                     config = read_publication(info.config)
-                    mine.creator = config.creator or ctx.me
-                    mine.mode = config.mode
-                    mine.partitions = config.partitions
-                    waiting, mine.waiting = mine.waiting, []
-                    for made in waiting:
-                        self._log(mine, ctx.me, (*made[:4], ctx.now))
+                    publication.creator = config.creator or ctx.me
+                    publication.mode = config.mode
+                    publication.partitions = config.partitions
+                    waiting = publication.waiting
+                    publication.waiting = []
+                    for data, headers, number, time, _ in waiting:
+                        # The event belongs to the block of this round, not of the one it was made.
+                        self._log(publication, ctx.me, (data, headers, number, time, ctx.now))
             self.wake(ctx)
 
-        self.role.ask(ctx, self.orchestrator, GET_PUBLICATIONS, page, got)
+        self.role.ask(ctx, self.orchestrator, GET_PUBLICATIONS, page, answered)
 
     def _append(self, ctx: Context) -> None:
         """Close the blocks of all rounds before this one (EV-2).
@@ -294,80 +308,93 @@ class Publisher(Core):
         events.
         """
         state = self.state
-        for made, group in groupby(state.log[state.appended() :], key=lambda row: row.round):
-            if made >= ctx.now:
+        for round_, group in groupby(state.log[state.appended() :], key=lambda row: row.round):
+            if round_ >= ctx.now:
                 break
             rows = list(group)
-            running = state.blocks[-1].hash if state.blocks else bytes(32)
-            running += b"".join(to_text(row.event.eventId).encode() + row.hash for row in rows)
-            state.blocks.append(LogBlock(made, state.appended(), len(rows), blake2_256(running)))
+            parent = state.blocks[-1].hash if state.blocks else bytes(32)
+            content = b"".join(to_text(row.event.eventId).encode() + row.hash for row in rows)
+            block_hash = blake2_256(parent + content)
+            state.blocks.append(LogBlock(round_, state.appended(), len(rows), block_hash))
 
     def _send(self, ctx: Context, sender: Sender) -> None:
-        """Publish the next batch of a sender, and go on with the answers.
+        """Publish the next batch of a sender, and continue with the answers.
 
-        Events count as accepted up to the first one that is refused, which is sent again after a
-        wait that grows. An event that is refused for good repeatedly is given up.
+        The events before the first refused one are accepted. The refused one is sent again after a
+        wait that grows with each failure. It is given up if it is refused for good repeatedly.
         """
         if sender.entry is None or sender.busy or ctx.now < sender.wait:
             return
-        batch = self._batch(
-            sender.events[sender.next : sender.next + self.settings.batch_notifications]
-        )
+        end = sender.next + self.settings.batch_notifications
+        batch = self._batch(sender.events[sender.next : end])
         if not batch:
             return
         self.state.batches += 1
-        token = sender.busy = self.state.batches
+        number = self.state.batches
+        sender.busy = number
 
-        def got(ctx: Context, results: m.Results[tuple[int, ...]] | None) -> None:
-            # The sender has got another entry in the meantime.
-            if sender.busy != token:
-                return
-            sender.busy = 0
-            for event, result in zip(batch, results or (), strict=False):
-                if (
-                    result is not None
-                    and result.tag == "Err"
-                    and sender.tries >= _PATIENCE
-                    and _is_final(result.value)
-                ):
-                    self._give_up(ctx, sender, event, result.value)
-                    sender.tries = 0
-                    return
-                if result is None or result.tag != "Ok":
-                    break
-                sender.next += 1
+        def answered(ctx: Context, results: m.Results[tuple[int, ...]] | None) -> None:
+            # If the sender has got another entry in the meantime, the answer comes too late.
+            if sender.busy == number:
+                sender.busy = 0
+                if not self._take_answers(ctx, sender, batch, results):
+                    wait = min(1 << min(sender.tries, 20), self.settings.publisher_wait)
+                    sender.wait = ctx.now + wait
+                    sender.tries += 1
+
+        self.role.ask(ctx, sender.entry, PUBLISH, tuple(batch), answered)
+
+    def _take_answers(
+        self,
+        ctx: Context,
+        sender: Sender,
+        batch: list[m.Event],
+        results: m.Results[tuple[int, ...]] | None,
+    ) -> bool:
+        """Take an entry's answers to a batch; return whether the sender may continue at once.
+
+        It does not send the next batch here, but leaves this to the timer. In a stopping canister,
+        answers arrive but timers do not run, so calls made here would keep it from ever stopping.
+        """
+        if results is None:
+            return False
+        for event, result in zip(batch, results, strict=False):
+            if result is None:
+                return False
+            if result.tag == "Err":
+                if sender.tries < _PATIENCE or not _is_final(result.value):
+                    return False
+                self._give_up(ctx, sender, event, result.value)
                 sender.tries = 0
-            else:
-                # The timer sends the next batch. In a stopping canister timers do not run, but
-                # answers arrive: calls made here would keep it from ever stopping.
-                if results is not None:
-                    return
-            sender.wait = ctx.now + min(1 << min(sender.tries, 20), self.settings.publisher_wait)
-            sender.tries += 1
-
-        self.role.ask(ctx, sender.entry, PUBLISH, tuple(batch), got)
+                return True
+            sender.next += 1
+            sender.tries = 0
+        return True
 
     def _give_up(self, ctx: Context, sender: Sender, event: m.Event, error: m.Error) -> None:
         """Give up an event that no broadcaster will ever accept.
 
         The author is informed. The next event of the chain names the event before this one as its
-        predecessor, so the chain has no gap.
+        predecessor, so that the chain has no gap.
         """
         state = self.state
-        why = state.log[sender.events.pop(sender.next)].refused = words_of(error)
-        state.refused.append((event.namespace, event.eventId, why))
+        reason = words_of(error)
+        refused_row = sender.events.pop(sender.next)
+        state.log[refused_row].refused = reason
+        state.refused.append((event.namespace, event.eventId, reason))
         del state.refused[: -self.settings.gaps]
         if sender.next < len(sender.events):
             row = state.log[sender.events[sender.next]]
             if row.event.prevEventId == event.eventId:
                 row.event = row.event._replace(prevEventId=event.prevEventId)
         else:
-            mine = state.mine[event.namespace]
+            # The event was the last one of its partition.
             last = state.log[sender.events[-1]].event.eventId if sender.events else None
-            mine.lasts = {
-                at: last if each == event.eventId else each for at, each in mine.lasts.items()
-            }
-        self.on_refused(ctx, event, why)
+            lasts = state.mine[event.namespace].lasts
+            for partition, identifier in lasts.items():
+                if identifier == event.eventId:
+                    lasts[partition] = last
+        self.on_refused(ctx, event, reason)
 
     def _batch(self, rows: list[int]) -> list[m.Event]:
         """Return the events of these rows that are in blocks and fit into a call."""
@@ -376,10 +403,10 @@ class Publisher(Core):
 
     def _told(self, ctx: Context, _caller: Principal, alert: MemberAlert) -> None:
         """Apply a system event: entries, errors, and replays that begin or end."""
-        by_id = {each.id: each for each in self.state.mine.values() if each.id is not None}
+        publications = {publication.id: publication for publication in self.state.mine.values()}
         for number, entries in alert.entries().items():
-            if number in by_id:
-                self._assign(by_id[number], entries)
+            if number in publications:
+                self._assign(publications[number], entries)
         self.state.errors += alert.errors
         del self.state.errors[:-100]
         for fact in alert.removes:
@@ -390,24 +417,32 @@ class Publisher(Core):
         for number, due in alert.due().items():
             if number not in self.state.replays:
                 self.state.replays[number] = Replaying(
-                    due.namespace, due.start, due.end, due.entry, due.start, since=ctx.now
+                    namespace=due.namespace,
+                    start=due.start,
+                    end=due.end,
+                    entry=due.entry,
+                    place=due.start,
+                    since=ctx.now,
                 )
         self.wake(ctx)
 
-    def _assign(self, mine: Mine, entries: tuple[Principal, ...]) -> None:
+    def _assign(self, publication: Mine, entries: tuple[Principal, ...]) -> None:
         """Set the entries of a publication.
 
         If an entry changes, the batch that is under way is sent again to the new one.
         """
-        mine.entries = entries
-        for partition, sender in mine.senders.items():
-            entry = self._entry(mine, partition)
+        publication.entries = entries
+        for partition, sender in publication.senders.items():
+            entry = self._entry(publication, partition)
             if entry != sender.entry:
-                sender.entry, sender.busy, sender.wait, sender.tries = entry, 0, 0, 0
+                sender.entry = entry
+                sender.busy = 0
+                sender.wait = 0
+                sender.tries = 0
 
 
 def _is_final(error: m.Error) -> bool:
-    """Return whether an event with this error would be refused by every broadcaster, every time."""
+    """Return whether every broadcaster would answer the event with this error, at any time."""
     if error.tag == "GenericError":
         return error.value.error_code in {keys.TOO_LARGE, keys.HASH_MISMATCH}
     return error.tag == "ImproperId"

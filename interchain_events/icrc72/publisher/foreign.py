@@ -1,11 +1,11 @@
-"""An archive of a publisher's log that only the ICRC-3 standard is known of (RP-7c).
+"""An archive of a publisher's log of which only the ICRC-3 methods are known (RP-7c).
 
-Whoever keeps the archive writes it: a canister that subscribes to the events, for example. The
-publisher looks through its blocks, in order and once. A block that has an event of the log, with
-the hash that the log has, is the place of this event. When all events of an old block of the log
-have places, their data are forgotten, and replays fetch them from there.
+Another canister writes the archive, for example one that subscribes to the events. The publisher
+looks through the archive's blocks in order, each once. If a block has an event of the log, with the
+same hash, the publisher remembers it as the event's place. When all events of an old block of the
+publisher's log have places, their data are forgotten, and replays fetch them from the archive.
 
-A log may have further archives with ranges of its blocks. They are found by `icrc3_get_archives`.
+Ranges of the archive's blocks may be in further archives, which `icrc3_get_archives` lists.
 """
 
 from collections.abc import Callable
@@ -33,15 +33,15 @@ from interchain_events.icrc72.values import (
 )
 
 Got = Callable[[Context, Blocks | None], None]
-"""Continues with blocks of the log, or with `None` if they cannot be had now."""
+"""Continues with blocks of the archive, or with `None` if they are not available now."""
 
 
 @record
 class ForeignState:
-    """What is known of a foreign archive."""
+    """The knowledge about a foreign archive."""
 
     looked: int = 0
-    """How many blocks of the archive were looked through."""
+    """How many blocks of the archive the publisher has looked through."""
     places: dict[int, int] = field(default_factory=dict)
     """For rows of the publisher's log, the index of the block that has the event."""
     wait: int = 0
@@ -79,7 +79,7 @@ class ForeignArchive(Core):
         return max(self.state.wait, now + 1)
 
     def wake(self, ctx: Context) -> None:
-        """Look through further blocks of the archive if events of the log may go there."""
+        """Look through further blocks of the archive if a block of the log is old enough."""
         block = self._next_block()
         if self._busy or ctx.now < self.state.wait or block is None:
             return
@@ -89,26 +89,27 @@ class ForeignArchive(Core):
         self._busy = True
         count = self.settings.batch_notifications
 
-        def got(ctx: Context, blocks: Blocks | None) -> None:
+        def answered(ctx: Context, answer: Blocks | None) -> None:
             self._busy = False
             before = self.state.looked
-            for index, each in () if blocks is None else blocks.blocks:
-                if index == self.state.looked:
-                    self.state.looked += 1
-                    self._look(index, each)
+            if answer is not None:
+                for index, archived_block in answer.blocks:
+                    if index == self.state.looked:
+                        self.state.looked += 1
+                        self._look(index, archived_block)
             self._forget()
             if self.state.looked == before:
                 self.state.wait = ctx.now + self.settings.publisher_wait
 
-        self._ask(ctx, self.state.looked, count, got)
+        self._ask(ctx, self.state.looked, count, answered)
 
     def page(
         self, ctx: Context, rows: list[int], then: Callable[[Context, list[Event] | None], None]
     ) -> None:
-        """Fetch the events of rows of the log that follow each other in the archive.
+        """Fetch the events of rows of the log whose places in the archive ascend.
 
-        `then` gets `None` if the archive does not answer. Events that are not in it, or that are
-        unreadable, are missing from the list.
+        `then` gets `None` if the archive does not answer. The list lacks events that are not in the
+        archive or are unreadable.
         """
         places = [self.state.places[row] for row in rows if row in self.state.places]
         if not places:
@@ -117,14 +118,14 @@ class ForeignArchive(Core):
         start = places[0]
         count = min(max(places[-1] - start + 1, 1), self.settings.batch_notifications)
 
-        def got(ctx: Context, blocks: Blocks | None) -> None:
-            if blocks is None:
+        def answered(ctx: Context, answer: Blocks | None) -> None:
+            if answer is None:
                 then(ctx, None)
                 return
-            events = [event_of(each, self.publisher.role.me) for _, each in blocks.blocks]
-            then(ctx, [each for each in events if each is not None])
+            events = [event_of(block, self.publisher.role.me) for _, block in answer.blocks]
+            then(ctx, [event for event in events if event is not None])
 
-        self._ask(ctx, start, count, got)
+        self._ask(ctx, start, count, answered)
 
     def _next_block(self) -> LogBlock | None:
         """Return the block of the log whose data are forgotten next, if it is old enough."""
@@ -146,45 +147,48 @@ class ForeignArchive(Core):
             block = self._next_block()
 
     def _look(self, index: int, block: Value) -> None:
-        """Note the place of an event, if a block of the archive has one of the log."""
+        """Note a block of the archive as the place of an event, if it has one of the log."""
         event = event_of(block, self.publisher.role.me)
-        row = None if event is None else self.publisher.row_of(event.namespace, event.eventId)
-        if event is None or row is None or row in self.state.places:
+        if event is None:
+            return
+        row = self.publisher.row_of(event.namespace, event.eventId)
+        if row is None or row in self.state.places:
             return
         logged = self.publisher.state.log[row]
-        if (
-            not logged.archived
-            and event == logged.event._replace(data=event.data)
-            and (value_hash(event.data) == logged.hash)
-        ):
+        # The data are compared by their hash, everything else directly.
+        same = event == logged.event._replace(data=event.data)
+        if not logged.archived and same and value_hash(event.data) == logged.hash:
             self.state.places[row] = index
 
     def _ask(self, ctx: Context, start: int, count: int, then: Got) -> None:
-        """Ask for blocks, at the archive that has them."""
+        """Ask the archive for up to `count` blocks from `start` on.
 
-        def got(ctx: Context, blocks: Blocks | None) -> None:
-            if blocks is None or blocks.blocks or not blocks.archived or start >= blocks.length:
-                then(ctx, blocks)
+        If it answers that they are in a further archive, ask for its archives and then the one that
+        has them.
+        """
+
+        def got_blocks(ctx: Context, answer: Blocks | None) -> None:
+            if answer is None or answer.blocks or not answer.archived or start >= answer.length:
+                then(ctx, answer)
                 return
-            self.publisher.role.ask(ctx, self.archive, GET_ARCHIVES, (None,), further)
+            self.publisher.role.ask(ctx, self.archive, GET_ARCHIVES, (None,), got_archives)
 
-        def further(ctx: Context, archives: tuple[FurtherArchive, ...] | None) -> None:
-            for each in archives or ():
-                if each.start <= start <= each.end and each.canister != self.archive:
-                    most = min(count, each.end - start + 1)
-                    asked = ((start, most),)
-                    self.publisher.role.ask(ctx, each.canister, GET_BLOCKS, asked, then)
+        def got_archives(ctx: Context, archives: tuple[FurtherArchive, ...] | None) -> None:
+            for further in archives or ():
+                if further.start <= start <= further.end and further.canister != self.archive:
+                    range_ = (start, min(count, further.end - start + 1))
+                    self.publisher.role.ask(ctx, further.canister, GET_BLOCKS, (range_,), then)
                     return
             then(ctx, None)
 
-        self.publisher.role.ask(ctx, self.archive, GET_BLOCKS, ((start, count),), got)
+        self.publisher.role.ask(ctx, self.archive, GET_BLOCKS, ((start, count),), got_blocks)
 
 
 def event_of(block: Value, publisher: Principal) -> Event | None:
     """Return the event in a block of an ICRC-3 log.
 
-    Returns `None` if the block does not have one, is malformed, or is of another publisher. The
-    parts of the event are in the Map `tx`, as `Archive` writes them.
+    Returns `None` if the block is malformed, or has no event of this publisher. The parts of the
+    event are in the Map `tx`, as `Archive` writes them.
     """
     try:
         tx = from_icrc3(first(_pairs(block), "tx") or block)
@@ -213,5 +217,5 @@ def event_of(block: Value, publisher: Principal) -> Event | None:
 
 
 def _pairs(value: Value) -> Pairs:
-    """Return the pairs of a Map, and nothing for another value."""
+    """Return the pairs of a Map, or an empty tuple for another value."""
     return value.value if value.tag == "Map" else ()

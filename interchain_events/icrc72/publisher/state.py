@@ -50,7 +50,7 @@ class Sender:
     next: int = 0
     """The position in `events` of the next one to send."""
     tries: int = 0
-    """How often sending has failed since the last success."""
+    """How many times sending has failed since the last success."""
     wait: int = 0
     """The round before which nothing is sent."""
     busy: int = 0
@@ -80,7 +80,8 @@ class Mine:
     entries: tuple[Principal, ...] = ()
     """The assigned broadcasters, by partition."""
     waiting: list[tuple[Value, Pairs, int | None, int, int]] = field(default_factory=list)
-    """Events without ids, made before `creator` is known: data, headers, chosen id, time, round."""
+    """Events that have no ids yet, because `creator` is unknown: data, headers, chosen id, time
+    (ns) and round of each."""
     error: str = ""
     """The error with which the registration was refused."""
 
@@ -101,7 +102,7 @@ class Replaying:
     busy: bool = False
     """Whether a call with a batch, or for a page of the archive, is under way."""
     tries: int = 0
-    """How often sending has failed since the last success."""
+    """How many times sending has failed since the last success."""
     wait: int = 0
     """The round before which nothing is sent."""
     state: StateName = "running"
@@ -132,7 +133,7 @@ class PublisherState:
     """The blocks of the log. The newest rows may not be in a block yet."""
     replays: dict[int, Replaying] = field(default_factory=dict)
     canceled: dict[int, int] = field(default_factory=dict)
-    """Canceled replays with their numbers of events, which have to be reported."""
+    """For each canceled replay, how many events were sent; this must be reported once."""
     batches: int = 0
     """The number of the last batch that was sent."""
     errors: list[Trouble] = field(default_factory=list)
