@@ -36,9 +36,9 @@ STOPPED: Final = "stopped"
 EMPTY: Final = "empty"
 
 REFUSED: Final = "IC0406: refused at inspect"
-"""The message with which a request is rejected (code 4) that a canister does not admit (IC-10)."""
+"""The text of the reject (code 4) of a request that a canister does not admit (IC-10)."""
 STOPPING: Final = "IC0508: the canister is stopping or stopped"
-"""The message with which a canister that does not run rejects requests (code 5)."""
+"""The text of the reject (code 5) of a request to a canister that is not running."""
 
 
 class Answer(NamedTuple):
@@ -61,7 +61,7 @@ Then = Callable[["Context", Answer], None]
 """Continues the caller's work with the answer of a call, in an execution of its own."""
 
 CleanUp = Callable[["Context"], None]
-"""Runs if the continuation of a call has trapped. It can change state, but not call or answer."""
+"""Runs if the continuation of a call has trapped. It can change state, but not call or reply."""
 
 
 Key = tuple[int, int, int]
@@ -103,9 +103,9 @@ class CallContext:
     life: int
     """The host's `life` when the work began. Answers are not delivered to later code."""
     owes: bool
-    """Whether the request has not been answered."""
+    """Whether the request still has to be answered."""
     waits: int = 0
-    """How many answers to its own calls the work waits for."""
+    """The number of its own calls for whose answers the work waits."""
 
 
 @dataclass(slots=True, eq=False)
@@ -139,7 +139,7 @@ class Host:
     under_way_bytes: int = 0
     """The bytes of its requests that are on their way or not answered."""
     life: int = 0
-    """How often the code was changed."""
+    """How many times the code was changed."""
     cycles: int = 0
     controllers: tuple[Principal, ...] = ()
     stopping: list[Call] = field(default_factory=list)

@@ -1,6 +1,6 @@
 """The management canister, by which canisters and users control canisters.
 
-It is no canister in fact: the network serves calls to the empty principal here.
+It is not a real canister. The network serves calls to the empty principal here.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class _Network(Protocol):
 
     seed: bytes
     make: Make | None
-    """Makes canisters from modules; `None` if the network installs none."""
+    """Makes canisters from modules; `None` if modules cannot be installed in this network."""
 
     def host(self, identity: Principal) -> Host: ...
     def stop(self, identity: Principal) -> None: ...
@@ -81,12 +81,14 @@ def _served(network: _Network, call: Call) -> Answer | None:
     """Serve a call. Raises `IcError` if the caller may not make it or it is malformed."""
     match call.method:
         case "raw_rand":
-            # From the seed and the call alone, so that runs with the same seed are equal (I13).
+            # Drawn from the seed and the call only, so that runs with the same seed are equal
+            # (I13).
             drawn = blake2_256(b"raw_rand" + network.seed + call.number.to_bytes(8, "big"))
             return Answer(_BLOB.encode(drawn))
         case "deposit_cycles":
             host = _named(network, call, controlled=False)
-            host.cycles, call.cycles = host.cycles + call.cycles, 0
+            host.cycles += call.cycles
+            call.cycles = 0
         case "canister_status":
             return Answer(_STATUS.encode(_status_of(_named(network, call))))
         case "stop_canister":
@@ -138,14 +140,14 @@ def _install_code(network: _Network, call: Call) -> None:
     host = _controlled(network.host(Principal(raw)), call)
     if network.make is None:
         raise IcError("this network installs no modules")
-    made = network.make(wasm, arg)
+    code = network.make(wasm, arg)
     if mode.tag == "upgrade":
-        if not network.upgrade(host.id, made):
+        if not network.upgrade(host.id, code):
             raise IcError("the upgrade trapped")
     else:
         if mode.tag == "install" and host.code is not None:
             raise IcError(f"{host.id.text} has code")
-        network.reinstall(host.id, made)
+        network.reinstall(host.id, code)
 
 
 OF_USERS: Final = frozenset(["canister_status", "stop_canister", "start_canister", "install_code"])

@@ -138,9 +138,9 @@ class Messaging:
         self._subnets = [Subnet() for _ in range(subnets)]
         self._hosts: dict[Principal, Host] = {}
         self._number = 0
-        """The last number of a call or timer."""
+        """The number of the last call or timer."""
         self._sequence = 0
-        """The last number of a request or answer on its way."""
+        """The number of the last request or answer that was put on its way."""
         self._pending: dict[int, Call] = {}
         """The calls of canisters that wait for their answer, by number."""
         self._timeouts: list[tuple[int, int]] = []
@@ -158,7 +158,7 @@ class Messaging:
         self._number += 1
         call.number = self._number
         self._pending[call.number] = call
-        # `_tell` asks for observers, too. Here it saves a call with many arguments per message.
+        # `_tell` checks for observers, too. The check here saves a call for each message.
         if self.observers:
             self._tell("send", call.number, call.sender, call.receiver, call.method, call.arg)
         if call.kind != GUARANTEED:
@@ -173,7 +173,8 @@ class Messaging:
         host.sent += size
         target = self._hosts.get(call.receiver)
         subnet = subnet_of(call.receiver) if target is None else target.subnet
-        # A request to nobody, or to the management canister, is served on the sender's subnet.
+        # A request to the management canister, or to an id that no subnet has, is served on the
+        # sender's subnet.
         there = subnet if subnet is not None and subnet < len(self._subnets) else host.subnet
         over = host.under_way_bytes > self.limits.under_way_bytes
         if waiting >= self.limits.under_way or over:
@@ -220,7 +221,10 @@ class Messaging:
         and so keep the order of their numbers. Responses may overtake.
         """
         self._sequence += 1
-        arrival, place, number, schedule = self.round + way, here, self._sequence, self.schedule
+        number = self._sequence
+        schedule = self.schedule
+        arrival = self.round + way
+        place = here
         if schedule.delay or schedule.refuse:
             if answer is None and call.sender != call.receiver:
                 pair = (call.sender, call.receiver)

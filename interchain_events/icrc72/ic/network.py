@@ -47,7 +47,7 @@ from interchain_events.icrc72.ic.principal import (
 GENESIS: Final = 1_700_000_000 * SECOND
 """The time (ns) at which a network begins by default."""
 CYCLES: Final = 10**13
-"""The cycles of a new canister. Execution costs none here: cycles are only sent with calls."""
+"""The cycles of a new canister. Execution is free here, so cycles are only sent with calls."""
 
 _SPARE_TIMERS: Final = 64
 """How many outdated entries of timers a subnet may have besides one for each canister."""
@@ -63,8 +63,9 @@ _NOT_RUNNING: Final = Answer(b"", c.CANISTER_ERROR, c.STOPPING)
 def _uncollected() -> Iterator[None]:
     """Pause the garbage collector for a round.
 
-    A round of many messages makes many objects, of which most stay in states or are freed without
-    it. Collections during the round would pass over the same young objects again and again.
+    A round with many messages makes many objects. Most of them stay in states, or are freed because
+    nothing refers to them any more. Collections during the round would examine these objects again
+    and again, in vain.
     """
     paused = gc.isenabled()
     gc.disable()
@@ -157,7 +158,8 @@ class CanisterNetwork(Messaging):
         self._begin_round(host)
         trapped = self._execute(host, None, MANAGEMENT, code.init)
         if trapped:
-            host.code, host.status = None, c.EMPTY
+            host.code = None
+            host.status = c.EMPTY
             raise IcError(f"the installation of {host.id.text} trapped: {trapped}")
 
     def hosts(self) -> Iterable[Host]:
@@ -166,7 +168,7 @@ class CanisterNetwork(Messaging):
 
     def running(self) -> list[Principal]:
         """Return the canisters that are running in the order of their creation."""
-        return [each.id for each in self._hosts.values() if each.status == c.RUNNING]
+        return [host.id for host in self._hosts.values() if host.status == c.RUNNING]
 
     def canister(self, identity: Principal) -> Canister:
         """Return the code and state of a canister. Raises `IcError` if it does not exist."""
@@ -246,10 +248,12 @@ class CanisterNetwork(Messaging):
         host = self.host(identity)
         if host.status != c.STOPPED or host.code is None:
             raise IcError(f"{identity.text} is {host.status}, only a stopped canister is upgraded")
-        due, host.due = host.due, None
+        # The timer of the old code is cleared, unless the upgrade traps.
+        due = host.due
+        host.due = None
         try:
             ctx = Context(host, identity, MANAGEMENT, self.time(host.subnet))
-            kept = code.take_over(ctx, host.code)
+            handed_over = code.take_over(ctx, host.code)
         except (Trap, CandidError) as error:
             host.due = due
             self._tell("trap", 0, MANAGEMENT, identity, "upgrade", str(error).encode())
@@ -257,7 +261,7 @@ class CanisterNetwork(Messaging):
         host.code = code
         host.life += 1
         self._install(host)
-        self._tell("upgrade", 0, MANAGEMENT, identity, "", kept)
+        self._tell("upgrade", 0, MANAGEMENT, identity, "", handed_over)
         self._perform(host, None, ctx)
         return True
 
@@ -269,18 +273,23 @@ class CanisterNetwork(Messaging):
         host = self.host(identity)
         if host.code is not None:
             self.uninstall(identity)
-        host.code, host.status = code, c.RUNNING
+        host.code = code
+        host.status = c.RUNNING
         self._begin(host, code)
 
     def uninstall(self, identity: Principal) -> None:
         """Remove code and state of a canister, and reject the calls that it has not answered."""
         host = self.host(identity)
         open_ = self._open.pop(identity, set())
-        host.code, host.status, host.due = None, c.EMPTY, None
+        host.code = None
+        host.status = c.EMPTY
+        host.due = None
         host.life += 1
         self._tell("uninstall", 0, MANAGEMENT, identity)
-        owed = [each.call for each in open_ if each.owes and each.call is not None]
-        for call in sorted(owed, key=lambda each: each.number):
+        unanswered = [
+            context.call for context in open_ if context.owes and context.call is not None
+        ]
+        for call in sorted(unanswered, key=lambda call: call.number):
             self._respond(call, Answer(b"", c.CANISTER_REJECT, "the canister was removed"))
 
     def step(self, rounds: int = 1) -> None:
@@ -304,8 +313,9 @@ class CanisterNetwork(Messaging):
         due: list[tuple[int, int, Principal]] = []
         while place.timers and place.timers[0][0] <= now:
             due.append(heapq.heappop(place.timers))
-        # A timer that is set from here on runs in the next round at the earliest. Otherwise a
-        # canister whose timer sets itself to a time in the past would run for ever.
+        # All due timers were taken before the first one runs. A timer that is set from here on runs
+        # in the next round at the earliest. Otherwise a canister whose timer sets itself to a time
+        # in the past would run for ever.
         ran: set[Principal] = set()
         for time, _, identity in due:
             host = self._hosts[identity]
@@ -333,7 +343,7 @@ class CanisterNetwork(Messaging):
             if late:
                 self._work_off(late, full, key)
             inbox = self._inboxes.get(host.id)
-            # What is before this message in an inbox was not executed: the canister is full.
+            # Messages in an inbox come before this one, and the canister has reached its limit.
             if inbox is not None:
                 inbox.append(message)
             elif self._is_full(host):
@@ -348,17 +358,17 @@ class CanisterNetwork(Messaging):
     def _arrivals(self, place: Subnet) -> list[tuple[Host, _Arrived]]:
         """Take the messages that have arrived in the order of their keys, with their canisters.
 
-        Those that are for no canister are served at once.
+        Messages to the management canister and to unknown canisters are served at once.
         """
-        found: list[tuple[Host, _Arrived]] = []
+        arrivals: list[tuple[Host, _Arrived]] = []
         while place.transit and place.transit[0][0][0] <= self.round:
             key, _, call, answer = heapq.heappop(place.transit)
             host = self._hosts.get(call.receiver if answer is None else call.sender)
             if host is None:
                 self._nobody(call, answer)
             else:
-                found.append((host, (key, call, answer)))
-        return found
+                arrivals.append((host, (key, call, answer)))
+        return arrivals
 
     def _work_off(
         self,
@@ -366,7 +376,7 @@ class CanisterNetwork(Messaging):
         full: list[tuple[Key, Principal]],
         before: Key | None,
     ) -> None:
-        """Execute messages in inboxes: those with a key below `before`, or all.
+        """Execute the messages in inboxes whose keys are below `before`, or all with `None`.
 
         Canisters that have reached their limit are moved from `late` to `full`.
         """
@@ -401,7 +411,7 @@ class CanisterNetwork(Messaging):
             self._take_answer(host, call, answer)
 
     def _begin_round(self, host: Host) -> None:
-        """Reset what is counted in each round, unless that was done in this round."""
+        """Reset the counts of a round when a canister is first executed in it."""
         if host.round != self.round:
             host.round = self.round
             host.ran = 0
@@ -441,7 +451,7 @@ class CanisterNetwork(Messaging):
             self._execute(
                 host, context, call.sender, lambda ctx: update(ctx, call.method, call.arg)
             )
-        # The request may wait long for its answer, but nobody reads the argument any more.
+        # The argument is not read any more, and the call may wait long for its answer.
         call.arg = b""
 
     def _take_answer(self, host: Host, call: Call, answer: Answer) -> None:
@@ -449,11 +459,11 @@ class CanisterNetwork(Messaging):
 
         The work ended if the code has changed since the call.
         """
-        # The call has timed out before.
         if self._pending.pop(call.number, None) is None:
+            # The call has timed out, and the caller got an answer then.
             return
         host.under_way_bytes -= CALL_BYTES
-        # When a call times out, the callee may still accept its cycles: they are lost.
+        # After a timeout, the callee may still accept the cycles, so they do not come back.
         if call.cycles and answer.code != c.SYS_UNKNOWN:
             answer = answer._replace(refunded=call.cycles)
             host.cycles += call.cycles
@@ -554,15 +564,16 @@ class CanisterNetwork(Messaging):
         self._close(host, own, "IC0506: the canister did not answer")
 
     def _close(self, host: Host, context: CallContext, unanswered: str = "") -> None:
-        """Close a call context that waits for no more answers.
+        """Close a call context, unless it waits for answers to its own calls.
 
-        If its request was not answered, it is rejected with the text `unanswered`.
+        If its request was not answered, it is rejected with the text `unanswered`. If this text is
+        empty, the context stays open until its request is answered.
         """
         if unanswered and context.owes and not context.waits and context.call is not None:
             context.owes = False
             self._respond(context.call, Answer(b"", c.CANISTER_ERROR, unanswered))
         if not context.waits and not context.owes:
-            # An uninstalled canister has no open work left.
+            # An uninstalled canister has lost its open work.
             open_ = self._open.get(host.id)
             if open_ is not None:
                 open_.discard(context)

@@ -54,12 +54,13 @@ class Principal(bytes):
             raise PrincipalError(f"{text[:80]!r} is not the text of a principal") from error
         if not 4 <= len(raw) <= 4 + LONGEST:
             raise PrincipalError(f"{text[:80]!r} is not the text of a principal: {len(raw)} bytes")
-        found = cls(raw[4:])
-        if found.text != lowered:
+        principal = cls(raw[4:])
+        if principal.text != lowered:
             raise PrincipalError(
-                f"{text[:80]!r} is not the text of a principal: the canonical text is {found.text}"
+                f"{text[:80]!r} is not the text of a principal: the canonical text is"
+                f" {principal.text}"
             )
-        return found
+        return principal
 
     @property
     def text(self) -> str:

@@ -56,8 +56,8 @@ def encode(value: object) -> bytes:
 def decode(data: bytes) -> object:
     """Return the value from bytes that `encode` made.
 
-    Raises `StableError` or `CandidError` if the bytes are malformed. Bytes of strangers must not
-    come here: they can also raise other errors.
+    Raises `StableError` or `CandidError` if the bytes are malformed. This is not safe for bytes
+    that others made: they can also cause other errors.
     """
     reader = Reader(data)
     value = _read(reader)
@@ -67,7 +67,10 @@ def decode(data: bytes) -> object:
 
 
 def _write(value: object, out: bytearray) -> None:
-    """Append the encoding of a value. By exact types: subclasses are not written as their bases."""
+    """Append the encoding of a value.
+
+    Its exact type counts: an instance of a subclass is not written like one of its base class.
+    """
     kind = type(value)
     simple = _WRITERS.get(kind)
     if simple is not None:
@@ -79,7 +82,7 @@ def _write(value: object, out: bytearray) -> None:
     out += b"R"
     _raw(name.encode(), out)
     if is_dataclass(kind):
-        _all([getattr(value, each.name) for each in fields(kind)], out)
+        _all([getattr(value, field_.name) for field_ in fields(kind)], out)
     else:
         _all(cast("tuple[object, ...]", value), out)
 
@@ -93,8 +96,8 @@ def _raw(raw: bytes, out: bytearray) -> None:
 def _all(parts: Collection[object], out: bytearray) -> None:
     """Append a count and the encodings of the parts."""
     leb128(len(parts), out)
-    for each in parts:
-        _write(each, out)
+    for part in parts:
+        _write(part, out)
 
 
 def _tagged(tag: bytes, write: Callable[[T, bytearray], None]) -> Callable[[T, bytearray], None]:
@@ -109,17 +112,17 @@ def _tagged(tag: bytes, write: Callable[[T, bytearray], None]) -> Callable[[T, b
 
 def _dict(value: dict[object, object], out: bytearray) -> None:
     leb128(len(value), out)
-    for key, each in value.items():
+    for key, part in value.items():
         _write(key, out)
-        _write(each, out)
+        _write(part, out)
 
 
 def _set(value: Collection[object], out: bytearray) -> None:
-    # The order of iteration may differ between runs, so that of the encodings is used.
-    parts = sorted(encode(each) for each in value)
-    leb128(len(parts), out)
-    for each in parts:
-        out += each
+    # The order of iteration may differ between runs, so the encodings are sorted.
+    encodings = sorted(encode(part) for part in value)
+    leb128(len(encodings), out)
+    for encoding in encodings:
+        out += encoding
 
 
 _WRITERS: Final[dict[type, Callable[[Any, bytearray], None]]] = {
@@ -155,18 +158,18 @@ def _record(reader: Reader) -> object:
     """Read an instance of a registered class: its name, and its fields in their order."""
     name = reader.take(reader.leb()).decode()
     parts = _parts(reader)
-    made = _CLASSES.get(name)
-    if made is None:
+    cls = _CLASSES.get(name)
+    if cls is None:
         raise StableError(f"there is no class {name} of states")
-    return _filled(made, parts) if is_dataclass(made) else made(*parts)
+    return _filled(cls, parts) if is_dataclass(cls) else cls(*parts)
 
 
 def _filled(kind: type, parts: list[object]) -> object:
     """Make an instance of a dataclass with these fields, bypassing `__init__` and frozen fields."""
-    made: object = object.__new__(kind)
-    for each, part in zip(fields(kind), parts, strict=True):
-        object.__setattr__(made, each.name, part)
-    return made
+    instance: object = object.__new__(kind)
+    for field_, part in zip(fields(kind), parts, strict=True):
+        object.__setattr__(instance, field_.name, part)
+    return instance
 
 
 _READERS: Final[dict[bytes, Callable[[Reader], object]]] = {

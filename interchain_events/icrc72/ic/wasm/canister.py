@@ -95,7 +95,8 @@ class WasmCanister(Canister):
 
     def init(self, ctx: Context) -> None:
         """Run the start function and `canister_init` with the argument of the installation."""
-        self._host, self._me = ctx.host, ctx.me
+        self._host = ctx.host
+        self._me = ctx.me
         self._run("G", START, ctx)
         self._run("I", "canister_init", ctx, self.arg)
 
@@ -124,7 +125,8 @@ class WasmCanister(Canister):
         if f"canister_update {method}" in self.module.exports:
             self._run("U", f"canister_update {method}", ctx, arg, caller=ctx.caller)
         elif f"canister_query {method}" in self.module.exports:
-            # The network has just made a snapshot, so that this one is equal.
+            # The network has made an equal snapshot just before, so it is no loss that this one
+            # replaces it.
             before = self.snapshot()
             try:
                 self._run("Q", f"canister_query {method}", ctx, arg)
@@ -165,8 +167,12 @@ class WasmCanister(Canister):
 
     def back(self, call: Pending, caller: Principal, ctx: Context, answer: Answer) -> None:
         """Execute the reply or reject callback of a call that has ended."""
-        kind, (function, env) = ("Y", call.reply) if answer.ok else ("R", call.reject)
-        callback = function, env
+        if answer.ok:
+            kind = "Y"
+            callback = call.reply
+        else:
+            kind = "R"
+            callback = call.reject
         self._run(kind, CALL, ctx, answer.data, caller=caller, answer=answer, callback=callback)
 
     def clean(self, call: Pending, caller: Principal, ctx: Context) -> None:
@@ -190,35 +196,44 @@ class WasmCanister(Canister):
 
         `kind` is a letter of the interface specification (see `system`), `entry` the name of an
         exported function, and `callback` the index and the argument of a callback. If the module
-        does not export the name, this does nothing.
+        does not export the function, nothing is executed.
         """
         fuel = self.limits.instructions
-        who = ctx.caller if caller is None else caller
-        now = Execution(self, kind, ctx, who, arg, method, fuel, answer)
+        execution = Execution(
+            machine=self,
+            kind=kind,
+            ctx=ctx,
+            caller=ctx.caller if caller is None else caller,
+            arg=arg,
+            method=method,
+            fuel=fuel,
+            answer=answer,
+        )
         instance = self._live()
         function = instance.exports.get(entry)
         if callback is not None and function is None:
             raise Trap("the module has no table of callbacks")
         if not isinstance(function, wasmtime.Func):
-            return now
+            return execution
         arguments = () if callback is None else self._callback(*callback)
         self._changed = True
         instance.store.set_fuel(fuel)
-        RUNNING.now = now
+        # The functions that the module calls find the execution there.
+        RUNNING.now = execution
         try:
             function(instance.store, *arguments)
-            now.settle()
+            execution.settle()
         except wasmtime.Trap as trap:
-            raise Trap(_words(trap, fuel)) from None
+            raise Trap(_reason(trap, fuel)) from None
         except wasmtime.WasmtimeError as error:
             raise Trap(str(error).splitlines()[-1].strip()) from None
         finally:
             RUNNING.now = None
-        now.finish()
-        return now
+        execution.finish()
+        return execution
 
     def _callback(self, index: int, argument: int) -> tuple[int, int]:
-        """Return a callback's index and argument as wasmtime takes them: with a sign.
+        """Return a callback's index and argument as signed integers, as wasmtime takes them.
 
         Raises `Trap` for an index that no table has.
         """
@@ -280,8 +295,8 @@ class WasmCanister(Canister):
     def _roll_back(self) -> None:
         """Make the instance equal to the copy of the state, or throw it away.
 
-        What differs is copied back, which is faster than a new instance. A memory that has grown
-        cannot shrink, and segments that were dropped cannot come back.
+        Copying the differences back is faster than making a new instance. It is not possible if the
+        memory has grown, because it cannot shrink, or if tables or segments may have changed.
         """
         instance = self._instance
         if instance is None:
@@ -341,10 +356,11 @@ class WasmCanister(Canister):
         """
         if not isinstance(former, WasmCanister):
             raise Trap("only a module is upgraded to a module")
-        self._host, self._me = ctx.host, ctx.me
+        self._host = ctx.host
+        self._me = ctx.me
         before = former.snapshot()
         try:
-            handed = former.hand_over(ctx)
+            former_instance = former.hand_over(ctx)
             if former.stable.size > self.limits.stable_bytes:
                 raise Trap(
                     f"the stable memory has {former.stable.size:,} bytes, the new code may have"
@@ -353,7 +369,9 @@ class WasmCanister(Canister):
             self.stable = StableMemory(self.limits.stable_bytes, former.stable)
             self.certified = former.certified
             if self.module.persistent and former.module.persistent:
-                self._live().set_memory(handed.memory_address(), handed.memory_size())
+                self._live().set_memory(
+                    former_instance.memory_address(), former_instance.memory_size()
+                )
                 self._changed = True
             self._run("G", START, ctx)
             self._run("I", "canister_post_upgrade", ctx, self.arg)
@@ -363,9 +381,10 @@ class WasmCanister(Canister):
         return blake2_256(self.stable.data)
 
 
-def _words(trap: wasmtime.Trap, fuel: int) -> str:
+def _reason(trap: wasmtime.Trap, fuel: int) -> str:
     """Return the reason of a trap. wasmtime's own text has addresses, which differ between runs."""
+    if trap.trap_code is None:
+        return "IC0502: trap"
     if trap.trap_code is wasmtime.TrapCode.OUT_OF_FUEL:
         return out_of_instructions(fuel)
-    name = trap.trap_code.name.lower().replace("_", " ") if trap.trap_code is not None else "trap"
-    return f"IC0502: {name}"
+    return f"IC0502: {trap.trap_code.name.lower().replace('_', ' ')}"

@@ -1,8 +1,8 @@
-"""Compilation of modules, of larger ones in a process of its own that may fail.
+"""Compilation of modules; larger ones are compiled in a process of their own, which may fail.
 
-No count of instructions bounds the memory and time of a compiler: its effort grows faster than the
-module. Modules of more than a few KiB are therefore compiled by another process with limits that
-the operating system enforces.
+The memory and time that the compiler needs grow faster than the module, so that a count of
+instructions does not bound them. Modules of more than a few KiB are therefore compiled by another
+process, with limits that the operating system enforces.
 """
 
 import os
@@ -18,16 +18,17 @@ from interchain_events.icrc72.ic.wasm.engine import engine
 from interchain_events.icrc72.ic.wasm.scan import Code
 
 HERE_BYTES: Final = 16 << 10
-"""Modules of at most so many bytes are compiled in this process."""
+"""The most bytes of a module that is compiled in this process."""
 HERE_WORK: Final = 100_000
+"""The most work of such a module, see `scan.Code.work`."""
 HERE_LOCALS: Final = 20_000
-"""The work and local variables up to which that holds, see `scan.Code`."""
+"""The most local variables of such a module."""
 COMPILER_BYTES: Final = 1 << 30
 """The most bytes of address space of the process that compiles."""
 COMPILER_SECONDS: Final = 20
 """The most seconds of processor time that it may take."""
 _OTHER_LIMIT_SECONDS: Final = 120
-"""The seconds after which it is ended on a machine that is too busy to let it work."""
+"""The seconds after which it is killed in any case, for example on a machine that is too busy."""
 _PROGRAM: Final = "from interchain_events.icrc72.ic.wasm.compiler import main; main()"
 
 
@@ -37,7 +38,7 @@ def compiled(raw: bytes, code: Code) -> wasmtime.Module:
     if small:
         return wasmtime.Module(engine(), raw)
     try:
-        done = subprocess.run(  # noqa: S603  # this interpreter
+        process = subprocess.run(  # noqa: S603  # this interpreter
             [sys.executable, "-c", _PROGRAM, f"{COMPILER_BYTES}", f"{COMPILER_SECONDS}"],
             input=raw,
             capture_output=True,
@@ -47,12 +48,12 @@ def compiled(raw: bytes, code: Code) -> wasmtime.Module:
         )
     except subprocess.TimeoutExpired:
         raise ModuleError("the module cannot be compiled: no end") from None
-    if done.returncode:
+    if process.returncode:
         raise ModuleError(
             f"the module cannot be compiled with {COMPILER_BYTES >> 20:,} MiB and"
             f" {COMPILER_SECONDS} seconds of processor time"
         )
-    return wasmtime.Module.deserialize(engine(), done.stdout)
+    return wasmtime.Module.deserialize(engine(), process.stdout)
 
 
 def main() -> None:
@@ -64,5 +65,5 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
     resource.setrlimit(resource.RLIMIT_CPU, (most_seconds, most_seconds))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    made = wasmtime.Module(engine(parallel=True), sys.stdin.buffer.read())
-    sys.stdout.buffer.write(bytes(made.serialize()))
+    module = wasmtime.Module(engine(parallel=True), sys.stdin.buffer.read())
+    sys.stdout.buffer.write(bytes(module.serialize()))

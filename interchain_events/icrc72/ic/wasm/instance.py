@@ -48,7 +48,8 @@ class Instance:
         added = int(module.changes_tables)
         self.store.set_limits(
             memory_size=limits.memory,
-            # The limit holds for each table. The last one is ours, and `module` limits it.
+            # The limit holds for each table, so the module's own tables share the entries. The
+            # table that `module` has added, if any, has its own limit there (`LISTED_COUNT`).
             table_elements=entries // max(module.tables, 1),
             instances=1,
             tables=module.tables + added,
@@ -71,8 +72,8 @@ class Instance:
 
     def table(self, number: int) -> wasmtime.Table | None:
         """Return a table of the module, or `None` if it has fewer."""
-        found = self.exports.get(f"{TABLE}{number}")
-        return found if isinstance(found, wasmtime.Table) else None
+        table = self.exports.get(f"{TABLE}{number}")
+        return table if isinstance(table, wasmtime.Table) else None
 
     def memory_size(self) -> int:
         """Return the bytes of the memory."""
@@ -104,8 +105,11 @@ class Instance:
         if not self.module.words:
             return ()
         self.store.set_fuel(_OWN_FUEL)
-        found: object = self._function(SAVE)(self.store)
-        return tuple(cast("list[int]", found)) if isinstance(found, list) else (cast("int", found),)
+        values: object = self._function(SAVE)(self.store)
+        # wasmtime returns a list, or the value itself if there is only one.
+        if isinstance(values, list):
+            return tuple(cast("list[int]", values))
+        return (cast("int", values),)
 
     def set_globals(self, values: tuple[int, ...]) -> None:
         """Set the mutable globals."""
@@ -121,13 +125,16 @@ class Instance:
         if not self.module.changes_tables:
             return ()
         numbers = {_key(function): number for number, function in enumerate(self._listed())}
-        return tuple(
-            tuple(
-                _NO_FUNCTION if function is None else numbers[_key(function)]
-                for function in _functions(table, self.store)
+        contents: list[tuple[int, ...]] = []
+        for table in self._tables():
+            functions = _functions(table, self.store)
+            contents.append(
+                tuple(
+                    _NO_FUNCTION if function is None else numbers[_key(function)]
+                    for function in functions
+                )
             )
-            for table in self._tables()
-        )
+        return tuple(contents)
 
     def set_tables(self, content: tuple[tuple[int, ...], ...]) -> None:
         """Set the content of the tables of a new instance."""
@@ -142,19 +149,22 @@ class Instance:
                 None if function is None else _key(function)
                 for function in _functions(table, self.store)
             ]
-            for at, number in enumerate(numbers):
+            for index, number in enumerate(numbers):
                 wanted = None if number == _NO_FUNCTION else listed[number]
-                # To set an entry takes several times as long as to read it.
-                if present[at] != (None if wanted is None else _key(wanted)):
-                    table.set(self.store, at, wanted)
+                wanted_key = None if wanted is None else _key(wanted)
+                # Setting an entry takes several times as long as reading it.
+                if present[index] != wanted_key:
+                    table.set(self.store, index, wanted)
 
     def _tables(self) -> Iterator[wasmtime.Table]:
+        """Yield the module's own tables."""
         for number in range(self.module.tables):
             table = self.table(number)
             if table is not None:
                 yield table
 
     def _listed(self) -> Iterator[wasmtime.Func]:
+        """Yield the functions that can be in a table, in the order of their numbers."""
         for function in _functions(cast("wasmtime.Table", self.exports[LISTED]), self.store):
             if function is not None:
                 yield function
@@ -164,10 +174,10 @@ class Instance:
 
 
 def _functions(table: wasmtime.Table, store: wasmtime.Store) -> Iterator[wasmtime.Func | None]:
-    """Yield the entries of a table of functions."""
-    for at in range(table.size(store)):
-        found = table.get(store, at)
-        yield found if isinstance(found, wasmtime.Func) else None
+    """Yield the entries of a table of functions, `None` for an empty one."""
+    for index in range(table.size(store)):
+        entry = table.get(store, index)
+        yield entry if isinstance(entry, wasmtime.Func) else None
 
 
 def _key(function: wasmtime.Func) -> bytes:
@@ -215,8 +225,12 @@ class State:
 
 
 def _mapping(size: int) -> "ctypes.Array[ctypes.c_char]":
-    """Return private memory of the operating system, which is zero and takes nothing until used."""
-    # Twice as much, so that a memory that grows page by page is not copied for each page.
+    """Return private memory of the operating system.
+
+    It is filled with zeros, and its pages take memory only when they are written.
+    """
+    # It is twice as long as needed. Otherwise a memory that grows page by page would be copied to a
+    # new mapping for each page.
     length = max(2 * size, PAGE)
     area = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     return (ctypes.c_char * length).from_buffer(area)
@@ -224,6 +238,6 @@ def _mapping(size: int) -> "ctypes.Array[ctypes.c_char]":
 
 def _copy_pages(target: int, source: int, size: int) -> None:
     """Copy the pages that differ between two places in this process."""
-    for at in range(0, size, PAGE):
-        if _COMPARE(target + at, source + at, PAGE):
-            ctypes.memmove(target + at, source + at, PAGE)
+    for offset in range(0, size, PAGE):
+        if _COMPARE(target + offset, source + offset, PAGE):
+            ctypes.memmove(target + offset, source + offset, PAGE)

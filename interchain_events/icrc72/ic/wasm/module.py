@@ -1,14 +1,15 @@
 """Loading of WebAssembly modules, and what is added to them.
 
-A host can reach only the parts of an instance that the module exports. To undo a trap, memory,
-mutable globals and tables must be copied, and callbacks are in the table. All these are therefore
-exported under names of ours, as replicas of the Internet Computer do. The start function is
-exported, too, instead of running at instantiation, because it may call functions of the system.
+A host can reach only the parts of an instance that the module exports. To undo a trap, the host
+copies memory, mutable globals and tables, and it finds callbacks in the table. All these are
+therefore exported under additional names, as replicas of the Internet Computer do. The start
+function is exported, too, instead of running at instantiation, because it may call functions of the
+system.
 
-A function is added that calls a function of the first table as a callback, and traps if it has
+One function is added that calls a function of the first table as a callback, and traps if that has
 another type. Two functions are added that return all mutable globals as integers and set them, so
 that vectors and the bits of every NaN survive. A module that changes its tables gets one more table
-with all functions that can be in a table: the tables are saved as numbers of this list.
+with all functions that can be in a table. Its tables are then saved as indices of this table.
 """
 
 import atexit
@@ -64,7 +65,7 @@ CODE_BYTES: Final = 4 << 20
 FUNCTION_COUNT: Final = 50_000
 """The most functions."""
 LOCAL_COUNT: Final = 500_000
-"""The most local variables of all functions. They take a few bytes of a module in any number."""
+"""The most local variables of all functions. A few bytes of a module can declare any number."""
 WORK: Final = 16_000_000
 """The most work for the compiler, see `scan.Code.work`."""
 EXPORT_COUNT: Final = 1_000
@@ -173,6 +174,7 @@ def _loaded(raw: bytes, digest: bytes) -> Module:
 
 
 def _first_line(error: Exception) -> str:
+    """Return the first line of an error's text, in printable characters and cut."""
     return safe(str(error).splitlines()[0])[:200]
 
 
@@ -217,7 +219,7 @@ def _unpacked(wasm: bytes) -> bytes:
 
 @dataclass(slots=True)
 class _Parts:
-    """What is known of a module from its sections."""
+    """The parts of a module that were read from its sections."""
 
     persistent: bool = False
     wide: bool = False
@@ -233,7 +235,7 @@ class _Parts:
     wide_table: bool = False
     """Whether the first table has indices of 64 bits."""
     globals: list[Global] = field(default_factory=list)
-    """The mutable ones."""
+    """The mutable globals."""
     listed: dict[int, None] = field(default_factory=dict)
     """The functions that can be in a table, by index."""
     exports: list[tuple[str, str, int]] = field(default_factory=list)
@@ -241,13 +243,14 @@ class _Parts:
 
     def type_of(self, function: int) -> FunctionType:
         """Return the type of a function, imported or not."""
-        indices = [each.type or 0 for each in self.imports]
+        # Imports come first in the index space. All of them are functions (see `_check_imports`).
+        indices = [import_.type or 0 for import_ in self.imports]
         indices += self.functions
         return self.types[indices[function]]
 
 
 class _Added:
-    """What is added to a module: entries of its sections, by their number."""
+    """The entries that are added to a module, by the number of their section."""
 
     def __init__(self, parts: _Parts) -> None:
         self.entries: dict[int, list[bytes]] = {}
@@ -263,8 +266,9 @@ class _Added:
         """Add an exported function without local variables."""
         self.put(scan.TYPES, b"\x60" + _natural(len(takes)) + takes + _natural(len(gives)) + gives)
         self.put(scan.FUNCTIONS, _natural(self._types))
-        whole = b"\0" + body + bytes([_END])
-        self.put(scan.CODE, _natural(len(whole)) + whole)
+        # The first byte is the number of groups of local variables.
+        code = b"\0" + body + bytes([_END])
+        self.put(scan.CODE, _natural(len(code)) + code)
         self._parts.exports.append((name, "func", self._functions))
         self._types += 1
         self._functions += 1
@@ -276,9 +280,9 @@ class _Added:
 
 
 def _prepared(raw: bytes, digest: bytes) -> Module:
-    """Read the sections of a valid module, add ours, and compile it.
+    """Read the sections of a valid module, add the exports of the host, and compile it.
 
-    Raises `ModuleError` if it exceeds a limit, has types that cannot be saved or functions that a
+    Raises `ModuleError` if it exceeds a limit, has types that cannot be saved or functions that the
     system cannot call, or imports anything but functions of the system.
     """
     sections = scan.sections_of(raw)
@@ -305,7 +309,7 @@ def _prepared(raw: bytes, digest: bytes) -> Module:
     return Module(
         code=compiled(_assembled(sections, added.entries), code),
         hash=digest,
-        imports=tuple((each.name, parts.types[each.type or 0]) for each in parts.imports),
+        imports=tuple((import_.name, parts.types[import_.type or 0]) for import_ in parts.imports),
         exports=exports,
         words=words,
         tables=parts.tables,
@@ -318,7 +322,7 @@ def _prepared(raw: bytes, digest: bytes) -> Module:
 
 
 def _read_section(section: Section, parts: _Parts) -> None:
-    """Note the parts of a section that have to be known. Raises `ModuleError`."""
+    """Store the parts of a section that the host needs. Raises `ModuleError`."""
     reader = Reader(section.content)
     match section.number:
         case scan.CUSTOM:
@@ -344,9 +348,9 @@ def _read_section(section: Section, parts: _Parts) -> None:
             parts.wide = bool(reader.byte() & 4)
             parts.exports.append((MEMORY, "memory", 0))
         case scan.GLOBALS:
-            found = _Globals(reader)
-            parts.globals = found.mutable
-            parts.listed |= dict.fromkeys(found.functions)
+            section_globals = _Globals(reader)
+            parts.globals = section_globals.mutable
+            parts.listed |= dict.fromkeys(section_globals.functions)
         case scan.EXPORTS:
             for _ in range(_counted(reader, EXPORT_COUNT, "exports")):
                 name = reader.take(reader.leb()).decode()
@@ -422,18 +426,20 @@ class _Globals:
 def _constant(reader: Reader) -> list[int]:
     """Skip a constant expression. Returns the functions to which it refers."""
     functions = []
-    while (instruction := reader.byte()) != _END:
+    instruction = reader.byte()
+    while instruction != _END:
         operand = _IMMEDIATES.get(instruction, 0)
         if instruction == _REF_FUNC:
             functions.append(reader.leb())
-        # `v128.const` has a second opcode and 16 bytes.
         elif instruction == 0xFD:
+            # `v128.const` has a second opcode and 16 bytes.
             reader.leb()
             reader.take(16)
         elif isinstance(operand, int):
             reader.take(operand)
         else:
             reader.sleb()
+        instruction = reader.byte()
     return functions
 
 
@@ -463,23 +469,23 @@ def _listed(reader: Reader) -> Iterable[int]:
 
 def _check_imports(parts: _Parts) -> None:
     """Check that only functions of the system are imported. Raises `ModuleError`."""
-    for each in parts.imports:
-        if each.module != "ic0" or each.type is None:
-            name = f"{safe(each.module)}.{safe(each.name)}"[:200]
+    for import_ in parts.imports:
+        if import_.module != "ic0" or import_.type is None:
+            name = f"{safe(import_.module)}.{safe(import_.name)}"[:200]
             raise ModuleError(f"the module imports {name}, which is not a function of the system")
 
 
 def _exported(parts: _Parts) -> frozenset[str]:
     """Return the names of the exported functions.
 
-    Raises `ModuleError` if one that the system calls takes or returns something.
+    Raises `ModuleError` if one that the system calls has parameters or results.
     """
     for name, index in parts.exported:
-        has = parts.type_of(index)
-        if name.startswith("canister_") and (has.takes or has.gives):
+        function_type = parts.type_of(index)
+        if name.startswith("canister_") and (function_type.takes or function_type.gives):
             raise ModuleError(
-                f"{safe(name)[:80]} has the type {str(has)[:80]}, the system calls functions of"
-                " type () -> ()"
+                f"{safe(name)[:80]} has the type {str(function_type)[:80]}, the system calls"
+                " functions of type () -> ()"
             )
     return frozenset(name for name, _ in parts.exported)
 
@@ -511,28 +517,31 @@ def _add_globals(added: _Added, parts: _Parts) -> int:
     """Add the functions that save and load the mutable globals. Returns the number of integers."""
     if not parts.globals:
         return 0
-    types = b"".join(_LANES[each.type].types for each in parts.globals)
+    types = b"".join(_LANES[global_.type].types for global_ in parts.globals)
     saving = bytearray()
     loading = bytearray()
     parameter = 0
-    for each in parts.globals:
-        lanes = _LANES[each.type]
+    for global_ in parts.globals:
+        lanes = _LANES[global_.type]
         for instructions in lanes.save:
-            saving += _with_operand(0x23, each.number) + instructions
+            saving += _with_operand(0x23, global_.number) + instructions
         for lane in range(len(lanes.types)):
             loading += _with_operand(0x20, parameter)
             # The first half of a vector is put into both lanes, then the second into its own.
-            if each.type == scan.V128 and lane == 0:
+            if global_.type == scan.V128 and lane == 0:
                 loading += _SPLAT
             parameter += 1
-        loading += lanes.load + _with_operand(0x24, each.number)
+        loading += lanes.load + _with_operand(0x24, global_.number)
     added.function(SAVE, b"", types, bytes(saving))
     added.function(LOAD, types, b"", bytes(loading))
     return len(types)
 
 
 def _add_call(added: _Added, parts: _Parts) -> None:
-    """Add the function that calls a callback: it takes its index in the table and its argument."""
+    """Add the function that calls a callback.
+
+    Its parameters are the callback's index in the first table and the callback's argument.
+    """
     index = bytes([scan.I64 if parts.wide_table else scan.I32])
     argument = bytes([scan.I64 if parts.wide else scan.I32])
     # The type of a callback follows the type of the function that is added.
@@ -552,7 +561,7 @@ def _add_list(added: _Added, parts: _Parts) -> None:
         )
     size = _natural(count)
     added.put(scan.TABLES, bytes([scan.FUNCREF, 1]) + size + size)
-    entries = b"".join(_natural(each) for each in parts.listed)
+    entries = b"".join(_natural(function) for function in parts.listed)
     # An active segment of function indices for a table that is named, from index 0 on.
     segment = b"\2" + _natural(parts.tables) + b"\x41\0\x0b\0" + size + entries
     added.put(scan.ELEMENTS, segment)
@@ -573,15 +582,17 @@ def _with_operand(instruction: int, operand: int) -> bytes:
 def _assembled(sections: list[Section], added: dict[int, list[bytes]]) -> bytes:
     """Return the module with more entries in its sections, and without its start section."""
     out = bytearray(b"\0asm\1\0\0\0")
-    rest = dict(sorted(added.items(), key=lambda pair: _PLACE[pair[0]]))
+    remaining = dict(sorted(added.items(), key=lambda pair: _PLACE[pair[0]]))
     for section in sections:
         if section.number == scan.START:
             continue
         if section.number != scan.CUSTOM:
-            for number in [each for each in rest if _PLACE[each] < _PLACE[section.number]]:
-                _write_section(out, number, b"\0", rest.pop(number))
-        _write_section(out, section.number, section.content, rest.pop(section.number, []))
-    for number, entries in rest.items():
+            # Sections that the module does not have are written at their places in the order.
+            for number in list(remaining):
+                if _PLACE[number] < _PLACE[section.number]:
+                    _write_section(out, number, b"\0", remaining.pop(number))
+        _write_section(out, section.number, section.content, remaining.pop(section.number, []))
+    for number, entries in remaining.items():
         _write_section(out, number, b"\0", entries)
     return bytes(out)
 

@@ -1,9 +1,10 @@
-"""A look at the sections and instructions of a module that wasmtime has found valid.
+"""A scan of the sections and instructions of a module that wasmtime has found valid.
 
-The host has to know three things that wasmtime does not tell: whether a module can change its
-tables or drop its segments, and how much work its functions are for the compiler. Most instructions
-are skipped by one regular expression, which reads about 20 MB a second. Only those that matter, and
-those whose operands are not regular, are looked at one by one.
+The host has to know three properties of a module that wasmtime does not report: whether it can
+change its tables, whether it can drop its segments, and how much work its functions are for the
+compiler. Most instructions are skipped by one regular expression, which reads about 20 MB a second.
+Only the instructions that matter here, and those whose operands a regular expression cannot
+describe, are read one by one.
 """
 
 import re
@@ -117,7 +118,7 @@ class Code:
     work: int = 0
     """The sum of (local variables + parameters) · joins of all functions.
 
-    The compiler looks at each variable of a function wherever branches meet, and again for each
+    The compiler examines each variable of a function wherever branches meet, and again for each
     loop around that place. `joins` therefore counts each block and each branch once, and once more
     for each loop around it.
     """
@@ -147,8 +148,10 @@ def read_type(reader: Reader) -> tuple[int, str]:
     nullable = first == _REF_NULL
     if nullable and target < 0 and short in _NAMES:
         return short, _NAMES[short]
-    words = _NAMES[short].removesuffix("ref") if target < 0 and short in _NAMES else f"{target}"
-    return first, f"(ref null {words})" if nullable else f"(ref {words})"
+    heap_type = f"{target}"
+    if target < 0 and short in _NAMES:
+        heap_type = _NAMES[short].removesuffix("ref")
+    return first, f"(ref null {heap_type})" if nullable else f"(ref {heap_type})"
 
 
 class FunctionType(NamedTuple):
@@ -168,26 +171,26 @@ class Import(NamedTuple):
     module: str
     name: str
     type: int | None
-    """The index of the function's type; `None` if it is no function."""
+    """The index of the function's type; `None` if it is not a function."""
 
 
 def types_of(content: bytes) -> list[FunctionType]:
     """Read the section of types. Raises `ModuleError` for a type that is not a function.
 
-    wasmtime's interface for C, and so for Python, ends the process where it is asked for a type
-    with a vector. That is why types are read here.
+    wasmtime could return the types, too, but its interface for C, and so for Python, ends the
+    process if a type has a vector.
     """
     reader = Reader(content)
-    found: list[FunctionType] = []
+    types: list[FunctionType] = []
     for _ in range(reader.leb()):
         form = reader.byte()
         if form != _FUNCTION_FORM:
             kind = {0x5F: "a struct", 0x5E: "an array"}.get(form, "recursive or a subtype")
-            raise ModuleError(f"type {len(found)} is {kind}, which cannot be saved")
+            raise ModuleError(f"type {len(types)} is {kind}, which cannot be saved")
         takes = tuple(read_type(reader)[1] for _ in range(reader.leb()))
         gives = tuple(read_type(reader)[1] for _ in range(reader.leb()))
-        found.append(FunctionType(takes, gives))
-    return found
+        types.append(FunctionType(takes, gives))
+    return types
 
 
 def imports_of(content: bytes) -> Iterator[Import]:
@@ -203,58 +206,63 @@ def imports_of(content: bytes) -> Iterator[Import]:
 
 
 def scan_code(sections: list[Section]) -> Code:
-    """Look through all functions of a valid module.
+    """Scan all functions of a valid module.
 
-    Raises `ModuleError` at an instruction that is not known.
+    Raises `ModuleError` at an unknown instruction.
     """
     parameters: list[int] = []
     types: list[int] = []
-    found = Code()
+    code = Code()
     for section in sections:
         reader = Reader(section.content)
         if section.number == TYPES:
-            parameters = [len(each.takes) for each in types_of(section.content)]
+            parameters = [len(type_.takes) for type_ in types_of(section.content)]
         elif section.number == FUNCTIONS:
             types = [reader.leb() for _ in range(reader.leb())]
         elif section.number == CODE:
-            found.functions = reader.leb()
-            for number in range(found.functions):
-                end = reader.leb()
-                end += reader.at
-                _scan_function(reader, end, parameters[types[number]], found)
-    return found
+            code.functions = reader.leb()
+            for number in range(code.functions):
+                size = reader.leb()
+                end = reader.at + size
+                _scan_function(reader, end, parameters[types[number]], code)
+    return code
 
 
-def _scan_function(reader: Reader, end: int, parameters: int, found: Code) -> None:
-    """Look through the function that goes from the position of `reader` to `end`."""
+def _scan_function(reader: Reader, end: int, parameters: int, code: Code) -> None:
+    """Scan the function between the position of `reader` and `end`."""
     variables = 0
     for _ in range(reader.leb()):
         variables += reader.leb()
         read_type(reader)
-    joins = _scan_instructions(reader, end, found)
-    found.locals += variables
-    found.work += (variables + parameters) * joins
+    joins = _scan_instructions(reader, end, code)
+    code.locals += variables
+    code.work += (variables + parameters) * joins
 
 
-def _scan_instructions(reader: Reader, end: int, found: Code) -> int:
-    """Look through instructions up to `end`. Returns the joins, see `Code.work`."""
+def _scan_instructions(reader: Reader, end: int, code: Code) -> int:
+    """Scan instructions up to `end`. Returns the joins, see `Code.work`."""
     data = reader.data
-    weight = joins = 1
+    joins = 1
+    # 1, and 1 more for each loop around the instruction.
+    weight = 1
     # For each block around the instruction, the weight outside of it.
-    around: list[int] = []
+    outer_weights: list[int] = []
     while True:
-        plain = _PLAIN.match(data, reader.at, end)
-        reader.at = reader.at if plain is None else plain.end()
+        skipped = _PLAIN.match(data, reader.at, end)
+        if skipped is not None:
+            reader.at = skipped.end()
         if reader.at >= end:
             return joins
         instruction = reader.byte()
         if instruction == _END:
-            # The last one ends the function and not a block.
-            weight = around.pop() if around else 1
+            # The last `end` ends the function, not a block.
+            weight = outer_weights.pop() if outer_weights else 1
         elif instruction in _BLOCKS:
-            around.append(weight)
-            weight += instruction == _LOOP
+            outer_weights.append(weight)
+            if instruction == _LOOP:
+                weight += 1
             joins += weight
+            # The type of the block: a type of values, or the index of a function's type.
             if data[reader.at] in {_REF_NULL, _REF}:
                 reader.byte()
             reader.leb()
@@ -270,23 +278,25 @@ def _scan_instructions(reader: Reader, end: int, found: Code) -> int:
             for _ in range(reader.leb()):
                 read_type(reader)
         elif instruction == _TABLE_SET:
-            found.changes_tables = True
+            code.changes_tables = True
             reader.leb()
         elif instruction == _MORE:
-            _scan_more(reader, found)
+            _scan_more(reader, code)
         elif instruction == _VECTOR:
             _scan_vector(reader)
         else:
             raise ModuleError(f"instruction {instruction:#x} is not supported")
 
 
-def _scan_more(reader: Reader, found: Code) -> None:
-    """Look at an instruction on memories, tables or segments, or a conversion that saturates."""
+def _scan_more(reader: Reader, code: Code) -> None:
+    """Read an instruction on memories, tables or segments, or a conversion that saturates."""
     number = reader.leb()
     if number > _LAST_OF_MORE:
         raise ModuleError(f"instruction 0xfc {number:#x} is not supported")
-    found.drops_segments |= number in _DROPS
-    found.changes_tables |= number in _TABLE_CHANGES
+    if number in _DROPS:
+        code.drops_segments = True
+    if number in _TABLE_CHANGES:
+        code.changes_tables = True
     if number not in _NO_OPERANDS:
         reader.leb()
     if number in _TWO_OPERANDS:

@@ -52,18 +52,20 @@ class StableMemory:
         return before
 
     def read(self, at: int, size: int) -> bytes:
-        """Return bytes. Raises `Trap` outside of the memory."""
+        """Return `size` bytes from the offset `at`. Raises `Trap` outside of the memory."""
         self.check(at, size)
         if not size:
             return b""
         first = at // _BLOCK
         last = (at + size - 1) // _BLOCK
-        whole = b"".join(self._blocks.get(number, _ZEROS) for number in range(first, last + 1))
+        blocks = b"".join(self._blocks.get(number, _ZEROS) for number in range(first, last + 1))
+        if len(blocks) == size:
+            return blocks
         begin = at - first * _BLOCK
-        return whole if len(whole) == size else whole[begin : begin + size]
+        return blocks[begin : begin + size]
 
     def write(self, at: int, data: bytes) -> None:
-        """Write bytes. Raises `Trap` outside of the memory."""
+        """Write bytes at the offset `at`. Raises `Trap` outside of the memory."""
         self.check(at, len(data))
         done = 0
         while done < len(data):
@@ -87,7 +89,7 @@ class StableMemory:
         self.size = self._size_before
 
     def check(self, at: int, size: int) -> None:
-        """Raise `Trap` if a part is not inside the memory."""
+        """Raise `Trap` if `size` bytes from the offset `at` are not all inside the memory."""
         if at + size > self.size:
             raise Trap(f"{size} bytes at {at} are outside the stable memory")
 

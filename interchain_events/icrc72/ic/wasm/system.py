@@ -54,13 +54,13 @@ _STATUS: Final = {"running": 1, "stopping": 2, "stopped": 3}
 _CERTIFIED: Final = 32
 """The most bytes of certified data."""
 CALL_COST: Final = 20_000
-"""The instructions that a call of a function of the system costs: it takes as long as so many."""
+"""The instructions that a call of a function of the system costs, by the time that it takes."""
 BYTE_COST: Final = 4
 """The instructions for each byte that is copied from or to the memory."""
 STABLE_BYTE_COST: Final = 4
 """The instructions for each byte of stable memory that is read or written, besides."""
 _BATCH: Final = 1_000_000
-"""The instructions that are owed before they are taken from the store: that takes time itself."""
+"""The owed instructions that are taken from the store together, because this takes time itself."""
 _CHUNK: Final = 1 << 20
 """The bytes that are copied at once between memory and stable memory."""
 TRAP_BYTES: Final = 1 << 15
@@ -72,7 +72,8 @@ METHOD_BYTES: Final = 20_000
 CALL_BYTES: Final = 1 << 10
 """The bytes that a call takes besides its argument."""
 _NOBODY: Final = 1 << 31
-"""Tables have no functions from this index on. Such a callback means that an answer is ignored."""
+"""The first index that functions in tables cannot have. A callback from here on means that the
+answer is ignored."""
 
 
 class _Machine(Protocol):
@@ -138,13 +139,13 @@ class Execution:
     """The bytes of the calls that this execution has made."""
 
     def charge(self, instructions: int) -> None:
-        """Count instructions for work of the host. Raises `Trap` if there are not so many left."""
+        """Count instructions for work of the host. Raises `Trap` if too few are left."""
         self.owed += instructions
         if self.owed >= _BATCH:
             self.settle()
 
     def settle(self) -> None:
-        """Take the instructions that are owed from the store. Raises `Trap` as `charge`."""
+        """Take the owed instructions from the store. Raises `Trap` if too few are left."""
         store = self.machine.store()
         left = store.get_fuel() - self.owed
         store.set_fuel(max(left, 0))
@@ -218,7 +219,7 @@ class Execution:
         self.ctx.balance -= burnt
         self.save_cycles(burnt, to)
 
-    def call_new(self, who: int, size: int, name: int, length: int, *callbacks: int) -> None:
+    def call_new(self, callee: int, size: int, name: int, length: int, *callbacks: int) -> None:
         reply, reply_env, reject, reject_env = callbacks
         self.finish()
         if size > LONGEST or length > METHOD_BYTES:
@@ -227,13 +228,13 @@ class Execution:
                 f" {METHOD_BYTES:,}, not {size} and {length}"
             )
         try:
-            receiver = Principal(self.bytes_at(who, size))
+            receiver = Principal(self.bytes_at(callee, size))
             method = self.bytes_at(name, length).decode()
         except (PrincipalError, UnicodeDecodeError) as error:
             raise Trap(f"the callee is unreadable: {error}") from None
         self.call = Pending(receiver, method, (reply, reply_env), (reject, reject_env))
 
-    def _made(self) -> Pending:
+    def _current_call(self) -> Pending:
         """Return the call that is being made. Raises `Trap` if there is none."""
         if self.call is None:
             raise Trap("no call is being made")
@@ -246,29 +247,31 @@ class Execution:
             self.call = None
 
     def call_on_cleanup(self, function: int, env: int) -> None:
-        if self._made().cleanup is not None:
+        call = self._current_call()
+        if call.cleanup is not None:
             raise Trap("the call has a clean-up")
-        self._made().cleanup = (function, env)
+        call.cleanup = (function, env)
 
     def call_data_append(self, at: int, size: int) -> None:
-        arg = self._made().arg
+        arg = self._current_call().arg
         self.ctx.bound(len(arg) + size)
         arg += self.bytes_at(at, size)
 
     def call_with_best_effort_response(self, seconds: int) -> None:
-        if self._made().timeout is not None:
+        call = self._current_call()
+        if call.timeout is not None:
             raise Trap("the call has a timeout")
-        self._made().timeout = seconds
+        call.timeout = seconds
 
     def call_cycles_add(self, amount: int) -> None:
-        call = self._made()
+        call = self._current_call()
         if amount > self.ctx.balance:
             raise Trap(f"{amount} cycles cannot be sent, the canister has {self.ctx.balance}")
         self.ctx.balance -= amount
         call.cycles += amount
 
     def call_perform(self) -> int:
-        call = self._made()
+        call = self._current_call()
         self.sent += CALL_BYTES + len(call.method) + len(call.arg)
         if self.sent > self.machine.call_bytes:
             self.finish()
@@ -278,19 +281,15 @@ class Execution:
         ignored = min(call.reply[0], call.reject[0]) >= _NOBODY
         then = None if ignored else partial(self.machine.back, call, self.caller)
         cleanup = None if call.cleanup is None else partial(self.machine.clean, call, self.caller)
-        how = GUARANTEED if call.timeout is None else BOUNDED
-        # `Context.call` takes the cycles from the balance, as `call_cycles_add` has done before.
+        # `call_cycles_add` has taken the cycles from the balance, and `Context.call` does it again.
         self.ctx.balance += call.cycles
-        to = call.receiver
-        arg = bytes(call.arg)
-        given = call.cycles
         self.ctx.call(
-            to,
+            call.receiver,
             call.method,
-            arg,
+            bytes(call.arg),
             then,
-            kind=how,
-            cycles=given,
+            kind=GUARANTEED if call.timeout is None else BOUNDED,
+            cycles=call.cycles,
             cleanup=cleanup,
             timeout=call.timeout,
         )
@@ -376,11 +375,14 @@ def _amount(name: str, where: str, amount: Callable[[Execution], int]) -> dict[s
     """
 
     def narrow(now: Execution) -> int:
-        if (number := amount(now)) > _WIDE:
+        number = amount(now)
+        if number > _WIDE:
             raise Trap(f"{number} cycles do not fit into 64 bits")
         return number
 
-    wide: _Function = lambda now, to: now.save_cycles(amount(now), to)  # noqa: E731  # one of two
+    def wide(now: Execution, to: int) -> None:
+        now.save_cycles(amount(now), to)
+
     return {name: ("", "j", where, narrow), f"{name}128": ("I", "", where, wide)}
 
 
@@ -426,7 +428,7 @@ _FUNCTIONS: Final[dict[str, _Offered]] = {
         lambda now, high, low: now.call_cycles_add(high << 64 | low),
     ),
     "call_perform": ("", "i", _CALLS, Execution.call_perform),
-    # Calls cost nothing here.
+    # Calls are free here.
     "cost_call": ("jjI", "", _ANY, lambda now, _method, _argument, to: now.save_cycles(0, to)),
     "stable_size": ("", "i", _ANY, Execution.stable_size),
     "stable_grow": ("i", "i", _ANY, Execution.stable_grow),
@@ -478,32 +480,29 @@ def linker(module: Module) -> wasmtime.Linker:
 
 def _linked(module: Module) -> wasmtime.Linker:
     """Make a linker. Raises `ModuleError`."""
-    made = wasmtime.Linker(engine())
+    new_linker = wasmtime.Linker(engine())
     # A module may import a function twice.
-    made.allow_shadowing = True
+    new_linker.allow_shadowing = True
     address = "j" if module.wide else "i"
-    for name, has in module.imports:
+    for name, imported in module.imports:
         if name not in _FUNCTIONS:
             raise ModuleError(f"the module imports ic0.{safe(name)[:80]}, which is not offered")
         takes, gives, where, function = _FUNCTIONS[name]
-        wanted = FunctionType(
+        offered = FunctionType(
             tuple(_TYPES[letter] for letter in takes.replace("I", address)),
             tuple(_TYPES[letter] for letter in gives.replace("I", address)),
         )
-        if has != wanted:
-            raise ModuleError(f"ic0.{name} is imported as {str(has)[:80]}, it is {wanted}")
-        masks = tuple(_WIDE if each == "i64" else _NARROW for each in wanted.takes)
+        if imported != offered:
+            raise ModuleError(f"ic0.{name} is imported as {str(imported)[:80]}, it is {offered}")
+        masks = tuple(_WIDE if type_ == "i64" else _NARROW for type_ in offered.takes)
         kind = wasmtime.FuncType(
-            [_value_type(each) for each in wanted.takes],
-            [_value_type(each) for each in wanted.gives],
+            [_value_type(type_) for type_ in offered.takes],
+            [_value_type(type_) for type_ in offered.gives],
         )
-        made.define_func(
-            "ic0",
-            name,
-            kind,
-            partial(_called, name, function, where, masks, wanted.gives == ("i64",)),
-        )
-    return made
+        wide = offered.gives == ("i64",)
+        called = partial(_called, name, function, where, masks, wide)
+        new_linker.define_func("ic0", name, kind, called)
+    return new_linker
 
 
 def _value_type(name: str) -> wasmtime.ValType:
@@ -526,8 +525,10 @@ def _called(
     now.charge(CALL_COST)
     if now.kind not in where:
         raise Trap(f"ic0.{name} cannot be called here")
-    found = function(now, *(value & mask for value, mask in zip(values, masks, strict=True)))
-    if found is None:
+    naturals = (value & mask for value, mask in zip(values, masks, strict=True))
+    result = function(now, *naturals)
+    if result is None:
         return None
     bits = 64 if wide else 32
-    return found - (1 << bits) if found >> (bits - 1) == 1 else found
+    is_negative = result >> (bits - 1) == 1
+    return result - (1 << bits) if is_negative else result
