@@ -1,9 +1,8 @@
 """The audit of a trace (IC-51).
 
-The audit observes the messages of a network and uses nothing else, except the publishers' logs at
-the end. It reports a cheat only if an honest participant could not have done the same under any
-schedule. Effects that deaths, suspensions or crossing alerts can explain are therefore not
-reported.
+The audit only uses the messages of a network, and in the end the publishers' logs. It reports a
+cheat only if an honest participant could not have done the same under any schedule. So it does not
+report effects that deaths, suspensions or crossing alerts can explain.
 
 `Audit` observes and judges messages one by one. `record.Record`, its base class, holds the notes
 and judges those that need the whole trace.
@@ -11,7 +10,6 @@ and judges those that need the whole trace.
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from itertools import chain as chained
 from typing import Final
 
 from interchain_events.icrc72 import keys, methods
@@ -72,17 +70,13 @@ class Audit(Record):
             case "send", methods.PUBLISH.name if _REPLAY_ID in happening.data:
                 self._replays_again(happening)
             case "answer", methods.PUBLISH.name:
-                # A publisher that knows that its event was accepted has no reason to send it again.
-                self._known.update(
-                    self._taken.pop(happening.number, ()) if not happening.code else ()
-                )
+                # From now on, the publisher knows that its events were accepted. It then has no
+                # reason to send them again.
+                if not happening.code:
+                    self._known.update(self._taken.pop(happening.number, ()))
             case "trap", _ if b"unreadable" in happening.data:
-                self._find(
-                    "Bombs",
-                    happening.sender,
-                    happening.round,
-                    happening.data.decode(errors="replace")[:120],
-                )
+                reason = happening.data.decode(errors="replace")[:120]
+                self._find("Bombs", happening.sender, happening.round, reason)
             case "stop" | "uninstall" | "upgrade", _:
                 self._unsteady.add(happening.receiver)
 
@@ -94,26 +88,26 @@ class Audit(Record):
 
     def _noted(self, happening: Happening) -> None:
         """Note the content of a request that is being executed."""
-        sender, at = happening.sender, happening.round
+        sender = happening.sender
         match happening.method:
             case methods.CONFIRM.name:
                 numbers = methods.CONFIRM.value(happening.data)
                 self._confirmers.add(sender)
                 if happening.receiver == self.orchestrator:
                     for number in numbers:
-                        self._applied(sender, number, at)
+                        self._applied(sender, number, happening.round)
             case methods.REPLAY_STATUS.name:
                 for item in methods.REPLAY_STATUS.value(happening.data):
                     due = (sender, item.replayId)
-                    # A report in time clears the publisher for good.
-                    if at - self._due.get(due, at) <= PATIENCE:
+                    # After one report in time, no other one is due.
+                    if happening.round - self._due.get(due, happening.round) <= PATIENCE:
                         self._due[due] = 1 << 62
             case methods.HANDLE.name | methods.HANDLE_TRUSTED.name:
                 for note in methods.HANDLE.value(happening.data):
                     self._notification(happening, note)
 
     def _confirms(self, happening: Happening) -> None:
-        """Note confirmations when they are sent: their sender is not to blame if they get lost."""
+        """Note confirmations when they are sent, because their sender is not to blame for loss."""
         with suppress(CandidError):
             for number in methods.CONFIRM.value(happening.data):
                 self._came.pop((happening.receiver, happening.sender, number), None)
@@ -121,8 +115,8 @@ class Audit(Record):
     def _respond(self, happening: Happening) -> None:
         """Judge a response together with its request.
 
-        A handler that traps is recognised by the call of a subscriber to itself that fails in the
-        round of its execution.
+        A subscriber runs its handler in a call to itself. If this call fails in the round of its
+        execution, the handler has trapped.
         """
         call = self._calls.pop(happening.number, None)
         if call is None:
@@ -141,29 +135,33 @@ class Audit(Record):
         for method in (methods.PUBLISH, methods.HANDLE):
             if happening.method == method.name:
                 with suppress(CandidError):
-                    for each in method.value(happening.data):
-                        if is_system(each.namespace):
-                            self._tells(each.namespace, each.eventId, each.data)
+                    for event in method.value(happening.data):
+                        if is_system(event.namespace):
+                            self._system_event(event.namespace, event.eventId, event.data)
 
-    def _tells(self, namespace: str, identifier: int, data: Value) -> None:
+    def _system_event(self, namespace: str, identifier: int, data: Value) -> None:
         """Note a system event, and whether it gives a publisher its entries."""
         self._sent[namespace, identifier] = data
         owner = system_owner(namespace)
-        if owner is not None and owner[0] == "publisher" and any(_told(data).entries().values()):
-            self._told_entries.add(owner[1])
+        if owner is None:
+            return
+        role, member = owner
+        if role == "publisher" and any(_alert_in(data).entries().values()):
+            self._told_entries.add(member)
 
     def _notification(self, call: Happening, note: EventNotification) -> None:
         """Judge a notification that was executed: sender, repetition, order and entitlement."""
         sender = call.sender
         receiver = call.receiver
-        what = f"event {shown(note.eventId)}"
-        spot = (sender, receiver, note.notificationId)
         if is_system(note.namespace):
             self._system(call, note)
             return
-        self._came[spot] = self._came.get(spot, 0) + 1
+        event = f"event {shown(note.eventId)}"
+        notification = (sender, receiver, note.notificationId)
+        self._came[notification] = self._came.get(notification, 0) + 1
         if sender not in self.broadcasters:
-            self._find("FakeBroadcaster", sender, call.round, f"notified {receiver.text} of {what}")
+            evidence = f"notified {receiver.text} of {event}"
+            self._find("FakeBroadcaster", sender, call.round, evidence)
             return
         self._seen.append((call.round, sender, receiver, note))
         headers = read(note.headers)
@@ -171,21 +169,16 @@ class Audit(Record):
         key = (note.namespace, note.source, note.eventId)
         known = self._notified.get((sender, receiver, key, replay))
         if known is not None and known != note.notificationId:
-            self._find(
-                "Repeats", sender, call.round, f"{what} as notification {shown(known)} and again"
-            )
+            evidence = f"{event} as notification {shown(known)} and again"
+            self._find("Repeats", sender, call.round, evidence)
         if known is None and not replay and note.prevEventId is not None:
             self._in_order(call, note, headers)
         self._notified[sender, receiver, key, replay] = note.notificationId
         if replay:
-            whose = self._replays.get(replay)
-            if whose is not None and whose != receiver:
-                self._find(
-                    "ReplaysToAll",
-                    sender,
-                    call.round,
-                    f"replay {shown(replay)} went to {receiver.text}",
-                )
+            subscriber = self._replays.get(replay)
+            if subscriber is not None and subscriber != receiver:
+                evidence = f"replay {shown(replay)} went to {receiver.text}"
+                self._find("ReplaysToAll", sender, call.round, evidence)
         else:
             self._entitled(call, note)
             place = headers.priority[0] if headers.priority else None
@@ -195,21 +188,17 @@ class Audit(Record):
     def _in_order(self, call: Happening, note: EventNotification, headers: Headers) -> None:
         """Judge the order of live events of a chain from one broadcaster to one subscriber."""
         partition = (headers.partition[0] or 0) if headers.partition else 0
-        place = (call.sender, call.receiver, note.namespace, note.source, partition)
-        last = self._last.get(place)
+        chain = (call.sender, call.receiver, note.namespace, note.source, partition)
+        last = self._last.get(chain)
         if last is not None and note.eventId < last:
-            self._find(
-                "Reorders",
-                call.sender,
-                call.round,
-                f"event {shown(note.eventId)} after event {shown(last)}",
-            )
-        self._last[place] = max(note.eventId, last or 0)
+            evidence = f"event {shown(note.eventId)} after event {shown(last)}"
+            self._find("Reorders", call.sender, call.round, evidence)
+        self._last[chain] = max(note.eventId, last or 0)
 
     def _system(self, call: Happening, note: EventNotification) -> None:
         """Judge a system event.
 
-        Only broadcasters deliver system events of the orchestrator, and only those that it has
+        Only broadcasters may deliver system events of the orchestrator, and only those that it has
         sent. Other ones must be of the kinds that broadcasters send by themselves.
         """
         sender = call.sender
@@ -222,38 +211,42 @@ class Audit(Record):
             self._find(cheat, sender, call.round, f"a system event to {call.receiver.text}")
         elif note.source == self.orchestrator:
             if self._sent.get((note.namespace, note.eventId)) != note.data:
-                what = f"system event {shown(note.eventId)} was never sent"
-                self._find("ForgesSystemEvent", sender, call.round, what)
+                evidence = f"system event {shown(note.eventId)} was never sent"
+                self._find("ForgesSystemEvent", sender, call.round, evidence)
         elif note.data.tag != "Map" or any(name not in _OWN_ALERTS for name, _ in note.data.value):
-            self._find(
-                "ForgesSystemEvent", sender, call.round, "an alert that only the orchestrator sends"
-            )
+            evidence = "an alert that only the orchestrator sends"
+            self._find("ForgesSystemEvent", sender, call.round, evidence)
         elif first(note.data.value, keys.SUBSCRIBER_ERROR) is not None:
             self._suspended.add(call.receiver)
         if sender in self.broadcasters and note.source == self.orchestrator:
-            for number in _told(note.data).due():
+            for number in _alert_in(note.data).due():
                 self._due.setdefault((call.receiver, number), call.round)
 
     def _assigned(self, call: Happening, note: EventNotification) -> None:
         """Note an assignment to a broadcaster.
 
-        After a removal, chains may begin anew, so order and missing events are not judged any more.
+        After a removal, chains may begin anew, so the broadcaster is not judged by the order of
+        former events, or by missing ones.
         """
         try:
             content = BrokerAlert.read(note.data)
         except ConfigError:
             return
-        who = call.receiver
+        broadcaster = call.receiver
         if any(isinstance(fact, _ASSIGNED) for fact in content.removes):
-            self._unsteady.add(who)
-            self._notified = {k: v for k, v in self._notified.items() if k[0] != who}
-            self._last = {k: v for k, v in self._last.items() if k[0] != who}
-        self._alerts[who, note.notificationId] = content
+            self._unsteady.add(broadcaster)
+            self._notified = {
+                key: number for key, number in self._notified.items() if key[0] != broadcaster
+            }
+            self._last = {
+                chain: last for chain, last in self._last.items() if chain[0] != broadcaster
+            }
+        self._alerts[broadcaster, note.notificationId] = content
 
     def _applied(self, broadcaster: Principal, number: int, round_: int) -> None:
         """Note that a broadcaster has confirmed an assignment, on which it must act from now on.
 
-        Relays are only judged if they pass all events for all subscribers.
+        Only relays that let all events through for all subscribers are judged.
         """
         content = self._alerts.pop((broadcaster, number), None)
         if content is None:
@@ -267,26 +260,17 @@ class Audit(Record):
 
     def _entitled(self, call: Happening, note: EventNotification) -> None:
         """Judge whether any present or former subscription of the receiver lets an event pass."""
-        configs = self._configs.get(call.receiver, {})
-        matching = (
-            widths for pattern, widths in configs.items() if matches(pattern, note.namespace)
-        )
-        mine = list(chained.from_iterable(matching))
-        passing = [each for each in mine if lets_pass(Width(None, each.skip), note)]
-        if mine and not passing:
-            self._find(
-                "IgnoresSkip",
-                call.sender,
-                call.round,
-                f"event {shown(note.eventId)} does not pass the skip",
-            )
-        elif not any(lets_pass(each, note) for each in passing):
-            self._find(
-                "IgnoresFilter",
-                call.sender,
-                call.round,
-                f"event {shown(note.eventId)} passes no filter",
-            )
+        widths: list[Width] = []
+        for pattern, pattern_widths in self._configs.get(call.receiver, {}).items():
+            if matches(pattern, note.namespace):
+                widths += pattern_widths
+        passing_skip = [width for width in widths if lets_pass(Width(None, width.skip), note)]
+        if widths and not passing_skip:
+            evidence = f"event {shown(note.eventId)} does not pass the skip"
+            self._find("IgnoresSkip", call.sender, call.round, evidence)
+        elif not any(lets_pass(width, note) for width in passing_skip):
+            evidence = f"event {shown(note.eventId)} passes no filter"
+            self._find("IgnoresFilter", call.sender, call.round, evidence)
 
     def _published(self, call: Happening, response: bytes) -> None:
         """Note the accepted events of a batch, and judge the refused ones."""
@@ -296,95 +280,91 @@ class Audit(Record):
             if result is None or is_system(event.namespace):
                 continue
             replay = read(event.headers).replay
-            if result.tag == "Ok":
-                if replay is not None:
-                    for number in result.value:
-                        self._claimed[call.receiver, number] = (call.round, replay)
-                    if call.sender == event.source:
-                        self._replay_taken(event, replay)
-                        self._taken.setdefault(call.number, []).append(
-                            (call.sender, replay, event.eventId)
-                        )
-                    continue
+            if result.tag == "Err":
+                self._refused(call, event, result.value, replay)
+            elif replay is None:
                 key = (event.namespace, event.source, event.eventId)
                 self._accepted.setdefault((call.receiver, key), (call.round, event))
             else:
-                self._refused(call, event, result.value, replay)
+                for number in result.value:
+                    self._claimed[call.receiver, number] = (call.round, replay)
+                if call.sender == event.source:
+                    self._replay_taken(event, replay)
+                    taken = self._taken.setdefault(call.number, [])
+                    taken.append((call.sender, replay, event.eventId))
 
     def _refused(self, call: Happening, event: Event, error: Error, replay: int | None) -> None:
         """Judge the sender of an event that a broadcaster has refused.
 
-        For ImproperId, the accepted events show the cheat: another publisher has used the id, the
-        same event was accepted with other data, or else the order of the chain is wrong.
-        Repetitions of broadcasters and replays can be refused without anybody's fault.
+        For ImproperId, the accepted events show the cheat: another publisher has used the id, or
+        the same event was accepted with other data. Otherwise the order of the chain is wrong. A
+        repetition of a broadcaster or a replay can be refused although everybody is honest.
         """
-        sender, at = call.sender, call.round
-        what = f"event {shown(event.eventId)} in {event.namespace} was answered {error.tag}"
-        if error.tag == "ImproperId":
-            if sender in self.broadcasters or replay is not None:
-                return
-            key = (event.namespace, event.source, event.eventId)
-            others = [
-                k
-                for (_, k) in self._accepted
-                if (k[0], k[2]) == (key[0], key[2]) and k[1] != sender
-            ]
-            if others:
-                self._find("UsesForeignIds", sender, at, what)
-            elif any(
-                known[1] == key and each[1].data != event.data
-                for known, each in self._accepted.items()
-            ):
-                self._find("Equivocates", sender, at, what)
-            else:
-                self._find("BreaksChain", sender, at, what)
-        elif error.tag == "Unauthorized":
-            self._unauthorized(call, event, what, replay)
+        sender = call.sender
+        evidence = f"event {shown(event.eventId)} in {event.namespace} was answered {error.tag}"
+        if error.tag == "Unauthorized":
+            self._unauthorized(call, event, evidence, replay)
+        elif error.tag == "ImproperId" and sender not in self.broadcasters and replay is None:
+            cheat = "BreaksChain"
+            for (_, (namespace, source, identifier)), (_, accepted) in self._accepted.items():
+                if (namespace, identifier) != (event.namespace, event.eventId):
+                    continue
+                if source != sender:
+                    cheat = "UsesForeignIds"
+                    break
+                if source == event.source and accepted.data != event.data:
+                    cheat = "Equivocates"
+            self._find(cheat, sender, call.round, evidence)
 
-    def _unauthorized(self, call: Happening, event: Event, what: str, replay: int | None) -> None:
+    def _unauthorized(
+        self, call: Happening, event: Event, evidence: str, replay: int | None
+    ) -> None:
         """Judge the sender of an event that was refused as unauthorized.
 
-        A broadcaster whose assignment has just been removed may be honest, so only wrong headers
-        are held against it. A publisher that has ever got entries may have lost them.
+        A broadcaster whose assignment has just been removed may be honest, so it is only judged by
+        the headers. A publisher that has ever got entries may have lost them.
         """
-        sender, at = call.sender, call.round
+        sender = call.sender
         headers = read(event.headers)
+        cheat = ""
         if sender in self.broadcasters:
-            if headers.relayed:
-                looped = headers.broadcaster == call.receiver
-                self._find("RelaysInLoop" if looped else "RelaysTwice", sender, at, what)
+            if headers.relayed and headers.broadcaster == call.receiver:
+                cheat = "RelaysInLoop"
+            elif headers.relayed:
+                cheat = "RelaysTwice"
             elif headers.broadcaster != sender:
-                self._find("RelaysForeign", sender, at, what)
+                cheat = "RelaysForeign"
         elif event.source != sender:
-            self._find("ForgesSource", sender, at, what)
+            cheat = "ForgesSource"
         elif headers.planted:
-            self._find("PlantsHeaders", sender, at, what)
+            cheat = "PlantsHeaders"
         elif replay is not None:
             if replay not in self._replays:
-                self._find("ReplaysUnasked", sender, at, what)
+                cheat = "ReplaysUnasked"
         elif sender not in self._told_entries:
-            self._find("PublishesEarly", sender, at, what)
+            cheat = "PublishesEarly"
+        if cheat:
+            self._find(cheat, sender, call.round, evidence)
 
     def _confirmed(self, call: Happening, response: bytes) -> None:
         """Judge a canister that has confirmed notifications of another one."""
         result = methods.CONFIRM.result(response)
-        if result.tag == "itemized" and any(
-            error_of(each) == "Unauthorized" for each in result.value
-        ):
-            self._find(
-                "ConfirmsOthers", call.sender, call.round, "confirmed another's notification"
-            )
+        if result.tag != "itemized":
+            return
+        if any(error_of(answer) == "Unauthorized" for answer in result.value):
+            evidence = "confirmed another's notification"
+            self._find("ConfirmsOthers", call.sender, call.round, evidence)
 
     def _subscribed(self, call: Happening, response: bytes) -> None:
         """Note the filters and skips of registered subscriptions."""
         method = methods.REGISTER_SUBSCRIPTION
         for item, result in zip(method.value(call.data), method.result(response), strict=False):
             if result is not None and result.tag == "Ok":
-                # Read tolerantly: an orchestrator may have accepted a configuration that it had to
-                # refuse (IC-26).
-                made = read_subscription(item.config)
+                # Malformed values are ignored here, because the orchestrator may have accepted a
+                # configuration that it had to refuse (IC-26).
+                config = read_subscription(item.config)
                 configs = self._configs.setdefault(call.sender, {})
-                configs.setdefault(item.namespace, []).append(Width(made.filter, made.skip))
+                configs.setdefault(item.namespace, []).append(Width(config.filter, config.skip))
             elif error_of(result) == keys.QUOTA:
                 self._find("Floods", call.sender, call.round, "more subscriptions than its quota")
 
@@ -399,18 +379,18 @@ class Audit(Record):
         for item, result in zip(method.value(call.data), method.result(response), strict=False):
             if result is None or result.tag != "Ok":
                 continue
-            who = item.subscriber or call.sender
-            for found in self._configs.get(who, {}).values():
+            subscriber = item.subscriber or call.sender
+            for widths in self._configs.get(subscriber, {}).values():
                 try:
-                    changed = new_subscription(who, ())
+                    changed = new_subscription(subscriber, ())
                     for key, value in changes(item.config):
                         changed = changed_subscription(changed, key, value)
                 except ConfigError:
                     continue
-                old = list(found)
-                found.append(Width(changed.filter, changed.skip))
-                found.extend(Width(changed.filter, width.skip) for width in old)
-                found.extend(Width(width.filter, changed.skip) for width in old)
+                former = list(widths)
+                widths.append(Width(changed.filter, changed.skip))
+                widths.extend(Width(changed.filter, width.skip) for width in former)
+                widths.extend(Width(width.filter, changed.skip) for width in former)
 
     def _registered_publication(self, call: Happening, response: bytes) -> None:
         """Note the priorities of registered publications."""
@@ -426,20 +406,20 @@ class Audit(Record):
     def finish(
         self, logs: Logs, running: Iterable[Principal], *, at_rest: bool = True
     ) -> list[Finding]:
-        """Make the judgements that need the whole trace, and return all findings.
+        """Judge what only the whole trace can show, and return all findings.
 
-        `running` are the canisters that still run. `at_rest` says that the network has had time to
-        deliver everything, so that missing notifications are held against broadcasters.
+        `running` are the canisters that still run. With `at_rest`, the network has had time to
+        deliver everything, and broadcasters are blamed for missing notifications.
         """
         alive = set(running)
         for round_, sender, receiver, note in self._seen:
-            self._compare(round_, sender, receiver, note, logs)
+            self._compare(round_, sender, receiver, note=note, logs=logs)
         for call in self._calls.values():
             if call.method == methods.HANDLE_TRUSTED.name and self._now - call.round > PATIENCE:
                 count = len(methods.HANDLE_TRUSTED.value(call.data))
-                what = f"{count} notifications of round {call.round} are not answered"
-                self._find("WithholdsReply", call.receiver, call.round, what)
-                # Its broadcaster is not to blame for events that it does not get.
+                evidence = f"{count} notifications of round {call.round} are not answered"
+                self._find("WithholdsReply", call.receiver, call.round, evidence)
+                # If this subscriber then misses events, its broadcaster is not to blame.
                 self._suspended.add(call.receiver)
         self._judge_places()
         self._judge_replays(logs)
@@ -448,8 +428,8 @@ class Audit(Record):
         return list(self.findings)
 
 
-def _told(data: Value) -> MemberAlert:
-    """Return the content of an alert, which is empty if the data are malformed."""
+def _alert_in(data: Value) -> MemberAlert:
+    """Return the content of a system event, or an empty one if the data are malformed."""
     try:
         return MemberAlert.read(data)
     except ConfigError:

@@ -41,14 +41,14 @@ Logs = Mapping[Principal, Mapping[tuple[str, int], Event]]
 EventKey = tuple[str, Principal, int]
 """Namespace, source and id of an event."""
 
-ORDER: Final = {each.name: at for at, each in enumerate(keys.HEADERS)}
+ORDER: Final = {header.name: position for position, header in enumerate(keys.HEADERS)}
 """The position of each header in the order in which headers are appended."""
 PATIENCE: Final = 200
-"""The rounds without a report or answer after which a participant is silent (RP-13a)."""
+"""The rounds without a report or answer after which a participant counts as silent (RP-13a)."""
 
 
 REPEATS: Final = 6
-"""How often a notification may come before a subscriber that does not confirm it is accused."""
+"""How many times a notification may be sent before its subscriber must have confirmed it."""
 
 
 class Record:
@@ -58,10 +58,10 @@ class Record:
         self.orchestrator = orchestrator
         self.broadcasters = frozenset(broadcasters)
         self.findings: dict[Finding, None] = {}
-        self.said: set[tuple[str, Principal]] = set()
+        self._found: set[tuple[str, Principal]] = set()
         """The cheats and actors in the findings."""
         self._calls: dict[int, Happening] = {}
-        """The requests that were executed and not answered, by number."""
+        """The requests that were executed but not yet answered, by number."""
         self._configs: dict[Principal, dict[str, list[Width]]] = {}
         """For each subscriber and pattern, all filters and skips that the subscription has had."""
         self._notified: dict[tuple[Principal, Principal, EventKey, int], int] = {}
@@ -73,13 +73,13 @@ class Record:
         self._accepted: dict[tuple[Principal, EventKey], tuple[int, Event]] = {}
         """For each broadcaster, the live events that it has accepted, and the round."""
         self._served: dict[tuple[Principal, str, Principal], int] = {}
-        """For each broadcaster, namespace and subscriber, the round since when it must notify."""
+        """For each broadcaster, namespace and subscriber, the round from which it must notify."""
         self._relays: dict[tuple[Principal, str, Principal], int] = {}
-        """For each broadcaster, namespace and target, the round since when it must relay."""
+        """For each broadcaster, namespace and target, the round from which it must relay."""
         self._unsteady: set[Principal] = set()
         """Canisters that were stopped, upgraded or removed, or lost assignments."""
         self._suspended: set[Principal] = set()
-        """Subscribers that were informed of missing events."""
+        """Subscribers that were informed about missing events."""
         self._sent: dict[tuple[str, int], Value] = {}
         """The system events of the orchestrator by namespace and id."""
         self._replays: dict[int, Principal] = {}
@@ -87,7 +87,7 @@ class Record:
         self._ranges: dict[int, tuple[str, int, int | None]] = {}
         """Namespace and range of each replay."""
         self._replayed: dict[int, dict[int, int]] = {}
-        """For each replay and event, how often a broadcaster has accepted it."""
+        """For each replay and event, how many times broadcasters have accepted it."""
         self._reports: dict[int, tuple[str, int, Principal, int]] = {}
         """For each completed replay, state, number of events, publisher and round of the report."""
         self._ranks: dict[str, dict[Principal, int]] = {}
@@ -97,17 +97,19 @@ class Record:
         self._alerts: dict[tuple[Principal, int], BrokerAlert] = {}
         """Assignments that are not confirmed, by broadcaster and notification."""
         self._claimed: dict[tuple[Principal, int], tuple[int, int]] = {}
-        """For each broadcaster, the notifications of replays that it answered: round and replay."""
+        """For each broadcaster and each notification of a replay with whose id it has answered a
+        publisher: the round, and the replay."""
         self._due: dict[tuple[Principal, int], int] = {}
-        """For each publisher and replay, the round since when a report is due."""
+        """For each publisher and replay, the round from which a report is due."""
         self._came: dict[tuple[Principal, Principal, int], int] = {}
-        """For each notification (sender, receiver, id) not confirmed, how often it came."""
+        """For each notification (sender, receiver, id) that was not confirmed, how many times it
+        arrived."""
         self._confirmers: set[Principal] = set()
         """Canisters that have confirmed a notification."""
         self._taken: dict[int, list[tuple[Principal, int, int]]] = {}
         """For each call, the replayed events that were accepted: publisher, replay and id."""
         self._known: set[tuple[Principal, int, int]] = set()
-        """Those of which the publisher has got the answer."""
+        """The accepted replayed events for which the publisher has got the answer."""
         self._told_entries: set[Principal] = set()
         """Publishers that have ever got entries."""
         self._misled: set[Principal] = set()
@@ -116,25 +118,25 @@ class Record:
 
     def _find(self, cheat: str, actor: Principal, round_: int, evidence: str) -> None:
         """Add a finding, unless there is one of the same cheat and actor."""
-        if (cheat, actor) not in self.said:
-            self.said.add((cheat, actor))
+        if (cheat, actor) not in self._found:
+            self._found.add((cheat, actor))
             self.findings[Finding(cheat, actor, round_, evidence)] = None
 
     def _replays_again(self, happening: Happening) -> None:
-        """Judge a publisher that sends events of a replay although it knows they were accepted."""
+        """Judge a publisher that sends an event of a replay again that it knows to be accepted."""
         for event in PUBLISH.value(happening.data):
             replay = read(event.headers).replay or 0
             if (happening.sender, replay, event.eventId) in self._known:
-                what = (
+                evidence = (
                     f"event {shown(event.eventId)} of replay {shown(replay)}, which was known to be"
                     " taken"
                 )
-                self._find("ReplaysTwice", happening.sender, happening.round, what)
+                self._find("ReplaysTwice", happening.sender, happening.round, evidence)
 
     def _replay_taken(self, event: Event, replay: int) -> None:
         """Note that a broadcaster has accepted an event of a replay from its publisher."""
-        taken = self._replayed.setdefault(replay, {})
-        taken[event.eventId] = taken.get(event.eventId, 0) + 1
+        counts = self._replayed.setdefault(replay, {})
+        counts[event.eventId] = counts.get(event.eventId, 0) + 1
 
     def _replay_asked(self, call: Happening, response: bytes) -> None:
         """Note registered replays, and judge requests that were refused."""
@@ -149,28 +151,28 @@ class Record:
                 case ("Err", ("PaymentRequired", words)):
                     self._find("PaysNothing", call.sender, call.round, words)
             if error_of(result) in {"RangeTooLarge", keys.QUOTA}:
-                what = f"asked for ({shown(start)}, {end if end is None else shown(end)})"
-                self._find("AsksForAll", call.sender, call.round, what)
+                evidence = f"asked for ({shown(start)}, {end if end is None else shown(end)})"
+                self._find("AsksForAll", call.sender, call.round, evidence)
 
     def _canceled(self, call: Happening, response: bytes) -> None:
         """Judge a canister that cancels the replay of another one."""
-        if any(error_of(each) == "Unauthorized" for each in CANCEL_REPLAY.result(response)):
-            self._find(
-                "CancelsOthers", call.sender, call.round, "canceled a replay that is not its own"
-            )
+        results = CANCEL_REPLAY.result(response)
+        if any(error_of(result) == "Unauthorized" for result in results):
+            evidence = "canceled a replay that is not its own"
+            self._find("CancelsOthers", call.sender, call.round, evidence)
 
     def _reported(self, call: Happening, response: bytes) -> None:
-        """Note reports on replays, and judge those on replays of others or of changed events."""
+        """Note reports on replays.
+
+        Judge those on replays of others, and those which say that the publisher's log or archive
+        has changed.
+        """
         for item, result in zip(
             REPLAY_STATUS.value(call.data), REPLAY_STATUS.result(response), strict=False
         ):
             if error_of(result) == "Unauthorized":
-                self._find(
-                    "ReportsForAnother",
-                    call.sender,
-                    call.round,
-                    f"reported on replay {shown(item.replayId)}",
-                )
+                evidence = f"reported on replay {shown(item.replayId)}"
+                self._find("ReportsForAnother", call.sender, call.round, evidence)
             elif result is not None and result.tag == "Ok":
                 match item.status:
                     case ("completed", count):
@@ -187,207 +189,205 @@ class Record:
         """
         for event in ARCHIVE_PAGE.result(response):
             key = (event.namespace, event.source, event.eventId)
-            known = [each[1] for (_, found), each in self._accepted.items() if found == key]
-            if known and all(each.data != event.data for each in known):
+            published = [
+                accepted
+                for (_, accepted_key), (_, accepted) in self._accepted.items()
+                if accepted_key == key
+            ]
+            if published and all(accepted.data != event.data for accepted in published):
                 self._misled.add(call.sender)
-                what = f"event {shown(event.eventId)} has other data than it had"
-                self._find("Rewrites", call.receiver, call.round, what)
+                evidence = f"event {shown(event.eventId)} has other data than it had"
+                self._find("Rewrites", call.receiver, call.round, evidence)
 
     def _judge_replays(self, logs: Logs) -> None:
         """Compare the completed replays with the events that were accepted and with the logs."""
         for number, (_, count, publisher, round_) in self._reports.items():
-            ids = {i for _, i in logs.get(publisher, ())}
-            taken = {
-                i: n
-                for i, n in self._replayed.get(number, {}).items()
-                if i in ids or publisher not in logs
-            }
-            if count > len(taken):
-                what = f"reported {shown(count)} events, {len(taken)} were accepted"
-                self._find("Overcharges", publisher, round_, what)
-            if number not in self._ranges or publisher not in logs or not taken:
+            accepted = set(self._replayed.get(number, {}))
+            if publisher in logs:
+                accepted &= {identifier for _, identifier in logs[publisher]}
+            if count > len(accepted):
+                evidence = f"reported {shown(count)} events, {len(accepted)} were accepted"
+                self._find("Overcharges", publisher, round_, evidence)
+            if number not in self._ranges or publisher not in logs or not accepted:
                 continue
-            name, start, end = self._ranges[number]
-            last = max(taken) + 1 if end is None else end
-            due = [i for space, i in logs[publisher] if space == name and start <= i < last]
-            skipped = [i for i in due if i not in taken]
-            if (
-                skipped
-                and len(due) <= max(len(taken), 1) + len(skipped)
-                and skipped[0] < max(taken)
-            ):
-                what = f"event {shown(skipped[0])} of replay {shown(number)} was left out"
-                self._find("SkipsInReplay", publisher, round_, what)
+            namespace, start, end = self._ranges[number]
+            if end is None:
+                end = max(accepted) + 1
+            due = [
+                identifier
+                for name, identifier in logs[publisher]
+                if name == namespace and start <= identifier < end
+            ]
+            skipped = [identifier for identifier in due if identifier not in accepted]
+            # A replay may end early, but no event before an accepted one may be left out.
+            if skipped and skipped[0] < max(accepted):
+                evidence = f"event {shown(skipped[0])} of replay {shown(number)} was left out"
+                self._find("SkipsInReplay", publisher, round_, evidence)
 
     def _judge_claims(self, alive: set[Principal]) -> None:
         """Judge promises that were not kept.
 
-        These are notifications of replays that a broadcaster has answered but never sent, reports
-        on replays that are missing, and notifications that are never confirmed.
+        These are notifications of replays that a broadcaster has promised in an answer but never
+        sent, missing reports on replays, and notifications that are never confirmed.
         """
-        made = {(sender, n.notificationId) for _, sender, _, n in self._seen}
+        sent = {(sender, note.notificationId) for _, sender, _, note in self._seen}
+        steady = alive - self._unsteady
         for (broadcaster, number), (round_, replay) in self._claimed.items():
-            whose = self._replays.get(replay)
-            steady = whose in alive and whose not in self._unsteady and whose not in self._suspended
-            if steady and broadcaster in alive and (broadcaster, number) not in made:
-                what = f"notification {shown(number)} of replay {shown(replay)} never came"
-                self._find("DropsReplay", broadcaster, round_, what)
+            subscriber = self._replays.get(replay)
+            reachable = subscriber in steady and subscriber not in self._suspended
+            if reachable and broadcaster in alive and (broadcaster, number) not in sent:
+                evidence = f"notification {shown(number)} of replay {shown(replay)} never came"
+                self._find("DropsReplay", broadcaster, round_, evidence)
         for (publisher, replay), round_ in self._due.items():
-            if (
-                publisher in alive
-                and publisher not in self._unsteady
-                and self._now - round_ > PATIENCE
-            ):
-                self._find(
-                    "NeverReports", publisher, round_, f"no report on replay {shown(replay)}"
-                )
+            if publisher in steady and self._now - round_ > PATIENCE:
+                evidence = f"no report on replay {shown(replay)}"
+                self._find("NeverReports", publisher, round_, evidence)
         for (sender, receiver, number), count in self._came.items():
-            if count > REPEATS and receiver in alive and receiver not in self._unsteady:
-                what = f"notification {shown(number)} of {sender.text} came {shown(count)} times"
-                self._find("NeverConfirms", receiver, 0, what)
+            if count > REPEATS and receiver in steady:
+                evidence = (
+                    f"notification {shown(number)} of {sender.text} came {shown(count)} times"
+                )
+                self._find("NeverConfirms", receiver, 0, evidence)
 
     def _compare(
-        self, at: int, sender: Principal, receiver: Principal, note: EventNotification, logs: Logs
+        self,
+        round_: int,
+        sender: Principal,
+        receiver: Principal,
+        *,
+        note: EventNotification,
+        logs: Logs,
     ) -> None:
         """Compare a notification with the event in its publisher's log.
 
-        For replayed events that the publisher itself has sent so, the publisher is to blame, and
-        otherwise the broadcaster.
+        If a replayed event differs, the publisher is to blame, because it has sent the event in
+        this form. Otherwise the broadcaster is to blame.
         """
         log = logs.get(note.source)
-        # The publisher has no log, or is gone.
         if log is None:
+            # The publisher does not have a log, or is gone.
             return
         event = log.get((note.namespace, note.eventId))
-        what = f"event {shown(note.eventId)} to {receiver.text}"
+        evidence = f"event {shown(note.eventId)} to {receiver.text}"
         replay = read(note.headers).replay
         if event is None:
-            honest = replay is not None and note.eventId in self._replayed.get(replay, {})
-            actor = note.source if honest else sender
-            self._find("ReplaysInvented" if honest else "Invents", actor, at, what)
+            if replay is not None and note.eventId in self._replayed.get(replay, {}):
+                self._find("ReplaysInvented", note.source, round_, evidence)
+            else:
+                self._find("Invents", sender, round_, evidence)
         elif event.data != note.data:
-            honest = replay is not None
-            self._find(
-                "ReplaysAltered" if honest else "AltersData",
-                note.source if honest else sender,
-                at,
-                what,
-            )
+            if replay is not None:
+                self._find("ReplaysAltered", note.source, round_, evidence)
+            else:
+                self._find("AltersData", sender, round_, evidence)
         elif event.prevEventId != note.prevEventId or not grown(
             event.headers, note.headers, sender
         ):
-            self._find("AltersHeaders", sender, at, what)
+            self._find("AltersHeaders", sender, round_, evidence)
 
     def _judge_places(self) -> None:
         """Judge the order of notifications of one event by the ranks of the subscribers."""
-        for (sender, key), places in self._places.items():
-            ranks = self._ranks.get(key[0])
+        for (sender, (namespace, _, identifier)), places in self._places.items():
+            ranks = self._ranks.get(namespace)
             if not ranks:
                 continue
-            for one, place in places.items():
-                for other, behind in places.items():
-                    if place < behind and ranks.get(one, 0) < ranks.get(other, 0):
-                        self._find(
-                            "FavoursOne",
-                            sender,
-                            0,
-                            f"{one.text} before {other.text} for event {shown(key[2])}",
+            for earlier, place in places.items():
+                for later, later_place in places.items():
+                    if place < later_place and ranks.get(earlier, 0) < ranks.get(later, 0):
+                        evidence = (
+                            f"{earlier.text} before {later.text} for event {shown(identifier)}"
                         )
+                        self._find("FavoursOne", sender, 0, evidence)
 
     def _judge_missing(self, alive: set[Principal]) -> None:
-        """Judge broadcasters that have accepted events and not delivered or relayed them.
+        """Judge broadcasters that have accepted events but have not delivered or relayed them.
 
-        A broadcaster that has lost all accepted events gets one finding (AcceptsAndForgets) in
-        place of one for each kind of loss.
+        A broadcaster that has lost all accepted events gets one finding (AcceptsAndForgets) instead
+        of one for each kind of loss.
         """
-        live = [
-            (receiver, each)
-            for _, _, receiver, each in self._seen
-            if read(each.headers).replay is None
-        ]
-        notified = {
-            (receiver, (each.namespace, each.source, each.eventId)) for receiver, each in live
-        }
+        notified: set[tuple[Principal, EventKey]] = set()
+        for _, _, receiver, note in self._seen:
+            if read(note.headers).replay is None:
+                notified.add((receiver, (note.namespace, note.source, note.eventId)))
         self._judge_claims(alive)
         forgotten: dict[Principal, list[bool]] = {}
         dropped: list[tuple[str, Principal, int, str]] = []
         for (broadcaster, key), (round_, event) in self._accepted.items():
             if broadcaster in self._unsteady or broadcaster not in alive:
                 continue
-            lost, due = self._lost(broadcaster, round_, event, notified, alive)
-            relays: list[Principal] = []
-            # An event with this header came from a relay and is not relayed again.
-            if read(event.headers).broadcaster is None:
-                for (source, name, target), since in self._relays.items():
-                    if (
-                        source == broadcaster
-                        and name == key[0]
-                        and since < round_
-                        and target in alive
-                    ):
-                        relays.append(target)
-            steady = [
-                each
-                for each in relays
-                if event.source != broadcaster and each not in self._unsteady
+            receivers = self._receivers(broadcaster, round_, event, alive)
+            lost = [receiver for receiver in receivers if (receiver, key) not in notified]
+            targets = self._targets(broadcaster, round_, event, alive)
+            unsent = [
+                target
+                for target in targets
+                if event.source != broadcaster
+                and target not in self._unsteady
+                and (target, key) not in self._accepted
             ]
-            unsent = [each for each in steady if (each, key) not in self._accepted]
-            if wanted := due + len(relays):
-                forgotten.setdefault(broadcaster, []).append(len(lost) + len(unsent) == wanted)
+            due = len(receivers) + len(targets)
+            if due:
+                forgotten.setdefault(broadcaster, []).append(len(lost) + len(unsent) == due)
             for cheat, losers in (("Drops", lost), ("RelayDrops", unsent)):
                 if losers:
-                    what = f"event {shown(key[2])} never went to {losers[0].text}"
-                    dropped.append((cheat, broadcaster, round_, what))
+                    evidence = f"event {shown(event.eventId)} never went to {losers[0].text}"
+                    dropped.append((cheat, broadcaster, round_, evidence))
         for broadcaster, all_lost in forgotten.items():
             if all(all_lost):
-                self._find(
-                    "AcceptsAndForgets",
-                    broadcaster,
-                    0,
-                    f"nothing came of {len(all_lost)} accepted events",
-                )
+                evidence = f"nothing came of {len(all_lost)} accepted events"
+                self._find("AcceptsAndForgets", broadcaster, 0, evidence)
         for cheat, broadcaster, round_, evidence in dropped:
-            if ("AcceptsAndForgets", broadcaster) not in self.said:
+            if ("AcceptsAndForgets", broadcaster) not in self._found:
                 self._find(cheat, broadcaster, round_, evidence)
 
-    def _lost(
-        self,
-        broadcaster: Principal,
-        at: int,
-        event: Event,
-        got: set[tuple[Principal, EventKey]],
-        alive: set[Principal],
-    ) -> tuple[list[Principal], int]:
-        """Return the subscribers that did not get an event, and how many should have got it.
+    def _targets(
+        self, broadcaster: Principal, round_: int, event: Event, alive: set[Principal]
+    ) -> list[Principal]:
+        """Return the living broadcasters to which an accepted event must be relayed."""
+        if read(event.headers).broadcaster is not None:
+            # An event with this header came from a relay and is not relayed again.
+            return []
+        return [
+            target
+            for (source, namespace, target), since in self._relays.items()
+            if source == broadcaster
+            and namespace == event.namespace
+            and since < round_
+            and target in alive
+        ]
 
-        Subscribers that may have a good reason are not counted: they are gone, suspended, do not
-        confirm, or have changed their subscriptions.
+    def _receivers(
+        self, broadcaster: Principal, round_: int, event: Event, alive: set[Principal]
+    ) -> list[Principal]:
+        """Return the subscribers that a broadcaster must notify of an event.
+
+        A subscriber is left out if there may be a good reason why it is not notified: it is gone,
+        suspended or late, does not confirm, or has changed its subscriptions.
         """
-        lost: list[Principal] = []
-        due = 0
-        for (server, name, who), since in self._served.items():
-            if server != broadcaster or name != event.namespace or since >= at or who not in alive:
+        receivers: list[Principal] = []
+        for (server, namespace, subscriber), since in self._served.items():
+            if server != broadcaster or namespace != event.namespace or since >= round_:
                 continue
-            if who in self._suspended or who in self._unsteady or who not in self._confirmers:
+            if subscriber not in alive or subscriber in self._unsteady:
                 continue
-            if ("NeverConfirms", who) in self.said:
+            if subscriber in self._suspended or subscriber not in self._confirmers:
                 continue
-            configs = {
-                pattern: each
-                for pattern, each in self._configs.get(who, {}).items()
-                if matches(pattern, name)
-            }
-            mine = list(chained.from_iterable(configs.values()))
+            if ("NeverConfirms", subscriber) in self._found:
+                continue
+            configs = [
+                widths
+                for pattern, widths in self._configs.get(subscriber, {}).items()
+                if matches(pattern, namespace)
+            ]
+            widths = list(chained.from_iterable(configs))
             # More than one width of a pattern means that the subscription was changed.
-            if len(mine) != len(configs):
+            if len(widths) != len(configs):
                 continue
-            if is_late(who, mine, read(event.headers).late):
+            if is_late(subscriber, widths, read(event.headers).late):
                 continue
-            if any(lets_pass(each, event) for each in mine):
-                due += 1
-                if (who, (name, event.source, event.eventId)) not in got:
-                    lost.append(who)
-        return lost, due
+            if any(lets_pass(width, event) for width in widths):
+                receivers.append(subscriber)
+        return receivers
 
 
 def error_of(result: Result[object] | None) -> str | int | None:
@@ -407,9 +407,10 @@ def grown(before: Pairs | None, after: Pairs | None, sender: Principal) -> bool:
     """
     old = before or ()
     new = after or ()
-    rest = new[len(old) :]
-    places = [ORDER.get(name, -1) for name, _ in rest]
-    said = read(rest)
-    complete = said.broadcaster is not None and any(name == keys.SENT for name, _ in rest)
-    ordered = new[: len(old)] == old and places == sorted(set(places)) and -1 not in places
-    return ordered and complete and sender == (said.relay if said.relayed else said.broadcaster)
+    appended = new[len(old) :]
+    positions = [ORDER.get(name, -1) for name, _ in appended]
+    headers = read(appended)
+    complete = headers.broadcaster is not None and any(name == keys.SENT for name, _ in appended)
+    ordered = positions == sorted(set(positions)) and -1 not in positions
+    last_broadcaster = headers.relay if headers.relayed else headers.broadcaster
+    return new[: len(old)] == old and ordered and complete and sender == last_broadcaster
