@@ -26,22 +26,22 @@ def candidate_of(
     handled: str | None = None,
     register: str | None = None,
 ) -> Candidate:
-    """Return a candidate with its methods for what the standard has none.
+    """Return a candidate with its methods for actions for which the standard has no method.
 
     `publish` is an update of a nat that makes an event, `handled` a query that returns the ids of
     handled events, and `register` an update without arguments. Errors call the candidate `place`.
     A trial raises `Icrc72Error` if such a method fails.
     """
 
-    def call_publish(network: CanisterNetwork, who: Principal, number: int) -> None:
-        network.submit(ANONYMOUS, who, publish or "", _NUMBER.encode(number))
+    def call_publish(network: CanisterNetwork, canister: Principal, number: int) -> None:
+        network.submit(ANONYMOUS, canister, publish or "", _NUMBER.encode(number))
 
-    def call_handled(network: CanisterNetwork, who: Principal) -> list[int]:
+    def call_handled(network: CanisterNetwork, canister: Principal) -> list[int]:
         method = handled or ""
-        return ids_of(place, method, network.query(ANONYMOUS, who, method, NOTHING))
+        return ids_of(place, method, network.query(ANONYMOUS, canister, method, NOTHING))
 
-    def call_register(network: CanisterNetwork, who: Principal) -> None:
-        ticket = network.submit(ANONYMOUS, who, register or "", NOTHING)
+    def call_register(network: CanisterNetwork, canister: Principal) -> None:
+        ticket = network.submit(ANONYMOUS, canister, register or "", NOTHING)
         network.step(_ROUNDS)
         if ticket.answer is not None and not ticket.answer.ok:
             raise Icrc72Error(f"{place}: the update {register} fails: {ticket.answer.message}")

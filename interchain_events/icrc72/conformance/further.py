@@ -1,8 +1,8 @@
 """Further trials, each in a network of its own: kinds of publications, changes, and company.
 
-The first trial of a role has one publication of the plainest kind. These have partitions, modes and
-trust, two publishers in one namespace, subscriptions that are changed and deleted, a replay with a
-stream of its own, and a publisher whose broadcaster dies.
+The first trial of a role has one publication without options. These trials have partitions, modes
+and trust, two publishers in one namespace, subscriptions that are changed and deleted, a replay
+with its own stream, and a publisher whose broadcaster dies.
 """
 
 from typing import Final
@@ -19,12 +19,12 @@ from interchain_events.icrc72.headers import read
 from interchain_events.icrc72.ic.messaging import Schedule
 from interchain_events.icrc72.ic.network import CanisterNetwork
 from interchain_events.icrc72.ic.principal import Principal, canister_id
-from interchain_events.icrc72.messages import Event, EventNotification, ReplayRegistration
+from interchain_events.icrc72.messages import EventNotification, ReplayRegistration
 from interchain_events.icrc72.methods import HANDLE, HANDLE_TRUSTED, PUBLISH
 from interchain_events.icrc72.namespaces import OWN
 from interchain_events.icrc72.role import RoleCanister
 from interchain_events.icrc72.settings import DEFAULTS
-from interchain_events.icrc72.values import boolean, of
+from interchain_events.icrc72.values import Value, boolean, of
 
 _PARTS: Final = "trial.parts"
 _RANKED: Final = "trial.ranked"
@@ -51,17 +51,17 @@ def _diary(trial: Trial, who: Principal, namespace: str) -> list[tuple[Principal
     """Return the sources and ids of a namespace's events, as an actor has handled them."""
     app = trial.network.canister(who)
     events = app.data if isinstance(app, Diary) else []
-    return [each[1:] for each in events if each[0] == namespace]
+    return [(source, number) for name, source, number in events if name == namespace]
 
 
 def _published(trial: Trial, namespace: str) -> dict[Principal, list[int]]:
     """Return the ids in the logs of the emulated publishers of a namespace."""
-    logs = trial.system.logs().items()
-    return {
-        who: ids
-        for who, log in logs
-        if (ids := [number for name, number in log if name == namespace])
-    }
+    published: dict[Principal, list[int]] = {}
+    for publisher, log in trial.system.logs().items():
+        ids = [number for name, number in log if name == namespace]
+        if ids:
+            published[publisher] = ids
+    return published
 
 
 def _complete(
@@ -69,28 +69,29 @@ def _complete(
 ) -> None:
     """Judge that an actor got every event of a namespace once, those of each chain in order.
 
-    `chains` is how many partitions each source has, or 0 if its events need no order. `sources` is
-    how many publishers the namespace has.
+    `chains` is the number of partitions of each source, or 0 if its events need no order. `sources`
+    is the number of publishers of the namespace.
     """
-    got = _diary(trial, who, namespace)
+    handled = _diary(trial, who, namespace)
     published = _published(trial, namespace)
+    partitions = max(chains, 1)
     broken: list[str] = []
     if len(published) < sources:
         broken.append(f"{namespace}: {len(published)} of {sources} publishers could publish")
     for source, due in published.items():
-        ids = [number for by, number in got if by == source]
+        ids = [number for handled_source, number in handled if handled_source == source]
         if not chains:
             ids.sort()
-        for part in range(chains or 1):
-            mine = [number for number in ids if number % OWN % (chains or 1) == part]
-            wanted = [number for number in due if number % OWN % (chains or 1) == part]
-            if mine != wanted:
-                broken.append(f"{namespace}, from {source.text}: {difference(mine, wanted)}")
+        for partition in range(partitions):
+            chain = [number for number in ids if number % OWN % partitions == partition]
+            wanted = [number for number in due if number % OWN % partitions == partition]
+            if chain != wanted:
+                broken.append(f"{namespace}, from {source.text}: {difference(chain, wanted)}")
     trial.book.judge(rule, sum(map(len, published.values())), broken)
 
 
 def try_kinds(candidate: Candidate, book: Book, seed: bytes, refuse: int) -> Trial:
-    """Try a broadcaster with publications of every kind, changes, and a replay of its own stream.
+    """Try a broadcaster with publications of every kind, changes, and a replay with its own stream.
 
     It is the only broadcaster. Verdicts go to `book`.
     """
@@ -123,14 +124,15 @@ def try_kinds(candidate: Candidate, book: Book, seed: bytes, refuse: int) -> Tri
     trial.tell(guest, _SHARED, range(9))
     network.schedule = Schedule(seed)
     network.step(_DELIVERED)
-    # One at a time: whoever has not confirmed an event yet gets the next one later.
+    # With 20 rounds after each event. Otherwise a subscriber that has not yet confirmed one gets
+    # the next one later, whatever its priority.
     trial.tell(teller, _RANKED, range(9), 20)
-    for who in (first, second):
-        _complete(trial, "IC-37 partitions", who, _PARTS, chains=3)
-        _complete(trial, "IC-43 modes", who, _RANKED)
-        _complete(trial, "IC-43 modes", who, _LOOSE, chains=0)
-        _complete(trial, "IC-46", who, _TRUSTED)
-        _complete(trial, "IC-41 two", who, _SHARED, sources=2)
+    for subscriber in (first, second):
+        _complete(trial, "IC-37 partitions", subscriber, _PARTS, chains=3)
+        _complete(trial, "IC-43 modes", subscriber, _RANKED)
+        _complete(trial, "IC-43 modes", subscriber, _LOOSE, chains=0)
+        _complete(trial, "IC-46", subscriber, _TRUSTED)
+        _complete(trial, "IC-41 two", subscriber, _SHARED, sources=2)
     _judge_priority(trial, first, second)
     _judge_trusted(trial)
     _judge_changes(trial, first, teller)
@@ -139,70 +141,75 @@ def try_kinds(candidate: Candidate, book: Book, seed: bytes, refuse: int) -> Tri
 
 
 def _judge_priority(trial: Trial, first: Principal, second: Principal) -> None:
-    """Judge that in mode `priority` whoever has the higher priority is notified first."""
-    rounds: dict[tuple[Principal, int], int] = {}
-    for place, (at, each) in enumerate(trial.items(HANDLE, "send", by=trial.who)):
-        if each.namespace == _RANKED:
-            rounds.setdefault((at.receiver, each.eventId), place)
-    events = sorted({number for who, number in rounds if (first, number) in rounds})
+    """Judge that in mode `priority` the subscriber with the higher priority is notified first.
+
+    `second` has the higher priority.
+    """
+    positions: dict[tuple[Principal, int], int] = {}
+    for position, (call, note) in enumerate(trial.items(HANDLE, "send", by=trial.who)):
+        if note.namespace == _RANKED:
+            positions.setdefault((call.receiver, note.eventId), position)
+    events = sorted(number for subscriber, number in positions if subscriber == first)
     late = [
         number
         for number in events
-        if (second, number) in rounds and rounds[second, number] > rounds[first, number]
+        if positions.get((second, number), -1) > positions[first, number]
     ]
-    words = [f"{ranges(late)} went to the lower priority first"] if late else []
-    trial.book.judge("IC-43 priority", len(events), words)
+    broken = [f"{ranges(late)} went to the lower priority first"] if late else []
+    trial.book.judge("IC-43 priority", len(events), broken)
 
 
 def _judge_trusted(trial: Trial) -> None:
     """Judge that events of a trusted publication go to the endpoint for these."""
     trusted = trial.items(HANDLE_TRUSTED, "send", by=trial.who)
     plain = trial.items(HANDLE, "send", by=trial.who)
-    there = {each.eventId for _, each in trusted if each.namespace == _TRUSTED}
-    here = {each.eventId for _, each in plain if each.namespace == _TRUSTED}
-    words = [f"{ranges(here)} were not sent there"] if here else []
-    trial.book.judge("IC-46 endpoint", len(there | here), words)
+    right = {note.eventId for _, note in trusted if note.namespace == _TRUSTED}
+    wrong = {note.eventId for _, note in plain if note.namespace == _TRUSTED}
+    broken = [f"{ranges(wrong)} were not sent there"] if wrong else []
+    trial.book.judge("IC-46 endpoint", len(right | wrong), broken)
 
 
 def _judge_changes(trial: Trial, who: Principal, teller: Principal) -> None:
     """Judge that a subscription's changes and its deletion take effect."""
-    network, there = trial.network, trial.system.orchestrator
+    network = trial.network
+    orchestrator = trial.system.orchestrator
     target = identified(_CHANGED)
 
     def change(key: str, value: object) -> None:
         update = m.SubscriptionUpdate(target, (key, of(value)))
-        trial.say(who, there, methods.UPDATE_SUBSCRIPTION, (update,))
+        trial.say(who, orchestrator, methods.UPDATE_SUBSCRIPTION, (update,))
         network.step(_SETTLED)
 
-    def told(numbers: range) -> list[int]:
-        """Return which of the numbers reach the subscriber."""
+    def handled(numbers: range) -> list[int]:
+        """Publish events with these numbers, and return the ids that reach the subscriber."""
         before = len(_diary(trial, who, _CHANGED))
         trial.tell(teller, _CHANGED, numbers)
         network.step(_DELIVERED)
         return [number for _, number in _diary(trial, who, _CHANGED)[before:]]
 
     change(keys.FILTER, "n > 95")
-    trial.book.same("IC-34 update", told(range(91, 100)), [15, 16, 17, 18])
+    trial.book.same("IC-34 update", handled(range(91, 100)), [15, 16, 17, 18])
     change(keys.STOPPED, value=True)
-    _nothing(trial, "IC-34 stopped", told(range(96, 98)))
+    _nothing(trial, "IC-34 stopped", handled(range(96, 98)))
     change(keys.STOPPED, value=False)
-    trial.book.same("IC-34 resumed", told(range(96, 98)), [21, 22])
+    trial.book.same("IC-34 resumed", handled(range(96, 98)), [21, 22])
     deletion = m.SubscriptionDelete(target)
-    trial.say(who, there, methods.DELETE_SUBSCRIPTION, (deletion,))
+    trial.say(who, orchestrator, methods.DELETE_SUBSCRIPTION, (deletion,))
     network.step(_SETTLED)
-    _nothing(trial, "IC-34 delete", told(range(96, 98)))
+    _nothing(trial, "IC-34 delete", handled(range(96, 98)))
 
 
-def _nothing(trial: Trial, rule: str, got: list[int]) -> None:
-    """Judge that none of two events has come."""
-    trial.book.must(rule, not got, f"{ranges(got)} came nevertheless", 2)
+def _nothing(trial: Trial, rule: str, handled: list[int]) -> None:
+    """Judge that neither of two events was handled."""
+    trial.book.must(rule, not handled, f"{ranges(handled)} came nevertheless", 2)
 
 
 def _judge_isolated(trial: Trial, who: Principal, teller: Principal) -> None:
-    """Judge a replay with a stream of its own, and the live events beside it."""
+    """Judge a replay with its own stream, and the live events beside it."""
     network = trial.network
     subscriber = trial.system.app(who).subscriber
     if subscriber is not None:
+        # The actor asks for the replay, and not its subscriber, which would drop the events.
         subscriber.state.ever_asked = True
     begun = len(trial.recorder.happenings)
     request = ReplayRegistration(_SHARED, (2, 7), ((keys.REPLAY_ISOLATED, boolean(True)),))
@@ -211,12 +218,14 @@ def _judge_isolated(trial: Trial, who: Principal, teller: Principal) -> None:
     network.step(2 * _SETTLED)
     replayed: list[int] = []
     live: list[int] = []
-    for at in trial.recorder.happenings[begun:]:
-        if (at.kind, at.method, at.sender, at.receiver) != ("send", HANDLE.name, trial.who, who):
+    for call in trial.recorder.happenings[begun:]:
+        pair = (call.sender, call.receiver)
+        if (call.kind, call.method) != ("send", HANDLE.name) or pair != (trial.who, who):
             continue
-        for each in HANDLE.value(at.data):
-            if each.namespace == _SHARED and each.source == teller:
-                (live if read(each.headers).replay is None else replayed).append(each.eventId)
+        for note in HANDLE.value(call.data):
+            if note.namespace == _SHARED and note.source == teller:
+                ids = live if read(note.headers).replay is None else replayed
+                ids.append(note.eventId)
     trial.book.same("RP-9", list(dict.fromkeys(replayed)), [2, 3, 4, 5, 6])
     trial.book.same("RP-9 live", list(dict.fromkeys(live)), [10, 11, 12, 13])
 
@@ -252,8 +261,9 @@ def try_changes(candidate: Candidate, book: Book, seed: bytes, refuse: int) -> T
 
 
 def _judge_updates(trial: Trial, who: Principal, teller: Principal) -> None:
-    """Judge that whoever has registered something may change it, and that this takes effect."""
-    owner, subscriber = (Probes(trial.book, ActorLine(trial, each)) for each in (teller, who))
+    """Judge that members may change what they have registered, and that this takes effect."""
+    owner = Probes(trial.book, ActorLine(trial, teller))
+    subscriber = Probes(trial.book, ActorLine(trial, who))
     _judge_lists(trial, owner)
     narrow = m.SubscriptionUpdate(identified(_CHANGED), (keys.FILTER, of("n > 95")))
     subscriber.expect("IC-34 own", subscriber.update(methods.UPDATE_SUBSCRIPTION, (narrow,)), "Ok")
@@ -261,8 +271,8 @@ def _judge_updates(trial: Trial, who: Principal, teller: Principal) -> None:
     before = len(_diary(trial, who, _CHANGED))
     trial.tell(teller, _CHANGED, range(94, 98))
     trial.network.step(_DELIVERED)
-    got = [number for _, number in _diary(trial, who, _CHANGED)[before:]]
-    trial.book.same("IC-34 update", got, [9, 10])
+    handled = [number for _, number in _diary(trial, who, _CHANGED)[before:]]
+    trial.book.same("IC-34 update", handled, [9, 10])
     _judge_disallowed(trial, owner, who, teller)
 
 
@@ -279,10 +289,13 @@ def _judge_lists(trial: Trial, owner: Probes) -> None:
         change = m.PublicationUpdate(identified(_CHANGED), (key + ending, of(given)))
         owner.expect("IC-34 own", owner.update(methods.UPDATE_PUBLICATION, (change,)), "Ok")
         infos = owner.query(methods.GET_PUBLICATIONS, m.ByText(None, 100)) or ()
-        found = next((each for each in infos if each.namespace == _CHANGED), None)
-        said = None if found is None else dict(found.config).get(key)
-        words = f"{_CHANGED} is listed with {candid_text(said)} under {key} after {key}{ending}"
-        trial.book.must("IC-34 listed", said == of(due), words)
+        listed: Value | None = None
+        for info in infos:
+            if info.namespace == _CHANGED:
+                listed = dict(info.config).get(key)
+                break
+        words = f"{_CHANGED} is listed with {candid_text(listed)} under {key} after {key}{ending}"
+        trial.book.must("IC-34 listed", listed == of(due), words)
 
 
 def _judge_disallowed(trial: Trial, owner: Probes, who: Principal, teller: Principal) -> None:
@@ -295,23 +308,25 @@ def _judge_disallowed(trial: Trial, owner: Probes, who: Principal, teller: Princ
         before = len(_diary(trial, who, _CHANGED))
         trial.tell(teller, _CHANGED, range(96, 98))
         trial.network.step(_DELIVERED)
-        got = [number for _, number in _diary(trial, who, _CHANGED)[before:]]
-        trial.book.same("IC-33 disallowed", got, due)
+        handled = [number for _, number in _diary(trial, who, _CHANGED)[before:]]
+        trial.book.same("IC-33 disallowed", handled, due)
 
 
 def _judge_deletions(trial: Trial, who: Principal, teller: Principal) -> None:
     """Judge that a subscription and a publication can be deleted, and that this takes effect."""
-    owner, subscriber = (Probes(trial.book, ActorLine(trial, each)) for each in (teller, who))
-    gone = m.SubscriptionDelete(identified(_SHARED))
-    subscriber.expect("IC-34 own", subscriber.update(methods.DELETE_SUBSCRIPTION, (gone,)), "Ok")
+    owner = Probes(trial.book, ActorLine(trial, teller))
+    subscriber = Probes(trial.book, ActorLine(trial, who))
+    deletion = m.SubscriptionDelete(identified(_SHARED))
+    results = subscriber.update(methods.DELETE_SUBSCRIPTION, (deletion,))
+    subscriber.expect("IC-34 own", results, "Ok")
     trial.network.step(_SETTLED)
     before = len(_diary(trial, who, _SHARED))
     trial.tell(teller, _SHARED, range(2))
     trial.network.step(_DELIVERED)
-    got = [number for _, number in _diary(trial, who, _SHARED)[before:]]
-    _nothing(trial, "IC-34 delete", got)
-    removed = m.PublicationDelete(identified(_CHANGED))
-    owner.expect("IC-34 own", owner.update(methods.DELETE_PUBLICATION, (removed,)), "Ok")
+    handled = [number for _, number in _diary(trial, who, _SHARED)[before:]]
+    _nothing(trial, "IC-34 delete", handled)
+    removal = m.PublicationDelete(identified(_CHANGED))
+    owner.expect("IC-34 own", owner.update(methods.DELETE_PUBLICATION, (removal,)), "Ok")
     names = owner.names()
     trial.book.must("IC-34 gone", _CHANGED not in names, f"{_CHANGED} is still listed")
 
@@ -341,7 +356,7 @@ def try_company(
     listener = trial.actor(0, None, {name: {}}, Diary)
     network.step(300)
     if trial.who not in next(iter(system.registry.state.publications.values())).publishers:
-        # It registers something else, or says more of the publication than a guest may.
+        # It does not register this namespace, or with a configuration that only a creator may give.
         return trial
     for number in range(6):
         publish(network, trial.who, number)
@@ -361,19 +376,21 @@ def try_company(
 
 def _judge_company(trial: Trial, name: str, teller: Principal, listener: Principal) -> None:
     """Judge the ids of a publisher that has joined, and that its events find their way."""
-    mine: dict[int, Event] = {}
-    for _, each in trial.items(PUBLISH, "send", by=trial.who):
-        if each.namespace == name:
-            mine.setdefault(each.eventId, each)
+    published = {
+        event.eventId
+        for _, event in trial.items(PUBLISH, "send", by=trial.who)
+        if event.namespace == name
+    }
     others = set(_published(trial, name).get(teller, []))
-    both = sorted(others & set(mine))
-    words = [f"{ranges(both)} are ids of another publisher"] if both else []
-    trial.book.judge("IC-25 unique", len(mine), words)
-    app = trial.network.canister(listener)
-    events = app.data if isinstance(app, Diary) else []
-    got = {number for space, by, number in events if (space, by) == (name, trial.who)}
-    lost = sorted(set(mine) - got)
-    words = [f"{ranges(lost)} were lost with their broadcaster"] if lost else []
-    if len(mine) < 12:
-        words.append(f"12 events were made, {len(mine)} were published")
-    trial.book.judge("IC-39 moved", len(mine), words)
+    broken: list[str] = []
+    if published & others:
+        broken.append(f"{ranges(sorted(published & others))} are ids of another publisher")
+    trial.book.judge("IC-25 unique", len(published), broken)
+    handled = {number for source, number in _diary(trial, listener, name) if source == trial.who}
+    lost = sorted(published - handled)
+    broken = []
+    if lost:
+        broken.append(f"{ranges(lost)} were lost with their broadcaster")
+    if len(published) < 12:
+        broken.append(f"12 events were made, {len(published)} were published")
+    trial.book.judge("IC-39 moved", len(published), broken)

@@ -12,7 +12,7 @@ from interchain_events.icrc72.alerts import MemberAlert
 from interchain_events.icrc72.cheats.stage import SAY, Actor
 from interchain_events.icrc72.conformance.further import try_company
 from interchain_events.icrc72.conformance.probes import Book, Probes, fake, fake_alert
-from interchain_events.icrc72.conformance.stand import Stand, odd_notifications
+from interchain_events.icrc72.conformance.stand import Odd, Stand, odd_notifications
 from interchain_events.icrc72.conformance.trial import ActorLine, Candidate, Seen, Trial
 from interchain_events.icrc72.conformance.wording import (
     candid_text,
@@ -79,14 +79,17 @@ def _registered(trial: Trial, role: str) -> tuple[str, ...]:
         methods.REGISTER_SUBSCRIPTION if role == "subscription" else methods.REGISTER_PUBLICATION
     )
     registered = [item.namespace for _, item in trial.items(method, "send", by=trial.who)]
-    every = trial.answers(method, by=trial.system.orchestrator, to=trial.who)
-    answers = [each for each in every if each.at.code != SYS_TRANSIENT]
+    responses = trial.answers(method, by=trial.system.orchestrator, to=trial.who)
+    answers = [response for response in responses if response.at.code != SYS_TRANSIENT]
     rounds: dict[str, list[int]] = {}
-    for each in answers:
-        if not is_ok(each.value):
-            rounds.setdefault(candid_text(each.value), []).append(each.at.round)
-    refused = [f"round {ranges(when)}: the answer was {words}" for words, when in rounds.items()]
-    trial.book.judge("IC-32" if role == "subscription" else "IC-31", len(answers), refused)
+    for answer in answers:
+        if not is_ok(answer.value):
+            rounds.setdefault(candid_text(answer.value), []).append(answer.at.round)
+    broken = [
+        f"round {ranges(refusal_rounds)}: the answer was {text}"
+        for text, refusal_rounds in rounds.items()
+    ]
+    trial.book.judge("IC-32" if role == "subscription" else "IC-31", len(answers), broken)
     names = tuple(dict.fromkeys(name for name in registered if not is_system(name)))
     trial.book.must(f"IC-39 {role}", names, f"no {role} was registered", len(registered))
     return names
@@ -105,45 +108,48 @@ def _judge_inbox(trial: Trial, role: str, stranger: Principal) -> None:
     ]
     trial.book.must("IC-39 alerts", own in names, f"not to {own}", len(names))
     notified = trial.items(HANDLE, "execute", to=trial.who)
-    got: dict[Notified, int] = {}
-    for at, each in notified:
-        got.setdefault((at.sender, each.notificationId), at.round)
+    received: dict[Notified, int] = {}
+    for call, note in notified:
+        received.setdefault((call.sender, note.notificationId), call.round)
     confirmed = {
-        (at.receiver, number): at.round for at, number in trial.items(CONFIRM, "send", by=trial.who)
+        (call.receiver, number): call.round
+        for call, number in trial.items(CONFIRM, "send", by=trial.who)
     }
-    # What has just arrived may be confirmed later than the trial ends.
+    # Later notifications could still be confirmed after the end of the trial.
     latest = trial.network.round - _CONFIRMING
     running = trial.network.running()
     due = [
-        each
-        for each, round_ in got.items()
-        if each[0] != stranger and each[0] in running and round_ <= latest
+        (sender, number)
+        for (sender, number), round_ in received.items()
+        if sender != stranger and sender in running and round_ <= latest
     ]
-    lacking = _by_broadcaster(got, [each for each in due if each not in confirmed])
-    trial.book.judge("IC-44", len(due), [f"{each}: they were never confirmed" for each in lacking])
-    invented = _by_broadcaster(confirmed, [each for each in confirmed if each not in got])
-    trial.book.judge(
-        "IC-44 own", len(confirmed), [f"{each}: it never sent these" for each in invented]
-    )
-    both = (methods.GET_VALID, methods.GET_VALID_ONE)
-    trial.book.must(
-        "IC-49b", any([*trial.seen(each, "send", by=trial.who)] for each in both), "it never asked"
-    )
+    unconfirmed = [notification for notification in due if notification not in confirmed]
+    breaches = [
+        f"{texts}: they were never confirmed" for texts in _by_broadcaster(received, unconfirmed)
+    ]
+    trial.book.judge("IC-44", len(due), breaches)
+    invented = [notification for notification in confirmed if notification not in received]
+    breaches = [f"{texts}: it never sent these" for texts in _by_broadcaster(confirmed, invented)]
+    trial.book.judge("IC-44 own", len(confirmed), breaches)
+    asked = [*trial.seen(methods.GET_VALID, "send", by=trial.who)]
+    asked_one = [*trial.seen(methods.GET_VALID_ONE, "send", by=trial.who)]
+    trial.book.must("IC-49b", asked or asked_one, "it never asked")
     to_stranger = trial.seen(CONFIRM, "send", by=trial.who, to=stranger)
-    trial.book.judge("IC-49b strangers", 1, [f"round {each.at.round}" for each in to_stranger])
+    breaches = [f"round {confirmation.at.round}" for confirmation in to_stranger]
+    trial.book.judge("IC-49b strangers", 1, breaches)
     trial.judge_messages()
     trial.judge_traps()
 
 
 def _by_broadcaster(rounds: Mapping[Notified, int], notifications: list[Notified]) -> list[str]:
     """Return a text for each broadcaster of notifications: their rounds and numbers."""
-    found: dict[Principal, list[Notified]] = {}
-    for each in notifications:
-        found.setdefault(each[0], []).append(each)
+    by_sender: dict[Principal, list[Notified]] = {}
+    for notification in notifications:
+        by_sender.setdefault(notification[0], []).append(notification)
     return [
-        f"round {ranges(rounds[each] for each in mine)}: notifications"
-        f" {ranges(number for _, number in mine)} of {who.text}"
-        for who, mine in found.items()
+        f"round {ranges(rounds[notification] for notification in sent)}: notifications"
+        f" {ranges(number for _, number in sent)} of {sender.text}"
+        for sender, sent in by_sender.items()
     ]
 
 
@@ -152,8 +158,8 @@ def try_subscriber(
 ) -> Trial:
     """Try a subscriber.
 
-    It meets refused and late messages, a stranger's notifications, an upgrade, and an exit that
-    dies with queued events, which it has to ask for again. In the end it gets events with every
+    It is tried with refused and late messages, a stranger's notifications, an upgrade, and an exit
+    that dies with queued events, for which it then has to ask. In the end it gets events with every
     kind of data and ids. `with_` are the extensions that it claims to support.
     """
     trial = _begin(candidate, "subscription", seed, refuse, with_)
@@ -189,15 +195,16 @@ def try_subscriber(
 class _FirstReplay:
     """An observer that notes the first request of a canister for a replay."""
 
-    def __init__(self, who: Principal) -> None:
-        self._who = who
+    def __init__(self, canister: Principal) -> None:
+        self._canister = canister
         self.number = 0
         """The number of the request, or 0."""
 
     def happened(self, happening: Happening) -> None:
-        """Note an entry of the trace."""
-        sent = (happening.kind, happening.method, happening.sender)
-        if not self.number and sent == ("send", methods.REGISTER_REPLAY.name, self._who):
+        """Note the number of an entry of the trace if it is the request."""
+        if self.number or happening.kind != "send" or happening.sender != self._canister:
+            return
+        if happening.method == methods.REGISTER_REPLAY.name:
             self.number = happening.number
 
 
@@ -216,9 +223,9 @@ def _lose(trial: Trial, teller: Principal, name: str) -> int | None:
     """Let the candidate miss five events, and judge whether it asks for them (RP-10).
 
     The candidate is stopped while its exit queues the events, and the exit is removed before it
-    runs again. Its first request for a replay is refused, so it has to ask again. Returns the first
-    of their ids if no request for them was heard: the candidate can then handle neither them nor,
-    in order, those that follow.
+    runs again. Its first request for a replay is refused, so it has to ask again. Returns `None` if
+    it did. Otherwise it cannot handle the five events, and later ones only out of order; then the
+    first id of the five is returned.
     """
     network = trial.network
     first = _FirstReplay(trial.who)
@@ -240,76 +247,86 @@ def _lose(trial: Trial, teller: Principal, name: str) -> int | None:
     # Some canisters look for gaps only when an event arrives.
     trial.tell(teller, name, range(1))
     network.step(_PATIENCE)
+    return _judge_asking(trial, missing, first.number)
+
+
+def _judge_asking(trial: Trial, missing: range, refused: int) -> int | None:
+    """Judge whether the candidate has asked for missing events, and again after a refusal.
+
+    `refused` is the number of the call that was refused. Returns the first missing event if it has
+    not asked again.
+    """
     requests = trial.items(methods.REGISTER_REPLAY, "send", by=trial.who)
-    asked_for = [each.range for _, each in requests]
-    heard = [each.range for at, each in requests if at.number != first.number]
-    if asked_for:
+    if requests:
         trial.book.claim("icrc77")
+    covering = [call for call, request in requests if _covers(request.range, missing)]
     asked = [
         f"from {shown(low)}" if high is None else f"{shown(low)} to below {shown(high)}"
-        for low, high in dict.fromkeys(asked_for)
+        for low, high in dict.fromkeys(request.range for _, request in requests)
     ]
-    covered = any(_covers(each, missing) for each in asked_for)
     trial.book.must(
         "RP-10",
-        covered,
+        covering,
         f"events {ranges(missing)} are missing, it asked for {'; '.join(asked) or 'nothing'}",
     )
-    again = any(_covers(each, missing) for each in heard)
-    if covered:
+    again = any(call.number != refused for call in covering)
+    if covering:
         words = f"its request for events {ranges(missing)} was refused, and it did not ask again"
         trial.book.must("RP-10 again", again, words)
     return None if again else missing[0]
 
 
-def _covers(asked: tuple[int, int | None], missing: range) -> bool:
+def _covers(range_: tuple[int, int | None], missing: range) -> bool:
     """Return whether the range of a replay has all missing events."""
-    low, high = asked
+    low, high = range_
     return low <= missing[0] and (high is None or high > missing[-1])
 
 
 def _exit(trial: Trial) -> Principal | None:
     """Return the broadcaster that notified the candidate last, or `None` if none did."""
-    senders = [each.at.sender for each in trial.seen(HANDLE, "execute", to=trial.who)]
-    return next((each for each in reversed(senders) if each in trial.system.broadcasters), None)
+    senders = [call.at.sender for call in trial.seen(HANDLE, "execute", to=trial.who)]
+    for sender in reversed(senders):
+        if sender in trial.system.broadcasters:
+            return sender
+    return None
 
 
 def _judge_handled(trial: Trial, teller: Principal, lost: int | None) -> None:
     """Judge the events that the candidate has handled, if the trial can see them.
 
-    Those that pass the filter and skip of its own subscription are due, but those from `lost` on
-    are not.
+    Events that pass the filter and skip of its own subscription are due, except those from the id
+    `lost` on.
     """
-    got = trial.handled()
-    if got is None:
+    handled = trial.handled()
+    if handled is None:
         return
     events = trial.system.logs()[teller]
-    records = trial.system.registry.state.subscriptions.values()
+    subscriptions = trial.system.registry.state.subscriptions.values()
     widths = [
-        Width(each.config.filter, each.config.skip)
-        for each in records
-        if each.subscriber == trial.who and not is_system(each.pattern)
+        Width(subscription.config.filter, subscription.config.skip)
+        for subscription in subscriptions
+        if subscription.subscriber == trial.who and not is_system(subscription.pattern)
     ]
-    due = {
-        number
-        for (_, number), event in events.items()
-        if (lost is None or number < lost) and any(lets_pass(width, event) for width in widths)
-    }
-    missing = due - set(got)
-    strange = set(got) - {number for _, number in events}
-    twice = {each for each, count in Counter(got).items() if count > 1}
-    disorder = first_disorder(got)
+    due: set[int] = set()
+    for (_, number), event in events.items():
+        is_lost = lost is not None and number >= lost
+        if not is_lost and any(lets_pass(width, event) for width in widths):
+            due.add(number)
+    missing = due - set(handled)
+    strange = set(handled) - {number for _, number in events}
+    twice = {number for number, count in Counter(handled).items() if count > 1}
+    disorder = first_disorder(handled)
     trial.book.must("I1", not missing, f"{ranges(missing)} were not handled", len(due))
-    trial.book.must("I1 once", not twice, f"{ranges(twice)} were handled again", len(got))
-    trial.book.must("I1 order", not disorder, f"it handled {disorder}", len(got))
+    trial.book.must("I1 once", not twice, f"{ranges(twice)} were handled again", len(handled))
+    trial.book.must("I1 order", not disorder, f"it handled {disorder}", len(handled))
     trial.book.must("IC-49b events", not strange, f"{ranges(strange)} were handled", 2)
 
 
 def _judge_odd(trial: Trial, name: str, source: Principal) -> None:
     """Judge whether the candidate takes notifications with every kind of data, ids and fields.
 
-    A stand takes the place of its exit and sends them, each in a call of its own. An event that is
-    handled or confirmed is taken, if it did not make the candidate trap.
+    A stand takes the place of its exit and sends them, each in a call of its own. The candidate has
+    taken an event if it has handled or confirmed it, and has not trapped.
     """
     network = trial.network
     stand = _exit(trial)
@@ -318,65 +335,81 @@ def _judge_odd(trial: Trial, name: str, source: Principal) -> None:
     network.reinstall(stand, Stand())
     begun = len(trial.recorder.happenings)
     odd = list(odd_notifications(name, source, network.time(0)))
+    _send_odd(trial, stand, odd, begun)
+    trusted = fake(len(odd) + 1, name, source)
+    trial.say(stand, trial.who, HANDLE_TRUSTED, (trusted,))
+    # Events that come before their turn are held back for some time.
+    network.step(120)
+    _judge_taking(trial, stand, odd, begun)
+    answers = trial.answers(HANDLE_TRUSTED, by=trial.who, to=stand)
+    answer = answers[-1] if answers else None
+    good = answer is not None and answer.value is not None and answer.value.tag == "Ok"
+    words = "it did not answer" if answer is None else f"it answered {_answer_text(answer)}"
+    trial.book.must("IC-46", good, words)
+
+
+def _send_odd(trial: Trial, stand: Principal, odd: list[Odd], begun: int) -> None:
+    """Let the stand send notifications.
+
+    Like a broadcaster, it repeats those that are not confirmed, because a subscriber may be busy.
+    `begun` is the first entry of the trace that counts.
+    """
+    network = trial.network
     arguments = {each: HANDLE.argument((each.notification,)) for each in odd}
-    # As a broadcaster does, the stand repeats what is not confirmed: a subscriber may be busy.
     waiting = odd
     for _ in range(_REPEATS):
         for each in waiting:
             network.submit(ANONYMOUS, stand, SAY, encode((trial.who, HANDLE.name, arguments[each])))
         network.step(20)
-        done = _confirmed_since(trial, stand, begun)
-        trapped = {each.data for each in _trapped_since(trial, stand, begun)}
+        confirmed = _confirmed_since(trial, stand, begun)
+        trapped = {execution.data for execution in _trapped_since(trial, stand, begun)}
         waiting = [
             each
             for each in waiting
-            if each.notification.notificationId not in done and arguments[each] not in trapped
+            if each.notification.notificationId not in confirmed and arguments[each] not in trapped
         ]
         if not waiting:
             break
-    trusted = fake(len(odd) + 1, name, source)
-    trial.say(stand, trial.who, HANDLE_TRUSTED, (trusted,))
-    # What comes before its turn is held back for some time.
-    network.step(120)
+
+
+def _judge_taking(trial: Trial, stand: Principal, odd: list[Odd], begun: int) -> None:
+    """Judge whether the candidate has taken the notifications of the stand, rule by rule."""
     reasons_by_call = {
-        each.number: each.data.decode(errors="replace")
-        for each in trial.recorder.happenings[begun:]
-        if each.kind == "trap"
+        happening.number: happening.data.decode(errors="replace")
+        for happening in trial.recorder.happenings[begun:]
+        if happening.kind == "trap"
     }
     traps = {
-        HANDLE.value(each.data)[0].notificationId: reasons_by_call[each.number]
-        for each in _trapped_since(trial, stand, begun)
+        HANDLE.value(execution.data)[0].notificationId: reasons_by_call[execution.number]
+        for execution in _trapped_since(trial, stand, begun)
     }
     confirmed = _confirmed_since(trial, stand, begun)
     handled = set(trial.handled() or ())
+    shown_by_rule: Counter[str] = Counter()
     broken: dict[str, dict[str, list[str]]] = {}
-    for each in odd:
-        note = each.notification
-        why = traps.get(note.notificationId, "")
-        if not why and note.notificationId not in confirmed and note.eventId not in handled:
-            why = "neither confirmed nor handled"
-        rule = broken.setdefault(each.rule, {})
-        if why:
-            rule.setdefault(why, []).append(each.about)
-    for rule_name, reasons in broken.items():
-        words = [f"{', '.join(about)}: {why}" for why, about in reasons.items()]
-        trial.book.judge(rule_name, sum(each.rule == rule_name for each in odd), words)
-    answers = trial.answers(HANDLE_TRUSTED, by=trial.who, to=stand)
-    answer = answers[-1] if answers else None
-    good = answer is not None and answer.value is not None and answer.value.tag == "Ok"
-    words_ = "it did not answer" if answer is None else f"it answered {_answer_text(answer)}"
-    trial.book.must("IC-46", good, words_)
+    for rule, about, note in odd:
+        shown_by_rule[rule] += 1
+        reason = traps.get(note.notificationId, "")
+        if not reason and note.notificationId not in confirmed and note.eventId not in handled:
+            reason = "neither confirmed nor handled"
+        reasons = broken.setdefault(rule, {})
+        if reason:
+            reasons.setdefault(reason, []).append(about)
+    for rule, reasons in broken.items():
+        words = [f"{', '.join(abouts)}: {reason}" for reason, abouts in reasons.items()]
+        trial.book.judge(rule, shown_by_rule[rule], words)
 
 
 def _trapped_since(trial: Trial, stand: Principal, begun: int) -> list[Happening]:
     """Return the executions of notifications from the stand that trapped, from an entry on."""
-    happened = trial.recorder.happenings[begun:]
-    trapped = {each.number for each in happened if each.kind == "trap"}
+    happenings = trial.recorder.happenings[begun:]
+    trapped = {happening.number for happening in happenings if happening.kind == "trap"}
+    executed = ("execute", HANDLE.name, stand)
     return [
-        each
-        for each in happened
-        if (each.kind, each.method, each.sender) == ("execute", HANDLE.name, stand)
-        and each.number in trapped
+        happening
+        for happening in happenings
+        if (happening.kind, happening.method, happening.sender) == executed
+        and happening.number in trapped
     ]
 
 
@@ -385,8 +418,8 @@ def _confirmed_since(trial: Trial, stand: Principal, begun: int) -> set[int]:
     first = trial.recorder.happenings[begun].round
     return {
         number
-        for at, number in trial.items(CONFIRM, "send", by=trial.who, to=stand)
-        if at.round >= first
+        for call, number in trial.items(CONFIRM, "send", by=trial.who, to=stand)
+        if call.round >= first
     }
 
 
@@ -407,10 +440,10 @@ def try_publisher(
 ) -> Trial:
     """Try a publisher.
 
-    It meets refused and late messages, a stranger's system event, an upgrade and a replay. `with_`
-    are the extensions that it claims to support. With `further`, it is not alone in its namespace
-    in another network, and its broadcaster dies there (`try_company`). Raises `Icrc72Error` if the
-    candidate has no `publish`.
+    It is tried with refused and late messages, a stranger's system event, an upgrade and replays.
+    `with_` are the extensions that it claims to support. With `further`, there is a second network
+    in which it shares its namespace with another publisher, and its broadcaster dies
+    (`try_company`). Raises `Icrc72Error` if the candidate has no `publish`.
     """
     if candidate.publish is None:
         raise Icrc72Error("the trial needs a way to let the publisher make an event")
@@ -428,14 +461,13 @@ def try_publisher(
         candidate.publish(network, trial.who, number)
         network.step()
     network.step(60)
-    publications = trial.system.registry.state.publications
-    ids = [each for each, mine in publications.items() if trial.who in mine.publishers]
-    trial.say(
-        stranger,
-        trial.who,
-        HANDLE,
-        (fake_alert(trial.who, trial.system.orchestrator, ids, stranger),),
-    )
+    ids = [
+        number
+        for number, publication in trial.system.registry.state.publications.items()
+        if trial.who in publication.publishers
+    ]
+    alert = fake_alert(trial.who, trial.system.orchestrator, ids, stranger)
+    trial.say(stranger, trial.who, HANDLE, (alert,))
     trial.disturb(stranger, HANDLE.name)
     trial.upgrade()
     for number in range(12, 20):
@@ -443,10 +475,10 @@ def try_publisher(
         network.step()
     network.step(150)
     network.schedule = Schedule(seed)
-    made = [each.eventId for each in _firsts(_sent(trial)) if each.namespace == names[0]]
-    if len(made) > 6:
-        for end in (made[6], None):
-            request = ReplayRegistration(names[0], (made[2], end), ())
+    published = [event.eventId for event in _firsts(_sent(trial)) if event.namespace == names[0]]
+    if len(published) > 6:
+        for end in (published[6], None):
+            request = ReplayRegistration(names[0], (published[2], end), ())
             trial.say(listener, trial.system.orchestrator, methods.REGISTER_REPLAY, (request,))
             network.step(_PATIENCE // 2)
     network.step(_PATIENCE // 2)
@@ -456,8 +488,9 @@ def try_publisher(
     _judge_ids(trial, live)
     _judge_sending(trial)
     _judge_taken(trial, listener, live)
-    if len(made) > 6:
-        _judge_replays(trial, names[0], {made[6]: made[2:6], None: made[2:]}, live)
+    if len(published) > 6:
+        due = {published[6]: published[2:6], None: published[2:]}
+        _judge_replays(trial, names[0], due, live)
     if further:
         try_company(candidate, trial.book, names[0], seed, refuse)
     return trial
@@ -465,94 +498,112 @@ def try_publisher(
 
 def _sent(trial: Trial, *, replayed: bool = False) -> Sent:
     """Return all live or all replayed events that the candidate sent, with repetitions."""
-    every = trial.items(PUBLISH, "send", by=trial.who)
-    return [(at, each) for at, each in every if (read(each.headers).replay is not None) == replayed]
+    return [
+        (call, event)
+        for call, event in trial.items(PUBLISH, "send", by=trial.who)
+        if (read(event.headers).replay is not None) == replayed
+    ]
 
 
 def _firsts(live: Sent) -> list[Event]:
     """Return the events without repetitions, each as it was first sent."""
-    found: dict[tuple[str, int], Event] = {}
-    for _, each in live:
-        found.setdefault((each.namespace, each.eventId), each)
-    return list(found.values())
+    firsts: dict[tuple[str, int], Event] = {}
+    for _, event in live:
+        firsts.setdefault((event.namespace, event.eventId), event)
+    return list(firsts.values())
 
 
-def _told(trial: Trial) -> list[tuple[int, Principal, MemberAlert]]:
+def _alerts(trial: Trial) -> list[tuple[int, Principal, MemberAlert]]:
     """Return the system events that the candidate got, with the round and the sender."""
-    found: list[tuple[int, Principal, MemberAlert]] = []
-    for at, each in trial.items(HANDLE, "execute", to=trial.who):
+    alerts: list[tuple[int, Principal, MemberAlert]] = []
+    for call, note in trial.items(HANDLE, "execute", to=trial.who):
         with suppress(ConfigError):
-            if is_system(each.namespace):
-                found.append((at.round, at.sender, MemberAlert.read(each.data)))
-    return found
+            if is_system(note.namespace):
+                alerts.append((call.round, call.sender, MemberAlert.read(note.data)))
+    return alerts
 
 
 def _judge_events(trial: Trial, live: Sent, names: tuple[str, ...], stranger: Principal) -> None:
     """Judge the receivers and the fields of live events, each by itself."""
-    given: list[tuple[int, Principal]] = []
-    for told_at, by, alert in _told(trial):
-        if by != stranger:
-            members = chained.from_iterable(alert.entries().values())
-            given += [(told_at, member) for member in members]
-    begun = min((at for at, _ in given), default=None)
-    entries = {who for _, who in given}
+    begun: int | None = None
+    entries: set[Principal] = set()
+    for round_, sender, alert in _alerts(trial):
+        given = set(chained.from_iterable(alert.entries().values()))
+        if sender != stranger and given:
+            entries |= given
+            begun = round_ if begun is None else min(begun, round_)
 
-    def where(at: Happening, each: Event) -> str:
-        if begun is None or at.round < begun:
-            return f"{shown(each.eventId)} before it was told where"
-        return "" if at.receiver in entries else f"{shown(each.eventId)} to {at.receiver.text}"
+    # Each of these functions returns the breach of one rule, or an empty text.
+    def receiver(call: Happening, event: Event) -> str:
+        if begun is None or call.round < begun:
+            return f"{shown(event.eventId)} before it was told where"
+        if call.receiver not in entries:
+            return f"{shown(event.eventId)} to {call.receiver.text}"
+        return ""
 
-    def hashed(_at: Happening, each: Event) -> str:
-        said = read(each.headers).hash
-        return (
-            "" if said is None or said == value_hash(each.data) else f"event {shown(each.eventId)}"
-        )
+    def source(_call: Happening, event: Event) -> str:
+        return "" if event.source == trial.who else event.source.text
 
-    wrong: dict[str, Callable[[Happening, Event], str]] = {
-        "IC-39 entry": where,
-        "IC-22 source": lambda _, each: "" if each.source == trial.who else each.source.text,
-        "IC-41 namespace": lambda _, each: (
-            "" if each.namespace in names else f"in {each.namespace}"
-        ),
-        "IC-23": lambda _, each: candid_text(each.headers) if read(each.headers).planted else "",
-        "IC-21": hashed,
+    def namespace(_call: Happening, event: Event) -> str:
+        return "" if event.namespace in names else f"in {event.namespace}"
+
+    def headers(_call: Happening, event: Event) -> str:
+        return candid_text(event.headers) if read(event.headers).planted else ""
+
+    def data_hash(_call: Happening, event: Event) -> str:
+        given_hash = read(event.headers).hash
+        wrong = given_hash is not None and given_hash != value_hash(event.data)
+        return f"event {shown(event.eventId)}" if wrong else ""
+
+    judges: dict[str, Callable[[Happening, Event], str]] = {
+        "IC-39 entry": receiver,
+        "IC-22 source": source,
+        "IC-41 namespace": namespace,
+        "IC-23": headers,
+        "IC-21": data_hash,
     }
-    for rule, judge in wrong.items():
-        broken = [f"round {at.round}: {words}" for at, each in live if (words := judge(at, each))]
+    for rule, judge in judges.items():
+        broken: list[str] = []
+        for call, event in live:
+            breach = judge(call, event)
+            if breach:
+                broken.append(f"round {call.round}: {breach}")
         trial.book.judge(rule, len(live), broken)
 
 
 def _judge_ids(trial: Trial, live: Sent) -> None:
     """Judge the ids, predecessors and timestamps of live events in their order."""
-    firsts = {(each.namespace, each.eventId): each for each in _firsts(live)}
+    firsts = {(event.namespace, event.eventId): event for event in _firsts(live)}
     rounds: dict[tuple[str, int], int] = {}
     broken: dict[str, list[str]] = {
         rule: [] for rule in ("IC-48 repeats", "IC-25", "IC-42", "IC-22 time")
     }
-    for at, each in live:
-        first = rounds.setdefault((each.namespace, each.eventId), at.round)
-        if firsts[each.namespace, each.eventId] != each:
+    for call, event in live:
+        key = (event.namespace, event.eventId)
+        first_round = rounds.setdefault(key, call.round)
+        if firsts[key] != event:
             broken["IC-48 repeats"].append(
-                f"round {at.round}: event {shown(each.eventId)} is another than in round {first}"
+                f"round {call.round}: event {shown(event.eventId)} is another than in round"
+                f" {first_round}"
             )
     last: dict[str, int] = {}
-    for (name, number), each in firsts.items():
-        at_ = rounds[name, number]
-        before = last.get(name)
+    for (namespace, number), event in firsts.items():
+        round_ = rounds[namespace, number]
+        before = last.get(namespace)
         if before is not None and number <= before:
-            broken["IC-25"].append(f"round {at_}: {shown(number)} after {shown(before)}")
-        if each.prevEventId not in {None, before}:
+            broken["IC-25"].append(f"round {round_}: {shown(number)} after {shown(before)}")
+        if event.prevEventId not in {None, before}:
             broken["IC-42"].append(
-                f"round {at_}: {shown(number)} names {candid_text(each.prevEventId)},"
+                f"round {round_}: {shown(number)} names {candid_text(event.prevEventId)},"
                 f" the event before is {candid_text(before)}"
             )
-        now = trial.network.genesis + at_ * 10**9
-        if not now - 600 * 10**9 <= each.timestamp <= now:
+        now = trial.network.genesis + round_ * 10**9
+        if not now - 600 * 10**9 <= event.timestamp <= now:
             broken["IC-22 time"].append(
-                f"round {at_}: {shown(each.timestamp)} of event {shown(number)} is not of now,"
+                f"round {round_}: {shown(event.timestamp)} of event {shown(number)} is not of now,"
                 f" {now}"
             )
-        last[name] = number
+        last[namespace] = number
     for rule, words in broken.items():
         trial.book.judge(rule, len(live) if rule == "IC-48 repeats" else len(firsts), words)
 
@@ -561,40 +612,40 @@ def _judge_sending(trial: Trial) -> None:
     """Judge that batches are small enough, and that an entry gets one live batch at a time."""
     calls = list(trial.seen(PUBLISH, "send", by=trial.who))
     large = [
-        f"round {each.at.round}: {len(each.value)} events"
-        for each in calls
-        if len(each.value) > 100
+        f"round {call.round}: {len(events)} events" for call, events in calls if len(events) > 100
     ]
     trial.book.judge("IC-30a", len(calls), large)
-    order = {id(each): at for at, each in enumerate(trial.recorder.happenings)}
-    answered = [
-        each
-        for each in trial.recorder.happenings
-        if (each.kind, each.method) == ("answer", PUBLISH.name)
-    ]
-    done = {each.number: order[id(each)] for each in answered}
-    both: list[str] = []
-    busy: dict[Principal, int] = {}
-    for each in calls:
-        if any(read(event.headers).replay is not None for event in each.value):
+    # Positions in the trace are compared, because a round can have a call and an answer.
+    positions: dict[int, int] = {}
+    answered: dict[int, int] = {}
+    for position, happening in enumerate(trial.recorder.happenings):
+        positions[id(happening)] = position
+        if (happening.kind, happening.method) == ("answer", PUBLISH.name):
+            answered[happening.number] = position
+    overlapping: list[str] = []
+    busy_until: dict[Principal, int] = {}
+    for call, events in calls:
+        if any(read(event.headers).replay is not None for event in events):
             continue
-        begun = order[id(each.at)]
-        if begun < busy.get(each.at.receiver, -1):
-            both.append(f"round {each.at.round}: a batch while another is under way")
-        busy[each.at.receiver] = done.get(each.at.number, begun)
-    trial.book.judge("IC-48 batches", len(calls), both)
+        begun = positions[id(call)]
+        if begun < busy_until.get(call.receiver, -1):
+            overlapping.append(f"round {call.round}: a batch while another is under way")
+        busy_until[call.receiver] = answered.get(call.number, begun)
+    trial.book.judge("IC-48 batches", len(calls), overlapping)
 
 
 def _judge_taken(trial: Trial, listener: Principal, live: Sent) -> None:
     """Judge that all 20 events were published until they reached a listener."""
     app = trial.network.canister(listener)
-    got = app.data if isinstance(app, Actor) else []
-    sent = [each.eventId for each in _firsts(live)]
-    lost = sorted(set(sent) - set(got))
-    words = [f"{ranges(lost)} were not taken by its entry"] if lost else []
+    handled = app.data if isinstance(app, Actor) else []
+    sent = [event.eventId for event in _firsts(live)]
+    lost = sorted(set(sent) - set(handled))
+    broken: list[str] = []
+    if lost:
+        broken.append(f"{ranges(lost)} were not taken by its entry")
     if len(sent) < 20:
-        words.append(f"20 events were made, {len(sent)} were published")
-    trial.book.judge("IC-48", len(sent), words)
+        broken.append(f"20 events were made, {len(sent)} were published")
+    trial.book.judge("IC-48", len(sent), broken)
 
 
 def _judge_replays(
@@ -602,52 +653,53 @@ def _judge_replays(
 ) -> None:
     """Judge replays: their receivers, events, marks and reports.
 
-    `due` has the events of each replay by the end of its range, which is `None` if it is open.
+    `due` has the ids of the events of each replay by the end of its range, which is `None` if it is
+    open.
     """
-    originals = {each.eventId: each for _, each in live}
+    originals = {event.eventId: event for _, event in live}
     replays: dict[int, Due] = {}
     entries: set[Principal] = set()
-    for _, _, alert in _told(trial):
+    for _, _, alert in _alerts(trial):
         replays.update(alert.due())
-        entries.update(each.entry for each in alert.due().values())
+        entries.update(replay.entry for replay in alert.due().values())
     trial.book.must("RP-6", replays, "the orchestrator told nothing", len(replays))
     broken: dict[str, list[str]] = {rule: [] for rule in ("RP-6 entry", "RP-7 marks", "RP-7")}
     sent = _sent(trial, replayed=True)
-    came: dict[int | None, list[int]] = {end: [] for end in due}
-    is_end_told = False
-    for at, each in sent:
-        headers = read(each.headers)
-        what = f"round {at.round}: event {shown(each.eventId)}"
-        if at.receiver not in entries:
-            broken["RP-6 entry"].append(f"{what} to {at.receiver.text}")
-        told = replays.get(headers.replay or 0)
-        if told is None:
+    sent_ids: dict[int | None, list[int]] = {end: [] for end in due}
+    open_end_named = False
+    for call, event in sent:
+        headers = read(event.headers)
+        words = f"round {call.round}: event {shown(event.eventId)}"
+        if call.receiver not in entries:
+            broken["RP-6 entry"].append(f"{words} to {call.receiver.text}")
+        replay = replays.get(headers.replay or 0)
+        if replay is None:
             broken["RP-7 marks"].append(
-                f"{what} for replay {candid_text(headers.replay)}, which nobody asked for"
+                f"{words} for replay {candid_text(headers.replay)}, which nobody asked for"
             )
         else:
-            last = due.get(told.end, [0])[-1]
-            came.setdefault(told.end, []).append(each.eventId)
-            is_end_told = is_end_told or (told.end is None and headers.end is not None)
+            last = due.get(replay.end, [0])[-1]
+            sent_ids.setdefault(replay.end, []).append(event.eventId)
+            if replay.end is None and headers.end is not None:
+                open_end_named = True
             if headers.end not in {None, last}:
                 broken["RP-7 marks"].append(
-                    f"{what} says that {candid_text(headers.end)} is the last, it is {last}"
+                    f"{words} says that {candid_text(headers.end)} is the last, it is {last}"
                 )
-        before = originals.get(each.eventId)
+        original = originals.get(event.eventId)
         # All fields except the headers, which are the last one.
-        if before is None or before[:6] != each[:6]:
-            broken["RP-7"].append(f"{what} is not what it was")
-    # Nobody else knows the last event of a range without an end.
-    if came.get(None) and not is_end_told:
+        if original is None or original[:6] != event[:6]:
+            broken["RP-7"].append(f"{words} is not what it was")
+    # If the range has no end, only the publisher knows its last event.
+    if sent_ids.get(None) and not open_end_named:
         broken["RP-7 marks"].append("no event of the range without an end says which is the last")
-    for rule, words in broken.items():
-        trial.book.judge(rule, len(sent), words)
+    for rule, breaches in broken.items():
+        trial.book.judge(rule, len(sent), breaches)
     for end, wanted in due.items():
-        firsts = list(dict.fromkeys(came[end]))
+        firsts = list(dict.fromkeys(sent_ids[end]))
         rule = "RP-2 open" if end is None else "RP-2"
-        trial.book.must(
-            rule, firsts == wanted, f"{name}: {difference(firsts, wanted)}", len(wanted)
-        )
+        breach = f"{name}: {difference(firsts, wanted)}"
+        trial.book.must(rule, firsts == wanted, breach, len(wanted))
     _judge_reports(trial, replays, due)
 
 
@@ -655,19 +707,19 @@ def _judge_reports(
     trial: Trial, replays: Mapping[int, Due], due: Mapping[int | None, list[int]]
 ) -> None:
     """Judge that each replay was reported as running, then as completed with its events."""
-    states = trial.items(methods.REPLAY_STATUS, "send", by=trial.who)
-    words = [
-        f"round {at.round}: {candid_text(item)}"
-        for at, item in states
-        if item.replayId not in replays
+    reports = trial.items(methods.REPLAY_STATUS, "send", by=trial.who)
+    broken = [
+        f"round {call.round}: {candid_text(report)}"
+        for call, report in reports
+        if report.replayId not in replays
     ]
     for number, replay in replays.items():
-        mine = [item.status for _, item in states if item.replayId == number]
-        steps = list(dict.fromkeys(map(candid_text, mine)))
+        states = [report.status for _, report in reports if report.replayId == number]
+        steps = list(dict.fromkeys(map(candid_text, states)))
         count = len(due.get(replay.end, ()))
         wanted = (Variant("running", None), Variant("completed", count))
-        if steps != [candid_text(each) for each in wanted]:
-            words.append(
+        if steps != [candid_text(state) for state in wanted]:
+            broken.append(
                 f"it reported {', '.join(steps) or 'nothing'}, due are running, completed {count}"
             )
-    trial.book.judge("RP-5", len(states), words)
+    trial.book.judge("RP-5", len(reports), broken)

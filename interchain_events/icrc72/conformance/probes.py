@@ -34,7 +34,7 @@ class Verdict(NamedTuple):
     about: str
     """The rule in words."""
     shown: int
-    """How often the rule applied; 0 if it could not be judged."""
+    """How many times the rule applied; 0 if it could not be judged."""
     broken: tuple[str, ...]
     """A text for each breach, with its place."""
     level: str = REQUIRED
@@ -59,20 +59,27 @@ class Book:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """Return one verdict for each rule. If it follows from another one, it names that rule."""
+        """Return one verdict for each rule.
+
+        If a breach of another rule explains the breaches, that rule is the verdict's `cause`.
+        """
         merged: dict[str, Verdict] = {}
-        for each in self._judged:
-            before = merged.get(each.rule, each._replace(shown=0, broken=()))
-            merged[each.rule] = each._replace(
-                shown=before.shown + each.shown, broken=before.broken + each.broken
+        for judged in self._judged:
+            former = merged.get(judged.rule, judged._replace(shown=0, broken=()))
+            merged[judged.rule] = judged._replace(
+                shown=former.shown + judged.shown, broken=former.broken + judged.broken
             )
-        broken = {each.rule for each in merged.values() if each.broken and each.level == REQUIRED}
-        found: list[Verdict] = []
-        for each in merged.values():
-            causes = CAUSES.get(each.rule, ()) if each.broken else ()
+        broken = {
+            verdict.rule
+            for verdict in merged.values()
+            if verdict.broken and verdict.level == REQUIRED
+        }
+        verdicts: list[Verdict] = []
+        for verdict in merged.values():
+            causes = CAUSES.get(verdict.rule, ()) if verdict.broken else ()
             cause = next((cause for cause in causes if cause in broken), "")
-            found.append(each._replace(cause=cause))
-        return found
+            verdicts.append(verdict._replace(cause=cause))
+        return verdicts
 
     def claim(self, extension: str) -> None:
         """Require the rules of an extension from now on, because the canister makes use of it."""
@@ -81,8 +88,8 @@ class Book:
     def judge(self, rule: str, shown: int, broken: Iterable[str]) -> None:
         """Add a verdict with all breaches.
 
-        `shown` is how often the rule applied. It shows a reader that a rule without breaches was
-        tested at all.
+        `shown` is how many times the rule applied. With it a reader can tell a rule that was kept
+        from a rule that was not tested.
         """
         known = self.rules[rule]
         self._judged.append(Verdict(rule, known.about, shown, tuple(broken), known.level))
@@ -91,9 +98,9 @@ class Book:
         """Add a verdict by one condition. `words` describe the breach if it does not hold."""
         self.judge(rule, shown, [] if holds else [words])
 
-    def same(self, rule: str, found: list[int], due: list[int]) -> None:
+    def same(self, rule: str, ids: list[int], due: list[int]) -> None:
         """Add a verdict on ids, which must equal those that are due."""
-        self.must(rule, found == due, difference(found, due), len(due))
+        self.must(rule, ids == due, difference(ids, due), len(due))
 
 
 T = TypeVar("T")
@@ -143,9 +150,9 @@ def fake_alert(
     publisher: Principal, source: Principal, publications: list[int], entry: Principal
 ) -> m.EventNotification:
     """Return a forged system event that gives a publisher an entry."""
-    claim = MemberAlert({EntriesFact(each): (entry,) for each in publications}, ())
+    alert = MemberAlert({EntriesFact(number): (entry,) for number in publications}, ())
     namespace = system_namespace("publisher", publisher)
-    return fake(9_000, namespace, source, claim.data("publisher"))
+    return fake(9_000, namespace, source, alert.data("publisher"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,13 +188,16 @@ class Probes:
         `wanted` is `Ok`, the name of an error, or the code of a generic error.
         """
         result = results[at] if results is not None and at < len(results) else None
-        error = None if result is None else error_of(result)
-        # The code of a generic error is a number of any size.
-        word = shown_number(error) if isinstance(error, int) else error or "Ok"
-        got = "nothing" if result is None else word
-        self.book.must(
-            rule, got == wanted, f"{self.line.moment()}: it answered {got}, due is {wanted}"
-        )
+        error = error_of(result)
+        if result is None:
+            answer = "nothing"
+        elif isinstance(error, int):
+            # The code of a generic error is a number of any size.
+            answer = shown_number(error)
+        else:
+            answer = error or "Ok"
+        words = f"{self.line.moment()}: it answered {answer}, due is {wanted}"
+        self.book.must(rule, answer == wanted, words)
 
     def stats(self, role: str) -> None:
         """Judge whether the query for statistics is answered."""
@@ -202,15 +212,16 @@ class Probes:
         me = self.line.caller
 
         def published(source: Principal, *numbers: int) -> m.Results[tuple[int, ...]] | None:
-            made = (time, namespace, map_({"n": nat(1)}), source, None)
-            return self.update(
-                methods.PUBLISH, tuple(m.Event(each, None, *made) for each in numbers)
+            data = map_({"n": nat(1)})
+            events = tuple(
+                m.Event(number, None, time, namespace, data, source, None) for number in numbers
             )
+            return self.update(methods.PUBLISH, events)
 
         self.expect("IC-41", published(me, 30), "Unauthorized")
         self.expect("IC-41 source", published(source, 31), "Unauthorized")
-        nothing = self.update(methods.CONFIRM, (10**9,))
-        self.expect("IC-44", nothing.value if nothing is not None else None, "NotFound")
+        confirmation = self.update(methods.CONFIRM, (10**9,))
+        self.expect("IC-44", None if confirmation is None else confirmation.value, "NotFound")
         self.expect("IC-30a", published(me, *range(40, 141)), "GenericBatchError", at=100)
 
     def registering(self, prefix: str) -> None:
@@ -280,38 +291,34 @@ class Probes:
             self.book.must("IC-35b", name in names, f"{candid_text(tuple(names))} without {name}")
         self.book.must("IC-35a", names == sorted(names), candid_text(tuple(names)), len(names))
         first = names[0] if names else ""
-        page = [
-            each.namespace
-            for each in self.query(methods.GET_PUBLICATIONS, m.ByText(first, 1)) or ()
-        ]
+        second = self.names(m.ByText(first, 1))
         self.book.must(
             "IC-35a pages",
-            page == names[1:2],
-            f"{candid_text(tuple(page))} after {candid_text(first)}",
+            second == names[1:2],
+            f"{candid_text(tuple(second))} after {candid_text(first)}",
         )
         if brokers:
-            listed = {
-                each.broadcaster
-                for each in self.query(methods.GET_BROADCASTERS, m.ByPrincipal()) or ()
-            }
+            infos = self.query(methods.GET_BROADCASTERS, m.ByPrincipal()) or ()
+            listed = {info.broadcaster for info in infos}
             right = listed == set(brokers) if every else listed >= set(brokers)
-            self.book.must("IC-35b broadcasters", right, f"{sorted(each.text for each in listed)}")
+            texts = sorted(broadcaster.text for broadcaster in listed)
+            self.book.must("IC-35b broadcasters", right, f"{texts}")
 
-    def names(self) -> list[str]:
-        """Return the namespaces on the first page of publications."""
-        return [each.namespace for each in self.query(methods.GET_PUBLICATIONS, m.ByText()) or ()]
+    def names(self, page: m.ByText | None = None) -> list[str]:
+        """Return the namespaces on a page of publications, by default the first one."""
+        infos = self.query(methods.GET_PUBLICATIONS, page or m.ByText()) or ()
+        return [info.namespace for info in infos]
 
     def replaying(self, name: str, prefix: str, events: int | None, *, waits: int = 20) -> None:
         """Judge the answers of an orchestrator about replays, and a replay of four events.
 
-        `events` is how many of the four exist, or `None` if this is not known. `waits` is how often
-        to look whether the replay has ended.
+        `events` is how many of the four exist, or `None` if this is not known. `waits` is how many
+        times the state of the replay is asked for until it has ended.
         """
 
-        def asks(of: str, start: int, end: int) -> m.Results[int] | None:
-            return self.update(
-                methods.REGISTER_REPLAY, (m.ReplayRegistration(of, (start, end), ()),)
-            )
+        def asks(namespace: str, start: int, end: int) -> m.Results[int] | None:
+            item = m.ReplayRegistration(namespace, (start, end), ())
+            return self.update(methods.REGISTER_REPLAY, (item,))
 
         self.expect("RP-3 who", asks(name, 1, 2), "SubscriptionNotFound")
         self.subscribed(name)
@@ -319,8 +326,8 @@ class Probes:
         self.expect("RP-3", asks(f"{prefix}.no", 1, 2), "PublicationNotFound")
         self.expect("RP-3 wide", asks(name, 1, 2**63), "RangeTooLarge")
         answer = asks(name, 2, 6)
-        # A generic error is acceptable of a foreign canister: it may have no such events, too many
-        # replays or no broadcaster.
+        # A foreign canister may answer with a generic error, because it does not have such events,
+        # has too many replays, or has no broadcaster.
         if events is None and answer and isinstance(error_of(answer[0]), int):
             return
         self.expect("RP-2", answer, "Ok")
@@ -330,21 +337,24 @@ class Probes:
         report = (m.ReplayStatusUpdate(number, m.state_of("completed", 4, "")),)
         self.expect("RP-5 who", self.update(methods.REPLAY_STATUS, report), "Unauthorized")
         states: list[m.ReplayState] = []
-        over: list[int] = []
+        counts: list[int] = []
         for _ in range(waits):
             self.line.wait()
-            found = self.query(methods.GET_REPLAYS, m.ByNat()) or ()
-            states = [each.status for each in found if each is not None and each.replayId == number]
-            over = [each.value for each in states if each.tag == "completed"]
-            if over:
+            replays = self.query(methods.GET_REPLAYS, m.ByNat()) or ()
+            states = [
+                replay.status
+                for replay in replays
+                if replay is not None and replay.replayId == number
+            ]
+            counts = [state.value for state in states if state.tag == "completed"]
+            if counts:
                 break
-        if over or not states or events is not None:
-            self.book.must(
-                "RP-5",
-                over and over[0] in ({events} if events is not None else range(5)),
-                candid_text(tuple(states)),
-            )
-        if not over:
+        # A foreign replay that is listed but does not end in time cannot be judged.
+        if counts or not states or events is not None:
+            possible = range(5) if events is None else [events]
+            completed = counts and counts[0] in possible
+            self.book.must("RP-5", completed, candid_text(tuple(states)))
+        if not counts:
             self.update(methods.CANCEL_REPLAY, (number,))
         self.expect("RP-11", self.update(methods.CANCEL_REPLAY, (number,)), "CannotCancel")
 

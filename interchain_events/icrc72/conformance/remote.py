@@ -33,14 +33,14 @@ class RemoteLine(Line, Protocol):
     """A connection to a remote canister."""
 
     calls: int
-    """How many calls were made."""
+    """The number of calls that were made."""
 
     @property
     def canister(self) -> Principal:
         """The canister that is called."""
 
     def heard(self) -> list[str] | None:
-        """Return the methods that the canister has called at the caller.
+        """Return the methods of the caller that the canister has called.
 
         Returns `None` if this cannot be seen.
         """
@@ -57,10 +57,11 @@ def visit(
 ) -> tuple[list[Verdict], str]:
     """Test a remote canister, and return a verdict on each rule of its role.
 
-    The second result says why calls were not admitted, if so, and is empty otherwise. Rules that
-    cannot be judged from outside have a verdict with `shown` 0. `other` is another caller, which
-    registers a publication if there is none that can be used. `namespace` is one to which a
-    subscriber subscribes, and `with_` are the extensions that the canister claims to support.
+    The second result is the reason why calls were not admitted, or an empty text if they were.
+    Rules that cannot be judged from outside have a verdict with `shown` 0. `other` is another
+    caller, which registers a publication if no existing one can be used. `namespace` is one to
+    which a subscriber subscribes, and `with_` are the extensions that the canister claims to
+    support.
     """
     probes = Probes(Book(role, with_), line)
     prefix = f"trial.{secrets.token_hex(4)}"
@@ -77,46 +78,50 @@ def visit(
         probes.book.judge("IC-4", line.calls, probes.traps)
     except NotAdmitted as error:
         note = str(error)
-        # Users may not call updates (IC-10), but queries.
+        # Users may be refused updates (IC-10), but they may make queries.
         if role == "orchestrator" and not probes.book.verdicts:
             probes.listing(None, ())
     verdicts = probes.book.verdicts
-    judged = {each.rule for each in verdicts}
-    rest = [
+    judged = {verdict.rule for verdict in verdicts}
+    not_judged = [
         Verdict(name, rule.about, 0, (), rule.level)
         for name, rule in probes.book.rules.items()
         if name not in judged
     ]
-    return [*verdicts, *rest], note
+    return [*verdicts, *not_judged], note
 
 
 def _orchestrator(probes: Probes, other: Line | None, prefix: str) -> None:
     """Probe an orchestrator, and delete the registrations that this needed.
 
-    A replay is asked for in a free publication of another canister, if there is one.
+    A replay is asked for in a publication of another canister that replays without a price, if
+    there is one. Otherwise `other` registers one.
     """
-    known = probes.query(methods.GET_PUBLICATIONS, m.ByText()) or ()
-    others = [each for each in known if not each.namespace.startswith("trial.")]
-    free = [each for each in others if not any("pricing" in key for key, _ in each.config)]
-    replays = [each.namespace for each in free if any(key == REPLAY for key, _ in each.config)]
+    replayable: list[str] = []
+    for publication in probes.query(methods.GET_PUBLICATIONS, m.ByText()) or ():
+        config_keys = [key for key, _ in publication.config]
+        priced = any("pricing" in key for key in config_keys)
+        if REPLAY in config_keys and not priced and not publication.namespace.startswith("trial."):
+            replayable.append(publication.namespace)
     probes.registering(prefix)
     valid = probes.update(methods.GET_VALID, None)
-    probes.listing(
-        f"{prefix}.new", valid.value if valid is not None and valid.tag == "list" else ()
-    )
-    name = replays[0] if replays else f"{prefix}.other"
-    theirs = None if replays or other is None else Probes(probes.book, other)
-    if theirs is not None:
+    broadcasters = valid.value if valid is not None and valid.tag == "list" else ()
+    probes.listing(f"{prefix}.new", broadcasters)
+    name = replayable[0] if replayable else f"{prefix}.other"
+    creator = None if replayable or other is None else Probes(probes.book, other)
+    if creator is not None:
         item = m.PublicationRegistration(name, ((REPLAY, boolean(True)),))
-        theirs.update(methods.REGISTER_PUBLICATION, (item,))
-    if replays or theirs is not None:
+        creator.update(methods.REGISTER_PUBLICATION, (item,))
+    if replayable or creator is not None:
         probes.intruding(name)
-        probes.replaying(name, prefix, None, waits=20 if replays else 1)
-    for each, ours in ((probes, f"{prefix}.new"), (theirs, name)):
-        if each is not None:
-            each.update(methods.DELETE_PUBLICATION, (m.PublicationDelete(identified(ours)),))
-    for mine in (f"{prefix}.twice", name):
-        probes.update(methods.DELETE_SUBSCRIPTION, (m.SubscriptionDelete(identified(mine)),))
+        probes.replaying(name, prefix, None, waits=20 if replayable else 1)
+    deletion = m.PublicationDelete(identified(f"{prefix}.new"))
+    probes.update(methods.DELETE_PUBLICATION, (deletion,))
+    if creator is not None:
+        creator.update(methods.DELETE_PUBLICATION, (m.PublicationDelete(identified(name)),))
+    for subscribed in (f"{prefix}.twice", name):
+        deleted = m.SubscriptionDelete(identified(subscribed))
+        probes.update(methods.DELETE_SUBSCRIPTION, (deleted,))
 
 
 def _member(
@@ -124,8 +129,9 @@ def _member(
 ) -> None:
     """Probe a publisher or subscriber with forged notifications, which it must not take."""
     before = line.heard()
-    # Ids that real events do not have.
-    marks = [time.time_ns() + at for at in range(4)]
+    # Real events do not have such ids.
+    now = time.time_ns()
+    marks = list(range(now, now + 4))
     for number in marks:
         event = fake(number, namespace or "trial.events", ANONYMOUS)
         alert = fake_alert(line.canister, ANONYMOUS, [1], line.caller)

@@ -60,16 +60,16 @@ CAUSES: Final = {
 def rules_of(role: str, with_: tuple[str, ...] = ()) -> dict[str, Rule]:
     """Return the rules by which a role is judged, by number.
 
-    `with_` are the extensions (keys of `EXTENSIONS`) that the canister claims to support: their
-    rules are required.
+    `with_` are the extensions (keys of `EXTENSIONS`) that the canister claims to support. Their
+    rules are then required.
     """
     tables = tomllib.loads((files(__package__) / "rules.toml").read_text(encoding="utf-8"))
-    claimed = tuple(EXTENSIONS[each] for each in with_)
-    found: dict[str, Rule] = {}
+    claimed = tuple(EXTENSIONS[extension] for extension in with_)
+    rules: dict[str, Rule] = {}
     for table in ("every", PAIR[role], role):
         for name, row in tables[table].items():
             rule = Rule(**row)
             if rule.level == EXTENSION and rule.place.startswith(claimed or ("\0",)):
                 rule = rule._replace(level=REQUIRED)
-            found[name] = rule
-    return found
+            rules[name] = rule
+    return rules

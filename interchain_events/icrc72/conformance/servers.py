@@ -44,10 +44,10 @@ def try_broadcaster(
 ) -> Trial:
     """Try a broadcaster.
 
-    It is entry and exit for members of its subnet, relays to and from another broadcaster, and has
-    subscribers with a filter, a skip, and one that is stopped for a while. It meets strangers, an
-    upgrade and a replay. The audit watches, too (IC-51). With `further`, another network has other
-    kinds of publications (`try_kinds`).
+    It is entry and exit for members of its subnet, and relays to and from another broadcaster. One
+    of its subscribers has a filter, one has a skip, and one is stopped for a while. It is tried
+    with strangers, an upgrade and a replay, and judged by the audit, too (IC-51). With `further`,
+    there is a second network with other kinds of publications (`try_kinds`).
     """
     network = CanisterNetwork(2, seed=seed, schedule=Schedule(seed, 1, refuse))
     system = deploy(network, broadcasters=(1,))
@@ -85,8 +85,9 @@ def try_broadcaster(
     trial.book.same("IC-43", _data(trial, near), every)
     trial.book.same("IC-43 relay", _data(trial, far), every)
     trial.book.same("IC-43 relayed", _data(trial, guest), every[:10])
-    trial.book.same("IC-26", _data(trial, picky), [at for at, n in enumerate(numbers, 1) if n < 5])
-    trial.book.same("IC-27", _data(trial, third), [each for each in every if each % 3 == 0])
+    small = [identifier for identifier, number in enumerate(numbers, 1) if number < 5]
+    trial.book.same("IC-26", _data(trial, picky), small)
+    trial.book.same("IC-27", _data(trial, third), every[2::3])
     probes = Probes(trial.book, ActorLine(trial, stranger))
     probes.publishing(teller, NAME, network.time(0))
     known = tuple(trial.system.logs()[teller].values())[4:5]
@@ -96,11 +97,12 @@ def try_broadcaster(
     probes.stats("broadcaster")
     trial.judge_messages()
     trial.judge_traps()
-    found = [
-        each for each in audit.finish(system.logs(), network.running()) if each.actor == trial.who
+    broken = [
+        f"round {finding.round}: {finding.cheat}: {finding.evidence}"
+        for finding in audit.finish(system.logs(), network.running())
+        if finding.actor == trial.who
     ]
-    words = [f"round {each.round}: {each.cheat}: {each.evidence}" for each in found]
-    trial.book.judge("IC-51", len(trial.recorder.happenings), words)
+    trial.book.judge("IC-51", len(trial.recorder.happenings), broken)
     if further:
         try_kinds(candidate, trial.book, seed, refuse)
     return trial
@@ -110,14 +112,13 @@ def _judge_replay(trial: Trial, near: Principal) -> None:
     """Judge that a replay of the events 3 to 7 reaches the subscriber that asked, and only it."""
     trial.replay(near, NAME, 3, 8)
     trial.network.step(200)
-    got: dict[Principal, list[int]] = {}
-    for at, each in trial.items(methods.HANDLE, "send", by=trial.who):
-        if read(each.headers).replay is not None:
-            got.setdefault(at.receiver, []).append(each.eventId)
-    trial.book.same("RP-8", list(dict.fromkeys(got.pop(near, []))), [3, 4, 5, 6, 7])
-    trial.book.judge(
-        "RP-8 others", 5, [f"{ranges(each)} to {who.text}" for who, each in got.items()]
-    )
+    sent: dict[Principal, list[int]] = {}
+    for call, note in trial.items(methods.HANDLE, "send", by=trial.who):
+        if read(note.headers).replay is not None:
+            sent.setdefault(call.receiver, []).append(note.eventId)
+    trial.book.same("RP-8", list(dict.fromkeys(sent.pop(near, []))), [3, 4, 5, 6, 7])
+    broken = [f"{ranges(ids)} to {receiver.text}" for receiver, ids in sent.items()]
+    trial.book.judge("RP-8 others", 5, broken)
 
 
 def try_orchestrator(

@@ -1,4 +1,4 @@
-"""A broadcaster that sends what it is told, in the place of one that the candidate knows.
+"""A broadcaster that sends what users say, in the place of one that the candidate knows.
 
 Honest broadcasters only pass on events of publishers, with headers. The stand sends notifications
 with any ids, data and headers, which a subscriber of ICRC-72 has to take as well.
@@ -19,7 +19,7 @@ from interchain_events.icrc72.methods import CONFIRM
 from interchain_events.icrc72.values import Value, array, blob, nat
 
 LARGE: Final = 1_900_000
-"""The bytes of the largest data: what a batch of a broadcaster may have."""
+"""The bytes of the largest data: as many as a batch of a broadcaster may have."""
 _DEEP: Final = 60
 """How deep the data are nested. Compilers of Candid differ; the drafts' own are a few levels."""
 
@@ -46,7 +46,7 @@ class Odd(NamedTuple):
     rule: str
     """The rule that demands that the subscriber takes it."""
     about: str
-    """What is unusual about it, in a word or two."""
+    """Its unusual property, in a word or two."""
     notification: EventNotification
 
 
@@ -83,33 +83,40 @@ def variants() -> dict[str, Value]:
 
 
 def odd_notifications(namespace: str, source: Principal, time: int) -> Iterator[Odd]:
-    """Yield notifications that are unusual in one way each, in one chain.
+    """Yield notifications of one chain, each of which is unusual in one way.
 
-    Their ids ascend, and each names the one before.
+    Their events' ids ascend, and each event names the one before it as its predecessor.
     """
     last: int | None = None
     number = 0
 
-    def made(
+    def odd(
         rule: str, about: str, identifier: int, data: Value, headers: tuple[()] | None = ()
     ) -> Odd:
         nonlocal last, number
         number += 1
-        before, last = last, identifier
         note = EventNotification(
-            # A field each: the notification's own id, the event's, and the one before it.
-            number, identifier, before, time, namespace, data, headers, source, None,
-        )  # fmt: skip
+            notificationId=number,
+            eventId=identifier,
+            prevEventId=last,
+            timestamp=time,
+            namespace=namespace,
+            data=data,
+            headers=headers,
+            source=source,
+            filter=None,
+        )
+        last = identifier
         return Odd(rule, about, note)
 
-    yield made("IC-25 ids", "id 0", 0, nat(0))
-    yield made("IC-22", "no headers", 1, nat(1), None)
-    for at, (name, value) in enumerate(variants().items(), 1_000_001):
-        yield made("IC-20", name, at, value)
+    yield odd("IC-25 ids", "id 0", 0, nat(0))
+    yield odd("IC-22", "no headers", 1, nat(1), None)
+    for identifier, (name, value) in enumerate(variants().items(), 1_000_001):
+        yield odd("IC-20", name, identifier, value)
     deep: Value = nat(5)
     for _ in range(_DEEP):
         deep = array([deep])
-    yield made("IC-20", f"{_DEEP} levels", 1_000_100, deep)
-    yield made("IC-7", f"{LARGE:,} bytes", 1_000_101, blob(bytes(LARGE)))
+    yield odd("IC-20", f"{_DEEP} levels", 1_000_100, deep)
+    yield odd("IC-7", f"{LARGE:,} bytes", 1_000_101, blob(bytes(LARGE)))
     for power in (31, 32, 53, 63, 64, 128):
-        yield made("IC-25 ids", f"id 2^{power}", 2**power, nat(power))
+        yield odd("IC-25 ids", f"id 2^{power}", 2**power, nat(power))

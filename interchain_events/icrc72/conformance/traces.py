@@ -4,23 +4,21 @@ from interchain_events.icrc72.conformance.trial import Trial
 
 
 def trace_text(trial: Trial) -> str:
-    """Return a line per event: round, kind, call number, sender, receiver, method, bytes."""
+    """Return a line per entry: round, kind, call number, sender, receiver, method, bytes."""
     names = {trial.who: "candidate", trial.system.orchestrator: "orchestrator"}
-    names |= {
-        each: f"broadcaster{at}"
-        for at, each in enumerate(trial.system.broadcasters)
-        if each not in names
-    }
+    for index, broadcaster in enumerate(trial.system.broadcasters):
+        names.setdefault(broadcaster, f"broadcaster{index}")
     lines = []
-    for each in trial.recorder.happenings:
-        sender = names.get(each.sender, each.sender.text) or "system"
-        receiver = names.get(each.receiver, each.receiver.text)
-        if each.kind == "trap":
-            data = each.data.decode(errors="backslashreplace")
+    for happening in trial.recorder.happenings:
+        sender = names.get(happening.sender, happening.sender.text) or "system"
+        receiver = names.get(happening.receiver, happening.receiver.text)
+        if happening.kind == "trap":
+            data = happening.data.decode(errors="backslashreplace")
         else:
-            data = each.data.hex() or "-"
+            data = happening.data.hex() or "-"
+        method = happening.method or "-"
         lines.append(
-            f"{each.round} {each.kind} {each.number} {sender} {receiver} {each.method or '-'}"
+            f"{happening.round} {happening.kind} {happening.number} {sender} {receiver} {method}"
             f" {data}\n"
         )
     return "".join(lines)

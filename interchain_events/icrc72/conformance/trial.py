@@ -1,5 +1,6 @@
 """A trial: a network in which a candidate plays one role, and the record of its messages."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -62,7 +63,7 @@ class Trial(Troupe):
 
     def upgrade(self) -> None:
         """Stop the candidate, upgrade it to the same code, start it, and judge this (IC-8)."""
-        # Only subscribers have a rule about it: a publisher may also handle events.
+        # Publishers may handle events, too, but only subscribers have a rule about their state.
         before = self.handled() if "IC-8 state" in self.book.rules else None
         self.network.stop(self.who)
         for _ in range(60):
@@ -70,20 +71,20 @@ class Trial(Troupe):
             if self.network.status(self.who) == STOPPED:
                 break
         stopped = self.network.status(self.who) == STOPPED
-        done = stopped and self.network.upgrade(
+        upgraded = stopped and self.network.upgrade(
             self.who, self.candidate.make(self.system.orchestrator)
         )
         self.network.start(self.who)
-        self.book.must(
-            "IC-8",
-            done,
-            f"round {self.network.round}: {'it trapped' if stopped else 'it does not stop'}",
-        )
-        after = self.handled() if done else None
+        failure = "it trapped" if stopped else "it does not stop"
+        self.book.must("IC-8", upgraded, f"round {self.network.round}: {failure}")
+        after = self.handled() if upgraded else None
         if before is not None and after is not None:
-            lost = before if after[: len(before)] != before else []
-            words = f"round {self.network.round}: handled before the upgrade were {ranges(lost)},"
-            self.book.must("IC-8 state", not lost, f"{words} after it {ranges(after)}", len(before))
+            kept = after[: len(before)] == before
+            breach = (
+                f"round {self.network.round}: handled before the upgrade were {ranges(before)},"
+                f" after it {ranges(after)}"
+            )
+            self.book.must("IC-8 state", kept, breach, len(before))
 
     def handled(self) -> list[int] | None:
         """Return the ids of the events that the candidate has handled, in order.
@@ -106,11 +107,11 @@ class Trial(Troupe):
 
         `kind` is `send` or `execute`. Either side can be restricted to one canister.
         """
-        for each in self.recorder.happenings:
-            fits = by in {None, each.sender} and to in {None, each.receiver}
-            if fits and (each.kind, each.method) == (kind, method.name):
+        for happening in self.recorder.happenings:
+            concerned = by in {None, happening.sender} and to in {None, happening.receiver}
+            if concerned and (happening.kind, happening.method) == (kind, method.name):
                 with suppress(CandidError):
-                    yield Seen(each, method.value(each.data))
+                    yield Seen(happening, method.value(happening.data))
 
     def items(
         self,
@@ -121,10 +122,10 @@ class Trial(Troupe):
         to: Principal | None = None,
     ) -> list[tuple[Happening, A]]:
         """Return all items of batches in the calls of a method."""
-        found: list[tuple[Happening, A]] = []
+        items: list[tuple[Happening, A]] = []
         for seen in self.seen(method, kind, by=by, to=to):
-            found += [(seen.at, item) for item in seen.value]
-        return found
+            items += [(seen.at, item) for item in seen.value]
+        return items
 
     def answers(
         self, method: Method[A, R], *, by: Principal, to: Principal
@@ -133,9 +134,9 @@ class Trial(Troupe):
 
         A reject, or a reply that cannot be decoded, is `None`.
         """
-        found: list[Seen[R | None]] = []
-        for each in self.recorder.happenings:
-            if (each.kind, each.method, each.sender, each.receiver) == (
+        answers: list[Seen[R | None]] = []
+        for happening in self.recorder.happenings:
+            if (happening.kind, happening.method, happening.sender, happening.receiver) == (
                 "respond",
                 method.name,
                 by,
@@ -143,53 +144,67 @@ class Trial(Troupe):
             ):
                 result: R | None = None
                 with suppress(CandidError):
-                    result = None if each.code else method.result(each.data)
-                found.append(Seen(each, result))
-        return found
+                    result = None if happening.code else method.result(happening.data)
+                answers.append(Seen(happening, result))
+        return answers
 
     def running(self) -> bool:
         """Return whether the candidate runs."""
         return self.network.status(self.who) == RUNNING
 
     def judge_messages(self) -> None:
-        """Judge whether the arguments that the candidate sends can be read (IC-11)."""
+        """Judge whether the arguments that the candidate sends can be read (IC-11).
+
+        For each method there is one breach: the first unreadable call, and the number of others.
+        """
         sent = 0
-        unread: dict[str, list[str]] = {}
-        for each in self.recorder.happenings:
-            if each.kind != "send" or each.sender != self.who:
+        first: dict[str, str] = {}
+        more: Counter[str] = Counter()
+        for happening in self.recorder.happenings:
+            if happening.kind != "send" or happening.sender != self.who:
                 continue
             try:
-                method = codec(each.method)
+                method = codec(happening.method)
             except KeyError:
                 continue
             sent += 1
             try:
-                method.args.decode(each.data)
+                method.args.decode(happening.data)
             except CandidError as error:
-                what = misfit(each.data, method.args.types)
-                words = f"{error}: {what}" if what else str(error)
-                unread.setdefault(each.method, []).append(f"round {each.round}: {words}")
-        broken = [
-            f"{found[0].replace(': ', f': {method}: ', 1)}"
-            + (f", and {len(found) - 1} more calls" if len(found) > 1 else "")
-            for method, found in unread.items()
-        ]
+                if happening.method in first:
+                    more[happening.method] += 1
+                    continue
+                breach = f"round {happening.round}: {happening.method}: {error}"
+                difference = misfit(happening.data, method.args.types)
+                first[happening.method] = f"{breach}: {difference}" if difference else breach
+        broken: list[str] = []
+        for name, breach in first.items():
+            broken.append(f"{breach}, and {more[name]} more calls" if more[name] else breach)
         self.book.judge("IC-11", sent, broken)
 
     def judge_traps(self) -> None:
         """Judge whether the candidate traps on messages other than garbage (IC-4)."""
-        happened = self.recorder.happenings
-        bad = {
-            each.number for each in happened if each.kind == "execute" and each.data == GARBAGE
-        } - {0}
-        found = [each for each in happened if each.kind == "trap" and each.receiver == self.who]
-        rounds: dict[str, list[int]] = {}
-        for each in found:
-            if each.number not in bad:
-                rounds.setdefault(each.data.decode(errors="replace"), []).append(each.round)
-        words = [f"round {ranges(when)}: {why}" for why, when in rounds.items()]
-        shown = sum(each.kind == "execute" and each.receiver == self.who for each in happened)
-        self.book.judge("IC-4", shown, words)
+        happenings = self.recorder.happenings
+        garbage: set[int] = set()
+        executed = 0
+        traps: dict[str, list[int]] = {}
+        for happening in happenings:
+            # A request is executed before it traps, so `garbage` is complete for each trap.
+            if happening.kind == "execute":
+                if happening.data == GARBAGE:
+                    garbage.add(happening.number)
+                if happening.receiver == self.who:
+                    executed += 1
+            elif (
+                happening.kind == "trap"
+                and happening.receiver == self.who
+                and happening.number not in garbage - {0}
+            ):
+                # Number 0 stands for work without a request, for example of a timer.
+                reason = happening.data.decode(errors="replace")
+                traps.setdefault(reason, []).append(happening.round)
+        broken = [f"round {ranges(rounds)}: {reason}" for reason, rounds in traps.items()]
+        self.book.judge("IC-4", executed, broken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,14 +219,14 @@ class ActorLine(Line):
         trial = self.trial
         before = len(self.trial.recorder.happenings)
         trial.shout(self.caller, trial.who, method, arg)
-        for each in reversed(trial.recorder.happenings[before:]):
-            if (each.kind, each.method, each.sender, each.receiver) == (
+        for happening in reversed(trial.recorder.happenings[before:]):
+            if (happening.kind, happening.method, happening.sender, happening.receiver) == (
                 "respond",
                 method,
                 trial.who,
                 self.caller,
             ):
-                return Answer(each.data, each.code)
+                return Answer(happening.data, happening.code)
         return Answer(b"", SYS_TRANSIENT)
 
     def query(self, method: str, arg: bytes) -> Answer:

@@ -20,13 +20,18 @@ _RANGES: Final = 8
 
 def ranges(numbers: Iterable[int]) -> str:
     """Return numbers in order as text, `1 to 54, 60`."""
-    found: list[tuple[int, int]] = []
+    lows: list[int] = []
+    highs: list[int] = []
     for number in sorted(set(numbers)):
-        if found and number == found[-1][1] + 1:
-            found[-1] = (found[-1][0], number)
+        if highs and number == highs[-1] + 1:
+            highs[-1] = number
         else:
-            found.append((number, number))
-    words = [shown(low) if low == high else f"{shown(low)} to {shown(high)}" for low, high in found]
+            lows.append(number)
+            highs.append(number)
+    words = [
+        shown(low) if low == high else f"{shown(low)} to {shown(high)}"
+        for low, high in zip(lows, highs, strict=True)
+    ]
     more = len(words) - _RANGES
     listed = ", ".join(words[:_RANGES]) or "none"
     return f"{listed} and {more} more ranges" if more > 0 else listed
@@ -40,12 +45,12 @@ def first_disorder(numbers: list[int]) -> str:
     return ""
 
 
-def difference(found: list[int], due: list[int]) -> str:
+def difference(ids: list[int], due: list[int]) -> str:
     """Return how a list of ids differs from the one that is due."""
     words: list[str] = []
-    missing = set(due) - set(found)
-    strange = set(found) - set(due)
-    twice = {each for each, count in Counter(found).items() if count > 1}
+    missing = set(due) - set(ids)
+    strange = set(ids) - set(due)
+    twice = {identifier for identifier, count in Counter(ids).items() if count > 1}
     if missing:
         words.append(f"{ranges(missing)} missing")
     if strange:
@@ -53,7 +58,7 @@ def difference(found: list[int], due: list[int]) -> str:
     if twice:
         words.append(f"{ranges(twice)} more than once")
     if not words:
-        words.append(first_disorder(found) or "another order")
+        words.append(first_disorder(ids) or "another order")
     return f"{', '.join(words)}; due are {ranges(due)}"
 
 
@@ -89,7 +94,7 @@ def _text(value: object) -> str:
             return f"variant {{ {value.tag}{inner} }}"
         case tuple():
             names = getattr(value, "_fields", None)
-            parts = [_text(each) for each in value[:LONGEST]]
+            parts = [_text(part) for part in value[:LONGEST]]
             if names is None:
                 return f"vec {{ {'; '.join(parts)} }}" if parts else "vec {}"
             fields = [f"{name} = {part}" for name, part in zip(names, parts, strict=False)]
@@ -104,12 +109,14 @@ def misfit(data: bytes, wanted: tuple[Type, ...]) -> str:
     """
     try:
         wire = read_header(Reader(data))
-        for at, type_ in enumerate(wanted):
-            if at >= len(wire):
-                return "" if t.may_be_null(type_) else f"{at} arguments instead of {len(wanted)}"
-            words = _misfit(wire[at], type_, set())
-            if words:
-                return words
+        for position, type_ in enumerate(wanted):
+            if position >= len(wire):
+                return (
+                    "" if t.may_be_null(type_) else f"{position} arguments instead of {len(wanted)}"
+                )
+            difference = _misfit(wire[position], type_, set())
+            if difference:
+                return difference
     except (CandidError, DidError, RecursionError):
         pass
     return ""
@@ -125,18 +132,20 @@ def _misfit(wire: Type, wanted: Type, seen: set[tuple[int, int]]) -> str:
     if isinstance(wire, t.Vec) and isinstance(wanted, t.Vec):
         return _within("the items", _misfit(wire.inner, wanted.inner, seen))
     if isinstance(wire, t.Record) and isinstance(wanted, t.Record):
-        has = {each.id: each.type for each in wire.fields}
-        for each in wanted.fields:
-            if each.id not in has:
-                if not t.may_be_null(each.type):
-                    return f"no field {each.name}"
-            elif words := _misfit(has[each.id], each.type, seen):
-                return _within(each.name, words)
+        given_types = {field.id: field.type for field in wire.fields}
+        for field in wanted.fields:
+            if field.id not in given_types:
+                if not t.may_be_null(field.type):
+                    return f"no field {field.name}"
+                continue
+            words = _misfit(given_types[field.id], field.type, seen)
+            if words:
+                return _within(field.name, words)
     if isinstance(wire, t.Cases) and isinstance(wanted, t.Cases):
-        takes = {each.id: each for each in wanted.fields}
-        for given in wire.fields:
-            case = takes.get(given.id)
-            words = "" if case is None else _misfit(given.type, case.type, seen)
+        wanted_cases = {case.id: case for case in wanted.fields}
+        for given_case in wire.fields:
+            case = wanted_cases.get(given_case.id)
+            words = "" if case is None else _misfit(given_case.type, case.type, seen)
             if case is not None and words:
                 return _within(case.name, words)
     return f"{_kind(wire)} instead of {_kind(wanted)}"
