@@ -39,10 +39,10 @@ def _required(write: Callable[[Part], v.Value], read: Callable[[v.Value], Part])
     """Return a type that refuses a value for which `read` returns `None`."""
 
     def required(value: v.Value) -> Part:
-        found = read(value)
-        if found is None:
+        part = read(value)
+        if part is None:
             raise ConfigError("a part of an alert has another type")
-        return found
+        return part
 
     return _Kind(write, required)
 
@@ -122,7 +122,7 @@ class _Form(NamedTuple):
     remove: str
     """The key of removals."""
     value: Callable[..., Any] | None = None
-    """The class of the value, whose parts follow those of the fact. `None` if it is not written."""
+    """The class of the value, whose parts follow those of the fact; `None` if it is not written."""
 
 
 _FORMS: Final[Mapping[type, _Form]] = {
@@ -138,7 +138,7 @@ _FORMS: Final[Mapping[type, _Form]] = {
     f.DueFact: _Form(keys.PUBLISHER_REPLAY_ADD, keys.PUBLISHER_REPLAY_REMOVE, f.Due),
     f.BegunFact: _Form(keys.SUBSCRIBER_REPLAY_ADD, keys.SUBSCRIBER_REPLAY_REMOVE, Principal),
 }
-"""The form of each class of facts. The value of `EntriesFact` takes an entry per principal."""
+"""The form of each class of facts. An `EntriesFact` is written once for each of its principals."""
 _CLASSES: Final[Mapping[str, Callable[..., f.Fact | f.MemberFact]]] = {
     **{form.add: kind for kind, form in _FORMS.items()},
     **{form.remove: kind for kind, form in _FORMS.items()},
@@ -157,26 +157,28 @@ _Entries = dict[str, list[v.Value]]
 
 def _written(key: str, parts: Iterable[Part]) -> v.Value:
     """Return the entry of a key with these parts."""
-    made = [kind.write(part) for kind, part in zip(_SHAPES[key], parts, strict=True)]
-    return made[0] if _SHAPES[key] is _ID and key not in _NESTED else v.array(made)
+    shape = _SHAPES[key]
+    values = [kind.write(part) for kind, part in zip(shape, parts, strict=True)]
+    return values[0] if shape is _ID and key not in _NESTED else v.array(values)
 
 
-def _alert(made: _Entries) -> v.Value:
-    return v.map_((key, v.array(entries)) for key, entries in made.items())
+def _alert(entries: _Entries) -> v.Value:
+    """Return the data of a system event with these entries."""
+    return v.map_((key, v.array(values)) for key, values in entries.items())
 
 
-def _put(made: _Entries, key: str, fact: f.Fact | f.MemberFact, value: object = None) -> None:
+def _put(entries: _Entries, key: str, fact: f.Fact | f.MemberFact, value: object = None) -> None:
     """Add the entry of a fact: its parts, then those of its value, or null in a removal.
 
-    The value has no place in the shape of some keys, and is then not written.
+    The shapes of some keys have no room for a value. It is then not written.
     """
-    # The last field is the kind, which the key says.
-    named = cast("Parts", fact[:-1])
-    room = len(_SHAPES[key]) - len(named)
-    rest: Parts = (None,) * room
+    # The last field of a fact is its kind, which is written by the key.
+    fact_parts = cast("Parts", fact[:-1])
+    room = len(_SHAPES[key]) - len(fact_parts)
+    value_parts: Parts = (None,) * room
     if room and value is not None:
-        rest = (value,) if isinstance(value, Principal) else cast("Parts", value)
-    made.setdefault(key, []).append(_written(key, (*named, *rest)))
+        value_parts = (value,) if isinstance(value, Principal) else cast("Parts", value)
+    entries.setdefault(key, []).append(_written(key, (*fact_parts, *value_parts)))
 
 
 @record
@@ -195,12 +197,12 @@ class BrokerAlert:
 
     def data(self) -> v.Value:
         """Return the data of the system event."""
-        made: _Entries = {}
+        written: _Entries = {}
         for fact in self.removes:
-            _put(made, _FORMS[type(fact)].remove, fact)
+            _put(written, _FORMS[type(fact)].remove, fact)
         for fact, value in self.adds.items():
-            _put(made, _FORMS[type(fact)].add, fact, value)
-        return _alert(made)
+            _put(written, _FORMS[type(fact)].add, fact, value)
+        return _alert(written)
 
     @classmethod
     def read(cls, data: v.Value) -> "BrokerAlert":
@@ -230,10 +232,10 @@ def _read_fact(
     """Return the fact of an entry, and the parts of its value."""
     # Any: `entries` has checked the types of the parts against the shapes.
     count = len(cast("Any", kind)._fields) - 1
-    named = list(parts[:count])
-    if kind is f.RelayFact and named[-1] is None:
-        named[-1] = f.EVERYBODY
-    return kind(*named), parts[count:]
+    fact_parts = list(parts[:count])
+    if kind is f.RelayFact and fact_parts[-1] is None:
+        fact_parts[-1] = f.EVERYBODY
+    return kind(*fact_parts), parts[count:]
 
 
 def entries(data: v.Value) -> Iterator[tuple[str, Parts]]:
@@ -241,7 +243,9 @@ def entries(data: v.Value) -> Iterator[tuple[str, Parts]]:
 
     Keys without a shape are skipped. Raises `ConfigError` if an entry does not have its shape.
     """
-    for name, value in data.value if data.tag == "Map" else ():
+    if data.tag != "Map":
+        return
+    for name, value in data.value:
         key = keys.canonical(name)
         shape = _SHAPES.get(key)
         if shape is None:
@@ -249,10 +253,12 @@ def entries(data: v.Value) -> Iterator[tuple[str, Parts]]:
         for item in _items(value, alone=len(shape) > 1):
             inner = v.as_items(item) or ()
             if item.tag == "Map" and key == keys.EXIT_ADD:
-                yield from ((key, parts) for parts in _activated(item.value))
-            # Several ids may be in one array instead of in one each.
-            elif shape is _ID and inner and all(each.tag == "Nat" for each in inner):
-                yield from ((key, _parts(key, shape, each)) for each in inner)
+                for parts in _activated(item.value):
+                    yield key, parts
+            elif shape is _ID and inner and all(number.tag == "Nat" for number in inner):
+                # Several ids may be in one array, instead of one array for each.
+                for number in inner:
+                    yield key, _parts(key, shape, number)
             else:
                 yield key, _parts(key, shape, item)
 
@@ -261,23 +267,22 @@ def _items(value: v.Value, *, alone: bool) -> tuple[v.Value, ...]:
     """Return the entries under a key.
 
     A value that is not an array is a single entry. An array that begins with a number or a text is
-    a single entry, too, except if all its items are numbers and an entry has only one part (`alone`
-    is false): then each number is an entry.
+    a single entry, too, if an entry has several parts (`alone`). If an entry has only one part,
+    this is so unless all items are numbers: then each number is an entry.
     """
     items = v.as_items(value)
     if items is None:
         return (value,)
-    numbers = all(each.tag == "Nat" for each in items)
-    flat = items and items[0].tag in {"Nat", "Text"} and (alone or not numbers)
-    return (value,) if flat else items
+    all_numbers = all(item.tag == "Nat" for item in items)
+    is_entry = items and items[0].tag in {"Nat", "Text"} and (alone or not all_numbers)
+    return (value,) if is_entry else items
 
 
 def _parts(key: str, shape: tuple[_Kind, ...], item: v.Value) -> Parts:
     """Return the parts of one entry.
 
-    Where the shape is only an id, further parts are ignored: some implementations repeat the
-    namespace and the subscriber, which follow from the id. Raises `ConfigError` if the entry does
-    not have its shape.
+    If the shape is only an id, further parts are ignored, because some implementations add the
+    namespace and the subscriber. Raises `ConfigError` if the entry does not have its shape.
     """
     given = v.as_items(item)
     if given is None:
@@ -285,12 +290,10 @@ def _parts(key: str, shape: tuple[_Kind, ...], item: v.Value) -> Parts:
     elif shape is _ID:
         given = given[:1]
     missing = shape[len(given) :]
-    if len(given) > len(shape) or not all(each.optional for each in missing):
+    if len(given) > len(shape) or not all(kind.optional for kind in missing):
         raise ConfigError(f"an entry of {key} has {len(shape)} parts, not {len(given)}")
-    return (
-        *(kind.read(each) for kind, each in zip(shape, given, strict=False)),
-        *(None for _ in missing),
-    )
+    parts = [kind.read(value) for kind, value in zip(shape, given, strict=False)]
+    return (*parts, *(None for _ in missing))
 
 
 def _activated(entry: tuple[tuple[str, v.Value], ...]) -> Iterator[Parts]:
@@ -299,8 +302,8 @@ def _activated(entry: tuple[tuple[str, v.Value], ...]) -> Iterator[Parts]:
     It has a Map{subscriptionId, broadcasters}, which is one entry for each broadcaster.
     """
     number = _NUMBER.read(v.first(entry, "subscriptionId") or v.option(None))
-    for each in v.as_items(v.first(entry, "broadcasters")) or ():
-        yield number, _WHO.read(each)
+    for broadcaster in v.as_items(v.first(entry, "broadcasters")) or ():
+        yield number, _WHO.read(broadcaster)
 
 
 @record
@@ -310,7 +313,7 @@ class MemberAlert:
     adds: dict[f.MemberFact, f.MemberValue]
     """Facts that it has to know from now on, with their values."""
     removes: tuple[f.MemberFact, ...]
-    """Facts that hold no longer."""
+    """Facts that are no longer true."""
     errors: tuple[f.Trouble, ...] = ()
 
     @property
@@ -319,18 +322,18 @@ class MemberAlert:
         return (*self.removes, *self.adds)
 
     def entries(self) -> dict[int, tuple[Principal, ...]]:
-        """Return the entries of publications by partition, and no entries for those that lose all.
+        """Return the entries of each publication, by partition.
 
-        Removals come first.
+        A publication that loses all its entries has an empty tuple. These publications come first.
         """
-        found: dict[int, tuple[Principal, ...]] = {
+        entries: dict[int, tuple[Principal, ...]] = {
             fact.publication: () for fact in self.removes if isinstance(fact, f.EntriesFact)
         }
         for fact, value in self.adds.items():
             if isinstance(fact, f.EntriesFact):
-                found.pop(fact.publication, None)
-                found[fact.publication] = cast("tuple[Principal, ...]", value)
-        return found
+                entries.pop(fact.publication, None)
+                entries[fact.publication] = cast("tuple[Principal, ...]", value)
+        return entries
 
     def due(self) -> dict[int, f.Due]:
         """Return the replays that a publisher has to make."""
@@ -352,20 +355,20 @@ class MemberAlert:
 
     def data(self, role: str) -> v.Value:
         """Return the data of the system event. `role` is publisher or subscriber."""
-        made: _Entries = {}
+        written: _Entries = {}
         for fact in self.removes:
-            _put(made, _FORMS[type(fact)].remove, fact)
+            _put(written, _FORMS[type(fact)].remove, fact)
         for fact, value in self.adds.items():
             key = _FORMS[type(fact)].add
             if isinstance(fact, f.EntriesFact):
                 for entry in cast("tuple[Principal, ...]", value):
-                    _put(made, key, fact, entry)
+                    _put(written, key, fact, entry)
             else:
-                _put(made, key, fact, value)
+                _put(written, key, fact, value)
         key = keys.PUBLISHER_ERROR if role == "publisher" else keys.SUBSCRIBER_ERROR
         for error in self.errors:
-            made.setdefault(key, []).append(_written_error(error))
-        return _alert(made)
+            written.setdefault(key, []).append(_written_error(error))
+        return _alert(written)
 
     @classmethod
     def read(cls, data: v.Value) -> "MemberAlert":
@@ -414,16 +417,24 @@ def _written_error(error: f.Trouble) -> v.Value:
 
 
 def _errors(data: v.Value) -> Iterator[f.Trouble]:
-    """Yield the errors of an alert. Missing parts are 0, 0, an empty text and `None`."""
-    for name, value in data.value if data.tag == "Map" else ():
-        if keys.canonical(name) in {keys.PUBLISHER_ERROR, keys.SUBSCRIBER_ERROR}:
-            for item in v.as_items(value) or (value,):
-                if item.tag != "Map":
-                    raise ConfigError(f"an entry of {name} is a Map")
-                # Reversed, because the first of repeated keys counts.
-                said = dict(reversed(item.value))
-                number, code, missed = (
-                    v.as_nat(said.get(key)) for key in ("id", "code", "eventId")
-                )
-                namespace = v.as_text(said.get("namespace")) or ""
-                yield f.Trouble(number or 0, code or 0, namespace, missed)
+    """Yield the errors of an alert.
+
+    A missing id or code is read as 0, a missing namespace as an empty text, and a missing event as
+    `None`. Raises `ConfigError` if an entry is not a Map.
+    """
+    if data.tag != "Map":
+        return
+    for name, value in data.value:
+        if keys.canonical(name) not in {keys.PUBLISHER_ERROR, keys.SUBSCRIBER_ERROR}:
+            continue
+        for item in v.as_items(value) or (value,):
+            if item.tag != "Map":
+                raise ConfigError(f"an entry of {name} is a Map")
+            # Reversed, because the first of repeated keys counts.
+            parts = dict(reversed(item.value))
+            yield f.Trouble(
+                v.as_nat(parts.get("id")) or 0,
+                v.as_nat(parts.get("code")) or 0,
+                v.as_text(parts.get("namespace")) or "",
+                v.as_nat(parts.get("eventId")),
+            )

@@ -1,7 +1,7 @@
 """Configurations of publications, subscriptions and replays: parsing, changes and display.
 
-Configurations come as pairs of a key and an ICRC16 value. Each pair changes an immutable record,
-with an error for unknown reserved keys and wrong types. Keys that are not reserved are kept and
+A configuration arrives as pairs of a key and an ICRC16 value. Each pair changes an immutable
+record. Unknown reserved keys and wrong types are errors. Keys that are not reserved are kept and
 returned.
 """
 
@@ -37,7 +37,7 @@ class _Field(NamedTuple):
     name: str
     """The name of the field."""
     read: Callable[[str, v.Value], object] | None
-    """Parses the value, given the key and the value; `None` if the key is not set in this way."""
+    """Parses a value, given the key and the value; `None` if this key only shows the field."""
     show: Callable[[Any], v.Value]
     """Returns the ICRC16 value of the field."""
 
@@ -74,10 +74,10 @@ class PublicationConfig:
 
     def pairs(self) -> v.Pairs:
         """Return the configuration as pairs, as `PublicationInfo` contains it."""
-        found = [(keys.list_key(which), _blobs(members)) for which, members in self.lists.items()]
+        pairs = [(keys.list_key(which), _blobs(members)) for which, members in self.lists.items()]
         for which, (canister, name) in self.canisters.items():
-            found.append((keys.icrc75_key(which), v.array([v.blob(canister), v.text(name)])))
-        return (*found, *_shown(self, _PUBLICATION), *self.others.items())
+            pairs.append((keys.icrc75_key(which), v.array([v.blob(canister), v.text(name)])))
+        return (*pairs, *_shown(self, _PUBLICATION), *self.others.items())
 
 
 @stable
@@ -85,8 +85,8 @@ class PublicationConfig:
 class PublisherConfig:
     """The configuration of a publisher that has joined another one's publication.
 
-    It only says how this publisher replays its own events. The creator's is that of the
-    publication.
+    It only says how this publisher replays its own events. The creator has the configuration of the
+    publication instead.
     """
 
     replay: bool = False
@@ -123,10 +123,10 @@ def _shown(config: object, fields: Mapping[str, _Field]) -> Iterator[tuple[str, 
 
     `stopped` is always shown.
     """
-    for key, each in fields.items():
-        value = getattr(config, each.name)
+    for key, field_ in fields.items():
+        value = getattr(config, field_.name)
         if value not in (None, {}) and (value is not False or key == keys.STOPPED):
-            yield key, each.show(value)
+            yield key, field_.show(value)
 
 
 def check_memo(memo: bytes | None, most: int = MEMO_BYTES) -> None:
@@ -138,14 +138,16 @@ def check_memo(memo: bytes | None, most: int = MEMO_BYTES) -> None:
         raise ConfigError(f"a memo has at most {most} bytes, not {len(memo)}")
 
 
-def check_same(given: v.Pairs, made: C, known: C, what: str) -> None:
+def check_same(given: v.Pairs, new: C, known: C, item: str) -> None:
     """Check a configuration that is given when an item is registered again.
 
-    Raises `ConfigError` if it is not empty and differs from the known one, apart from the memo.
+    `new` is the parsed form of `given`, and `item` names the item in the error. Raises
+    `ConfigError` if the configuration is not empty and differs from the known one, apart from the
+    memo.
     """
-    if given and replace(made, memo=None) != replace(known, memo=None):
+    if given and replace(new, memo=None) != replace(known, memo=None):
         raise ConfigError(
-            f"{what} is registered with another configuration, which only an update changes"
+            f"{item} is registered with another configuration, which only an update changes"
         )
 
 
@@ -153,9 +155,8 @@ def check_size(
     config: v.Pairs | PublicationConfig | SubscriptionConfig, settings: Settings
 ) -> None:
     """Check the size of a configuration. Raises `ConfigError`."""
-    size = type_codec("orchestrator", MAP).size(
-        config if isinstance(config, tuple) else config.pairs()
-    )
+    pairs = config if isinstance(config, tuple) else config.pairs()
+    size = type_codec("orchestrator", MAP).size(pairs)
     if size > settings.config_bytes:
         raise ConfigError(f"a configuration has at most {settings.config_bytes} bytes, not {size}")
 
@@ -164,10 +165,10 @@ def new_publication(
     creator: Principal, config: v.Pairs, memo: bytes | None = None
 ) -> PublicationConfig:
     """Return the configuration of a new publication. Raises `ConfigError`."""
-    made = PublicationConfig(creator, (creator,), memo=memo)
+    publication = PublicationConfig(creator, (creator,), memo=memo)
     for key, value in config:
-        made = changed_publication(made, key, value, new=True)
-    return made
+        publication = changed_publication(publication, key, value, new=True)
+    return publication
 
 
 def joined_publisher(publication: PublicationConfig, config: v.Pairs) -> PublisherConfig:
@@ -175,30 +176,30 @@ def joined_publisher(publication: PublicationConfig, config: v.Pairs) -> Publish
 
     It may repeat the publication's configuration, but not change it. Raises `ConfigError`.
     """
-    made = PublisherConfig()
+    publisher = PublisherConfig()
     for written, value in config:
         key = keys.canonical(written)
-        known = _PUBLISHER.get(key)
-        if known is not None and known.read is not None:
-            made = replace(made, **{known.name: known.read(key, value)})  # type: ignore[arg-type]
+        field_ = _PUBLISHER.get(key)
+        if field_ is not None and field_.read is not None:
+            publisher = replace(publisher, **{field_.name: field_.read(key, value)})  # type: ignore[arg-type]
         elif not written.lower().startswith(_OURS):
-            made = replace(made, others={**made.others, written: value})
+            publisher = replace(publisher, others={**publisher.others, written: value})
         elif changed_publication(publication, written, value, new=True) != publication:
             raise ConfigError(
                 f"{written[:80]} is another one in the publication, which only its controllers"
                 " change"
             )
-    return made
+    return publisher
 
 
 def new_subscription(
     subscriber: Principal, config: v.Pairs, memo: bytes | None = None
 ) -> SubscriptionConfig:
     """Return the configuration of a new subscription. Raises `ConfigError`."""
-    made = SubscriptionConfig((subscriber,), memo=memo)
+    subscription = SubscriptionConfig((subscriber,), memo=memo)
     for key, value in config:
-        made = changed_subscription(made, key, value)
-    return made
+        subscription = changed_subscription(subscription, key, value)
+    return subscription
 
 
 def read_publication(config: v.Pairs) -> PublicationConfig:
@@ -206,9 +207,13 @@ def read_publication(config: v.Pairs) -> PublicationConfig:
 
     Keys and values that are not understood are ignored. The first of repeated keys counts.
     """
-    made = PublicationConfig(v.as_principal(v.first(config, keys.CREATOR)) or Principal(), ())
+    publication = PublicationConfig(
+        v.as_principal(v.first(config, keys.CREATOR)) or Principal(), ()
+    )
     return _read(
-        made, config, lambda made, key, value: changed_publication(made, key, value, new=True)
+        publication,
+        config,
+        lambda publication, key, value: changed_publication(publication, key, value, new=True),
     )
 
 
@@ -220,12 +225,13 @@ def read_subscription(config: v.Pairs) -> SubscriptionConfig:
     return _read(SubscriptionConfig(()), config, changed_subscription)
 
 
-def _read(made: C, config: v.Pairs, changed: Callable[[C, str, v.Value], C]) -> C:
+def _read(config: C, pairs: v.Pairs, changed: Callable[[C, str, v.Value], C]) -> C:
+    """Return a configuration after all changes that are understood."""
     # Reversed, so that the first of repeated keys is applied last.
-    for key, value in reversed(config):
+    for key, value in reversed(pairs):
         with suppress(ConfigError):
-            made = changed(made, key, value)
-    return made
+            config = changed(config, key, value)
+    return config
 
 
 def changed_publication(
@@ -233,7 +239,7 @@ def changed_publication(
 ) -> PublicationConfig:
     """Return the configuration of a publication after one key was set.
 
-    `new` says that the publication is being registered, which alone may set the partitions. Raises
+    With `new`, the publication is being registered; only then can the partitions be set. Raises
     `ConfigError`.
     """
     key = keys.canonical(written)
@@ -265,11 +271,11 @@ def _changed(config: C, known: _Field | None, written: str, value: v.Value) -> C
     """Set a field, or keep a key that is not reserved among the others."""
     if known is not None and known.read is not None:
         new = known.read(keys.canonical(written), value)
-        # Most subscribers give the default, or what they gave before.
+        # This saves a copy in the usual case: a value that is the default or was set before.
         if new == getattr(config, known.name):
             return config
         changes = {known.name: new}
-        return replace(config, **changes)  # type: ignore[arg-type]  # it reads what the field holds
+        return replace(config, **changes)  # type: ignore[arg-type]  # `read` returns the field's type
     _check_unknown(written)
     return replace(config, others={**config.others, written: value})
 
@@ -289,7 +295,7 @@ def _check_unknown(written: str) -> None:
 
 def filter_text(value: v.Value) -> str:
     """Return the text of a filter. Raises `ConfigError` if it is not a Text or cannot be parsed."""
-    written = None if (inside := v.opened(value)) is None else v.as_text(inside)
+    written = v.as_text(v.opened(value))
     if written is None:
         raise ConfigError("a filter is a Text")
     try:
@@ -318,12 +324,12 @@ def _changed_list(
             # everybody.
             if which not in config.lists:
                 return config
-            given = tuple(each for each in had if each not in given)
+            given = tuple(member for member in had if member not in given)
         return replace(config, lists={**config.lists, which: given})
     if key == f"{canister}:remove":
-        return replace(
-            config, canisters={each: at for each, at in config.canisters.items() if each != which}
-        )
+        canisters = dict(config.canisters)
+        canisters.pop(which, None)
+        return replace(config, canisters=canisters)
     if key == canister:
         return replace(config, canisters={**config.canisters, which: _list_canister(key, value)})
     return None
@@ -334,30 +340,38 @@ def _controllers(had: tuple[Principal, ...], key: str, value: v.Value) -> tuple[
     given = _principals(key, value)
     if key.endswith(":add"):
         return tuple(dict.fromkeys((*had, *given)))
-    left = tuple(each for each in had if each not in given)
+    left = tuple(controller for controller in had if controller not in given)
     if not left:
         raise ConfigError("the last controller cannot be removed")
     return left
 
 
-def _blobs(who: tuple[Principal, ...]) -> v.Value:
-    return v.array(v.blob(each) for each in who)
+def _blobs(principals: tuple[Principal, ...]) -> v.Value:
+    return v.array(v.blob(principal) for principal in principals)
 
 
 def _principals(key: str, value: v.Value) -> tuple[Principal, ...]:
-    """Parse an array of principals, each once."""
+    """Parse an array of principals, and drop repetitions. Raises `ConfigError`."""
+    error = ConfigError(f"{key} is an Array of principals as Blob")
     items = v.as_items(value)
-    found = [v.as_principal(each) for each in items or ()]
-    if items is None or None in found:
-        raise ConfigError(f"{key} is an Array of principals as Blob")
-    return tuple(dict.fromkeys(each for each in found if each is not None))
+    if items is None:
+        raise error
+    principals: dict[Principal, None] = {}
+    for item in items:
+        principal = v.as_principal(item)
+        if principal is None:
+            raise error
+        principals[principal] = None
+    return tuple(principals)
 
 
 def _list_canister(key: str, value: v.Value) -> tuple[Principal, str]:
-    match v.as_items(value):
-        case (one, two) if (canister := v.as_principal(one)) is not None and (
-            name := v.as_text(two)
-        ) is not None:
+    """Parse a list canister and the name of its list. Raises `ConfigError`."""
+    items = v.as_items(value) or ()
+    if len(items) == 2:
+        canister = v.as_principal(items[0])
+        name = v.as_text(items[1])
+        if canister is not None and name is not None:
             return canister, name
     raise ConfigError(f"{key} is Array[Blob canister, Text list]")
 
@@ -365,36 +379,48 @@ def _list_canister(key: str, value: v.Value) -> tuple[Principal, str]:
 def _reader(read: Callable[[v.Value], T | None], words: str) -> Callable[[str, v.Value], T]:
     """Return a parser that raises `ConfigError` with a description if `read` returns `None`."""
 
-    def known(key: str, value: v.Value) -> T:
-        found = read(value)
-        if found is None:
+    def parse_value(key: str, value: v.Value) -> T:
+        parsed = read(value)
+        if parsed is None:
             raise ConfigError(f"{key} is {words}")
-        return found
+        return parsed
 
-    return known
+    return parse_value
 
 
-_mode = _reader(
-    lambda value: mode if (mode := (v.as_text(value) or "").lower()) in MODES else None,
-    f"one of {', '.join(MODES)}",
-)
-_partitions = _reader(
-    lambda value: n if (n := v.as_nat(value)) in range(1, 17) else None, "a Nat from 1 to 16"
-)
+def _as_mode(value: v.Value) -> str | None:
+    mode = (v.as_text(value) or "").lower()
+    return mode if mode in MODES else None
+
+
+def _as_partitions(value: v.Value) -> int | None:
+    count = v.as_nat(value)
+    return count if count in range(1, 17) else None
+
+
+_mode = _reader(_as_mode, f"one of {', '.join(MODES)}")
+_partitions = _reader(_as_partitions, "a Nat from 1 to 16")
 _positive = _reader(lambda value: v.as_nat(value) or None, "a positive Nat")
 _bool = _reader(lambda value: value.value if value.tag == "Bool" else None, "a Bool")
 
 
 def _priorities(key: str, value: v.Value) -> dict[Principal, int]:
-    """Parse the ranks of subscribers."""
-    found: dict[Principal, int] = {}
-    for each in (None,) if (items := v.as_items(value)) is None else items:
-        pair = v.as_items(each) or ()
-        who, rank = (v.as_principal(pair[0]), v.as_nat(pair[1])) if len(pair) == 2 else (None, None)
-        if who is None or rank is None:
-            raise ConfigError(f"{key} is an Array of Array[Blob subscriber, Nat]")
-        found[who] = rank
-    return found
+    """Parse the ranks of subscribers. Raises `ConfigError`."""
+    error = ConfigError(f"{key} is an Array of Array[Blob subscriber, Nat]")
+    items = v.as_items(value)
+    if items is None:
+        raise error
+    ranks: dict[Principal, int] = {}
+    for item in items:
+        pair = v.as_items(item) or ()
+        if len(pair) != 2:
+            raise error
+        subscriber = v.as_principal(pair[0])
+        rank = v.as_nat(pair[1])
+        if subscriber is None or rank is None:
+            raise error
+        ranks[subscriber] = rank
+    return ranks
 
 
 def _price(key: str, value: v.Value) -> tuple[int, Principal | None]:
@@ -413,20 +439,26 @@ def _price(key: str, value: v.Value) -> tuple[int, Principal | None]:
 
 
 def _priced(price: tuple[int, Principal | None]) -> v.Value:
-    currency = "cycles" if price[1] is None else f"icrc2:{price[1].text}"
-    return v.class_(("perEvent", v.nat(price[0])), ("currency", v.text(currency)))
+    """Return the ICRC16 value of a price, which `_price` parses."""
+    amount, ledger = price
+    currency = "cycles" if ledger is None else f"icrc2:{ledger.text}"
+    return v.class_(("perEvent", v.nat(amount)), ("currency", v.text(currency)))
 
 
 def _ranks(priorities: dict[Principal, int]) -> v.Value:
-    return v.array(v.array([v.blob(who), v.nat(rank)]) for who, rank in priorities.items())
+    """Return the ICRC16 value of the ranks of subscribers, which `_priorities` parses."""
+    return v.array(
+        v.array([v.blob(subscriber), v.nat(rank)]) for subscriber, rank in priorities.items()
+    )
 
 
 def _optional(read: Callable[[v.Value], object]) -> Callable[[str, v.Value], object]:
+    """Return a parser that accepts an empty Option, too, as `None`."""
     return lambda _key, value: None if v.opened(value) is None else read(value)
 
 
-# The keys without a parser are only shown. `_controllers` sets some of them, and the others are
-# refused.
+# Keys without a parser only show their field. Some of them can be set, but not by a `_Field`: see
+# `_controllers`. The others are refused.
 _PUBLICATION: Final = {
     keys.MODE: _Field("mode", _mode, v.text),
     keys.PARTITIONS: _Field("partitions", _partitions, v.nat),
@@ -461,7 +493,7 @@ def replay_config(
     replace or clear. Raises `ConfigError`.
     """
     for written, value in config:
-        # Hints for payment (`icrc77:payment…`) are only kept: the publication has the price.
+        # Hints for payment (`icrc77:payment…`) have no effect: the price is the publication's.
         key = keys.canonical(written)
         inside = v.opened(value)
         if key == keys.REPLAY_FILTER:

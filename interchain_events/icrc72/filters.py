@@ -51,7 +51,7 @@ _INDEX: Final = re.compile(r"-?[0-9]+", re.ASCII)
 
 
 _ADDED: Final = BROADCASTER_HEADERS | {REPLAYED, REPLAY_ID, REPLAY_END}
-"""The headers that are not there when an event is first published."""
+"""The headers that an event does not have when it is first published."""
 
 
 _FIELDS: Final = frozenset(
@@ -127,9 +127,9 @@ def parse(text: str) -> Filter:
     if len(text.encode(errors="replace")) > MOST_BYTES:
         raise FilterError(f"a filter has at most {MOST_BYTES} bytes")
     parser = _Parser(text)
-    found = parser.filter(1)
+    parsed = parser.filter(1)
     parser.end()
-    return found
+    return parsed
 
 
 def matches(text: str, data: Value) -> bool:
@@ -247,9 +247,9 @@ class _Parser:
 
     def _term(self, depth: int) -> Test | Filter:
         if self._skip("("):
-            found = self.filter(depth + 1)
+            nested = self.filter(depth + 1)
             self._expect(")")
-            return found
+            return nested
         return self._test(depth)
 
     def _test(self, depth: int) -> Test:
@@ -299,15 +299,15 @@ class _Parser:
         return Path(False, (first, *self._steps(depth)))
 
     def _steps(self, depth: int) -> tuple[Name | All | Where, ...]:
-        found: list[Name | All | Where] = []
+        steps: list[Name | All | Where] = []
         while True:
             if self._skip("."):
-                found.append(All() if self._skip("*") else self._name())
+                steps.append(All() if self._skip("*") else self._name())
             elif self._skip("["):
-                found.append(Where(self.filter(depth + 1)))
+                steps.append(Where(self.filter(depth + 1)))
                 self._expect("]")
             else:
-                return tuple(found)
+                return tuple(steps)
 
     def _value(self, depth: int) -> Word | Path | Null:
         """Read a value to compare with: null (`?`), a path (with `$` or `@`), or a word."""
@@ -326,33 +326,33 @@ class _Parser:
         name, escaped = self._characters(_NAME, "a name")
         return Name(name, int(name) if not escaped and _INDEX.fullmatch(name) else None)
 
-    def _characters(self, allowed: re.Pattern[str], what: str) -> tuple[str, bool]:
+    def _characters(self, allowed: re.Pattern[str], expected: str) -> tuple[str, bool]:
         """Read a name or value, and return it without its escapes and whether it had any."""
-        found = allowed.match(self._text, self._at)
-        written = "" if found is None else found.group()
+        match = allowed.match(self._text, self._at)
+        written = "" if match is None else match.group()
         self._at += len(written)
         if self._text.startswith("\\", self._at):
             raise self._wrong("a character after \\")
         if not written:
-            raise self._wrong(what)
+            raise self._wrong(expected)
         escaped = "\\" in written
         return _ESCAPED.sub(r"\1", written) if escaped else written, escaped
 
     def _skip(self, words: str) -> bool:
-        found = self._text.startswith(words, self._at)
-        if found:
+        follows = self._text.startswith(words, self._at)
+        if follows:
             self._at += len(words)
-        return found
+        return follows
 
     def _expect(self, words: str) -> None:
         if not self._skip(words):
             raise self._wrong(repr(words))
 
     def _wrong(self, expected: str) -> FilterError:
-        found = (
+        rest = (
             repr(self._text[self._at : self._at + 20]) if self._at < len(self._text) else "the end"
         )
-        return FilterError(f"the filter has {found} at {self._at} where {expected} was expected")
+        return FilterError(f"the filter has {rest} at {self._at} where {expected} was expected")
 
 
 def unwrapped(value: Value) -> Value:
@@ -379,18 +379,18 @@ class _Evaluation:
         return any(self._test(term.path, term.operator, value, item) for value in term.values)
 
     def _test(self, path: Path, operator: str, wanted: Word | Path | Null, item: Value) -> bool:
-        """Return whether a value at a path is in a relation to a word or to a value at another."""
+        """Return whether a value at a path is in a relation to a word or another path's value."""
         if isinstance(wanted, Null):
             return self._null(path, operator, item)
-        for found in self._select(path, item):
+        for value in self._select(path, item):
             self._step()
             if isinstance(wanted, Word):
-                if compare_word(found, operator, wanted.text, literal=wanted.literal):
+                if compare_word(value, operator, wanted.text, literal=wanted.literal):
                     return True
                 continue
             for other in self._select(wanted, item):
                 self._step()
-                if compare(found, operator, other):
+                if compare(value, operator, other):
                     return True
         return False
 
@@ -400,9 +400,9 @@ class _Evaluation:
         A path without values equals null. No value is greater or less than null.
         """
         if operator == "==":
-            return all(found == _NOTHING for found in self._select(path, item))
+            return all(value == _NOTHING for value in self._select(path, item))
         if operator in {"!=", "<>"}:
-            return any(found != _NOTHING for found in self._select(path, item))
+            return any(value != _NOTHING for value in self._select(path, item))
         return False
 
     def _select(self, path: Path, item: Value) -> Iterator[Value]:
@@ -485,8 +485,8 @@ def _items(value: Value) -> Iterator[Value]:
                 small: Variant[Literal["Nat8"], int] = Variant("Nat8", byte)
                 yield small
         case ("Floats", raws):
-            for each in raws:
-                double: Variant[Literal["Float"], bytes] = Variant("Float", each)
+            for raw in raws:
+                double: Variant[Literal["Float"], bytes] = Variant("Float", raw)
                 yield double
         case ("Nats", numbers):
             for number in numbers:

@@ -55,13 +55,13 @@ class InboxState:
     valid_list: tuple[Principal, str] | None = None
     """The list canister and list of valid broadcasters; `None` if the orchestrator lists them."""
     unknown: dict[Principal, None] = field(default_factory=dict)
-    """Callers of which it must be asked whether they are valid."""
+    """Callers about which a list canister must be asked whether they are valid."""
     ask_next: int = 0
     """The round before which it does not ask again for valid broadcasters."""
     asks: int = 0
-    """How often it has asked since the last answer."""
+    """How many times it has asked since the last answer."""
     curious: bool = False
-    """Whether it has to ask, because an unknown caller came."""
+    """Whether it has to ask, because an unknown caller has called."""
     registered: dict[str, None] = field(default_factory=dict)
     """The roles whose system namespaces are registered."""
     handled: dict[tuple[str, Principal], int] = field(default_factory=dict)
@@ -149,6 +149,7 @@ class Inbox(Core):
         return role in self.state.registered
 
     def _register(self, ctx: Context) -> None:
+        """Register the roles that are not registered."""
         for role in self.on_alert:
             if role not in self.state.registered and role not in self._registering:
                 self._register_one(ctx, role)
@@ -158,8 +159,8 @@ class Inbox(Core):
         self._registering[role] = None
         item = PublicationRegistration(system_namespace(role, ctx.me), ())
 
-        # In quotes, as below: the type would be made again for each call.
-        def got(ctx: Context, results: "Results[int] | None") -> None:
+        # The type is quoted, here and below, because otherwise each call would build it anew.
+        def answered(ctx: Context, results: "Results[int] | None") -> None:
             take_out(self._registering, role)
             if methods.is_ok(results):
                 self.state.registered[role] = None
@@ -167,15 +168,20 @@ class Inbox(Core):
                     core.wake(ctx)
 
         self.role.ask(
-            ctx, self.orchestrator, methods.REGISTER_SUBSCRIPTION, (item,), got, kind=GUARANTEED
+            ctx,
+            self.orchestrator,
+            methods.REGISTER_SUBSCRIPTION,
+            (item,),
+            answered,
+            kind=GUARANTEED,
         )
 
     def _ask_valid(self, ctx: Context, caller: Principal | None = None) -> None:
-        """Ask for the valid broadcasters because an unknown `caller` came, or at the start.
+        """Ask for the valid broadcasters because of an unknown `caller`, or at the start.
 
-        Strangers can call at any rate, so only one question is under way, waits between questions
-        grow while they are not answered, and the number of remembered callers is bounded. If a list
-        canister decides, it is asked about the callers.
+        If a list canister decides, it is asked about the unknown callers. Strangers can call at any
+        rate. So only one question is under way, the waits between questions grow while they are not
+        answered, and the number of remembered callers is bounded.
         """
         self.state.curious = True
         if caller is not None and len(self.state.unknown) < self.settings.confirmations:
@@ -191,48 +197,49 @@ class Inbox(Core):
             self._ask_members(ctx, *self.state.valid_list)
             return
 
-        def got(ctx: Context, valid: Valid | None) -> None:
+        def answered(ctx: Context, valid: Valid | None) -> None:
             self._waiting = False
             if valid is None:
                 return
-            self._answered(ctx)
+            self._asked(ctx)
             match valid:
-                case ("list", found):
+                case ("list", broadcasters):
                     self.state.unknown.clear()
-                    self.state.valid.update(dict.fromkeys(found))
-                case ("icrc75", where):
-                    self.state.valid_list = where
+                    self.state.valid.update(dict.fromkeys(broadcasters))
+                case ("icrc75", valid_list):
+                    self.state.valid_list = valid_list
                     self.state.curious = bool(self.state.unknown)
 
-        self.role.ask(ctx, self.orchestrator, methods.GET_VALID, None, got)
+        self.role.ask(ctx, self.orchestrator, methods.GET_VALID, None, answered)
 
-    def _answered(self, ctx: Context) -> None:
+    def _asked(self, ctx: Context) -> None:
+        """Note that a question about valid broadcasters was answered."""
         self.state.curious = False
-        self.state.asks, self.state.ask_next = 0, ctx.now + 1
+        self.state.asks = 0
+        self.state.ask_next = ctx.now + 1
 
     def _ask_members(self, ctx: Context, canister: Principal, name: str) -> None:
         """Ask the list canister which of the unknown callers are valid broadcasters (IC-35e)."""
-        who = tuple(self.state.unknown)
+        callers = tuple(self.state.unknown)
 
-        def got(ctx: Context, said: tuple[bool, ...] | None) -> None:
+        def answered(ctx: Context, answers: tuple[bool, ...] | None) -> None:
             self._waiting = False
-            if said is None or len(said) != len(who):
+            if answers is None or len(answers) != len(callers):
                 return
-            self._answered(ctx)
-            for each, listed in zip(who, said, strict=True):
-                self.state.unknown.pop(each, None)
+            self._asked(ctx)
+            for caller, listed in zip(callers, answers, strict=True):
+                self.state.unknown.pop(caller, None)
                 if listed:
-                    self.state.valid[each] = None
+                    self.state.valid[caller] = None
 
-        self.role.ask(
-            ctx, canister, methods.IS_MEMBER, tuple(methods.member(each, name) for each in who), got
-        )
+        items = tuple(methods.member(caller, name) for caller in callers)
+        self.role.ask(ctx, canister, methods.IS_MEMBER, items, answered)
 
     def _handle(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> None:
         """Answer `icrc72_handle_notification`.
 
         A caller that is not known to be a broadcaster is rejected, so that it sends the batch
-        again. Confirmations go in calls of their own.
+        again. Confirmations are sent in separate calls.
         """
         self._receive(ctx, notifications)
         if ctx.answered:
@@ -253,40 +260,41 @@ class Inbox(Core):
         methods.HANDLE_TRUSTED.reply(ctx, taken if confirmed == count else left)
 
     def _receive(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> int:
-        """Give the notifications of a batch to the roles, and return how many they took.
+        """Give the notifications of a batch to the roles, and return how many were taken.
 
-        Nothing is taken from an unknown caller. The orchestrator may send system events directly
-        even if it is not a broadcaster. System events for a broadcaster are left to that role of
-        the canister.
+        An unknown caller's notifications are not taken. The orchestrator may send system events
+        directly even if it is not a broadcaster. System events for a broadcaster are left to that
+        role of the canister.
         """
         caller = ctx.caller
-        own = {system_namespace(role, ctx.me): role for role in _ROLES}
-        mine = [
-            each for each in notifications if not each.namespace.startswith("icrc72:broadcaster:")
+        roles = {system_namespace(role, ctx.me): role for role in _ROLES}
+        batch = [
+            note for note in notifications if not note.namespace.startswith("icrc72:broadcaster:")
         ]
         if caller == self.orchestrator and caller not in self.state.valid:
-            system = [each for each in mine if each.namespace in own]
-            if len(system) < len(mine):
+            system_events = [note for note in batch if note.namespace in roles]
+            if len(system_events) < len(batch):
                 self._ask_valid(ctx, caller)
-            mine = system
+            batch = system_events
         elif caller not in self.state.valid:
             self.count("refused_callers")
             self._ask_valid(ctx, caller)
             return 0
-        self.state.recent[ctx.now] = self.state.recent.get(ctx.now, 0) + len(mine)
-        for at in [each for each in self.state.recent if each <= ctx.now - 100]:
-            del self.state.recent[at]
+        recent = self.state.recent
+        recent[ctx.now] = recent.get(ctx.now, 0) + len(batch)
+        for round_ in [round_ for round_ in recent if round_ <= ctx.now - 100]:
+            del recent[round_]
         to_confirm = self.state.confirm.setdefault(caller, {})
         confirmed = 0
-        for each in mine:
-            role = own.get(each.namespace)
+        for note in batch:
+            role = roles.get(note.namespace)
             taken = False
             if role is not None:
-                taken = self._alert(ctx, role, each)
-            elif self.taker is not None and not is_system(each.namespace):
-                taken = self.taker.take(ctx, caller, each)
+                taken = self._alert(ctx, role, note)
+            elif self.taker is not None and not is_system(note.namespace):
+                taken = self.taker.take(ctx, caller, note)
             if taken:
-                to_confirm[each.notificationId] = None
+                to_confirm[note.notificationId] = None
                 confirmed += 1
         if self.taker is not None:
             self.taker.taken(ctx)
@@ -296,13 +304,13 @@ class Inbox(Core):
     def _alert(self, ctx: Context, role: str, notification: EventNotification) -> bool:
         """Apply a system event, and return whether it has to be confirmed.
 
-        A malformed one is not applied at all and not confirmed. Known events, and events whose
-        source is neither the orchestrator nor the caller, are confirmed and ignored. ICRC-77 names
-        the publishers' namespace for the replays of subscribers, so these are read there, too.
+        A malformed one is neither applied nor confirmed. Known events, and events whose source is
+        neither the orchestrator nor the caller, are confirmed and ignored. ICRC-77 names the
+        publishers' namespace for the replays of subscribers, so these are read there, too.
         """
         key = (notification.namespace, notification.source)
-        known = notification.source not in {self.orchestrator, ctx.caller}
-        if known or notification.eventId <= self.state.handled.get(key, 0):
+        foreign = notification.source not in {self.orchestrator, ctx.caller}
+        if foreign or notification.eventId <= self.state.handled.get(key, 0):
             return True
         try:
             alert = MemberAlert.read(notification.data)
@@ -334,13 +342,14 @@ class Inbox(Core):
 
     def _stats(self, _caller: Principal, time: int) -> Pairs:
         """Answer `icrc72_get_subscriber_stats`."""
-        prefix, since = "icrc72:subscriber:stats:", time // SECOND - 100
+        prefix = "icrc72:subscriber:stats:"
+        since = time // SECOND - 100
         counts = dict.fromkeys(keys.STATISTICS[prefix], 0) | self.state.counts
         if self.taker is not None:
             counts["subscriptions"] = self.taker.subscribed()
             counts["held"] = self.taker.holding()
         counts["notifications_last_100_rounds"] = sum(
-            n for at, n in self.state.recent.items() if at > since
+            count for round_, count in self.state.recent.items() if round_ > since
         )
         return tuple((prefix + name, nat(counts[name])) for name in keys.STATISTICS[prefix])
 
@@ -369,36 +378,37 @@ class Registering:
         ctx: Context,
         inbox: Inbox,
         method: _Method,
-        mine: Mapping[str, _Registrable],
+        items: Mapping[str, _Registrable],
         after: _After,
     ) -> None:
-        """Register items that have no id, in one guaranteed call of at most a batch.
+        """Register the items that have no id, in one guaranteed call of at most a batch.
 
         Items get their id or an error from the answer, then `after` is called. Items without an
         answer are registered again at the next call of this method.
         """
-        lacking = ((name, each) for name, each in mine.items() if self.lacks(name, each))
-        items = dict(islice(lacking, inbox.settings.batch_items))
-        if not items:
+        lacking = ((name, item) for name, item in items.items() if self.lacks(name, item))
+        asked = dict(islice(lacking, inbox.settings.batch_items))
+        if not asked:
             return
-        self.under_way.update(dict.fromkeys(items))
+        self.under_way.update(dict.fromkeys(asked))
 
-        def got(ctx: Context, results: "Results[int] | None") -> None:
-            for (name, each), result in zip_longest(items.items(), (results or ())[: len(items)]):
+        def answered(ctx: Context, results: "Results[int] | None") -> None:
+            answers = (results or ())[: len(asked)]
+            for (name, item), result in zip_longest(asked.items(), answers):
                 take_out(self.under_way, name)
                 match result:
                     case ("Ok", number):
-                        each.id = number
+                        item.id = number
                     case ("Err", error):
-                        each.error = methods.words_of(error)
+                        item.error = methods.words_of(error)
             after(ctx)
 
-        batch = tuple(PublicationRegistration(name, each.config) for name, each in items.items())
-        inbox.role.ask(ctx, inbox.orchestrator, method, batch, got, kind=GUARANTEED)
+        batch = tuple(PublicationRegistration(name, item.config) for name, item in asked.items())
+        inbox.role.ask(ctx, inbox.orchestrator, method, batch, answered, kind=GUARANTEED)
 
-    def lacks(self, name: str, each: _Registrable) -> bool:
+    def lacks(self, name: str, item: _Registrable) -> bool:
         """Return whether an item has to be registered and is not being registered."""
-        return each.id is None and not each.error and name not in self.under_way
+        return item.id is None and not item.error and name not in self.under_way
 
 
 def renew(given: Mapping[str, R], known: dict[str, R]) -> None:
@@ -410,4 +420,5 @@ def renew(given: Mapping[str, R], known: dict[str, R]) -> None:
     for name, new in given.items():
         old = known.setdefault(name, new)
         if old.id is None:
-            old.config, old.error = new.config, ""
+            old.config = new.config
+            old.error = ""

@@ -96,7 +96,7 @@ class Outcome:
     def good(self) -> bool:
         """Return whether all events were accepted and handled, without errors and findings."""
         complete = self.taken == self.published and all(
-            had == due for had, due, _ in self.handled.values()
+            handled == due for handled, due, _ in self.handled.values()
         )
         return complete and not self.findings and not self.refused
 
@@ -131,23 +131,27 @@ class Run:
         self.audit = Audit(self.system.orchestrator, self.system.broadcasters)
         self.network.observers.append(self.audit)
         self.who: dict[str, Principal] = {"orchestrator": self.system.orchestrator}
-        for at, each in enumerate(self.system.broadcasters):
-            self.who[f"broadcaster {at}"] = each
-        for publisher in model.publisher:
+        for index, broadcaster in enumerate(self.system.broadcasters):
+            self.who[f"broadcaster {index}"] = broadcaster
+        self._create_canisters()
+        self._upgrading: list[str] = []
+        """The canisters that are stopping in order to be upgraded."""
+
+    def _create_canisters(self) -> None:
+        """Create the publishers, the subscribers and the canisters of modules."""
+        for publisher in self.model.publisher:
             self.who[publisher.name] = self.network.create(
                 publisher.subnet, self._teller(publisher)
             )
-        for subscriber in model.subscriber:
+        for subscriber in self.model.subscriber:
             self.who[subscriber.name] = self.network.create(
                 subscriber.subnet, self._listener(subscriber)
             )
-        for module in model.canister:
-            controllers = [Principal.from_text(each) for each in module.controllers]
+        for module in self.model.canister:
+            controllers = [Principal.from_text(controller) for controller in module.controllers]
             self.who[module.name] = self.network.create(
                 module.subnet, self._made_of(module), controllers=controllers
             )
-        self._upgrading: list[str] = []
-        """The canisters that are stopping in order to be upgraded."""
 
     def _teller(self, model: PublisherModel) -> Teller:
         config: Config = {REPLAY: True} if model.replay else {}
@@ -159,13 +163,20 @@ class Run:
         )
 
     def _listener(self, model: SubscriberModel) -> Witness:
-        given = {FILTER: model.filter, SKIP: model.skip}
-        chosen = {model.pattern: {key: value for key, value in given.items() if value is not None}}
+        config: dict[str, object] = {}
+        if model.filter is not None:
+            config[FILTER] = model.filter
+        if model.skip is not None:
+            config[SKIP] = model.skip
         return Witness(
-            self.system.orchestrator, self.settings, subscriptions=chosen, publications={}
+            self.system.orchestrator,
+            self.settings,
+            subscriptions={model.pattern: config},
+            publications={},
         )
 
     def _made_of(self, model: ModuleModel) -> Canister:
+        """Make the canister of a module. Raises `Icrc72Error` and `IcError`, see `__init__`."""
         if self._modules is None:
             raise Icrc72Error(
                 f"{model.name} is a module, and nothing here makes canisters of modules"
@@ -175,8 +186,9 @@ class Run:
     def finish(self) -> Outcome:
         """Run all rounds, and then more until the network is at rest, and return the result.
 
-        Without delays and refusals, up to ten times as many rounds plus 3,000 are added. The
-        network is at rest if nothing has been under way for 150 rounds.
+        The added rounds have neither delays nor refusals. There are at most ten times as many as
+        the scenario has, plus 3,000. The network is at rest when nothing was under way for 150
+        rounds.
         """
         for _ in range(self.model.rounds):
             self.step()
@@ -210,71 +222,69 @@ class Run:
 
     def _strike(self, fault: FaultModel) -> None:
         """Cause a fault. Raises `Icrc72Error` if this is impossible."""
-        who = self.who[fault.who]
+        canister = self.who[fault.who]
         if fault.what == "kill":
-            self.network.uninstall(who)
+            self.network.uninstall(canister)
         elif fault.what == "start":
-            self.network.start(who)
+            self.network.start(canister)
         elif fault.what == "retire":
-            if not self.system.registry.retire(who):
+            if not self.system.registry.retire(canister):
                 raise Icrc72Error(
                     f"{fault.who} cannot be retired: no other broadcaster serves its subnet"
                 )
         else:
-            self.network.stop(who)
+            self.network.stop(canister)
             if fault.what == "upgrade":
                 self._upgrading.append(fault.who)
 
     def _upgrade(self, name: str) -> None:
         """Upgrade a stopped canister to the same code. Raises `Icrc72Error` if that traps."""
-        module = next((each for each in self.model.canister if each.name == name), None)
-        made = self.system.successor(self.who[name]) if module is None else self._made_of(module)
-        if not self.network.upgrade(self.who[name], made):
+        modules = {module.name: module for module in self.model.canister}
+        if name in modules:
+            code = self._made_of(modules[name])
+        else:
+            code = self.system.successor(self.who[name])
+        if not self.network.upgrade(self.who[name], code):
             raise Icrc72Error(f"the upgrade of {name} trapped")
         self.network.start(self.who[name])
 
     def _busy(self) -> bool:
-        return bool(self.system.unrest(self.who[each.name] for each in self.model.subscriber))
+        """Return whether anything is under way."""
+        subscribers = (self.who[subscriber.name] for subscriber in self.model.subscriber)
+        return bool(self.system.unrest(subscribers))
 
     def outcome(self) -> Outcome:
         """Return the result so far."""
         logs = self.system.logs()
-        publishers = [
-            each
-            for each in self.model.publisher
-            if self.network.status(self.who[each.name]) != EMPTY
-        ]
-        running = [
-            each
-            for each in self.model.subscriber
-            if self.network.status(self.who[each.name]) == RUNNING
-        ]
-        handled = {each.name: self._judge(each, logs) for each in running}
-        lost = self.network.status(self.system.orchestrator) == EMPTY
-        findings = self.audit.finish(logs, self.network.running(), at_rest=not self._busy())
+        statuses = {name: self.network.status(canister) for name, canister in self.who.items()}
+        published: dict[str, int] = {}
+        taken: dict[str, int] = {}
+        for publisher in self.model.publisher:
+            name = publisher.name
+            if statuses[name] != EMPTY:
+                published[name] = self._made(publisher)
+                taken[name] = self.system.publisher(self.who[name]).published(publisher.namespace)
+        handled = {
+            subscriber.name: self._judge(subscriber, logs)
+            for subscriber in self.model.subscriber
+            if statuses[subscriber.name] == RUNNING
+        }
+        replays: dict[int, str] = {}
+        if statuses["orchestrator"] != EMPTY:
+            for number, replay in self.system.registry.state.replays.items():
+                replays[number] = replay.state
         return Outcome(
-            self.network.round,
-            "0x" + self.digest.value.hex(),
-            self.digest.count,
-            {each.name: self._made(each) for each in publishers},
-            {
-                each.name: self.system.publisher(self.who[each.name]).published(each.namespace)
-                for each in publishers
-            },
-            self._refused(),
-            {
-                name: status
-                for name, who in self.who.items()
-                if (status := self.network.status(who)) != RUNNING
-            },
-            handled,
-            {}
-            if lost
-            else {
-                number: each.state for number, each in self.system.registry.state.replays.items()
-            },
-            findings,
-            {who: name for name, who in self.who.items()},
+            rounds=self.network.round,
+            digest="0x" + self.digest.value.hex(),
+            happenings=self.digest.count,
+            published=published,
+            taken=taken,
+            refused=self._refused(),
+            away={name: status for name, status in statuses.items() if status != RUNNING},
+            handled=handled,
+            replays=replays,
+            findings=self.audit.finish(logs, self.network.running(), at_rest=not self._busy()),
+            names={canister: name for name, canister in self.who.items()},
         )
 
     def _made(self, model: PublisherModel) -> int:
@@ -284,18 +294,18 @@ class Run:
 
     def _refused(self) -> dict[str, str]:
         """Return the first registration error of each app that has one."""
-        found: dict[str, str] = {}
-        for each in (*self.model.publisher, *self.model.subscriber):
-            if self.network.status(self.who[each.name]) == EMPTY:
+        first_errors: dict[str, str] = {}
+        for model in (*self.model.publisher, *self.model.subscriber):
+            if self.network.status(self.who[model.name]) == EMPTY:
                 continue
-            app = self.system.app(self.who[each.name])
+            app = self.system.app(self.who[model.name])
             published = {} if app.publisher is None else app.publisher.state.mine
             followed = {} if app.subscriber is None else app.subscriber.state.wanted
-            errors = [mine.error for mine in published.values() if mine.error]
+            errors = [publication.error for publication in published.values() if publication.error]
             errors += [wanted.error for wanted in followed.values() if wanted.error]
             if errors:
-                found[each.name] = errors[0]
-        return found
+                first_errors[model.name] = errors[0]
+        return first_errors
 
     def _judge(
         self, model: SubscriberModel, logs: Mapping[Principal, Log]
@@ -309,11 +319,11 @@ class Run:
         for name in names:
             if not matches(model.pattern, name):
                 continue
-            mine = [number for namespace, number in data if namespace == name]
-            in_order = in_order and mine == sorted(mine)
-            published = chained.from_iterable(log.values() for log in logs.values())
-            events = [event for event in published if event.namespace == name]
+            handled = [number for namespace, number in data if namespace == name]
+            in_order = in_order and handled == sorted(handled)
+            first = min(handled, default=0)
             width = Width(model.filter, skip)
-            passing = [each.eventId for each in events if lets_pass(width, each)]
-            due += sum(number >= min(mine, default=0) for number in passing)
+            for event in chained.from_iterable(log.values() for log in logs.values()):
+                if event.namespace == name and event.eventId >= first and lets_pass(width, event):
+                    due += 1
         return len(data), due, in_order

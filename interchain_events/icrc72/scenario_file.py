@@ -155,13 +155,14 @@ def _canisters(model: ScenarioModel) -> tuple[tuple[str, tuple[CanisterModel, ..
 
 
 def _places(model: ScenarioModel) -> Iterator[Misplaced]:
-    """Yield errors of subnets that do not exist."""
-    named: list[tuple[Location, int]] = [
-        (("broadcasters", at), each) for at, each in enumerate(model.broadcasters)
+    """Yield an error for each reference to a subnet that does not exist."""
+    references: list[tuple[Location, int]] = [
+        (("broadcasters", index), subnet) for index, subnet in enumerate(model.broadcasters)
     ]
-    for table, entries in _canisters(model):
-        named += [((table, at, "subnet"), each.subnet) for at, each in enumerate(entries)]
-    for location, subnet in named:
+    for table, canisters in _canisters(model):
+        for index, canister in enumerate(canisters):
+            references.append(((table, index, "subnet"), canister.subnet))
+    for location, subnet in references:
         if subnet >= model.subnets:
             yield Misplaced(
                 location, f"there is no subnet {subnet}; the last one is {model.subnets - 1}"
@@ -169,91 +170,98 @@ def _places(model: ScenarioModel) -> Iterator[Misplaced]:
 
 
 def _names(model: ScenarioModel) -> Iterator[Misplaced]:
-    """Yield errors of names that are reserved or used twice."""
-    taken: dict[str, None] = {}
-    for table, entries in _canisters(model):
-        for at, each in enumerate(entries):
-            if each.name in {"orchestrator", "proxy"} or _BROADCASTER.fullmatch(each.name):
+    """Yield an error for each name that is reserved or used twice."""
+    used: set[str] = set()
+    for table, canisters in _canisters(model):
+        for index, canister in enumerate(canisters):
+            name = canister.name
+            location = (table, index, "name")
+            if name in {"orchestrator", "proxy"} or _BROADCASTER.fullmatch(name):
                 yield Misplaced(
-                    (table, at, "name"),
-                    f"{each.name!r} is the name of a canister that is always there",
+                    location, f"{name!r} is the name of a canister that is always there"
                 )
-            elif each.name in taken:
-                yield Misplaced((table, at, "name"), f"two canisters have the name {each.name!r}")
-            taken[each.name] = None
+            elif name in used:
+                yield Misplaced(location, f"two canisters have the name {name!r}")
+            used.add(name)
 
 
 def _texts(model: ScenarioModel) -> Iterator[Misplaced]:
-    """Yield errors of namespaces, patterns, filters and skips that an orchestrator refuses."""
+    """Yield an error for each namespace, pattern, filter or skip that an orchestrator refuses."""
     owners: dict[str, str] = {}
-    for at, publisher in enumerate(model.publisher):
-        where = ("publisher", at, "namespace")
-        yield from _refused(where, check_namespace, publisher.namespace)
+    for index, publisher in enumerate(model.publisher):
+        location = ("publisher", index, "namespace")
+        yield from _refused(location, check_namespace, publisher.namespace)
         if publisher.namespace in owners:
             yield Misplaced(
-                where,
+                location,
                 f"only {owners[publisher.namespace]!r}, who is listed first, may publish there",
             )
         owners.setdefault(publisher.namespace, publisher.name)
-    for at, subscriber in enumerate(model.subscriber):
-        yield from _refused(("subscriber", at, "pattern"), check_pattern, subscriber.pattern)
-        yield from _refused(("subscriber", at, "filter"), parse_filter, subscriber.filter or "a")
+    for index, subscriber in enumerate(model.subscriber):
+        yield from _refused(("subscriber", index, "pattern"), check_pattern, subscriber.pattern)
+        yield from _refused(("subscriber", index, "filter"), parse_filter, subscriber.filter or "a")
         skip = subscriber.skip
         if skip is not None and (len(skip) not in {1, 2} or not sum(skip[1:]) < skip[0]):
             reason = f"a skip is [mod] or [mod, offset] with the offset below mod, not {list(skip)}"
-            yield Misplaced(("subscriber", at, "skip"), reason)
+            yield Misplaced(("subscriber", index, "skip"), reason)
 
 
 def _controllers(model: ScenarioModel) -> Iterator[Misplaced]:
-    for at, each in enumerate(model.canister):
-        for controller in each.controllers:
-            yield from _refused(("canister", at, "controllers"), Principal.from_text, controller)
+    """Yield an error for each controller that is not a principal."""
+    for index, module in enumerate(model.canister):
+        for controller in module.controllers:
+            yield from _refused(("canister", index, "controllers"), Principal.from_text, controller)
 
 
-def _refused(where: Location, parse: Callable[[str], object], text: str) -> Iterator[Misplaced]:
+def _refused(location: Location, parse: Callable[[str], object], text: str) -> Iterator[Misplaced]:
     """Yield the error with which a parser refuses a text."""
     try:
         parse(text)
     except (FilterError, NamespaceError, PrincipalError) as error:
-        yield Misplaced(where, str(error))
+        yield Misplaced(location, str(error))
 
 
 def _times(model: ScenarioModel) -> Iterator[Misplaced]:
-    """Yield errors of rounds after the last one, or in the wrong order."""
-    for at, publisher in enumerate(model.publisher):
+    """Yield an error for each round after the last one, and for rounds in the wrong order."""
+    for index, publisher in enumerate(model.publisher):
         if publisher.first > model.rounds:
-            yield Misplaced(("publisher", at, "from"), f"the last round is {model.rounds}")
+            yield Misplaced(("publisher", index, "from"), f"the last round is {model.rounds}")
         elif publisher.until < publisher.first:
-            yield Misplaced(("publisher", at, "until"), f"it begins in round {publisher.first}")
-    for at, fault in enumerate(model.fault):
+            yield Misplaced(("publisher", index, "until"), f"it begins in round {publisher.first}")
+    for index, fault in enumerate(model.fault):
         if fault.round > model.rounds:
-            yield Misplaced(("fault", at, "round"), f"the last round is {model.rounds}")
+            yield Misplaced(("fault", index, "round"), f"the last round is {model.rounds}")
 
 
 def _struck(model: ScenarioModel) -> Iterator[Misplaced]:
-    """Yield errors of faults that are impossible after those before them."""
+    """Yield an error for each fault that is impossible after the faults before it."""
     subnets = (0,) if model.kind == "broadcaster" else model.broadcasters
-    brokers = {f"broadcaster {at}": subnet for at, subnet in enumerate(subnets)}
+    brokers = {f"broadcaster {index}": subnet for index, subnet in enumerate(subnets)}
     known = ["orchestrator", *brokers]
     for _, canisters in _canisters(model):
-        known += [each.name for each in canisters]
-    state: dict[str, str] = {}
-    for at, fault in sorted(enumerate(model.fault), key=lambda each: each[1].round):
-        who, where = fault.who, ("fault", at, "who")
-        one = who == "orchestrator" or (model.kind == "broadcaster" and who in brokers)
+        known += [canister.name for canister in canisters]
+    last_faults: dict[str, str] = {}
+    for index, fault in sorted(enumerate(model.fault), key=lambda entry: entry[1].round):
+        name = fault.who
+        location = ("fault", index, "who")
+        # With the kind `broadcaster`, one canister is both orchestrator and broadcaster.
+        is_orchestrator = name == "orchestrator" or (
+            model.kind == "broadcaster" and name in brokers
+        )
         others = [
-            each for each, subnet in brokers.items() if each != who and subnet == brokers.get(who)
+            broker
+            for broker, subnet in brokers.items()
+            if broker != name and subnet == brokers.get(name)
         ]
-        if who not in known:
-            yield Misplaced(where, f"unknown canister {who!r}. Canisters: {', '.join(known)}")
-        elif state.get(who) == "kill":
-            yield Misplaced(where, f"{who} was killed before round {fault.round}")
-        elif fault.what == "start" and state.get(who) != "stop":
-            yield Misplaced(where, f"{who} is not stopped in round {fault.round}")
-        elif fault.what == "upgrade" and one:
-            yield Misplaced(where, "the orchestrator is not upgraded in scenarios")
+        if name not in known:
+            yield Misplaced(location, f"unknown canister {name!r}. Canisters: {', '.join(known)}")
+        elif last_faults.get(name) == "kill":
+            yield Misplaced(location, f"{name} was killed before round {fault.round}")
+        elif fault.what == "start" and last_faults.get(name) != "stop":
+            yield Misplaced(location, f"{name} is not stopped in round {fault.round}")
+        elif fault.what == "upgrade" and is_orchestrator:
+            yield Misplaced(location, "the orchestrator is not upgraded in scenarios")
         elif fault.what == "retire" and not others:
-            yield Misplaced(
-                where, f"{who} cannot be retired: no other broadcaster serves its subnet"
-            )
-        state[who] = fault.what
+            reason = f"{name} cannot be retired: no other broadcaster serves its subnet"
+            yield Misplaced(location, reason)
+        last_faults[name] = fault.what

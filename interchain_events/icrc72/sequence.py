@@ -30,35 +30,40 @@ def way(
 
     `number` is the id of the event. `names` are those of canisters; others are shown by their ids.
     """
-    found: list[Arrow] = []
+    arrows: list[Arrow] = []
     # The notifications of the event by sender and id, to recognise their confirmations.
     notes: dict[tuple[Principal, int], int] = {}
-    for each in happenings:
-        if each.kind not in {"execute", "refuse"}:
+    for happening in happenings:
+        if happening.kind not in {"execute", "refuse"}:
             continue
-        words = _words(each, namespace, number, notes)
+        words = _words(happening, namespace, number, notes)
         if words:
-            refused = "refused: " if each.kind == "refuse" else ""
-            sender, receiver = (names.get(who, who.text) for who in (each.sender, each.receiver))
-            found.append(Arrow(each.round, sender, receiver, refused + words))
-    return found
+            refused = "refused: " if happening.kind == "refuse" else ""
+            sender = names.get(happening.sender, happening.sender.text)
+            receiver = names.get(happening.receiver, happening.receiver.text)
+            arrows.append(Arrow(happening.round, sender, receiver, refused + words))
+    return arrows
 
 
 def _words(
-    each: Happening, namespace: str, number: int, notes: dict[tuple[Principal, int], int]
+    happening: Happening, namespace: str, number: int, notes: dict[tuple[Principal, int], int]
 ) -> str:
     """Return the label of a message, or an empty text if it does not concern the event."""
     try:
-        if each.method == CONFIRM.name:
-            mine = [item for item in CONFIRM.value(each.data) if (each.receiver, item) in notes]
-            return f"confirm notification {shown(mine[0])}" if mine else ""
-        if each.method == PUBLISH.name:
-            sent = {(event.namespace, event.eventId) for event in PUBLISH.value(each.data)}
+        if happening.method == CONFIRM.name:
+            confirmed = [
+                item
+                for item in CONFIRM.value(happening.data)
+                if (happening.receiver, item) in notes
+            ]
+            return f"confirm notification {shown(confirmed[0])}" if confirmed else ""
+        if happening.method == PUBLISH.name:
+            sent = {(event.namespace, event.eventId) for event in PUBLISH.value(happening.data)}
             return f"publish event {shown(number)}" if (namespace, number) in sent else ""
-        if each.method in {HANDLE.name, HANDLE_TRUSTED.name}:
-            for note in HANDLE.value(each.data):
+        if happening.method in {HANDLE.name, HANDLE_TRUSTED.name}:
+            for note in HANDLE.value(happening.data):
                 if (note.namespace, note.eventId) == (namespace, number):
-                    notes[each.sender, note.notificationId] = number
+                    notes[happening.sender, note.notificationId] = number
                     return f"notification {shown(note.notificationId)} of event {shown(number)}"
     except CandidError:
         pass
@@ -67,18 +72,18 @@ def _words(
 
 def as_text(arrows: list[Arrow]) -> str:
     """Return the diagram as text with a line for each message."""
-    rows = [(each.round, f"{each.sender} -> {each.receiver}", each.words) for each in arrows]
+    rows = [(arrow.round, f"{arrow.sender} -> {arrow.receiver}", arrow.words) for arrow in arrows]
     width = max((len(way) for _, way, _ in rows), default=0)
-    return "\n".join(f"round {at:>5}  {way:<{width}}  {words}" for at, way, words in rows)
+    return "\n".join(f"round {round_:>5}  {way:<{width}}  {words}" for round_, way, words in rows)
 
 
 def as_svg(arrows: list[Arrow]) -> str:
     """Return the diagram as SVG: a line for each canister, and an arrow for each message."""
-    ends = chained.from_iterable((each.sender, each.receiver) for each in arrows)
+    ends = chained.from_iterable((arrow.sender, arrow.receiver) for arrow in arrows)
     actors = list(dict.fromkeys(ends))
     wide = 180 * max(len(actors), 1) + 90
     high = 44 * len(arrows) + 80
-    place = {name: 150 + 180 * at for at, name in enumerate(actors)}
+    place = {name: 150 + 180 * index for index, name in enumerate(actors)}
     parts = [
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}"'
@@ -94,17 +99,17 @@ def as_svg(arrows: list[Arrow]) -> str:
             f' font-weight="bold">{escape(safe(name))}</text>'
         )
         parts.append(f'<line x1="{x}" y1="34" x2="{x}" y2="{high - 20}" stroke="#bbb"/>')
-    for at, each in enumerate(arrows):
-        y = 66 + 44 * at
-        one, two = place[each.sender], place[each.receiver]
-        dashed = ' stroke-dasharray="4 3"' if each.words.startswith("refused") else ""
-        parts.append(f'<text x="8" y="{y + 4}" fill="#777">round {each.round}</text>')
+    for index, arrow in enumerate(arrows):
+        y = 66 + 44 * index
+        start = place[arrow.sender]
+        end = place[arrow.receiver]
+        dashed = ' stroke-dasharray="4 3"' if arrow.words.startswith("refused") else ""
+        parts.append(f'<text x="8" y="{y + 4}" fill="#777">round {arrow.round}</text>')
         parts.append(
-            f'<line x1="{one}" y1="{y}" x2="{two}" y2="{y}" stroke="#333"{dashed}'
+            f'<line x1="{start}" y1="{y}" x2="{end}" y2="{y}" stroke="#333"{dashed}'
             ' marker-end="url(#tip)"/>'
         )
-        middle = (one + two) // 2
-        parts.append(
-            f'<text x="{middle}" y="{y - 6}" text-anchor="middle">{escape(safe(each.words))}</text>'
-        )
+        middle = (start + end) // 2
+        label = escape(safe(arrow.words))
+        parts.append(f'<text x="{middle}" y="{y - 6}" text-anchor="middle">{label}</text>')
     return "\n".join([*parts, "</svg>", ""])

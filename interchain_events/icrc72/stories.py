@@ -7,6 +7,7 @@ with the logs (I1, I2, R2, R7), and memory is checked against its bounds through
 choices are drawn from a seed.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
@@ -19,7 +20,7 @@ from interchain_events.icrc72.ic.canister import GUARANTEED, RUNNING, STOPPED, C
 from interchain_events.icrc72.ic.messaging import Observer, Schedule
 from interchain_events.icrc72.ic.network import CanisterNetwork
 from interchain_events.icrc72.ic.principal import ANONYMOUS, Principal, subnet_of
-from interchain_events.icrc72.keys import FILTER, REPLAY, SKIP
+from interchain_events.icrc72.keys import FILTER, REPLAY, SKIP, SUSPENDED
 from interchain_events.icrc72.keys import STOPPED as STOPPED_KEY
 from interchain_events.icrc72.messages import SubscriptionUpdate
 from interchain_events.icrc72.methods import UPDATE_SUBSCRIPTION
@@ -76,7 +77,7 @@ class Plan:
 
     @property
     def calm(self) -> bool:
-        """Return whether order must hold, too: no canister is away for long or taken for dead."""
+        """Return whether order must hold, too: no canister is away for long or counts as dead."""
         return not (self.deaths or self.pauses or self.downs or self.retires)
 
 
@@ -109,8 +110,8 @@ class Maker(App):
     def on_call(self, ctx: Context, method: str, _arg: bytes) -> None:
         """Make an event in the namespace `method` that contains its own id."""
         if self.publisher is not None:
-            mine = self.publisher.state.mine[method]
-            number = mine.last + len(mine.waiting) + 1
+            publication = self.publisher.state.mine[method]
+            number = publication.last + len(publication.waiting) + 1
             self.emit(ctx, method, {"n": number, "hash": number * 7919 % 5})
         ctx.reply(b"")
 
@@ -119,7 +120,7 @@ class Witness(App):
     """A subscriber that remembers the namespaces and ids of the events that it has handled."""
 
     def keep_data(self) -> int:
-        """Return the length of the list: it only grows, so a copy is not needed to undo a trap."""
+        """Return the length of the list. It only grows, so no copy is needed to undo a trap."""
         return len(self.data)
 
     def undo_data(self, before: int) -> None:
@@ -131,16 +132,19 @@ class Witness(App):
         self.data.append((event.namespace, event.eventId))
 
     def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
-        """Change the subscription to the pattern `method`: stop or start it, or set its filter."""
+        """Change the subscription to the pattern `method`.
+
+        The argument is `stop`, `start` or a filter. An empty argument removes the filter.
+        """
         if self.subscriber is not None:
             wanted = self.subscriber.state.wanted[method]
             if wanted.id is not None:
-                value = (
-                    of(arg == b"stop") if arg in {b"stop", b"start"} else of(arg.decode() or None)
-                )
-                key = STOPPED_KEY if arg in {b"stop", b"start"} else FILTER
-                which: Variant[Literal["id"], int] = Variant("id", wanted.id)
-                update = SubscriptionUpdate(which, (key, value))
+                if arg in {b"stop", b"start"}:
+                    change = (STOPPED_KEY, of(arg == b"stop"))
+                else:
+                    change = (FILTER, of(arg.decode() or None))
+                subscription: Variant[Literal["id"], int] = Variant("id", wanted.id)
+                update = SubscriptionUpdate(subscription, change)
                 self.ask(
                     ctx,
                     self.subscriber.orchestrator,
@@ -176,7 +180,7 @@ class CanisterStory:
     upgrading: dict[Principal, None] = field(default_factory=dict)
     """Canisters that are stopping in order to be upgraded."""
     silent: bool = False
-    """Whether a broadcaster was ever taken for dead."""
+    """Whether a broadcaster has ever counted as dead."""
 
     @property
     def network(self) -> CanisterNetwork:
@@ -230,15 +234,12 @@ def begin(
     follow(1, "three", NAMESPACES, {SKIP: [3, 0]}, lambda number: number % 3 == 0)
     follow(0, "all", ("story.*",), {}, lambda _number: True)
     follow(0, "hash", NAMESPACES[1:], {FILTER: "hash < 2"}, lambda number: number * 7919 % 5 < 2)
-    guests = [
-        network.create(
-            at,
-            Witness(
-                system.orchestrator, plan.settings, subscriptions={"story.**": {}}, publications={}
-            ),
+    guests: list[Principal] = []
+    for subnet in (1, 0):
+        guest = Witness(
+            system.orchestrator, plan.settings, subscriptions={"story.**": {}}, publications={}
         )
-        for at in (1, 0)
-    ]
+        guests.append(network.create(subnet, guest))
     return CanisterStory(plan, system, publishers, steady, guests)
 
 
@@ -251,9 +252,9 @@ def finish(story: CanisterStory, each_round: Callable[[], None] = lambda: None) 
     draws = Draws(story.plan.seed, "story")
     for _ in range(story.plan.rounds):
         _trouble(story, draws)
-        for name, who in story.publishers.items():
+        for name, publisher in story.publishers.items():
             if draws.below(100) < story.plan.load:
-                make(story, name, who)
+                make(story, name, publisher)
         each_round()
         step(story)
     calm(story)
@@ -263,75 +264,76 @@ def finish(story: CanisterStory, each_round: Callable[[], None] = lambda: None) 
 def step(story: CanisterStory) -> None:
     """Run one round, in which pauses end, upgrades go on, and bounds are checked now and then."""
     network = story.network
-    for who, until in list(story.paused.items()):
+    for canister, until in list(story.paused.items()):
         if network.round >= until:
-            del story.paused[who]
-            network.start(who)
-    for who in list(story.upgrading):
-        if network.status(who) == STOPPED:
-            del story.upgrading[who]
-            if not network.upgrade(who, story.system.successor(who)):
-                raise Surprise(f"the upgrade of {who.text} trapped")
-            network.start(who)
+            del story.paused[canister]
+            network.start(canister)
+    for canister in list(story.upgrading):
+        if network.status(canister) == STOPPED:
+            del story.upgrading[canister]
+            if not network.upgrade(canister, story.system.successor(canister)):
+                raise Surprise(f"the upgrade of {canister.text} trapped")
+            network.start(canister)
     network.step()
-    story.silent = story.silent or any(each.dead for each in story.system.brokers.values())
+    if any(broker.dead for broker in story.system.brokers.values()):
+        story.silent = True
     if not network.round % _LOOKS:
         _check_all_bounds(story)
 
 
 def _trouble(story: CanisterStory, draws: Draws) -> None:
     """Draw and cause the trouble of a round. Each kind has its own probability."""
-    plan, network = story.plan, story.network
+    plan = story.plan
+    network = story.network
     brokers = story.system.broadcasters
     settled = network.round > plan.rounds // 4
+    # The draws must stay in this order: another one would give other stories for the same seeds.
     if plan.pauses and draws.one_in(120):
-        _pause(
-            story, draws.choice([*brokers, story.system.orchestrator]), draws.choice([30, 80, 150])
-        )
+        server = draws.choice([*brokers, story.system.orchestrator])
+        _pause(story, server, draws.choice([30, 80, 150]))
     if plan.downs and draws.one_in(60):
-        _pause(story, draws.choice(list(story.steady)), draws.choice([40, 120, 300, 700]))
+        subscriber = draws.choice(list(story.steady))
+        _pause(story, subscriber, draws.choice([40, 120, 300, 700]))
     if plan.deaths > len(story.dead) and settled and draws.one_in(40):
         _kill(story, draws.choice(brokers))
     if plan.retires > len(story.retired) and settled and draws.one_in(20):
-        who = draws.choice(brokers)
-        alone = any(subnet_of(each) == subnet_of(who) for each in story.dead)
+        retiring = draws.choice(brokers)
+        alone = any(subnet_of(dead) == subnet_of(retiring) for dead in story.dead)
         running = network.status(story.system.orchestrator) == RUNNING
-        if running and not alone and story.system.registry.retire(who):
-            story.retired[who] = None
+        if running and not alone and story.system.registry.retire(retiring):
+            story.retired[retiring] = None
     if plan.upgrades and draws.one_in(40):
-        who = draws.choice([*brokers, *story.steady, *story.publishers.values()])
-        if network.status(who) == RUNNING and who not in story.paused:
-            network.stop(who)
-            story.upgrading[who] = None
+        canister = draws.choice([*brokers, *story.steady, *story.publishers.values()])
+        if network.status(canister) == RUNNING and canister not in story.paused:
+            network.stop(canister)
+            story.upgrading[canister] = None
     if plan.churn and draws.one_in(12):
         order = draws.choice([b"stop", b"start", b"", b"hash < 2", b"n > 10"])
         network.submit(ANONYMOUS, draws.choice(story.guests), "story.**", order)
 
 
-def _kill(story: CanisterStory, who: Principal) -> None:
-    """Remove a broadcaster, unless its subnet would have none left."""
-    if any(subnet_of(each) == subnet_of(who) for each in story.retired):
+def _kill(story: CanisterStory, broadcaster: Principal) -> None:
+    """Remove a broadcaster, unless its subnet would then have no other one."""
+    if any(subnet_of(retired) == subnet_of(broadcaster) for retired in story.retired):
         return
-    story.dead[who] = None
-    story.paused.pop(who, None)
-    story.upgrading.pop(who, None)
-    story.network.uninstall(who)
+    story.dead[broadcaster] = None
+    story.paused.pop(broadcaster, None)
+    story.upgrading.pop(broadcaster, None)
+    story.network.uninstall(broadcaster)
 
 
-def _pause(story: CanisterStory, who: Principal, rounds: int) -> None:
-    if (
-        story.network.status(who) == RUNNING
-        and who not in story.paused
-        and who not in story.upgrading
-    ):
-        story.network.stop(who)
-        story.paused[who] = story.network.round + rounds
+def _pause(story: CanisterStory, canister: Principal, rounds: int) -> None:
+    """Stop a canister for some rounds, unless it is already stopped or being upgraded."""
+    running = story.network.status(canister) == RUNNING
+    if running and canister not in story.paused and canister not in story.upgrading:
+        story.network.stop(canister)
+        story.paused[canister] = story.network.round + rounds
 
 
-def make(story: CanisterStory, name: str, who: Principal) -> None:
+def make(story: CanisterStory, name: str, publisher: Principal) -> None:
     """Let a publisher make its next event."""
-    if story.network.status(who) == RUNNING:
-        story.network.submit(ANONYMOUS, who, name, b"")
+    if story.network.status(publisher) == RUNNING:
+        story.network.submit(ANONYMOUS, publisher, name, b"")
 
 
 def calm(story: CanisterStory, most: int = 12_000) -> None:
@@ -344,54 +346,52 @@ def calm(story: CanisterStory, most: int = 12_000) -> None:
     for _ in range(100 if story.plan.calm else 400):
         step(story)
     network.schedule = Schedule(story.plan.seed)
-    # Until all assignments are confirmed: the last events must not enter at a broadcaster that does
-    # not yet serve the subscribers, since no later event would show that they are missing.
+    # Wait until all assignments are confirmed. Otherwise the last events could enter at a
+    # broadcaster that does not yet serve the subscribers, and no later event would show that they
+    # are missing.
     for _ in range(most):
-        if not any(each.dirty and not each.dead for each in story.system.brokers.values()):
+        if not any(broker.dirty and not broker.dead for broker in story.system.brokers.values()):
             break
         step(story)
     for _ in range(10):
-        for name, who in story.publishers.items():
-            make(story, name, who)
+        for name, publisher in story.publishers.items():
+            make(story, name, publisher)
         step(story)
-    since = 0
-    for at in range(most):
+    quiet_checks = 0
+    for number in range(most):
         step(story)
-        if at % 25 == 0:
-            since = since + 1 if not restless(story) else 0
-            if since >= 4:
+        if number % 25 == 0:
+            quiet_checks = 0 if restless(story) else quiet_checks + 1
+            if quiet_checks >= 4:
                 return
     raise Surprise(f"not at rest after {most} rounds of calm: {'; '.join(restless(story))[:600]}")
 
 
 def restless(story: CanisterStory) -> list[str]:
-    """Return a phrase for each thing that is still under way."""
-    found: list[str] = [f"{who.text[:5]} is away" for who in (*story.paused, *story.upgrading)]
-    for name, who in story.publishers.items():
-        publisher = story.system.publisher(who)
-        if publisher.published(name) < len(publisher.state.log):
-            found.append(
-                f"{name}: {publisher.published(name)} of {len(publisher.state.log)} published"
-            )
-    return found + story.system.unrest(story.steady)
+    """Return a phrase for each reason why the network is not at rest."""
+    reasons = [f"{canister.text[:5]} is away" for canister in (*story.paused, *story.upgrading)]
+    for name, canister in story.publishers.items():
+        publisher = story.system.publisher(canister)
+        published = publisher.published(name)
+        if published < len(publisher.state.log):
+            reasons.append(f"{name}: {published} of {len(publisher.state.log)} published")
+    return reasons + story.system.unrest(story.steady)
 
 
 def check(story: CanisterStory) -> None:
     """Compare the events that subscribers have handled with the logs. Raises `Surprise`."""
-    states = {name: story.system.publisher(who).state for name, who in story.publishers.items()}
-    logs = {name: [row.event.eventId for row in state.log] for name, state in states.items()}
-    for who, (kind, names, passes) in story.steady.items():
-        app = story.system.app(who)
+    logs: dict[str, list[int]] = {}
+    for name, publisher in story.publishers.items():
+        log = story.system.publisher(publisher).state.log
+        logs[name] = [row.event.eventId for row in log]
+    for subscriber, (kind, names, passes) in story.steady.items():
+        app = story.system.app(subscriber)
         followed = NAMESPACES if names == ("story.*",) else names
         for name in followed:
-            got = [number for namespace, number in app.data if namespace == name]
-            _check_one(
-                story,
-                f"{who.text[:5]} ({kind}) of {name}",
-                got,
-                [n for n in logs[name] if passes(n)],
-                app,
-            )
+            place = f"{subscriber.text[:5]} ({kind}) of {name}"
+            handled = [number for namespace, number in app.data if namespace == name]
+            passing = [number for number in logs[name] if passes(number)]
+            _check_one(story, place, handled, passing, app=app)
     _check_all_bounds(story)
 
 
@@ -400,81 +400,90 @@ def _check_all_bounds(story: CanisterStory) -> None:
     for identity in story.system.broadcasters:
         if story.network.status(identity) == RUNNING:
             _check_bounds(story, story.system.broadcaster(identity))
-    for who in story.steady:
-        subscriber = (
-            story.system.app(who).subscriber if story.network.status(who) == RUNNING else None
-        )
-        if subscriber is not None:
-            _check_subscriber(story, subscriber)
+    for canister in story.steady:
+        if story.network.status(canister) == RUNNING:
+            subscriber = story.system.app(canister).subscriber
+            if subscriber is not None:
+                _check_subscriber(story, subscriber)
 
 
-def _check_one(story: CanisterStory, what: str, got: list[int], full: list[int], app: App) -> None:
-    """Compare the ids that a subscriber has handled (`got`) with those that pass (`full`).
+def _check_one(
+    story: CanisterStory, place: str, handled: list[int], passing: list[int], *, app: App
+) -> None:
+    """Compare the ids that a subscriber has handled with those that pass its filter and skip.
 
     All events from the first one handled on must be there, once. Order is only required if no event
-    had to be replayed.
+    had to be replayed. `place` begins the text of a `Surprise`.
     """
-    if len(set(got)) != len(got):
-        raise Surprise(f"{what}: handled twice: {sorted({n for n in got if got.count(n) > 1})[:8]}")
-    if set(got) - set(full):
-        raise Surprise(f"{what}: handled what does not pass: {sorted(set(got) - set(full))[:8]}")
-    if not got:
+    twice = [number for number, count in Counter(handled).items() if count > 1]
+    if twice:
+        raise Surprise(f"{place}: handled twice: {sorted(twice)[:8]}")
+    strange = set(handled) - set(passing)
+    if strange:
+        raise Surprise(f"{place}: handled what does not pass: {sorted(strange)[:8]}")
+    if not handled:
         # A subscriber that was away or moved may have registered after the last event.
-        if full and story.plan.calm and not story.silent:
-            raise Surprise(f"{what}: handled nothing of {len(full)}")
+        if passing and story.plan.calm and not story.silent:
+            raise Surprise(f"{place}: handled nothing of {len(passing)}")
         return
-    deaths = story.silent or any(each.sick for each in story.system.brokers.values())
-    first = min(got)
-    missing = [number for number in full if number >= first and number not in set(got)]
+    first = min(handled)
+    seen = set(handled)
+    missing = [number for number in passing if number >= first and number not in seen]
     if missing:
         raise Surprise(
-            f"{what}: {len(missing)} missing from {missing[:8]}, first {first}, last {max(got)}"
+            f"{place}: {len(missing)} missing from {missing[:8]}, first {first},"
+            f" last {max(handled)}"
         )
-    suspended = app.subscriber is not None and any(
-        code == 5 for _, code, _, _ in app.subscriber.state.errors
-    )
-    moved = app.subscriber is not None and app.subscriber.state.moved
-    if story.plan.calm and not (suspended or moved or deaths) and got != sorted(got):
-        raise Surprise(f"{what}: out of order: {got[:20]}")
+    if not story.plan.calm or story.silent:
+        return
+    if any(broker.sick for broker in story.system.brokers.values()):
+        return
+    if app.subscriber is not None:
+        state = app.subscriber.state
+        if state.moved or any(error.code == SUSPENDED for error in state.errors):
+            return
+    if handled != sorted(handled):
+        raise Surprise(f"{place}: out of order: {handled[:20]}")
 
 
 def _check_bounds(story: CanisterStory, broadcaster: Broadcaster) -> None:
     """Check the memory of a broadcaster, and that its store counts references correctly (I9)."""
-    state, settings = broadcaster.state, story.plan.settings
+    state = broadcaster.state
+    settings = story.plan.settings
     if state.bytes_own > settings.store_bytes or state.bytes_relayed > settings.store_bytes:
         raise Surprise(
             f"the store of a broadcaster holds {state.bytes_own} and {state.bytes_relayed} bytes"
         )
-    for who, queue in state.queues.items():
+    for subscriber, queue in state.queues.items():
         if (
             queue.live > settings.queue_notifications
             or queue.replayed > settings.queue_notifications // 2
         ):
             raise Surprise(
-                f"the queue of {who.text} holds {queue.live} live, {queue.replayed} replayed"
+                f"the queue of {subscriber.text} holds {queue.live} live, {queue.replayed} replayed"
                 " notifications"
             )
         if queue.system > settings.system_queue + settings.gaps:
-            raise Surprise(f"{queue.system} system events are queued for {who.text}")
+            raise Surprise(f"{queue.system} system events are queued for {subscriber.text}")
     if any(len(chain.seen) > settings.repeated for chain in state.chains.values()):
         raise Surprise(f"a chain remembers more than {settings.repeated} ids")
-    refs = sum(each.refs for each in state.events.values())
-    notes = sum(each.live + each.replayed for each in state.queues.values())
-    lanes = 0
+    refs = sum(stored.refs for stored in state.events.values())
+    queued = sum(queue.live + queue.replayed for queue in state.queues.values())
     for relay in state.relays.values():
-        lanes += sum(len(lane.queue) for lane in relay.lanes.values())
-    lanes += sum(len(each.lane.queue) for each in state.forwarded.values())
-    if refs != notes + lanes or any(each.refs <= 0 for each in state.events.values()):
+        queued += sum(len(lane.queue) for lane in relay.lanes.values())
+    queued += sum(len(forwarded.lane.queue) for forwarded in state.forwarded.values())
+    if refs != queued or any(stored.refs <= 0 for stored in state.events.values()):
         raise Surprise(
-            f"a broadcaster's store counts {refs} uses of events, its queues have {notes + lanes}"
+            f"a broadcaster's store counts {refs} uses of events, its queues have {queued}"
         )
 
 
 def _check_subscriber(story: CanisterStory, subscriber: Subscriber) -> None:
     """Check the memory of a subscriber (I9)."""
-    state, settings = subscriber.state, story.plan.settings
-    held = sum(len(chain.held) for chain in state.chains.values())
-    if held > settings.held or len(state.gaps) > settings.gaps:
-        raise Surprise(f"a subscriber holds {held} events and {len(state.gaps)} gaps")
+    state = subscriber.state
+    settings = story.plan.settings
+    held_back = sum(len(chain.held) for chain in state.chains.values())
+    if held_back > settings.held or len(state.gaps) > settings.gaps:
+        raise Surprise(f"a subscriber holds {held_back} events and {len(state.gaps)} gaps")
     if any(len(chain.handled.first) > settings.ranges for chain in state.chains.values()):
         raise Surprise(f"a chain has more than {settings.ranges} ranges")

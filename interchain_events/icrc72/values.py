@@ -139,7 +139,7 @@ def of(plain: object) -> Value:
         case Mapping():
             return map_((str(key), of(value)) for key, value in plain.items())
         case Iterable():
-            return array(of(each) for each in plain)
+            return array(of(item) for item in plain)
     raise TypeError(f"{type(plain).__name__} has no ICRC16 value")
 
 
@@ -151,11 +151,11 @@ def plain(value: Value) -> Any:
     """
     match value:
         case ("Array" | "Set", items):
-            return [plain(each) for each in items]
+            return [plain(item) for item in items]
         case ("Map", pairs):
-            return {name: plain(each) for name, each in pairs}
+            return {name: plain(inside) for name, inside in pairs}
         case ("ValueMap", entries):
-            return [[plain(key), plain(each)] for key, each in entries]
+            return [[plain(key), plain(inside)] for key, inside in entries]
         case ("Class", properties):
             return {name: plain(inside) for name, inside, _ in properties}
         case ("Option", inside):
@@ -163,7 +163,7 @@ def plain(value: Value) -> Any:
         case ("Float", raw):
             return struct.unpack("<d", raw)[0]
         case ("Floats", raws):
-            return [struct.unpack("<d", each)[0] for each in raws]
+            return [struct.unpack("<d", raw)[0] for raw in raws]
         case ("Nats", numbers):
             return list(numbers)
         case (
@@ -188,7 +188,7 @@ def first(pairs: Pairs | None, key: str) -> Value | None:
 
 
 def opened(value: Value) -> Value | None:
-    """Return the value inside of an Option, and any other value unchanged."""
+    """Return the value inside of an Option, or any other value unchanged."""
     return value.value if value.tag == "Option" else value
 
 
@@ -240,17 +240,16 @@ def skip_of(value: Value) -> Skip:
     has another form, or `mod` is 0.
     """
     items = as_items(opened(value)) or ()
-    numbers = [None if (inside := opened(each)) is None else as_nat(inside) for each in items]
-    mod, offset = (*numbers, None, None)[:2]
-    if (
-        not 1 <= len(items) <= 2
-        or mod is None
-        or (len(items) == 2 and offset is None and opened(items[1]) is not None)
-    ):
+    if not 1 <= len(items) <= 2:
+        raise ConfigError("skip is an Array of one or two Nat")
+    mod = as_nat(opened(items[0]))
+    offset_value = opened(items[1]) if len(items) == 2 else None
+    offset = 0 if offset_value is None else as_nat(offset_value)
+    if mod is None or offset is None:
         raise ConfigError("skip is an Array of one or two Nat")
     if mod == 0:
         raise ConfigError("skip has the modulus 0")
-    return Skip(mod, (offset or 0) % mod)
+    return Skip(mod, offset % mod)
 
 
 _NAN: Final = bytes.fromhex("000000000000f87f")
@@ -264,7 +263,9 @@ def value_hash(value: Value) -> bytes:
     only entry `icrc16:X`, so values of different tags have different hashes.
     """
     if value.tag == "Map":
-        pairs = [sha256(name.encode()).digest() + value_hash(each) for name, each in value.value]
+        pairs = [
+            sha256(name.encode()).digest() + value_hash(inside) for name, inside in value.value
+        ]
         return sha256(b"".join(sorted(pairs))).digest()
     if value.tag == "Nat":
         return _hashed(leb128, value.value)
@@ -291,9 +292,9 @@ def icrc3_value(value: Value) -> Value:
         case ("Nat" | "Int" | "Text" | "Blob", _):
             return value
         case ("Array", items):
-            return array(icrc3_value(each) for each in items)
+            return array(icrc3_value(item) for item in items)
         case ("Map", pairs):
-            return map_((name, icrc3_value(each)) for name, each in pairs)
+            return map_((name, icrc3_value(inside)) for name, inside in pairs)
         case _:
             return map_({f"{_FORM}{value.tag}": icrc3_value(_stand_in(value))})
 
@@ -307,54 +308,54 @@ def from_icrc3(value: Value) -> Value:
     """
     match value:
         case ("Array", items):
-            return array(from_icrc3(each) for each in items)
+            return array(from_icrc3(item) for item in items)
         case ("Map", ((name, inside),)) if name.startswith(_FORM):
             return _from_stand_in(name.removeprefix(_FORM), inside)
         case ("Map", pairs):
-            return map_((name, from_icrc3(each)) for name, each in pairs)
+            return map_((name, from_icrc3(part)) for name, part in pairs)
         case _:
             return value
 
 
 def _from_stand_in(tag: str, value: Value) -> Value:
-    """Return the value of a tag for whose payload `_stand_in` made a value.
+    """Return the value with a tag, from the value that `_stand_in` made for its payload.
 
     Raises `ConfigError` if that value does not fit the tag.
     """
     items = value.value if value.tag == "Array" else ()
     # The types of the payloads follow from the tags.
-    found: Variant[str, object]
+    result: Variant[str, object]
     match tag, value:
         case ("Bool", ("Nat", number)) if number < 2:
-            found = boolean(number == 1)
+            result = boolean(number == 1)
         case ("Nat8" | "Nat16" | "Nat32" | "Nat64", ("Nat", number)) if number < 1 << _bits(tag):
-            found = Variant(tag, number)
+            result = Variant(tag, number)
         case ("Int8" | "Int16" | "Int32" | "Int64", ("Int", number)) if (
             -1 <= number >> _bits(tag) - 1 <= 0
         ):
-            found = Variant(tag, number)
+            result = Variant(tag, number)
         case ("Bytes", ("Blob", raw)):
-            found = Variant("Bytes", raw)
+            result = Variant("Bytes", raw)
         case ("Principal", ("Blob", raw)) if len(raw) <= LONGEST:
-            found = principal(Principal(raw))
+            result = principal(Principal(raw))
         case ("Float", ("Blob", raw)) if len(raw) == _FLOAT:
-            found = Variant("Float", raw)
+            result = Variant("Float", raw)
         case ("Floats", ("Blob", raw)) if len(raw) % _FLOAT == 0:
-            parts = (raw[at : at + _FLOAT] for at in range(0, len(raw), _FLOAT))
-            found = Variant("Floats", tuple(parts))
-        case ("Nats", ("Array", _)) if all(each.tag == "Nat" for each in items):
-            found = Variant("Nats", tuple(each.value for each in items))
+            floats = (raw[start : start + _FLOAT] for start in range(0, len(raw), _FLOAT))
+            result = Variant("Floats", tuple(floats))
+        case ("Nats", ("Array", _)) if all(item.tag == "Nat" for item in items):
+            result = Variant("Nats", tuple(item.value for item in items))
         case ("Option", ("Array", _)) if len(items) < 2:
-            found = option(from_icrc3(items[0]) if items else None)
+            result = option(from_icrc3(items[0]) if items else None)
         case ("Set", ("Array", _)):
-            found = Variant("Set", tuple(from_icrc3(each) for each in items))
+            result = Variant("Set", tuple(from_icrc3(item) for item in items))
         case ("ValueMap", ("Array", _)):
-            found = Variant("ValueMap", tuple(_entry_of(each) for each in items))
+            result = Variant("ValueMap", tuple(_entry_of(item) for item in items))
         case ("Class", ("Map", fields)):
-            found = Variant("Class", tuple(_property_of(*each) for each in fields))
+            result = Variant("Class", tuple(_property_of(name, inside) for name, inside in fields))
         case _:
             raise ConfigError(f"the ICRC-3 form of a {tag[:20]} does not hold a {value.tag}")
-    return cast("Value", found)
+    return cast("Value", result)
 
 
 def _bits(tag: str) -> int:
@@ -397,18 +398,23 @@ def _stand_in(value: Value) -> Value:
         case ("Float", raw):
             return blob(_float(raw))
         case ("Floats", raws):
-            return blob(b"".join(_float(each) for each in raws))
+            return blob(b"".join(_float(raw) for raw in raws))
         case ("Nats", numbers):
-            return array(nat(each) for each in numbers)
+            return array(nat(number) for number in numbers)
         case ("Option", inside):
             return array([] if inside is None else [inside])
         case ("Set", items):
             return array(sorted(items, key=value_hash))
         case ("ValueMap", entries):
-            ordered = sorted(entries, key=lambda each: (value_hash(each[0]), value_hash(each[1])))
-            return array(array(each) for each in ordered)
+            ordered = sorted(
+                entries, key=lambda entry: (value_hash(entry[0]), value_hash(entry[1]))
+            )
+            return array(array(entry) for entry in ordered)
         case ("Class", properties):
-            return map_((name, array([each, nat(int(fixed))])) for name, each, fixed in properties)
+            return map_(
+                (name, array([inside, nat(int(immutable))]))
+                for name, inside, immutable in properties
+            )
         case ("Text" | "Array" | "Map", _):
             return value
         case _:
@@ -423,6 +429,7 @@ def _hashed(write: Callable[[int, bytearray], None], number: int) -> bytes:
 
 def _float(raw: bytes) -> bytes:
     """Return the bytes of a float, with one representation for all NaNs."""
-    # Without the sign, a NaN is greater than infinity, whose exponent is all ones and fraction 0.
+    # As an integer without the sign, a NaN is greater than infinity, which has the exponent of all
+    # ones and the fraction 0.
     bits = int.from_bytes(raw, "little") & (1 << 63) - 1
     return _NAN if bits > 0x7FF << 52 else raw
