@@ -78,7 +78,7 @@ COMMANDS: Final = {
     ),
     "fetch": "Fetch blocks of a real parachain into a history for `pubsub audit`",
     "conform": (
-        "Hold the relay chain at URL and its parachains to the rules of publishing, one by one"
+        "Test the relay chain at URL and its parachains against the rules of publishing, one by one"
     ),
     "export-state": (
         "Write the full state of the chain at URL to FILE and check it against the block's"
@@ -97,7 +97,7 @@ COMMANDS: Final = {
     "proof-snapshot": (
         "Write the proof sizes of SCENARIO to a small text file, or check whether they have grown"
     ),
-    "vectors": "Check golden vectors, for those who implement these systems elsewhere",
+    "vectors": "Check golden vectors, for other implementations of these systems",
     "completion": (
         "Print the completion script for SHELL: commands, options, files, scenarios and strategies"
     ),
@@ -175,7 +175,7 @@ class Commands(Group):
         parent: click.Context | None = None,
         **extra: object,
     ) -> click.Context:
-        """The context of a call, whose options may print help. Raises `_PipeClosed`."""
+        """Return the context of a call. Its options may print help. Raises `_PipeClosed`."""
         with _noting_a_closed_pipe():
             return super().make_context(info_name, args, parent, **extra)
 
@@ -185,15 +185,15 @@ class Commands(Group):
             return super().invoke(ctx)
 
     def sentences(self, _ctx: click.Context) -> list[tuple[str, str]]:
-        """The commands with the first sentence of each."""
+        """Return the commands with the first sentence of each."""
         return list(sentences_of_all().items())
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        """Every command."""
+        """Return the names of all commands."""
         return list(sentences_of_all())
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name; `None` if there is none."""
+        """Return the command with this name, `None` if there is none."""
         package = _package_of(cmd_name)
         if package is None:
             return None
@@ -221,9 +221,9 @@ class Commands(Group):
                     f"`pubsub {name}` is part of {missing}, which"
                     f" `{install_distribution(missing)}` installs."
                 )
-            near = get_close_matches(name, sentences_of_all(), n=3)
-            if near:
-                ctx.fail(f"No such command {name!r}; did you mean {' or '.join(near)}?")
+            similar = get_close_matches(name, sentences_of_all(), n=3)
+            if similar:
+                ctx.fail(f"No such command {name!r}; did you mean {' or '.join(similar)}?")
         return super().resolve_command(ctx, args)
 
 
@@ -241,10 +241,10 @@ def pubsub() -> None:
 
 
 def main() -> None:
-    """The entry point: every expected failure is one line on standard error and an exit code.
+    """Run the program.
 
-    Being asked to end by another program is an interruption like any other: what is half-written
-    goes.
+    An expected failure prints one line on standard error and ends with an exit code. SIGTERM is
+    handled like Ctrl-C, so that unfinished files are removed.
     """
     prepare_streams()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -255,7 +255,8 @@ def main() -> None:
             sys.stdout.flush()
             sys.stderr.flush()
     except (BrokenPipeError, _PipeClosed):
-        for stream in (sys.stdout, sys.stderr):  # what is left to be written goes nowhere
+        # The rest of the output cannot be written. Without this, Python would fail at exit.
+        for stream in (sys.stdout, sys.stderr):
             with (
                 suppress(OSError, ValueError),
                 open(os.devnull, "wb") as nothing,  # noqa: PTH123  # no path of a user
@@ -279,16 +280,19 @@ def _run() -> None:
         hint = f" (see {context.command_path} --help)" if context is not None else ""
         _fail(error.format_message().replace("\n", " ").rstrip(".") + hint, USAGE)
     except PubsubError as error:
-        named = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
-        # the machine is at fault (a full disk), and not the request (a missing file)
-        machines = isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, named)
-        _fail(str(error), INFRASTRUCTURE if error.is_infrastructure or machines else USAGE)
+        request_errors = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+        # A full disk is the machine's fault, a missing file is the request's.
+        is_machine_error = isinstance(error.__cause__, OSError) and not isinstance(
+            error.__cause__, request_errors
+        )
+        _fail(str(error), INFRASTRUCTURE if error.is_infrastructure or is_machine_error else USAGE)
     except (BrokenPipeError, _PipeClosed):
         raise
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         _fail(f"{place}{error.strerror or error}", INFRASTRUCTURE)
-    except Exception as error:  # noqa: BLE001  # nothing that goes wrong may end with the code that means findings
+    # Python would exit with 1, which is the code for findings.
+    except Exception as error:  # noqa: BLE001
         import traceback
 
         click.echo("\n".join(map(safe, traceback.format_exc().splitlines())), err=True)

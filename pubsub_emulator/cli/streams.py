@@ -64,7 +64,8 @@ def prepare_streams() -> None:
     """Make the standard streams accept text that their encodings cannot represent.
 
     Standard output and error replace such characters. Standard input turns bytes that it cannot
-    decode into lone surrogates, as in the program's arguments. Whoever reads a line refuses them.
+    decode into lone surrogates, as in the program's arguments. The commands that read lines refuse
+    them.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

@@ -1,1 +1,1 @@
-"""The parts that commands are made of: options, extras, results, output and what a run comes to."""
+"""The parts that commands share: options, extras, results, output and exit handling."""

@@ -97,10 +97,10 @@ class Command(click.Command):
 
     def extras(self, ctx: click.Context) -> tuple[str, ...]:
         """Return the extras that a call needs, sorted."""
-        wanted = {
+        needed = {
             need.extra
             for need in self.needs
             if not need.parameter or need.applies(ctx.params.get(need.parameter))
         }
-        covered = {COVERS[extra] for extra in wanted if extra in COVERS}
-        return tuple(sorted(wanted - covered))
+        covered = {COVERS[extra] for extra in needed if extra in COVERS}
+        return tuple(sorted(needed - covered))

@@ -1,4 +1,4 @@
-"""The table of what differs."""
+"""The table of figures that differ between runs."""
 
 from collections.abc import Iterable, Sequence
 

@@ -11,16 +11,20 @@ class Group(click.Group):
     command_class = Command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands with the first sentence of each."""
+        """Write the commands with the first sentence of each."""
         with formatter.section("Commands"):
             formatter.write_dl(self.sentences(ctx))
 
     def sentences(self, ctx: click.Context) -> list[tuple[str, str]]:
-        """The commands with the first sentence of each."""
-        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        return [(name, first_sentence(each.help or "")) for name, each in found if each is not None]
+        """Return the commands with the first sentence of each."""
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        return [
+            (name, first_sentence(command.help or ""))
+            for name, command in commands
+            if command is not None
+        ]
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a help text, without its period."""
+    """Return the first sentence of a help text, without its period."""
     return " ".join(text.strip().partition("\n\n")[0].split()).partition(". ")[0].rstrip(".")

@@ -17,7 +17,7 @@ class Interrupts:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Within this context, Ctrl-C only sets `noted`."""
+        """Let Ctrl-C only set `noted` inside the `with` block."""
         self.noted = False
         before = signal.signal(signal.SIGINT, self._note)
         try:

@@ -27,7 +27,7 @@ option: Final = partial(click.option, show_default=True)
 
 
 def repeatable(*names: str, says: str, **more: Any) -> Callable[[FC], FC]:
-    """An option that may be given repeatedly, as its help says."""
+    """Return an option that may be given repeatedly. Its help says so after `says`."""
     return click.option(*names, multiple=True, help=f"{says}; may be given repeatedly.", **more)
 
 
@@ -70,37 +70,40 @@ class PalletOption:
 
 def pallet_options() -> tuple[PalletOption, ...]:
     """Return the options of all installed distributions. Raises `BadExtension`."""
-    found: list[PalletOption] = []
+    pallets: list[PalletOption] = []
     for extension in extensions():
         if extension.serve_options:
-            found += attribute(extension.serve_options, "OPTIONS", tuple)
-    return tuple(found)
+            pallets += attribute(extension.serve_options, "OPTIONS", tuple)
+    return tuple(pallets)
 
 
 def with_pallets(command: FC) -> FC:
     """Give a command the options of `pallet_options`."""
-    for each in reversed(pallet_options()):
-        command = each.decorate(command)
+    for pallet in reversed(pallet_options()):
+        command = pallet.decorate(command)
     return command
 
 
-def take_pallets(given: dict[str, Any]) -> "dict[str, AddedPallet]":
-    """Take the values of pallets' options out of `given`; return the pallets by option."""
-    found = {}
-    for each in pallet_options():
-        value = given.pop(each.parameter)
+def take_pallets(arguments: dict[str, Any]) -> "dict[str, AddedPallet]":
+    """Remove the pallets' options from `arguments`. Return the pallets by option."""
+    added = {}
+    for pallet in pallet_options():
+        value = arguments.pop(pallet.parameter)
         if value:
-            found[each.name] = each.make(value if isinstance(value, str) else "")
-    return found
+            added[pallet.name] = pallet.make(value if isinstance(value, str) else "")
+    return added
 
 
-def filled(kind: Callable[..., T], given: Mapping[str, object]) -> T:
-    """An object of a command's options: click has made each of its type."""
-    return kind(**given)
+def filled(kind: Callable[..., T], arguments: Mapping[str, object]) -> T:
+    """Call `kind` with the options of a command, which click has converted to its types."""
+    return kind(**arguments)
 
 
 def seed_of(name: str) -> bytes:
-    """The seed of --seed-env, 32 bytes in hex in an environment variable. Raises `BadParameter`."""
+    """Return the seed in the environment variable that --seed-env names.
+
+    The variable must have 32 bytes in hex. Raises `BadParameter`.
+    """
     try:
         seed = bytes.fromhex(os.environ.get(name, "").removeprefix("0x"))
     except ValueError:
@@ -124,7 +127,7 @@ class Address(click.ParamType[str]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
-        """The address as text; a `file:` URI becomes a path."""
+        """Return the address as text. A `file:` URI becomes a path."""
         from pubsub_emulator.spark_audit.history.address import (
             StorageError,
             canonical_uri,
@@ -150,7 +153,7 @@ class Address(click.ParamType[str]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> "list[CompletionItem]":
-        """Folders."""
+        """Complete the names of folders."""
         from click.shell_completion import CompletionItem
 
         del ctx, param
@@ -195,15 +198,15 @@ def _load_cheats(
         from pubsub_emulator.files.errors import InputError
 
         for path in files:
-            made = vars(execute(path, "cheats_of", InputError)).values()
-            found = [each for each in made if isinstance(each, Strategy)]
-            if not found:
+            values = vars(execute(path, "cheats_of", InputError)).values()
+            strategies = [strategy for strategy in values if isinstance(strategy, Strategy)]
+            if not strategies:
                 raise InputError(
                     f"{path}: defines no strategy; the decorator `strategy` turns a function into"
                     " one"
                 )
-            for each in found:
-                register_strategy(each)
+            for strategy in strategies:
+                register_strategy(strategy)
     return files
 
 
@@ -250,19 +253,19 @@ new_out: Final = click.option(
 def complete_scenario(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> "list[CompletionItem]":
-    """Names of the project's scenarios, and files."""
+    """Complete the names of bundled scenarios and of files."""
     from click.shell_completion import CompletionItem
 
     from pubsub_emulator.emulator.scenario.file import BUNDLE
 
-    named = [CompletionItem(name) for name in BUNDLE.names() if name.startswith(incomplete)]
-    return [*named, CompletionItem(incomplete, type="file")]
+    bundled = [CompletionItem(name) for name in BUNDLE.names() if name.startswith(incomplete)]
+    return [*bundled, CompletionItem(incomplete, type="file")]
 
 
 def complete_strategy(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[str]:
-    """Names of cheating strategies."""
+    """Complete the names of cheating strategies."""
     from pubsub_emulator.collator.cheats import STRATEGIES
 
     return [name for name in STRATEGIES if name.startswith(incomplete)]
@@ -277,16 +280,19 @@ names: Final = click.option(
 )
 
 
-def _origins(_context: click.Context, _option: object, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse what no browser sends as an origin, as it would silently let nobody in."""
-    for origin in given:
+def _origins(_context: click.Context, _option: object, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse a text that no browser sends as an origin.
+
+    It would never match, so no page could call.
+    """
+    for origin in values:
         if not ORIGIN.fullmatch(origin):
             raise click.BadParameter(f"{origin!r} is not an origin such as http://localhost:3000")
-    return given
+    return values
 
 
 def origins(*names: str, says: str) -> Callable[[FC], FC]:
-    """An option with origins of pages that may call a server."""
+    """Return an option with the origins of pages that may call a server."""
     return repeatable(*names, metavar="ORIGIN", says=says, callback=_origins)
 
 
@@ -312,8 +318,8 @@ fork_para: Final = click.option(
 
 
 def para_url(text: str) -> tuple[int, str]:
-    """The para id and the URL of `ID=URL`. Raises `UsageError`."""
-    para, found, url = text.partition("=")
-    if not found or not para.isdecimal() or not url.startswith(NODE_URLS):
+    """Return the para id and the URL in a text like `ID=URL`. Raises `UsageError`."""
+    para, separator, url = text.partition("=")
+    if not separator or not para.isdecimal() or not url.startswith(NODE_URLS):
         raise click.UsageError(f"--para {text}: not PARA=URL, such as 2000=ws://host:port")
     return int(para), url

@@ -11,7 +11,7 @@ class OwnProcess:
 
 
 def spare_memory() -> None:
-    """Spare memory that Arrow would take, if this process is the program's own."""
+    """Make Arrow use less memory if this process was started as this program."""
     context = click.get_current_context(silent=True)
     if context is not None and context.find_object(OwnProcess) is not None:
         from pubsub_emulator.spark_audit.engine.memory import spare

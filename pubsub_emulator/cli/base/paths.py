@@ -66,13 +66,13 @@ class NewFile(NamedPath):
 
 def check_outputs(ctx: click.Context) -> None:
     """Check that each file to write has a single use in a call. Raises `UsageError`."""
-    given = []
+    paths = []
     for param in ctx.command.get_params(ctx):
-        given += [(param, place) for place in _places(ctx.params.get(param.name or ""))]
-    for param, out in given:
+        paths += [(param, place) for place in _places(ctx.params.get(param.name or ""))]
+    for param, out in paths:
         if not isinstance(param.type, NewFile):
             continue
-        for other, place in given:
+        for other, place in paths:
             if other is not param and _is_same(Path(out), place):
                 raise click.UsageError(
                     f"{out}: this file is named twice, for {_name(other)} and for {_name(param)},"

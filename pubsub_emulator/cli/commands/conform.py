@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @repeatable("--rule", "rules", metavar="NAME", says="Test this rule only")
 @with_json_option
 def command(url: str, file: Path | None, paras: tuple[str, ...], rules: tuple[str, ...]) -> Result:
-    """Hold the relay chain at URL and its parachains to the rules of publishing, one by one.
+    """Test the relay chain at URL and its parachains against the rules of publishing, one by one.
 
     Signs with development accounts: a parachain is registered, publishes, and is deregistered, so
     this is for test networks. Calls nothing that a Substrate node does not have.
@@ -70,19 +70,19 @@ def command(url: str, file: Path | None, paras: tuple[str, ...], rules: tuple[st
     table(
         "rules",
         ("rule", "result", "text"),
-        ((each.rule, each.verdict, each.sentence) for each in findings),
+        ((finding.rule, finding.verdict, finding.sentence) for finding in findings),
     )
-    for each in findings:
-        if each.verdict == "broken":
+    for finding in findings:
+        if finding.verdict == "broken":
             say(
-                f"{each.rule}: block {each.block}: expected {each.expected}",
-                f"  and seen was {each.seen}",
+                f"{finding.rule}: block {finding.block}: expected {finding.expected}",
+                f"  but seen was {finding.seen}",
             )
-        elif each.reason:
-            say(f"{each.rule}: not testable here: {each.reason}")
-    counts = dict(sorted(Counter(each.verdict for each in findings).items()))
+        elif finding.reason:
+            say(f"{finding.rule}: not testable here: {finding.reason}")
+    counts = dict(sorted(Counter(finding.verdict for finding in findings).items()))
     say(", ".join(_counted(count, verdict) for verdict, count in counts.items()))
-    document = {"url": url, "counts": counts, "rules": [asdict(each) for each in findings]}
+    document = {"url": url, "counts": counts, "rules": [asdict(finding) for finding in findings]}
     return Result(document, exit_code(findings))
 
 

@@ -50,7 +50,7 @@ def import_bundled(out: Path) -> "Imported":
 
 
 def show_import(imported: "Imported") -> None:
-    """One line."""
+    """Print the numbers of imported proofs and nodes in one line."""
     from pubsub_emulator.cli.screen import say
 
     verb = "was" if imported.already_there == 1 else "were"

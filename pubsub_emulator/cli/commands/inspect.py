@@ -50,6 +50,6 @@ def command(path: Path, block: str | None, *, rules: "Rules") -> Result:
     from pubsub_emulator.cli.screen import show_all
     from pubsub_emulator.inspection.kinds import look
 
-    found = look(path, block, rules)
-    show_all(found.pages)
-    return Result(found.document, INCOMPLETE if found.document.get("unreadable") else 0)
+    view = look(path, block, rules)
+    show_all(view.pages)
+    return Result(view.document, INCOMPLETE if view.document.get("unreadable") else 0)

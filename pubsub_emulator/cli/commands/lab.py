@@ -36,7 +36,7 @@ def command(
 
     SCENARIO is a TOML file or a bundled name, by default `node`. A development node is started on
     this machine, as `pubsub serve --dev --build manual` does, and its page is opened.
-    docs/howto/see-a-cheat-caught.md is a walk.
+    docs/howto/see-a-cheat-caught.md shows the first steps.
     """
     import webbrowser
 
@@ -44,5 +44,5 @@ def command(
     from pubsub_emulator.node.server.options import Build, Options
 
     options_ = Options(port=port, build=Build.MANUAL, history=history, dev=True)
-    given = Serve(options_, rules=rules)
-    serve(scenario, given, None if no_open else webbrowser.open)
+    request = Serve(options_, rules=rules)
+    serve(scenario, request, None if no_open else webbrowser.open)

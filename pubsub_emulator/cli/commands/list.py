@@ -18,8 +18,8 @@ def command(folder: Path) -> Result:
     """Show the runs, histories, audits, sessions and findings in a FOLDER and the folders below.
 
     The present folder is the default. For each output there is its size, its age, the command that
-    made it, and whether `pubsub clean` offers to remove it. Outputs are known by what is in them.
-    Links are not followed.
+    made it, and whether `pubsub clean` offers to remove it. Outputs are recognised by their
+    content. Links are not followed.
     """
     from time import time
 
@@ -27,6 +27,6 @@ def command(folder: Path) -> Result:
     from pubsub_emulator.inspection.outputs import find
 
     now = time()
-    found = find(folder, now)
-    show_outputs(folder, found, now)
-    return Result(document(found))
+    outputs = find(folder, now)
+    show_outputs(folder, outputs, now)
+    return Result(document(outputs))

@@ -77,7 +77,7 @@ def make_report(audit: str | Path, out: Path | None = None) -> Iterable[tuple[Pa
 
 
 def report_written(target: Path) -> Iterable[tuple[Path, str]]:
-    """The files of a report."""
+    """Return the paths of a report's files, each with a description."""
     return (
         (
             target / PAGE,

@@ -68,7 +68,7 @@ def _shown(cell: object) -> str:
     if isinstance(cell, list):
         return f"[{', '.join(map(_within, cell))}]"
     if isinstance(cell, dict):
-        parts = (f"{name!r}: {_within(each)}" for name, each in cell.items())
+        parts = (f"{name!r}: {_within(part)}" for name, part in cell.items())
         return f"{{{', '.join(parts)}}}"
     return str(cell)
 
@@ -79,7 +79,7 @@ def _within(cell: object) -> str:
 
 
 def _plain(cell: object) -> object:
-    """A value for JSON and people: bytes in hex, times in ISO format."""
+    """Return a value for JSON and people: bytes in hex, times in ISO format."""
     if isinstance(cell, bytes):
         return "0x" + cell.hex()
     if isinstance(cell, datetime | date):
@@ -87,7 +87,7 @@ def _plain(cell: object) -> object:
     if isinstance(cell, Decimal):
         return float(cell)
     if isinstance(cell, list | tuple):
-        return [_plain(each) for each in cell]
+        return [_plain(part) for part in cell]
     if isinstance(cell, dict):
-        return {str(name): _plain(each) for name, each in cell.items()}
+        return {str(name): _plain(part) for name, part in cell.items()}
     return cell

@@ -38,7 +38,7 @@ def _place(folder: Path, path: Path) -> str:
 
 def document(found: Found) -> dict[str, object]:
     """Return the document of `pubsub list --json`."""
-    return {"outputs": [described(each) for each in found.outputs], "whole": found.is_whole}
+    return {"outputs": [described(output) for output in found.outputs], "whole": found.is_whole}
 
 
 def described(output: Output) -> dict[str, object]:

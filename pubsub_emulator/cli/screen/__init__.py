@@ -39,16 +39,19 @@ def prose_aside(*, wanted: bool) -> Iterator[None]:
 
 
 def say(*lines: str, aside: bool = False) -> None:
-    """Lines of prose, by default an empty one; `aside` is for standard error."""
+    """Print lines, by default one empty line.
+
+    With `aside`, or inside `prose_aside`, they go to standard error.
+    """
     for line in lines or ("",):
         click.echo(safe(line), err=aside or _aside.get())
 
 
 def say_document(text: str) -> None:
-    """Print a document on standard output: its lines, of any length.
+    """Print a document on standard output, with lines of any length.
 
-    JSON stays the same JSON in every encoding. Within `prose_aside` another document will follow
-    on standard output, so this one goes to standard error.
+    In every encoding, the output is the same JSON. Inside `prose_aside`, another document will
+    follow on standard output, so this one goes to standard error.
     """
     aside = _aside.get()
     stream = sys.stderr if aside else sys.stdout
@@ -84,15 +87,22 @@ class Spoken:
     def __init__(
         self, clock: Callable[[], float] = monotonic, said: str = "so far", total: int | None = None
     ) -> None:
+        """`said` begins the lines if a report has no text. `total` is used if a report has none."""
         self._clock = clock
-        self._said, self._total = said, total
-        self._told = clock()
-        self._what: str | None = None
-        self._began, self._first = self._told, 0.0
+        self._title = said
+        self._total = total
+        self._printed_at = clock()
+        """The time of the last line."""
+        self._phase: str | None = None
+        """The text of the last report up to its first comma. Each phase has its own estimate."""
+        self._phase_began = self._printed_at
+        self._phase_first = 0.0
+        """The number of finished units when the phase began."""
         self._last: tuple[float, int | None, str | None] = (0, total, None)
+        """The last report."""
         self._lock = Lock()
         self._ended = Event()
-        self._beat = Thread(target=self._beats, daemon=True)
+        self._thread = Thread(target=self._repeat, daemon=True)
 
     def __call__(self, done: float, total: int | None = None, what: str | None = None) -> None:
         """Report that `done` of `total` units are done, and that `what` is under way."""
@@ -101,20 +111,20 @@ class Spoken:
             self._speak()
 
     def start(self) -> None:
-        """Speak on its own from now on."""
-        if not self._beat.is_alive():
-            self._beat.start()
+        """Print lines without calls from now on."""
+        if not self._thread.is_alive():
+            self._thread.start()
 
     def stop(self) -> None:
-        """Say nothing more on its own."""
+        """Print no more lines without calls."""
         self._ended.set()
 
-    def _beats(self) -> None:
+    def _repeat(self) -> None:
         while not self._ended.wait(SPEAK_EVERY / 4):
             self.beat()
 
     def beat(self) -> None:
-        """Speak, if it is time, of what was said last, unless that is done."""
+        """Print the last report again if a line is due and the work is not finished."""
         with self._lock:
             done, total, _ = self._last
             if not total or done < total:
@@ -123,49 +133,55 @@ class Spoken:
     def _speak(self) -> None:
         now = self._clock()
         done, total, what = self._last
-        name = None if what is None else what.partition(",")[0]
-        if name != self._what or done < self._first:
-            self._what, self._began, self._first = name, now, done
-        if now - self._told < SPEAK_EVERY:
+        phase = None if what is None else what.partition(",")[0]
+        if phase != self._phase or done < self._phase_first:
+            self._phase = phase
+            self._phase_began = now
+            self._phase_first = done
+        if now - self._printed_at < SPEAK_EVERY:
             return
-        self._told = now
+        self._printed_at = now
         total = total or self._total
-        far = ""
+        amount = ""
         if total:
-            far = f"{_figure(done)} of {total:,}, "
+            amount = f"{_figure(done)} of {total:,}, "
         elif done:
-            far = f"{_figure(done)}, "
-        say(f"{what or self._said}: {far}{self._time(now, done, total)}", aside=True)
+            amount = f"{_figure(done)}, "
+        say(f"{what or self._title}: {amount}{self._time(now, done, total)}", aside=True)
 
     def _time(self, now: float, done: float, total: int | None) -> str:
-        """The time left where it can be told, else the time that it has taken."""
-        made = done - self._first
-        spent = now - self._began
-        if (
-            not total or made * 100 < total or done >= total or made <= 0
-        ):  # the first hundredth foretells nothing
+        """Return the remaining time of the phase, or the time so far if it cannot be estimated."""
+        progress = done - self._phase_first
+        spent = now - self._phase_began
+        # The first hundredth of the work is too little for an estimate.
+        if not total or progress * 100 < total or done >= total or progress <= 0:
             return f"{_span(spent)} so far"
-        return f"about {_span(spent * (total - done) / made)} left"
+        return f"about {_span(spent * (total - done) / progress)} left"
 
 
 def _figure(done: float) -> str:
-    """A number of units, a part of one to a tenth, and one that is hardly begun to a hundredth."""
+    """Return a number of units as text, with one decimal, or with two below one unit."""
     if done == int(done):
         return f"{int(done):,}"
     return f"{done:,.1f}" if done >= 1 else f"{done:.2f}"
 
 
 def _span(seconds: float) -> str:
-    """A duration in its two largest units."""
+    """Return a duration in its two largest units."""
     whole = round(seconds)
-    if whole < 60:  # seconds of a minute
+    if whole < 60:
         return f"{whole} s"
-    minutes, hours = whole // 60, whole // 3600
+    minutes = whole // 60
+    hours = whole // 3600
     return f"{minutes} min {whole % 60} s" if not hours else f"{hours} h {minutes % 60} min"
 
 
 def _progress(console: "Terminal", *, stays: bool = True) -> "Progress":
-    """A bar for a terminal; one that does not stay on it lets others write."""
+    """Return a progress bar for a terminal.
+
+    With `stays`, the bar stays on the screen after its end, and output of others is printed above
+    it.
+    """
     from rich import progress
 
     return progress.Progress(
@@ -223,12 +239,12 @@ class Bar:
 
 @contextmanager
 def bar() -> Iterator[Bar]:
-    """A progress bar within this context."""
-    made = Bar()
+    """Show a progress bar inside the `with` block."""
+    progress_bar = Bar()
     try:
-        yield made
+        yield progress_bar
     finally:
-        made.end()
+        progress_bar.end()
 
 
 @contextmanager
@@ -258,7 +274,7 @@ def stage(said: str, total: int | None = None) -> Iterator[Advance]:
             )
 
         yield advance
-        finished = next(each for each in progress.tasks if each.id == task)
+        finished = next(shown_task for shown_task in progress.tasks if shown_task.id == task)
         progress.update(
             task, completed=finished.total or 1, total=finished.total or 1, description=safe(said)
         )
@@ -300,5 +316,5 @@ def table(
 def files(title: str, entries: Iterable[tuple[object, str]]) -> None:
     """Print every written file or folder with a description."""
     say(title)
-    for path, what in entries:
-        say(f"  {path}  {what}")
+    for path, description in entries:
+        say(f"  {path}  {description}")

@@ -21,7 +21,7 @@ GAP: Final = 2
 
 
 class Terminal(Console):
-    """A console that leaves a closed pipe to the program: it is no finding."""
+    """A console that raises if the reader closed the pipe. Rich would exit with 1."""
 
     def on_broken_pipe(self) -> None:
         """Raise the error that is being handled."""
@@ -36,13 +36,18 @@ def print_table(
     *,
     aside: bool,
 ) -> None:
-    """Print a table as `screen.table` says, on standard error where it is `aside`."""
+    """Print a table, with `aside` on standard error.
+
+    The first `names_rows` cells of each row are names. If the table is too wide and has one column
+    of names, rows and columns are exchanged. If it is still too wide, each row becomes a table of
+    its own.
+    """
     console = Terminal(stderr=aside)
     if not console.is_terminal:
         console = Terminal(width=PLAIN_WIDTH, stderr=aside)
 
     def shown(text: str) -> str:
-        """A text as the console writes it, whose width is that of the column."""
+        """Return a text as the console writes it, so that its width is that of the column."""
         return shown_on(console.file, safe(text))
 
     names = tuple(map(shown, header))
@@ -74,11 +79,11 @@ def print_table(
 
 def _print(console: Terminal, names: tuple[str, ...], cells: list[tuple[str, ...]]) -> None:
     shown = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=any(names))
-    for at, width in enumerate(_widths(names, cells, console.width)):
-        figures = at > 0 and all(_is_figure(row[at]) for row in cells)
+    for column, width in enumerate(_widths(names, cells, console.width)):
+        figures = column > 0 and all(_is_figure(row[column]) for row in cells)
         side: Literal["left", "right"] = "right" if figures else "left"
         shown.add_column(
-            Text(names[at]), justify=side, overflow="fold", min_width=width, max_width=width
+            Text(names[column]), justify=side, overflow="fold", min_width=width, max_width=width
         )
     for row in cells:
         shown.add_row(*map(Text, row))
@@ -114,10 +119,10 @@ def _fitting(
     """
     if _least(names, cells) <= width:
         return cells
-    for kept in _KEPT_DIGITS:
+    for digits in _KEPT_DIGITS:
         cut = [
             tuple(
-                _HEX.sub(lambda found: _shortened(found, kept, gap), cell)  # noqa: B023  # used at once
+                _HEX.sub(lambda match: _shortened(match, digits, gap), cell)  # noqa: B023  # used at once
                 for cell in row
             )
             for row in cells
@@ -127,12 +132,12 @@ def _fitting(
     return None
 
 
-def _shortened(found: re.Match[str], kept: int, gap: str) -> str:
-    prefix = found.group(1) or ""
-    digits = found.group(2)
-    if len(digits) <= 2 * kept + len(gap):
-        return found.group()
-    return f"{prefix}{digits[:kept]}{gap}{digits[-kept:]}"
+def _shortened(match: re.Match[str], length: int, gap: str) -> str:
+    prefix = match.group(1) or ""
+    digits = match.group(2)
+    if len(digits) <= 2 * length + len(gap):
+        return match.group()
+    return f"{prefix}{digits[:length]}{gap}{digits[-length:]}"
 
 
 def _least(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> int:
@@ -141,29 +146,30 @@ def _least(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> int:
 
 def _least_widths(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> list[int]:
     widths = []
-    for at, name in enumerate(names):
+    for column, name in enumerate(names):
         parts = name.split()
         for row in cells:
-            parts += _unbroken(row[at])
+            parts += _unbroken(row[column])
         widths.append(max(map(cell_len, parts), default=0))
     return widths
 
 
 def _unbroken(cell: str) -> list[str]:
-    """The unbreakable parts of a cell: its words, or a figure with its unit."""
+    """Return the unbreakable parts of a cell: its words, or a figure with its unit."""
     return [cell] if _is_figure(cell) else cell.split()
 
 
 def _widths(names: tuple[str, ...], cells: list[tuple[str, ...]], width: int) -> list[int]:
-    """The width of each column. Free space goes to the first columns that need it."""
+    """Return the width of each column. Free space goes to the first columns that need it."""
     least = _least_widths(names, cells)
-    wanted = [
-        max(map(cell_len, (name, *(row[at] for row in cells)))) for at, name in enumerate(names)
+    natural = [
+        max(map(cell_len, (name, *(row[column] for row in cells))))
+        for column, name in enumerate(names)
     ]
     room = max(width - sum(least) - GAP * (len(names) - 1), 0)
     widths = []
-    for need, want in zip(least, wanted, strict=True):
-        more = min(room, want - need)
+    for need, full in zip(least, natural, strict=True):
+        more = min(room, full - need)
         widths.append(min(need, width) + more)
         room -= more
     return widths

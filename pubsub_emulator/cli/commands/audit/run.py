@@ -59,9 +59,9 @@ class AuditOptions:
 
 
 def _keywords(request: AuditOptions) -> dict[str, Any]:
-    """The keyword arguments of `audit`."""
+    """Return the keyword arguments of `audit`."""
     severity = None if request.fail_on == "never" else Severity(request.fail_on)
-    trusted = [each.removeprefix("0x") for each in request.trusted]
+    trusted = [start.removeprefix("0x") for start in request.trusted]
     return {
         "fail_on": severity,
         "trusted": trusted,
@@ -72,7 +72,10 @@ def _keywords(request: AuditOptions) -> dict[str, Any]:
 
 
 def judge(request: AuditOptions) -> AuditResult:
-    """Audit, with a progress bar of units of work. Raises `AuditFailed`."""
+    """Run the audit with a progress bar, which counts units of work.
+
+    Raises `AuditFailed`.
+    """
     with stage(f"auditing {request.name or request.history}") as advance:
         watch = _watcher(advance)
         return audit(
@@ -108,11 +111,10 @@ def _watcher(advance: Advance) -> Callable[[Progress], None]:
 
 
 def run_audit(request: AuditOptions, *, growing: bool = False, report: bool = False) -> Result:
-    """Run the command. Its exit code is the audit's (AU-7)."""
+    """Run the command and return its result, with the audit's exit code (AU-7)."""
     if report:
-        import_module(
-            "pubsub_emulator.spark_audit.report.page"
-        )  # a missing extra is told before the work
+        # If the extra is missing, this fails before the audit and not after it.
+        import_module("pubsub_emulator.spark_audit.report.page")
     if not may_be_spark(request.engine, request.master):
         spare_memory()
     try:
@@ -142,7 +144,7 @@ def run_audit(request: AuditOptions, *, growing: bool = False, report: bool = Fa
         )
     else:
         say(
-            "complete up to this head, according to the history itself; `--head` demands it",
+            "complete up to this head, according to the history itself; `--head` requires it",
             f"head: 0x{result.head}",
         )
     show_digest(result.digest, DIGEST_MEANS)
@@ -150,7 +152,7 @@ def run_audit(request: AuditOptions, *, growing: bool = False, report: bool = Fa
 
 
 def _follow(request: AuditOptions) -> AuditResult:
-    """Audit a growing history until an interrupt; returns the last result.
+    """Audit a growing history until an interrupt, and return the last result.
 
     Raises `AuditFailed`, `Abort`.
     """
@@ -175,17 +177,17 @@ def _follow(request: AuditOptions) -> AuditResult:
 
 
 def _turn(result: AuditResult) -> str:
-    found = sum(result.findings.values())
+    findings = sum(result.findings.values())
     return (
         f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {result.units_judged} units judged, "
-        f"{_judged(result.judged, result.candidates)} candidates judged in all, {found} findings, "
-        f"{result.read_errors} read errors, {result.uncommitted} uncommitted files, digest"
-        f" 0x{result.digest[:16]}…"
+        f"{_judged(result.judged, result.candidates)} candidates judged in all, "
+        f"{findings} findings, {result.read_errors} read errors, {result.uncommitted} uncommitted"
+        f" files, digest 0x{result.digest[:16]}…"
     )
 
 
 def document(result: AuditResult, out: str | Path) -> dict[str, object]:
-    """The audit's summary as JSON."""
+    """Return the audit's summary as a JSON document."""
     head = None if result.head is None else f"0x{result.head}"
     outcome = {"digest": f"0x{result.digest}", "exit_code": result.exit_code, "head": head}
     sums = {
@@ -194,7 +196,7 @@ def document(result: AuditResult, out: str | Path) -> dict[str, object]:
         "proof_bytes": result.proof_bytes,
     }
     units = {"judged": result.units_judged, "known": result.units_skipped}
-    found = {
+    problems = {
         "read_errors": result.read_errors,
         "uncommitted_files": result.uncommitted,
         "findings": result.findings,
@@ -207,13 +209,13 @@ def document(result: AuditResult, out: str | Path) -> dict[str, object]:
         "out": out,
         **sums,
         "units": units,
-        **found,
+        **problems,
         "chains": chains,
     }
 
 
 def written(out: str | Path) -> Iterable[tuple[str, str]]:
-    """The files of an audit."""
+    """Return the paths of an audit's files, each with a description."""
     return (
         (
             f"{out}/run_report.json",
@@ -227,12 +229,17 @@ def written(out: str | Path) -> Iterable[tuple[str, str]]:
 
 
 def show_audit(result: AuditResult) -> None:
-    """Show tables of chains and findings; verified small chains are only counted."""
+    """Print the tables of chains and findings.
+
+    Verified chains after the first `MOST_CHAINS` are only counted.
+    """
     ranked = sorted(
         result.chains, key=lambda row: (row["status"] != "not verified", -row["proof_bytes"])
     )
     shown = [
-        row for at, row in enumerate(ranked) if row["status"] == "not verified" or at < MOST_CHAINS
+        row
+        for rank, row in enumerate(ranked)
+        if row["status"] == "not verified" or rank < MOST_CHAINS
     ]
     rows = []
     for row in shown:
@@ -244,17 +251,18 @@ def show_audit(result: AuditResult) -> None:
         )
         rows.append((name, row["status"], *figures, "; ".join(row["reasons"])))
     table("audit: chains", ("chain", "status", "segments", "judged", "proofs", "reasons"), rows)
-    left = Counter(row["status"] for row in ranked[len(shown) :])
-    if left:
+    others = Counter(row["status"] for row in ranked[len(shown) :])
+    if others:
         say(
-            "and " + ", ".join(f"{count} more {status}" for status, count in sorted(left.items())),
+            "and "
+            + ", ".join(f"{count} more {status}" for status, count in sorted(others.items())),
             "",
         )
     if result.codes:
         table("audit: findings", ("code", "count"), sorted(result.codes.items()))
     again = f", {result.units_skipped} known from the last run" if result.units_skipped else ""
-    said = _judged(result.judged, result.candidates)
-    say(f"{said} candidates judged, {counted(result.units_judged, 'unit')} of work now{again}")
+    total = _judged(result.judged, result.candidates)
+    say(f"{total} candidates judged, {counted(result.units_judged, 'unit')} of work now{again}")
 
 
 def uncommitted(files: int) -> str:
@@ -267,12 +275,15 @@ def uncommitted(files: int) -> str:
 
 
 def _judged(judged: int, candidates: int) -> str | int:
-    """The number of candidates judged; of how many, unless that is all of them."""
+    """Return the number of judged candidates.
+
+    If some were not judged, the text also has the number of all candidates.
+    """
     return f"{judged:,} of {candidates:,}" if judged != candidates else f"{candidates:,}"
 
 
 def show_faults(result: AuditResult, request: AuditOptions) -> None:
-    """Name what could not be read or judged, damaged files first, and say how to go on."""
+    """Print the faults of reading and judging, damaged files first, and how to repair them."""
     rows = sorted(
         result.results.rows(schema.READ_ERRORS), key=lambda row: row["position"] is not None
     )
@@ -284,7 +295,7 @@ def show_faults(result: AuditResult, request: AuditOptions) -> None:
     if len(rows) > MOST_FAULTS:
         say(
             f"  and {len(rows) - MOST_FAULTS:,} more: `{program()} inspect {request.out} --json`"
-            " has all"
+            " lists all"
         )
     say(
         f"Replace each damaged file by an intact copy, and run `{program()} audit"

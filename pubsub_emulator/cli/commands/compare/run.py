@@ -38,11 +38,11 @@ def run_compare(
         say_document(as_markdown(compared, shown))
     else:
         show_differences(labels, shown)
-        for label, why in compared.first.items():
-            if why:
+        for label, reasons in compared.first.items():
+            if reasons:
                 say(
                     f"the first block in which {label} differs from {labels[0]}:",
-                    *(f"  {line}" for line in why),
+                    *(f"  {line}" for line in reasons),
                 )
             else:
                 say(f"{label}: no block differs", "")
@@ -61,7 +61,7 @@ def _draw(labels: Sequence[str], lines: Sequence[Line], folder: Path) -> list[Pa
     figure = changes_figure(labels, lines)
     if figure is None:
         return []
-    with new_folder(folder) as made:
-        written = draw(figure, made)
+    with new_folder(folder) as new:
+        written = draw(figure, new)
     files("written:", [(folder / path.name, "the changes") for path in written])
     return [folder / path.name for path in written]

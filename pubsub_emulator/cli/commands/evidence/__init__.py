@@ -26,8 +26,8 @@ def _is_audit(path: str) -> bool:
     epilog=(
         "\b\nExamples:\n  pubsub evidence out/audit\n  pubsub evidence out/audit --finding 3f9c"
         " --out finding.json\n  pubsub evidence finding.json\n\n\b\nExit codes:\n  0 the finding is"
-        " confirmed, or written; 2 it is not, or the file holds none;\n  3 it depends on figures"
-        " that one file cannot prove\n"
+        " confirmed, or written; 2 it is not, or the file has no finding;\n  3 it depends on"
+        " figures that one file cannot prove\n"
     ),
 )
 @click.argument("path", type=options.AUDIT_OR_FILE)

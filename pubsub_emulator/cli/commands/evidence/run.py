@@ -20,7 +20,8 @@ SHORT = 16
 def check(path: Path, rules: Rules) -> Result:
     """Check a finding's file by `rules`. Raises `FindingError`."""
     checked = check_finding(path, rules)
-    finding, judgement = checked.finding, checked.judgement
+    finding = checked.finding
+    judgement = checked.judgement
     size = len(finding["evidence"])
     collator = "nobody" if finding["collator"] is None else _plain(finding["collator"])
     say(
@@ -39,7 +40,7 @@ def check(path: Path, rules: Rules) -> Result:
     if checked.proven:
         say(f"confirmed by its evidence ({size:,} bytes)")
     else:
-        say("not provable from the file alone: it rests on what the history says")
+        say("not provable from the file alone: it depends on the history's data")
     columns = {name: value for name, value in finding.items() if name != "evidence"}
     shown = {
         "proven": checked.proven,
@@ -54,28 +55,28 @@ def write(audit: str, finding: str, out: Path) -> Result:
     from pubsub_emulator.files.atomic import write_whole
 
     start = finding.removeprefix("0x").lower()
-    found = [row for row in _findings(audit) if row["id"].hex().startswith(start)]
-    ids = dict.fromkeys(row["id"] for row in found)
+    matching = [row for row in _findings(audit) if row["id"].hex().startswith(start)]
+    ids = dict.fromkeys(row["id"] for row in matching)
     if len(ids) != 1:
         many = "no finding" if not ids else f"{len(ids)} findings"
         raise FindingError(f"{audit}: {many} with an id that begins with {start}")
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(out, finding_text(found[0]))
-    files("written:", ((out, f"{found[0]['code']}, for `pubsub evidence`"),))
-    return Result({"id": found[0]["id"], "code": found[0]["code"], "file": out})
+    write_whole(out, finding_text(matching[0]))
+    files("written:", ((out, f"{matching[0]['code']}, for `pubsub evidence`"),))
+    return Result({"id": matching[0]["id"], "code": matching[0]["code"], "file": out})
 
 
 def list_findings(audit: str) -> Result:
     """List every finding of an audit, one per line. Raises `ResultError`."""
     names = ("id", "severity", "code", "network", "chain", "number", "block", "collator", "detail")
-    listed = []
+    findings = []
     for row in _findings(audit):
-        listed.append({name: row[name] for name in names})
+        findings.append({name: row[name] for name in names})
         place = f"{row['network']} {row['chain']}" + (
             "" if row["number"] is None else f" block {row['number']}"
         )
         say(f"{row['id'].hex()[:SHORT]}  {row['severity']:8} {row['code']:24} {place}")
-    return Result({"findings": listed})
+    return Result({"findings": findings})
 
 
 def _shown(finding: Mapping[str, object], judgement: Judgement) -> Iterator[str]:
@@ -97,18 +98,18 @@ def _shown(finding: Mapping[str, object], judgement: Judgement) -> Iterator[str]
     yield str(finding["detail"])
     for name in ("unread", "unplaced"):
         hashes = figures.get(name)
-        for each in hashes if isinstance(hashes, list) else ():
-            yield f"{name} node 0x{each}"
+        for node_hash in hashes if isinstance(hashes, list) else ():
+            yield f"{name} node 0x{node_hash}"
 
 
 def _named(evidence: bytes, detail: str) -> Iterator[str]:
     """Yield a line for each subscribed key in the words of a judgement."""
     for key, publishers, name in named_keys(evidence, detail):
-        of = f"publisher {publishers[0]}"
+        owner = f"publisher {publishers[0]}"
         if len(publishers) > 1:
-            of = f"publishers {', '.join(map(str, publishers))}"
+            owner = f"publishers {', '.join(map(str, publishers))}"
         called = f", {name} in scenarios" if name else ""
-        yield f"0x{key.hex()[:SHORT]}… is of {of}{called}"
+        yield f"0x{key.hex()[:SHORT]}… is of {owner}{called}"
 
 
 def _findings(audit: str) -> Iterator[dict[str, Any]]:

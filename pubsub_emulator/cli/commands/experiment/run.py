@@ -28,10 +28,10 @@ from pubsub_emulator.runtime.rules import Rules
 
 
 def run_question(name: str, out: Path, rules: Rules) -> Result:
-    """Run a preset."""
+    """Measure the workloads of a preset, and write its tables and plots."""
     with stage(f"measuring {name}") as advance:
         number = count(1)
-        figures = QUESTIONS[name](lambda what: advance(next(number), None, what), rules)
+        figures = QUESTIONS[name](lambda workload: advance(next(number), None, workload), rules)
     return write(figures, out)
 
 
@@ -48,17 +48,17 @@ def run_sweep(  # noqa: PLR0917  # the order of the options
     if y not in known:
         raise UnknownParameter(f"a measurement has no figure {y!r}; it has {', '.join(known)}")
     base = Workload()
-    given = []
+    fixed = []
     for name, value in map(_assignment, settings):
         base = with_field(base, name, value)
-        given.append(name)
+        fixed.append(name)
     parameter, text = _assignment(swept)
-    for name in given:
+    for name in fixed:
         if name == parameter:
             raise UnknownParameter(f"{name} is given in both --sweep and --set; give it once")
-        if given.count(name) > 1:
+        if fixed.count(name) > 1:
             raise UnknownParameter(
-                f"{name} is given {given.count(name)} times in --set; give it once"
+                f"{name} is given {fixed.count(name)} times in --set; give it once"
             )
     values = [value.strip() for value in text.split(",") if value.strip()]
     for value in values:
@@ -74,30 +74,40 @@ def run_sweep(  # noqa: PLR0917  # the order of the options
                 next(number), total, f"{parameter} {load.value_of(parameter)}, {load.cache.value}"
             )
 
-        found = list(sweep(parameter, values, policies, base, watch, rules))
-    return write((sweep_figure(parameter, y, found),), out, lambda: _compare(parameter, found))
+        measurements = list(sweep(parameter, values, policies, base, watch, rules))
+    return write(
+        (sweep_figure(parameter, y, measurements),), out, lambda: _compare(parameter, measurements)
+    )
 
 
-def _compare(parameter: str, found: Sequence[Measurement]) -> None:
+def _compare(parameter: str, measurements: Sequence[Measurement]) -> None:
     """Print the table of `pubsub compare` for each cache policy.
 
     The sides are the values of the swept field.
     """
-    given = {field.name for field in fields(Workload)}
-    for policy in dict.fromkeys(each.workload.cache for each in found):
-        mine = [each for each in found if each.workload.cache is policy]
-        figures = [
-            {name: float(value) for name, value in each.row().items() if name not in given}
-            for each in mine
+    parameters = {field.name for field in fields(Workload)}
+    for policy in dict.fromkeys(measurement.workload.cache for measurement in measurements):
+        of_policy = [
+            measurement for measurement in measurements if measurement.workload.cache is policy
         ]
-        labels = [f"{parameter} {each.workload.value_of(parameter)}" for each in mine]
+        figures = [
+            {
+                name: float(value)
+                for name, value in measurement.row().items()
+                if name not in parameters
+            }
+            for measurement in of_policy
+        ]
+        labels = [
+            f"{parameter} {measurement.workload.value_of(parameter)}" for measurement in of_policy
+        ]
         lines = lines_of(figures)
         say(f"cache {policy.value}:")
-        show_differences(labels, [line for line in lines if line.differs or len(mine) == 1])
+        show_differences(labels, [line for line in lines if line.differs or len(of_policy) == 1])
 
 
 def parse_policies(text: str) -> tuple[CachePolicy, ...]:
-    """Policies by name, with commas between them. Raises `UnknownParameter`."""
+    """Return the policies in a text of names with commas. Raises `UnknownParameter`."""
     try:
         return tuple(dict.fromkeys(CachePolicy(name.strip()) for name in text.split(",")))
     except ValueError:
@@ -147,7 +157,10 @@ def write(figures: Sequence[Figure], out: Path, show: Callable[[], None] | None 
 
 
 def _cell(value: float | str) -> int | str:
-    """Figures without a fraction lose it; text of numbers keeps its commas."""
+    """Return a figure as it stands in a table.
+
+    An integral figure becomes an integer, so that the table aligns it. A text stays as it is.
+    """
     if isinstance(value, str):
         return value
     if value == int(value):
@@ -156,7 +169,8 @@ def _cell(value: float | str) -> int | str:
 
 
 def _write_table(figure: Figure, folder: Path) -> list[Path]:
-    as_csv, as_json = folder / f"{figure.name}.csv", folder / f"{figure.name}.json"
+    as_csv = folder / f"{figure.name}.csv"
+    as_json = folder / f"{figure.name}.json"
     with as_csv.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, tuple(figure.rows[0]), lineterminator="\n")
         writer.writeheader()

@@ -82,12 +82,12 @@ def command(
 
         with stage(f"reading blocks of {url}") as advance:
             page, drawn = page_of_node(url, blocks, advance, rules)
-        of = f"the newest {counted(drawn, 'relay block')}"
+        subject = f"the newest {counted(drawn, 'relay block')}"
     elif _is_recorded(source):
         from pubsub_emulator.inspection.drawing import page_from
 
         page = page_from(path, network, blocks, rules, stage)
-        of = str(path)
+        subject = str(path)
     else:
         from pubsub_emulator.emulator.scenario.file import find_scenario
         from pubsub_emulator.explorer.page import explore
@@ -98,6 +98,6 @@ def command(
             scenario.relay_blocks,
         ) as advance:
             page = explore(scenario, advance, rules)
-            of = "this run"
+            subject = "this run"
     write_whole(out, page)
-    files("written:", ((out, f"the page of {of}, for a browser"),))
+    files("written:", ((out, f"the page of {subject}, for a browser"),))

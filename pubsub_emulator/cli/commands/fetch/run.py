@@ -20,7 +20,7 @@ from pubsub_emulator.spark_audit.fetch.fetch import Fetched, Range, Source, fetc
 from pubsub_emulator.spark_audit.fetch.nodes import NodeSource
 
 _WHOLE: Final = 10
-"""Blocks per second from which the pace is told without a fraction."""
+"""The number of blocks per second from which the pace is printed without decimals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,9 @@ class FetchOptions:
 
 
 def run_fetch(options: FetchOptions) -> Result:
-    """Fetch blocks of a parachain into a history, and show what was added."""
-    if [bool(options.nodes), options.chunks is not None, options.export is not None].count(
-        True
-    ) != 1:
+    """Fetch blocks of a parachain into a history, and print how many were added."""
+    sources = [bool(options.nodes), options.chunks is not None, options.export is not None]
+    if sources.count(True) != 1:
         raise click.UsageError("give one of --node, --chunks and --export")
     began = monotonic()
     try:
@@ -67,8 +66,8 @@ def run_fetch(options: FetchOptions) -> Result:
     if fetched.fetched:
         say(f"{fetched.nodes:,} distinct proof nodes, proofs of {size(fetched.proof_bytes)} in all")
     if fetched.differing:
-        other = "inherents state another relay root than the relay chain"
-        say(f"{fetched.differing:,} {other}: `pubsub audit` shows which")
+        difference = "inherents state another relay root than the relay chain"
+        say(f"{fetched.differing:,} {difference}: `pubsub audit` shows which")
     files("written:", ((options.out, "a history, for `pubsub audit`"),))
     place = {
         "network": options.network,
@@ -91,14 +90,14 @@ class _Watch:
     def __init__(self, advance: Advance, chain: int) -> None:
         self._advance = advance
         self._chain = chain
-        self._far: tuple[int, int | None] = (0, None)
+        self._progress: tuple[int, int | None] = (0, None)
 
     def __call__(self, done: int, total: int) -> None:
-        self._far = (done, total)
+        self._progress = (done, total)
         self._advance(done, total, f"fetching: blocks of {self._chain}")
 
     def resting(self, said: str) -> None:
-        self._advance(*self._far, f"waiting for a node, {said}")
+        self._advance(*self._progress, f"waiting for a node, {said}")
 
 
 async def _fetch(options: FetchOptions, watch: _Watch) -> Fetched:

@@ -21,18 +21,18 @@ MANY = {2: "two at once", 3: "three at once"}
 
 
 def run_fuzz(request: Campaign) -> Result:
-    """The command.
+    """Run the campaign and print its result.
 
-    Ctrl-C ends the campaign after the case under way, and what was found is shown.
+    Ctrl-C ends it after the case that is being judged.
     """
     first = [case for _, case in corpus()]
     cases = request.most
-    kept = request.corpus
+    corpus_folder = request.corpus
     began = monotonic()
     interrupts = Interrupts()
-    wanted = f"{cases:,} cheats" if cases is not None else f"cheats for {request.minutes:g} minutes"
-    said = f"replaying {len(first)} kept cases, then trying {wanted}"
-    with stage(said, cases) as advance, interrupts.taken():
+    amount = f"{cases:,} cheats" if cases is not None else f"cheats for {request.minutes:g} minutes"
+    title = f"replaying {len(first)} kept cases, then trying {amount}"
+    with stage(title, cases) as advance, interrupts.taken():
         result = campaign(
             cases,
             request.seed,
@@ -41,7 +41,7 @@ def run_fuzz(request: Campaign) -> Result:
             request.out,
             first,
             minutes=request.minutes,
-            kept=kept,
+            kept=corpus_folder,
             stop=lambda: interrupts.noted,
             rules=request.rules,
         )
@@ -51,13 +51,13 @@ def run_fuzz(request: Campaign) -> Result:
             "the smallest case of each group, for `pubsub replay`:",
             ((path, "") for path in result.files),
         )
-    if kept is not None:
-        shown = len(read_corpus(kept, request.rules))
+    if corpus_folder is not None:
+        shown = len(read_corpus(corpus_folder, request.rules))
         files(
             "corpus:",
             (
                 (
-                    kept,
+                    corpus_folder,
                     f"{shown:,} cases that showed something new; --corpus continues from them",
                 ),
             ),
@@ -71,22 +71,23 @@ def run_fuzz(request: Campaign) -> Result:
 
 
 def _document(result: CampaignResult) -> dict[str, object]:
-    found, groups = result.found, []
-    for key, group in found.ordered():
+    surprises = result.found
+    groups = []
+    for key, group in surprises.ordered():
         verdicts = {"kind": key.kind.value, "due": list(key.due), "found": list(key.found)}
         groups.append({**verdicts, "place": key.place, "cases": group.count, "file": group.file})
-    tried = {
+    totals = {
         "cases": result.cases,
         "honest_blocks": result.honest,
         "stopped_for_their_budget": result.stopped,
     }
     rightly = {"refused": result.rejected, "valid_because_canonical": result.accepted_equal}
-    wrongly = {"surprising": found.total, "accepted_wrongly": found.count(Kind.ACCEPTED)}
+    wrongly = {"surprising": surprises.total, "accepted_wrongly": surprises.count(Kind.ACCEPTED)}
     by_strategy = {"never_tried": list(result.missed), "by_strategy": result.by_strategy}
-    return {**tried, **rightly, **wrongly, "groups": groups, "files": result.files, **by_strategy}
+    return {**totals, **rightly, **wrongly, "groups": groups, "files": result.files, **by_strategy}
 
 
-def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
+def show_campaign(result: CampaignResult, replayed: int, seconds: float) -> None:
     """Show the table by strategy and verdict, and the totals."""
     rows: dict[str, Counter[str]] = {}
     for names, verdicts in result.by_strategy.items():
@@ -104,7 +105,7 @@ def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
     table("cheats by the first verdict that they met", ("strategy", "cases", "verdicts"), shown)
     rate = f", {counted(round(result.cases / seconds), 'case')} per second" if seconds > 1 else ""
     say(
-        f"{counted(kept, 'kept case')} replayed; {counted(result.cases, 'cheat')} tried;"
+        f"{counted(replayed, 'kept case')} replayed; {counted(result.cases, 'cheat')} tried;"
         f" honest blocks: {result.honest:,}, of which {result.stopped:,} stopped for their"
         f" budget{rate}",
         f"{result.rejected:,} refused; {result.accepted_equal:,} accepted rightly, because the"
@@ -123,32 +124,32 @@ def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
 
 
 def _show_surprises(result: CampaignResult) -> None:
-    found = result.found
-    wrongly = found.count(Kind.ACCEPTED)
+    surprises = result.found
+    wrongly = surprises.count(Kind.ACCEPTED)
     say()
     if wrongly:
         say(f"{wrongly:,} ACCEPTED WRONGLY: the verifier accepts blocks that it must refuse")
     rows = (
         (
             key.kind.value,
-            *(", ".join(each) or "accepted" for each in (key.due, key.found)),
+            *(", ".join(verdicts) or "accepted" for verdicts in (key.due, key.found)),
             key.place,
             group.count,
         )
-        for key, group in found.ordered()
+        for key, group in surprises.ordered()
     )
     table("surprises by verdict and place", ("kind", "due", "found", "changed", "cases"), rows)
 
 
 def list_strategies() -> Result:
-    """Every strategy, what it is after, and the verdicts that it must meet."""
+    """Print all strategies with their aim and the verdicts that they must get."""
     meets = [
-        (each.name, each.gain, [verdict.value for verdict in each.meets])
-        for each in STRATEGIES.values()
+        (strategy.name, strategy.gain, [verdict.value for verdict in strategy.meets])
+        for strategy in STRATEGIES.values()
     ]
-    rows = ((name, gain, ", ".join(met) or "by the case") for name, gain, met in meets)
+    rows = ((name, gain, ", ".join(verdicts) or "by the case") for name, gain, verdicts in meets)
     table("strategies", ("name", "to gain", "meets"), rows)
-    return Result({name: {"gain": gain, "meets": met} for name, gain, met in meets})
+    return Result({name: {"gain": gain, "meets": verdicts} for name, gain, verdicts in meets})
 
 
 def run_verifier(command: str, request: Campaign) -> Result:
@@ -157,13 +158,14 @@ def run_verifier(command: str, request: Campaign) -> Result:
     The exit code is 1 if there are any. Raises `VerifierFailed`, `UnknownStrategy`, `BadCorpus`,
     `BadCase`.
     """
-    cases, minutes = request.counted, request.minutes
+    cases = request.counted
+    minutes = request.minutes
     until = inf if minutes is None else monotonic() + 60 * minutes
     first = [] if request.corpus is None else read_corpus(request.corpus, request.rules)
-    wanted = f"{cases:,} cases" if minutes is None else f"cases for {minutes:g} minutes"
+    amount = f"{cases:,} cases" if minutes is None else f"cases for {minutes:g} minutes"
     total = cases if minutes is None else None
-    with VerifierProcess(command) as verifier, stage(f"judging {wanted} twice", total) as advance:
-        found = compare_verifiers(
+    with VerifierProcess(command) as verifier, stage(f"judging {amount} twice", total) as advance:
+        compared = compare_verifiers(
             verifier.judge,
             cases,
             request.seed,
@@ -173,21 +175,23 @@ def run_verifier(command: str, request: Campaign) -> Result:
             stop=lambda: monotonic() >= until,
             rules=request.rules,
         )
-    table("cases by our first verdict", ("verdict", "cases"), found.by_verdict.most_common())
-    groups = {group: len(each) for group, each in sorted(found.differences.items())}
+    table("cases by our first verdict", ("verdict", "cases"), compared.by_verdict.most_common())
+    groups = {
+        group: len(differences) for group, differences in sorted(compared.differences.items())
+    }
     if groups:
         table("differences", ("verdicts", "cases"), groups.items())
-    written = keep(found, request.out)
+    written = keep(compared, request.out)
     if written:
         files("the smallest difference of each kind:", ((path, "") for path in written))
-    missing = [verdict.value for verdict in Verdict if verdict.value not in found.judged]
+    missing = [verdict.value for verdict in Verdict if verdict.value not in compared.judged]
     if missing:
         say(f"not judged by the other verifier: {', '.join(missing)}")
-    say(f"{counted(found.cases, 'case')} judged by both; {found.differing:,} differ")
+    say(f"{counted(compared.cases, 'case')} judged by both; {compared.differing:,} differ")
     judged = {
-        "cases": found.cases,
-        "by_verdict": dict(found.by_verdict),
-        "judged": sorted(found.judged),
+        "cases": compared.cases,
+        "by_verdict": dict(compared.by_verdict),
+        "judged": sorted(compared.judged),
     }
-    document = {**judged, "differing": found.differing, "groups": groups, "files": written}
+    document = {**judged, "differing": compared.differing, "groups": groups, "files": written}
     return Result(document, FINDINGS if groups else 0)

@@ -28,31 +28,33 @@ def run_targets(names: tuple[str, ...], request: Campaign) -> Result:
     picked = (
         list(known.values()) if "all" in names else [known[name] for name in dict.fromkeys(names)]
     )
-    found: list[Mutated] = []
+    results: list[Mutated] = []
     written: list[Path] = []
     share = None if request.minutes is None else request.minutes / len(picked)
     total = None if request.most is None else request.most * len(picked)
-    said = (
+    amount = (
         f"{request.minutes:g} minutes in all"
         if request.most is None
         else f"{request.most:,} mutations each"
     )
-    with stage(f"{len(picked)} target{'s' * (len(picked) != 1)}, {said}", total) as advance:
-        for at, target in enumerate(picked):
+    with stage(f"{len(picked)} target{'s' * (len(picked) != 1)}, {amount}", total) as advance:
+        for index, target in enumerate(picked):
 
             def watch(
-                done: int, before: int = at * (request.most or 0), name: str = target.name
+                done: int, before: int = index * (request.most or 0), name: str = target.name
             ) -> None:
                 advance(before + done, total, name)
 
             corpus = request.out / "corpus" / target.name
-            found.append(mutate_target(target, request.counted, request.seed, share, corpus, watch))
-            written += _write(found[-1], request.out)
-    _show(found)
+            results.append(
+                mutate_target(target, request.counted, request.seed, share, corpus, watch)
+            )
+            written += _write(results[-1], request.out)
+    _show(results)
     if written:
         files("surprises:", ((path, "") for path in written))
-    surprises = sum(len(result.surprises) for result in found)
-    document = {"targets": list(map(_document, found)), "surprising": surprises, "files": written}
+    surprises = sum(len(result.surprises) for result in results)
+    document = {"targets": list(map(_document, results)), "surprising": surprises, "files": written}
     return Result(document, FINDINGS if surprises else 0)
 
 
@@ -68,7 +70,8 @@ def replay_targets(names: tuple[str, ...], path: Path) -> Result:
         outcome = known[names[0]].read(path.read_bytes())
     except PubsubError:
         raise
-    except Exception as failure:  # noqa: BLE001  # what a reader raises beside its own refusals is the surprise
+    # A reader must only raise `PubsubError`. Every other exception is a surprise.
+    except Exception as failure:  # noqa: BLE001
         say(f"{names[0]}: {type(failure).__name__}: {failure}")
         return Result(
             {"target": names[0], "surprise": f"{type(failure).__name__}: {failure}"}, FINDINGS
@@ -93,20 +96,20 @@ def _write(result: Mutated, out: Path) -> list[Path]:
     return paths
 
 
-def _show(found: list[Mutated]) -> None:
+def _show(results: list[Mutated]) -> None:
     rows: list[tuple[object, ...]] = []
-    for each in found:
-        pace = f"{each.tried / each.seconds:,.0f}" if each.seconds else ""
-        counts = (len(each.outcomes), each.lines, each.corpus, len(each.surprises))
-        rows.append((each.target, f"{each.tried:,}", pace, *counts))
+    for result in results:
+        pace = f"{result.tried / result.seconds:,.0f}" if result.seconds else ""
+        counts = (len(result.outcomes), result.lines, result.corpus, len(result.surprises))
+        rows.append((result.target, f"{result.tried:,}", pace, *counts))
     table(
         "mutations by target",
         ("target", "tried", "a second", "outcomes", "lines", "corpus", "surprises"),
         rows,
     )
-    for each in found:
-        for surprise in each.surprises:
-            say(f"{each.target}: {surprise.what}")
+    for result in results:
+        for surprise in result.surprises:
+            say(f"{result.target}: {surprise.what}")
 
 
 def _document(result: Mutated) -> dict[str, object]:

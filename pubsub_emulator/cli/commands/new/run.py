@@ -20,9 +20,9 @@ SCHEMA: Final = "scenario.schema.json"
 
 
 def list_scenarios() -> None:
-    """The scenarios that come with the project, with what each is."""
-    found = [(name, load_bundled(name)) for name in BUNDLE.names()]
-    rows = ((name, scenario.relay_blocks, scenario.description) for name, scenario in found)
+    """Print the scenarios that come with the project, with their descriptions."""
+    scenarios = [(name, load_bundled(name)) for name in BUNDLE.names()]
+    rows = ((name, scenario.relay_blocks, scenario.description) for name, scenario in scenarios)
     table("scenarios that come with the project", ("name", "relay blocks", "description"), rows)
     say(
         "`pubsub new my.toml --like NAME` copies one; every command that needs a scenario accepts"
@@ -31,21 +31,21 @@ def list_scenarios() -> None:
 
 
 def schema_text() -> str:
-    """The JSON Schema as a file."""
+    """Return the content of the JSON Schema's file."""
     return json.dumps(scenario_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def write_scenario(path: Path, like: str | None, *, schema: bool) -> None:
-    """Write a scenario that can be run at once; with `schema`, the JSON Schema beside it.
+    """Write a scenario that can be run at once, and with `schema` the JSON Schema beside it.
 
-    Raises `InputError` for a file that exists, `SettingsError` for a name that no scenario has.
+    Raises `InputError` if the file exists, and `SettingsError` if `like` is not a scenario's name.
     """
     if path.exists():
         raise InputError(f"{path}: the file exists; name another one or remove it")
     if path.suffix != ".toml":
         raise InputError(f"{path}: the name of a scenario file must end with .toml")
-    kept = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in path.stem)
-    name = kept.lstrip("-") or "mine"
+    stem = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in path.stem)
+    name = stem.lstrip("-") or "mine"
     text = (
         TEMPLATE.read_text(encoding="utf-8").replace("NAME", name)
         if like is None

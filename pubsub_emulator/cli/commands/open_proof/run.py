@@ -34,7 +34,10 @@ def open_files(
     drawing_file: Path | None,
     as_json: bool,
 ) -> bool:
-    """The command; whether every byte of every proof was needed. Raises as `open_proofs`."""
+    """Run the command and return whether every byte of every proof was needed.
+
+    Raises as `open_proofs`.
+    """
     if header is not None and root is not None:
         raise click.UsageError("give either --header or --root")
     opened = open_proofs(
@@ -46,12 +49,12 @@ def open_files(
     if as_json:
         say_document(json.dumps(document(opened), indent=1))
     else:
-        for each in opened:
-            _show(each)
+        for proof in opened:
+            _show(proof)
     if drawing_file is not None:
         write_whole(drawing_file, drawing(opened))
         say(f"written: {drawing_file}", aside=as_json)
-    return not any(each.has_unread for each in opened)
+    return not any(proof.has_unread for proof in opened)
 
 
 def _show(opened: Opened) -> None:

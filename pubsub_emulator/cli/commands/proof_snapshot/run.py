@@ -23,13 +23,13 @@ def check_snapshot(name: str, kept_in: Path, tolerance: str, *, diff: bool) -> b
     Returns whether anything grew.
     """
     share = proof_sizes.parse_tolerance(tolerance)
-    kept = proof_sizes.read_sizes(kept_in)
+    stored = proof_sizes.read_sizes(kept_in)
     scenario = find_scenario(name)
-    if proof_sizes.scenario_hash(scenario) != kept.scenario_hash:
+    if proof_sizes.scenario_hash(scenario) != stored.scenario_hash:
         say(f"{kept_in}: not a snapshot of this version of {scenario.name}; --out writes a new one")
         return True
     now = _measure(scenario)
-    changes = proof_sizes.compare(kept, now, share)
+    changes = proof_sizes.compare(stored, now, share)
     shown = changes if diff else [change for change in changes if change.exceeds]
     if shown:
         table(
@@ -37,14 +37,14 @@ def check_snapshot(name: str, kept_in: Path, tolerance: str, *, diff: bool) -> b
             ("", "kept", "now", "change", ""),
             map(_row, shown),
         )
-    found = proof_sizes.verdict(kept, now, share)
-    if found:
-        many = f"{len(found)} of {counted(len(now.figures), 'figure')}"
-        verb = "exceeds" if len(found) == 1 else "exceed"
+    problems = proof_sizes.verdict(stored, now, share)
+    if problems:
+        many = f"{len(problems)} of {counted(len(now.figures), 'figure')}"
+        verb = "exceeds" if len(problems) == 1 else "exceed"
         say(f"{many} {verb} the tolerance of {tolerance}; --out writes the present ones")
     else:
         say(f"{kept_in}: within {tolerance}, {_total(now)}")
-    return bool(found)
+    return bool(problems)
 
 
 def _measure(scenario: Scenario) -> proof_sizes.ProofSizes:
@@ -57,8 +57,8 @@ def _measure(scenario: Scenario) -> proof_sizes.ProofSizes:
 
 
 def _row(change: proof_sizes.Change) -> tuple[str, ...]:
-    kept, now = ("-" if figure is None else f"{figure:,}" for figure in (change.kept, change.now))
-    return change.name, kept, now, change.share, "exceeds" if change.exceeds else ""
+    before, now = ("-" if figure is None else f"{figure:,}" for figure in (change.kept, change.now))
+    return change.name, before, now, change.share, "exceeds" if change.exceeds else ""
 
 
 def _total(sizes: proof_sizes.ProofSizes) -> str:

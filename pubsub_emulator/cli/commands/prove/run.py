@@ -83,13 +83,13 @@ def _drawing() -> Callable[[OwnNames, Sequence[BlockCost], Path], None]:
 
 
 def _show(costs: Costs, *, markdown: bool) -> None:
-    """Print the result."""
+    """Print the costs."""
     if markdown:
         say_document(as_markdown(costs))
         return
     say(*head(costs))
-    for each in tables(costs):
-        table(each.title, each.header, each.rows)
+    for entry in tables(costs):
+        table(entry.title, entry.header, entry.rows)
     more = notes(costs)
     if more:
         say(*more)
@@ -114,6 +114,6 @@ def verify(path: Path, root: str) -> Result:
     for node_hash in verified.unneeded:
         say(f"no key needs node {hexed(node_hash)}")
     if verified.repeated:
-        said = counted(verified.repeated, "repetition")
-        say(f"the file has {said} of nodes")
+        repetitions = counted(verified.repeated, "repetition")
+        say(f"the file has {repetitions} of nodes")
     return Result(verified.document(), 0 if verified.is_exact else FINDINGS)

@@ -45,7 +45,7 @@ def run_replay(paths: Sequence[Path], rules: Rules) -> Result:
             surprising += bool(differences)
             say(
                 f"{file}: {'as expected' if not differences else 'SURPRISING'}",
-                *(f"  {each}" for each in differences),
+                *(f"  {difference}" for difference in differences),
             )
     say(f"{len(replayed)} played, {surprising} surprising")
     return Result(
@@ -55,7 +55,10 @@ def run_replay(paths: Sequence[Path], rules: Rules) -> Result:
 
 
 def _recognise(path: Path) -> Iterator[tuple[Path, str]]:
-    """Every case, difference and fixture at a path. Other JSON files of a folder are skipped."""
+    """Yield each case, difference and fixture at a path, with its kind.
+
+    Other JSON files in a folder are skipped. Raises `InputError` if there is nothing to replay.
+    """
     if not path.is_dir():
         kind = _kind(path)
         if kind is None:
@@ -65,14 +68,14 @@ def _recognise(path: Path) -> Iterator[tuple[Path, str]]:
             )
         yield path, kind
         return
-    found = [
+    recognised = [
         (file, kind) for file in sorted(path.glob("*.json")) if (kind := _kind(file)) is not None
     ]
-    if not found:
+    if not recognised:
         raise InputError(
             f"{path}: the folder has no case of a campaign, fixture or difference of two verifiers"
         )
-    yield from found
+    yield from recognised
 
 
 def _kind(path: Path) -> str | None:
@@ -81,14 +84,12 @@ def _kind(path: Path) -> str | None:
 
 
 def _play_case(path: Path, rules: Rules) -> list[str]:
-    """The differences between a case and its replay."""
+    """Replay and print a case. Return the differences from its expectation."""
     result = replay(path, rules)
     case = result.case
-    what = "a proof alone" if case.block is None else f"block {case.block.header.number}"
-    say(
-        f"{' + '.join(case.strategies) or 'the honest block'} on {what}, {len(case.proof)} honest"
-        " proof nodes"
-    )
+    subject = "a proof alone" if case.block is None else f"block {case.block.header.number}"
+    strategies = " + ".join(case.strategies) or "the honest block"
+    say(f"{strategies} on {subject}, {len(case.proof)} honest proof nodes")
     count = "the same" if case.steps == case.shrunk else f"shrunk from {len(case.steps)}"
     say(f"  steps: {len(case.shrunk)} ({count})")
     for step in case.shrunk[:MOST_STEPS]:
@@ -103,26 +104,29 @@ def _play_case(path: Path, rules: Rules) -> list[str]:
 
 
 def _play_fixture(path: Path, _rules: Rules) -> list[str]:
-    """The differences between a fixture and its replay. Fixtures are made by the shipped rules."""
+    """Replay a fixture and return the differences.
+
+    Fixtures are made by the shipped rules.
+    """
     return replay_fixture(read_fixture(path))
 
 
 def _play_difference(path: Path, _rules: Rules) -> list[str]:
-    """Our verifier's present verdicts, if they still differ from the other's.
+    """Judge a stored difference again, and return a text if the two verifiers still differ.
 
     Two verifiers are compared under the shipped rules.
     """
-    found = read_difference(path)
-    say(
-        f"{' + '.join(found.strategies) or 'the honest block'} on chain {found.chain}, judged by"
-        " two verifiers"
-    )
-    say(f"  recorded: ours {found.ours}, theirs {found.theirs}")
-    say(f"  ours now: {'the bytes do not decode' if found.found is None else _names(found.found)}")
+    difference = read_difference(path)
+    strategies = " + ".join(difference.strategies) or "the honest block"
+    say(f"{strategies} on chain {difference.chain}, judged by two verifiers")
+    say(f"  recorded: ours {difference.ours}, theirs {difference.theirs}")
+    verdicts = difference.found
+    ours_now = "the bytes do not decode" if verdicts is None else _names(verdicts)
+    say(f"  ours now: {ours_now}")
     return (
         []
-        if found.now == found.theirs
-        else [f"the two still differ: ours {found.now}, theirs {found.theirs}"]
+        if difference.now == difference.theirs
+        else [f"the two still differ: ours {difference.now}, theirs {difference.theirs}"]
     )
 
 
@@ -133,5 +137,5 @@ _PLAYED: Final[dict[str, Callable[[Path, Rules], list[str]]]] = {
 }
 
 
-def _names(found: Found) -> str:
-    return ", ".join(found) or "accepted"
+def _names(verdicts: Found) -> str:
+    return ", ".join(verdicts) or "accepted"

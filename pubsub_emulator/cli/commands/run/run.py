@@ -96,14 +96,14 @@ def run_again_and_again(scenario: str, rules: Rules, run: Callable[[Rules], Resu
     watched = [path for path in (Path(scenario), file) if path is not None and path.is_file()]
     if not watched:
         raise PubsubError(f"{scenario}: there is no file to watch")
-    seen = _states(watched)
+    states = _states(watched)
     last = run(rules)
     try:
         while True:
             say(f"watching {', '.join(map(str, watched))}; Ctrl-C ends it")
-            while seen == _states(watched):
+            while states == _states(watched):
                 sleep(_POLL_SECONDS)
-            seen = _states(watched)
+            states = _states(watched)
             try:
                 if file is not None:
                     rules = read_rules(file)
@@ -119,12 +119,12 @@ def run_again_and_again(scenario: str, rules: Rules, run: Callable[[Rules], Resu
 
 
 def _states(paths: list[Path]) -> list[bytes | None]:
-    """The contents of the files; `None` for one that an editor is replacing."""
+    """Return the contents of the files, `None` for a file that an editor is replacing."""
     return [path.read_bytes() if path.is_file() else None for path in paths]
 
 
 def show_digest(digest: str, means: str) -> None:
-    """Print a digest and what it covers."""
+    """Print a digest and its meaning."""
     say(f"the digest is {means}")
     say(f"digest: 0x{digest}")
 
@@ -154,11 +154,12 @@ def show_run(run: Run) -> None:
 def _show_subscribers(scenario: Scenario, summary: Summary) -> None:
     rows: list[tuple[object, ...]] = []
     shares: list[tuple[str, ...]] = []
-    for each in scenario.subscribers:
-        if each.para in summary.chains:
-            name, chain = f"{each.para} {each.name}", summary.chains[each.para]
+    for subscriber in scenario.subscribers:
+        if subscriber.para in summary.chains:
+            name = f"{subscriber.para} {subscriber.name}"
+            chain = summary.chains[subscriber.para]
             counts = (chain.blocks, chain.refused, chain.delivered, chain.removed, chain.stops)
-            rows.append((name, each.cache, *counts, size(chain.messages_bytes)))
+            rows.append((name, subscriber.cache, *counts, size(chain.messages_bytes)))
             blocks = max(chain.blocks, 1)
             used = (chain.budget_bytes // blocks, chain.used_bytes // blocks)
             proofs = (chain.largest_proof, chain.proof_bytes, chain.unpruned_bytes)
@@ -193,19 +194,25 @@ def _show_subscribers(scenario: Scenario, summary: Summary) -> None:
 def _show_publishers(summary: Summary) -> None:
     """Print the sums, and a table of publishers with refused publishes."""
     publishers = summary.publishers
-    published = sum(each.published for each in publishers.values())
-    expired = sum(each.expired for each in publishers.values())
-    deleted = sum(each.deleted for each in publishers.values())
-    failed = sum(each.failed.total() for each in publishers.values())
+    published = sum(publisher.published for publisher in publishers.values())
+    expired = sum(publisher.expired for publisher in publishers.values())
+    deleted = sum(publisher.deleted for publisher in publishers.values())
+    failed = sum(publisher.failed.total() for publisher in publishers.values())
     say(
         f"{counted(published, 'key')} published, {expired:,} expired, {deleted:,} deleted;"
         f" {counted(failed, 'publish', 'publishes')} failed",
         "",
     )
     refused = [
-        (str(para), each.published, each.failed.total(), each.cut_short, _counted(each.failed))
-        for para, each in sorted(publishers.items())
-        if each.failed or each.cut_short
+        (
+            str(para),
+            publisher.published,
+            publisher.failed.total(),
+            publisher.cut_short,
+            _counted(publisher.failed),
+        )
+        for para, publisher in sorted(publishers.items())
+        if publisher.failed or publisher.cut_short
     ]
     if refused:
         header = ("publisher", "published", "failed", "truncated messages", "why")
@@ -221,8 +228,8 @@ def _show_publishers(summary: Summary) -> None:
     heaviest = summary.heaviest
     blocks = max(summary.relay_blocks, 1)
     times = (
-        f"{each / 1e6:,.1f}"
-        for each in (weight.ref_time, weight.ref_time / blocks, heaviest.ref_time)
+        f"{ref_time / 1e6:,.1f}"
+        for ref_time in (weight.ref_time, weight.ref_time / blocks, heaviest.ref_time)
     )
     sizes = (weight.proof_size, weight.proof_size // blocks, heaviest.proof_size)
     rows = (("ref_time, µs", *times), ("proof_size, bytes", *sizes))

@@ -88,7 +88,9 @@ def command(
     from pubsub_emulator.node.server.options import Options, parse_build
 
     mode, interval = parse_build(build)
-    of_server = {each.name: given.pop(each.name) for each in fields(Options) if each.name in given}
+    of_server = {
+        field.name: given.pop(field.name) for field in fields(Options) if field.name in given
+    }
     server = options.filled(
         Options, {"build": mode, "interval": interval, "origins": rpc_cors, **of_server}
     )

@@ -54,7 +54,7 @@ class Serve:
 
 
 def serve(
-    name: str | None, given: Serve, opened_page: Callable[[str], object] | None = None
+    name: str | None, request: Serve, opened_page: Callable[[str], object] | None = None
 ) -> None:
     """Run the command until Ctrl-C, which gives exit code 130.
 
@@ -63,51 +63,52 @@ def serve(
     from pubsub_emulator.explorer.live import LivePage
 
     log_lines()
-    options = given.options
+    options = request.options
     options.check()
-    if given.pallets and (given.journal is not None or given.replay is not None):
-        refused = f"{' and '.join(given.pallets)} cannot be given with --journal or --replay"
+    if request.pallets and (request.journal is not None or request.replay is not None):
+        refused = f"{' and '.join(request.pallets)} cannot be given with --journal or --replay"
         raise BadOption(f"a journal does not record pallets: {refused}")
-    if (given.fork or given.fork_para) and (given.journal or given.replay or given.out):
+    if (request.fork or request.fork_para) and (request.journal or request.replay or request.out):
         refused = "--fork cannot be given with --journal, --replay or --out"
         raise BadOption(f"a journal or history cannot hold a forked state: {refused}")
     replayed = None
-    if given.replay is not None:
-        data = read_bytes(given.replay, journal.MOST_BYTES, journal.BadJournal)
-        replayed = journal.read_journal(data, str(given.replay), given.rules)
+    if request.replay is not None:
+        data = read_bytes(request.replay, journal.MOST_BYTES, journal.BadJournal)
+        replayed = journal.read_journal(data, str(request.replay), request.rules)
         if replayed.cut:
-            say(f"{given.replay}: the last line was cut and is left out")
+            say(f"{request.replay}: the last line was cut and is left out")
     if replayed is None:
-        scenario = find_scenario(name or "node", given.rules)
-        slot = _genesis_slot(given.genesis_time)
+        scenario = find_scenario(name or "node", request.rules)
+        slot = _genesis_slot(request.genesis_time)
     elif name is None:
-        scenario, slot = replayed.head.scenario, replayed.head.genesis_slot
+        scenario = replayed.head.scenario
+        slot = replayed.head.genesis_slot
     else:
-        raise BadOption(f"{given.replay} names its scenario; give no SCENARIO with --replay")
+        raise BadOption(f"{request.replay} names its scenario; give no SCENARIO with --replay")
     with ExitStack() as stack:
-        observers = None if given.out is None else _histories(stack, given.out, scenario)
+        observers = None if request.out is None else _histories(stack, request.out, scenario)
         keeps = options.dev or replayed is not None
-        forks = stack.enter_context(opened(given.fork, given.fork_para))
+        forks = stack.enter_context(opened(request.fork, request.fork_para))
         simulation = Simulation(
             scenario,
             genesis_slot=slot,
             accounts=True,
-            added=tuple(given.pallets.values()),
+            added=tuple(request.pallets.values()),
             forks=forks,
-            rules=given.rules,
+            rules=request.rules,
         )
         for line in forks_told(forks):
             say(line)
         live = LiveNetwork(simulation, observers, keep_snapshots=keeps)
         writer = (
             None
-            if given.journal is None
+            if request.journal is None
             else stack.enter_context(
-                new_journal(given.journal, journal.Head(scenario, slot, given.rules.digest))
+                new_journal(request.journal, journal.Head(scenario, slot, request.rules.digest))
             )
         )
         server = Server(live, options, writer, LivePage(scenario))
-        asyncio.run(_serve(server, replayed, str(given.replay), writer, opened_page))
+        asyncio.run(_serve(server, replayed, str(request.replay), writer, opened_page))
     sys.exit(INTERRUPTED)
 
 
@@ -163,7 +164,10 @@ def _genesis_slot(text: str | None) -> int:
 
 
 def _histories(stack: ExitStack, out: Path, scenario: Scenario) -> Observers:
-    """Writes one history per fork of the chain. An abandoned one ends where the next begins."""
+    """Return the observers that write a history of each fork of the chain.
+
+    The history of an abandoned fork ends where the next one begins.
+    """
     from pubsub_emulator.files.output import new_folder
     from pubsub_emulator.spark_audit.history.store import HistoryWriter
 

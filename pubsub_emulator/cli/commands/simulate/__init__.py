@@ -86,5 +86,5 @@ def command(  # noqa: PLR0917  # click passes each option by name
     from pubsub_emulator.primitives.draws import MILLION
     from pubsub_emulator.spark_audit.simulate.run import Simulation
 
-    wanted = Simulation(networks, blocks, seed, round(cheat_rate * MILLION), unjudged, rules)
-    return run_simulate(wanted, out, master=master, engine=engine)
+    simulation = Simulation(networks, blocks, seed, round(cheat_rate * MILLION), unjudged, rules)
+    return run_simulate(simulation, out, master=master, engine=engine)

@@ -16,16 +16,16 @@ from pubsub_emulator.spark_audit.simulate.score import score
 MOST_SHOWN = 12
 
 
-def run_simulate(wanted: Simulation, out: str, *, master: str | None, engine: str) -> Result:
-    """Simulate many networks into one history, and show what was made."""
+def run_simulate(simulation: Simulation, out: str, *, master: str | None, engine: str) -> Result:
+    """Simulate many networks into one history, and print the totals."""
     if not may_be_spark(engine, master):
         spare_memory()
-    networks = wanted.networks
-    title = f"simulating {counted(networks, 'network')} of {counted(wanted.blocks, 'block')} "
+    networks = simulation.networks
+    title = f"simulating {counted(networks, 'network')} of {counted(simulation.blocks, 'block')} "
     with stage(title, networks) as advance:
         try:
             simulated = simulate(
-                wanted,
+                simulation,
                 out,
                 lambda: open_mapper(choose_engine(engine, master, networks), master),
                 lambda done, total: advance(done, total, "simulating: networks"),
@@ -53,25 +53,26 @@ def run_simulate(wanted: Simulation, out: str, *, master: str | None, engine: st
 
 def show_simulated(simulated: Simulated) -> None:
     """Print the sums, and the planted cheats by strategy."""
-    receipts, cheats = simulated.receipts, simulated.cheats
+    receipts = simulated.receipts
+    cheats = simulated.cheats
     table("planted cheats", ("strategy", "blocks"), sorted(cheats.items()))
     there = len(receipts) - simulated.made
     again = f", {there} of them already present" if there else ""
-    relay = sum(each["relay_blocks"] for each in receipts)
-    rejected = sum(each["rejected"] for each in receipts)
+    relay = sum(receipt["relay_blocks"] for receipt in receipts)
+    rejected = sum(receipt["rejected"] for receipt in receipts)
     say(
         f"{counted(len(receipts), 'network')}{again}:"
         f" {counted(simulated.candidates, 'parachain block')}, {rejected:,} of them refused,"
         f" {counted(cheats.total(), 'planted cheat')}, {counted(relay, 'relay block')}"
     )
-    seconds = sum(each["cpu_seconds"] for each in receipts)
+    seconds = sum(receipt["cpu_seconds"] for receipt in receipts)
     say(
         f"{seconds:,.0f} s of processor time, {1000 * seconds / simulated.candidates:.1f} ms per"
         " parachain block"
     )
-    whole = median_low(each["median_proof"] for each in receipts)
-    pubsub = median_low(each["median_pubsub_proof"] for each in receipts)
-    total = size(sum(each["proof_bytes"] for each in receipts))
+    whole = median_low(receipt["median_proof"] for receipt in receipts)
+    pubsub = median_low(receipt["median_pubsub_proof"] for receipt in receipts)
+    total = size(sum(receipt["proof_bytes"] for receipt in receipts))
     say(f"proofs: {total} in all; median of a network {size(whole)}, {size(pubsub)} of it pub-sub")
 
 
@@ -89,10 +90,10 @@ def run_score(history: str, audit: str) -> Result:
         for network, chain, _segment, _position, number, block, collator, code in charges[
             :MOST_SHOWN
         ]:
-            who = "nobody" if collator is None else collator.hex()
+            author = "nobody" if collator is None else collator.hex()
             say(
                 f"{title}: {code} in {network}, chain {chain}, block {number} {block.hex()}, by"
-                f" {who}"
+                f" {author}"
             )
         if len(charges) > MOST_SHOWN:
             say(f"{title}: {len(charges) - MOST_SHOWN:,} more")
@@ -111,17 +112,16 @@ def run_score(history: str, audit: str) -> Result:
         f" planted {len(scored.wrong):,}: precision {scored.precision:.6f}, recall"
         f" {scored.recall:.6f}"
     )
-    planted, found = (dict(sorted(each.items())) for each in (scored.planted, scored.caught))
-    lost = {"lost": dict(sorted(scored.gone.items())), "uncommitted_files": scored.uncommitted}
-    wrongly = {"missed": len(scored.missed), "found_and_not_planted": len(scored.wrong)}
-    rates = {"precision": scored.precision, "recall": scored.recall}
     document = {
-        "planted": planted,
-        "found": found,
-        **lost,
-        **wrongly,
+        "planted": dict(sorted(scored.planted.items())),
+        "found": dict(sorted(scored.caught.items())),
+        "lost": dict(sorted(scored.gone.items())),
+        "uncommitted_files": scored.uncommitted,
+        "missed": len(scored.missed),
+        "found_and_not_planted": len(scored.wrong),
         "not_readable": faults,
-        **rates,
+        "precision": scored.precision,
+        "recall": scored.recall,
     }
     if scored.missed or scored.wrong or scored.gone:
         return Result(document, FINDINGS)

@@ -60,8 +60,8 @@ def command(
     input, one per line; the first that fails ends the script with exit code 2.
 
     With --connect, the network is that of a running node, with the same commands; those that change
-    something need `pubsub serve --dev`. Of a node that is not one of `pubsub serve`, events,
-    storage and headers are read.
+    something need `pubsub serve --dev`. From nodes of other programs, only events, storage and
+    headers are read.
 
     With --fork, the scenario's network continues from a real state: docs/howto/fork-live-state.md.
     """

@@ -72,17 +72,17 @@ def converse(session: Session) -> None:
 
 
 def follow(session: Session, script: TextIO) -> int:
-    """Run the lines of a script up to the first that fails, which is named.
+    """Run the lines of a script until one fails, and print the line's number and error.
 
     Returns the exit code.
     """
     interrupts = Interrupts()
-    for at, line in enumerate(script, start=1):
+    for line_number, line in enumerate(script, start=1):
         try:
             if not perform(session, line, interrupts):
                 return INTERRUPTED
         except PubsubError as error:
-            say(*f"pubsub: standard input:{at}: {error}".split("\n"), aside=True)
+            say(*f"pubsub: standard input:{line_number}: {error}".split("\n"), aside=True)
             return INFRASTRUCTURE if error.is_infrastructure else USAGE
         if session.over:
             break
@@ -103,30 +103,36 @@ def _prompts(session: Session) -> "PromptSession[str]":
             """Complete words that replace the partial one."""
             del complete_event
             line = document.text_before_cursor
-            begun = "" if not line or line[-1].isspace() else line.split()[-1]
-            for word in complete(session, line) or _files(line, begun):
-                yield Completion(word, start_position=-len(begun))
+            partial = "" if not line or line[-1].isspace() else line.split()[-1]
+            for word in complete(session, line) or _files(line, partial):
+                yield Completion(word, start_position=-len(partial))
 
     return PromptSession(completer=Words(), history=_history(), complete_while_typing=False)
 
 
-def _files(line: str, begun: str) -> list[str]:
-    """JSON files and folders that match a partial file argument."""
-    words = line.split()
-    parameters = (
-        BY_NAME[words[0]].parameters
-        if len(words) - bool(begun) == 1 and words[0] in BY_NAME
-        else ()
-    )
+def _files(line: str, partial: str) -> list[str]:
+    """Return the JSON files and folders that complete a partial file argument.
+
+    The list is empty if the word is not a command's first argument or that is not a file.
+    """
+    complete_words = line.split()
+    if partial:
+        complete_words.pop()
+    if len(complete_words) != 1 or complete_words[0] not in BY_NAME:
+        return []
+    parameters = BY_NAME[complete_words[0]].parameters
     if not parameters or parameters[0].kind is not Kind.FILE:
         return []
-    folder = Path(begun) if begun.endswith("/") else Path(begun).parent
-    found = [path for path in folder.glob("*") if path.is_dir() or path.suffix == ".json"]
-    return sorted(str(path) for path in found if str(path).startswith(begun))
+    folder = Path(partial) if partial.endswith("/") else Path(partial).parent
+    paths = [path for path in folder.glob("*") if path.is_dir() or path.suffix == ".json"]
+    return sorted(str(path) for path in paths if str(path).startswith(partial))
 
 
 def _history() -> "History":
-    """The history of lines in the user's folder, or in memory if that cannot be written."""
+    """Return the history of lines.
+
+    It is a file in the user's folder, or in memory if that file cannot be written.
+    """
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
     folder = Path(click.get_app_dir("pubsub"))
@@ -139,17 +145,20 @@ def _history() -> "History":
 
 
 def resume(path: Path, forks: Forks = NO_FORKS, rules: Rules = SHIPPED) -> Session:
-    """The session in a file that `write` made. Raises `CommandError`, `SettingsError`."""
-    made: list[Session] = []
+    """Return the session in a file of `write`. Raises `CommandError`, `SettingsError`."""
+    sessions: list[Session] = []
     with bar() as advance:
-        for page in saved.read(path, made, forks=forks, rules=rules):
+        for page in saved.read(path, sessions, forks=forks, rules=rules):
             if isinstance(page, Doing):
                 advance(page.done, page.total, page.what)
-    return made[0]
+    return sessions[0]
 
 
 def run_session(session: Session) -> int:
-    """The command: interactive at a terminal, a script otherwise. Returns the exit code."""
+    """Run a session interactively at a terminal, otherwise as a script.
+
+    Returns the exit code.
+    """
     if sys.stdin.isatty() and sys.stdout.isatty():
         converse(session)
         return 0

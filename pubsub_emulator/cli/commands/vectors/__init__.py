@@ -13,7 +13,7 @@ from pubsub_emulator.cli.exits import FINDINGS
 
 @click.group("vectors", cls=Group)
 def command() -> None:
-    """Check golden vectors, for those who implement these systems elsewhere."""
+    """Check golden vectors, for other implementations of these systems."""
 
 
 @command.command(

@@ -18,22 +18,24 @@ def check_paths(paths: Sequence[Path], *, as_json: bool) -> bool:
     """
     results = check_files(paths)
     if as_json:
-        say_document(json.dumps([each.document() for each in results], indent=1))
+        say_document(json.dumps([result.document() for result in results], indent=1))
     else:
-        for each in results:
-            _show(each)
-    return not any(each.failed for each in results)
+        for result in results:
+            _show(result)
+    return not any(result.failed for result in results)
 
 
-def _show(each: Checked) -> None:
+def _show(result: Checked) -> None:
     unchecked = (
-        f"; not computed here: {', '.join(each.format.unchecked)}" if each.format.unchecked else ""
+        f"; not computed here: {', '.join(result.format.unchecked)}"
+        if result.format.unchecked
+        else ""
     )
     say(
-        f"{each.path}: {each.format.name}: {each.passed} passed, {len(each.failed)}"
+        f"{result.path}: {result.format.name}: {result.passed} passed, {len(result.failed)}"
         f" failed{unchecked}"
     )
-    for name, reason in each.failed[:_SHOWN]:
+    for name, reason in result.failed[:_SHOWN]:
         say(f"  {name}: {reason}")
-    if len(each.failed) > _SHOWN:
-        say(f"  and {len(each.failed) - _SHOWN} more")
+    if len(result.failed) > _SHOWN:
+        say(f"  and {len(result.failed) - _SHOWN} more")
