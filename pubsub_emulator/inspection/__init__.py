@@ -1,6 +1,6 @@
 """The contents of a file or folder that this program reads or writes.
 
-Nothing is printed: what is found is a document for scripts, lines and tables for people, or a page
+Nothing is printed. The result is a document for scripts, lines and tables for people, or a page
 for a browser.
 
 view         an inspection: a document for scripts, pages for people

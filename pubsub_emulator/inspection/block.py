@@ -20,9 +20,9 @@ from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, decod
 
 
 def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:
-    """A block, executed again on its parent, by the rules of its record.
+    """Return the view of a block that is executed again on its parent.
 
-    Raises `CompareError` where the state before it cannot be had.
+    The rules are those of its record. Raises `CompareError` if the state before it is not known.
     """
     parent, state = judged.pre()
     outcome, refusal = judge_block(
@@ -30,10 +30,12 @@ def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:
     )
     inherent = judged.candidate.inherent
     evidence = (
-        [] if refusal is None else [(each.verdict.value, each.detail) for each in refusal.evidence]
+        []
+        if refusal is None
+        else [(offence.verdict.value, offence.detail) for offence in refusal.evidence]
     )
     nodes = [node_figures(node) for node in inherent.proof]
-    deliveries = [dict(zip(_DELIVERED, each, strict=True)) for each in judged.deliveries]
+    deliveries = [dict(zip(_DELIVERED, delivery, strict=True)) for delivery in judged.deliveries]
     figures = {
         "chain": judged.chain,
         **header_figures(judged.candidate.header),
@@ -59,8 +61,8 @@ def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:
         pages += ledger_pages(judged.place, outcome.ledger)
     if deliveries:
         rows = tuple(
-            (str(of), words(key), str(how), words(entry, 8))
-            for of, key, how, entry, *_ in judged.deliveries
+            (str(publisher), words(key), str(how), words(entry, 8))
+            for publisher, key, how, entry, *_ in judged.deliveries
         )
         pages.append(Grid("deliveries", ("publisher", "key", "what", "entry hash"), rows))
     else:
@@ -75,7 +77,7 @@ _DELIVERED = ("publisher", "key", "kind", "entry_hash", "ttl_state", "failed")
 
 
 class NodeFigures(NamedTuple):
-    """A proof node: `cost` is what it is charged, `partial` its part of the key in hex digits."""
+    """A proof node. `cost` is its charge in bytes, `partial` its part of the key in hex digits."""
 
     hash: Hash
     bytes: int
@@ -86,8 +88,10 @@ class NodeFigures(NamedTuple):
 
 
 def node_figures(node: bytes) -> NodeFigures:
-    """A proof node in short; a detached value is no trie node and says so."""
-    kind, partial, children = "value", "", 0
+    """Return the figures of a proof node. A detached value has the kind `value`."""
+    kind = "value"
+    partial = ""
+    children = 0
     with suppress(ProofError):
         parts = decode_node(node)
         kind = "branch" if parts.children else "leaf"
@@ -98,7 +102,7 @@ def node_figures(node: bytes) -> NodeFigures:
 
 
 def node_page(nodes: Iterable[NodeFigures]) -> Grid:
-    """Proof nodes, in the order of the proof."""
+    """Return a table of proof nodes, in the order of the proof."""
     cut = ((node, node.partial[:20] + "…" * (len(node.partial) > 20)) for node in nodes)
     rows = tuple(
         (words(node.hash), node.bytes, node.kind, node.children, partial) for node, partial in cut

@@ -56,20 +56,20 @@ def page_from(
     rules: Rules = SHIPPED,
     stage: Stage = unwatched,
 ) -> str:
-    """Return the page of what is in a folder or JSON file, for a browser.
+    """Return the page about a folder or a JSON file, for a browser.
 
-    Of a history it has the first `blocks` relay blocks; `network` chooses one of several. Blocks of
-    chains that name `rules` are executed by them. Long work is done in stages.
+    Of a history, it has the first `blocks` relay blocks. `network` chooses one of several networks.
+    Blocks of chains that name `rules` are executed by them. `stage` shows the progress.
 
-    Raises `InputError` for what is none of these, and what the reader of its kind raises.
+    Raises `InputError` if the path cannot be drawn, and the errors of the reader of its kind.
     """
     if path.is_dir():
         from pubsub_emulator.spark_audit.history.manifest import history_folder
 
-        found = history_folder(path)
-        if found is None:
-            raise InputError(f"{path}: this folder holds no history; sources are {KINDS}")
-        return _history(found, network, blocks, rules, stage)
+        folder = history_folder(path)
+        if folder is None:
+            raise InputError(f"{path}: this folder has no history; sources are {KINDS}")
+        return _history(folder, network, blocks, rules, stage)
     kind = kind_of(parse_json(read_bytes(path, error=InputError), f"{path}: {NO_TOML}", InputError))
     drawn = {"session": _session, "case": _case, "finding": _finding, "fixture": _fixture}
     if kind not in drawn:
@@ -95,22 +95,25 @@ def _fixture(path: Path, _rules: Rules, _stage: Stage) -> str:
     judged = judged_fixture(fixture)
     parent, state = judged.pre()
     again = judge_again(judged.chain, parent, state, judged.candidate, judged.relay)
-    said = f"recorded: {judged.verdict or 'accepted'}"
-    return cards_page(f"fixture {fixture.name}", said, [("the block", block_card(again, state))])
+    description = f"recorded: {judged.verdict or 'accepted'}"
+    return cards_page(
+        f"fixture {fixture.name}", description, [("the block", block_card(again, state))]
+    )
 
 
 def _case(path: Path, rules: Rules, _stage: Stage) -> str:
     case = read_case(path, rules)
-    tried = " + ".join(case.strategies) or "the honest block"
-    said = (
+    strategies = " + ".join(case.strategies) or "the honest block"
+    description = (
         f"due: {', '.join(case.expected) or 'accepted'}; found:"
         f" {', '.join(case.verdicts) or 'accepted'}"
     )
-    return cards_page(f"case: {tried}", said, _case_cards(case, rules))
+    return cards_page(f"case: {strategies}", description, _case_cards(case, rules))
 
 
 def _case_cards(case: Case, rules: Rules) -> Iterator[tuple[str, str]]:
-    judging, parent = case.judging, case.judging.parent
+    judging = case.judging
+    parent = judging.parent
     if case.block is None:
         changed = case.changed_proof(case.shrunk)
         for heading, nodes in (("the honest proof", case.proof), ("the changed proof", changed)):
@@ -139,26 +142,27 @@ def _finding(path: Path, rules: Rules, _stage: Stage) -> str:
     from pubsub_emulator.spark_audit.judge.finding_file import check_finding
 
     checked = check_finding(path, rules)
-    found = read_block_evidence(checked.finding["evidence"])
-    title, said = f"finding {checked.finding['code']}", checked.judgement.detail
-    if found is None:
+    evidence = read_block_evidence(checked.finding["evidence"])
+    title = f"finding {checked.finding['code']}"
+    description = checked.judgement.detail
+    if evidence is None:
         return cards_page(
-            title, f"{said}. Its evidence is not a block, so there is nothing to draw.", ()
+            title, f"{description}. Its evidence is not a block, so there is nothing to draw.", ()
         )
-    nodes = {bytes(blake2_256(node)): node for node in found.nodes}
-    state = partial_state(found.parent.state_root, nodes.get)
+    nodes = {bytes(blake2_256(node)): node for node in evidence.nodes}
+    state = partial_state(evidence.parent.state_root, nodes.get)
     again = judge_again(
         checked.finding["chain"] or 0,
-        found.parent,
+        evidence.parent,
         state,
-        found.candidate,
-        found.relay,
+        evidence.candidate,
+        evidence.relay,
         rules=rules,
     )
     return cards_page(
         title,
-        said,
-        [("the block, on what its evidence holds of the state", block_card(again, state, rules))],
+        description,
+        [("the block, on the part of the state in its evidence", block_card(again, state, rules))],
     )
 
 
@@ -170,13 +174,13 @@ def _history(path: Path, network: str | None, most: int, rules: Rules, stage: St
     networks = sorted({name for name, _ in record_.chains})
     if not networks:
         raise InputError(
-            f"{path}: it holds no blocks that can be executed; `pubsub inspect` shows what it holds"
+            f"{path}: it has no blocks that can be executed; `pubsub inspect` shows its content"
         )
     if network is None and len(networks) > 1:
-        raise InputError(f"{path}: --network is missing: it holds {', '.join(networks)}")
+        raise InputError(f"{path}: --network is missing: it has {', '.join(networks)}")
     chosen = network or networks[0]
     if chosen not in networks:
-        raise InputError(f"{path}: --network {chosen}: it holds {', '.join(networks)}")
+        raise InputError(f"{path}: --network {chosen}: it has {', '.join(networks)}")
     recorder = Recorder(rules=rules)
 
     def rows(table: schema.Table) -> "list[Row]":
@@ -195,15 +199,15 @@ def _history(path: Path, network: str | None, most: int, rules: Rules, stage: St
     chains = [chain for name, chain in record_.chains if name == chosen]
     first, newest = (relays[0]["number"], relays[-1]["number"]) if relays else (0, 0)
     last = first + most
-    found: list[BlockRecord] = []
-    said = f"executing the blocks of {counted(len(chains), 'chain')} again"
-    with stage(said, len(chains)) as advance:
+    blocks: list[BlockRecord] = []
+    title = f"executing the blocks of {counted(len(chains), 'chain')} again"
+    with stage(title, len(chains)) as advance:
         for done, chain in enumerate(chains, start=1):
-            found += _blocks(record_, chosen, chain, last, recorder)
+            blocks += _blocks(record_, chosen, chain, last, recorder)
             if chain in subscribing:
                 recorder.chains[ParaId(chain)].subscribes = True
             advance(done, len(chains), f"executing blocks again: chain {chain}")
-    _tell(recorder, relays, found, last)
+    _tell(recorder, relays, blocks, last)
     return page_html(recorder, chosen, f"Relay blocks {first} to {min(last, newest)} of {path}.")
 
 
@@ -229,7 +233,7 @@ def _blocks(
             parent, state = judged.pre()
             recorder.checkpoint(CheckpointRecord(ParaId(chain), row["segment"], parent, state))
         unpruned = tuple(
-            (ParaId(each["publisher"]), each["bytes"]) for each in row["unpruned"] or ()
+            (ParaId(entry["publisher"]), entry["bytes"]) for entry in row["unpruned"] or ()
         )
         place = (row["included_at"], row["segment"])
         again = judge_again(
@@ -244,15 +248,16 @@ def _blocks(
             rules=recorder.rules,
         )
         if again.outcome is not None and row["status"] == "included":
-            parent, state = judged.candidate.header, again.outcome.state
+            parent = judged.candidate.header
+            state = again.outcome.state
         yield again
 
 
-def _tell(recorder: Recorder, relays: "list[Row]", found: list[BlockRecord], last: int) -> None:
+def _tell(recorder: Recorder, relays: "list[Row]", blocks: list[BlockRecord], last: int) -> None:
     """Give a recorder the blocks in the order in which they were judged."""
     by_block = defaultdict[int, list[BlockRecord]](list)
-    for each in found:
-        by_block[each.included_at].append(each)
+    for block in blocks:
+        by_block[block.included_at].append(block)
     for row in relays:
         if row["number"] > last:
             break
@@ -261,5 +266,5 @@ def _tell(recorder: Recorder, relays: "list[Row]", found: list[BlockRecord], las
         recorder.relay_block(
             RelayRecord(number, header, Hash(row["storage_root"]), Slot(row["slot"] or 0))
         )
-        for each in by_block[row["number"]]:
-            recorder.candidate(each)
+        for block in by_block[row["number"]]:
+            recorder.candidate(block)

@@ -19,33 +19,42 @@ from pubsub_emulator.spark_audit.real_proofs.relay_proofs import read_relay_proo
 
 
 def scenario(path: Path, rules: Rules = SHIPPED) -> View:
-    """A scenario file. Raises `SettingsError`."""
-    found = load_scenario(path, rules)
+    """Return the view of a scenario file. Raises `SettingsError`."""
+    parsed = load_scenario(path, rules)
     cheating = 0
-    for subscriber in found.subscribers:
+    for subscriber in parsed.subscribers:
         cheating += sum(bool(collator.strategies) for collator in subscriber.collators)
     figures = {
-        **fields_of(found, "name", "description", "seed", "relay_blocks", "segment_length"),
-        "publishers": len(found.publisher_ids()),
-        "keys": sum(group.keys * len(group.paras) for group in found.publishers),
-        "subscribers": len(found.subscribers),
-        "subscribed_keys": sum(_subscribed(found, each) for each in found.subscribers),
+        **fields_of(parsed, "name", "description", "seed", "relay_blocks", "segment_length"),
+        "publishers": len(parsed.publisher_ids()),
+        "keys": sum(group.keys * len(group.paras) for group in parsed.publishers),
+        "subscribers": len(parsed.subscribers),
+        "subscribed_keys": sum(
+            _subscribed(parsed, subscriber) for subscriber in parsed.subscribers
+        ),
         "collators_that_cheat": cheating,
-        "scenario": found.document(),
+        "scenario": parsed.document(),
     }
-    publishers, subscribers = [], []
-    for group in found.publishers:
-        ids, ttls = (", ".join(map(str, listed)) for listed in (group.paras, group.ttls()))
+    publishers = []
+    subscribers = []
+    for group in parsed.publishers:
+        ids, ttls = (", ".join(map(str, values)) for values in (group.paras, group.ttls()))
         sizes = " to ".join(map(str, dict.fromkeys((group.sizes().min, group.sizes().max))))
         publishers.append((ids, group.keys, sizes, f"{group.update_rate / 1_000_000:g}", ttls))
-    for each in found.subscribers:
+    for subscriber in parsed.subscribers:
         strategies = itertools.chain.from_iterable(
-            collator.strategies for collator in each.collators
+            collator.strategies for collator in subscriber.collators
         )
         cheats = ", ".join(strategies)[:60] or "none"
-        keys = _subscribed(found, each)
+        keys = _subscribed(parsed, subscriber)
         subscribers.append(
-            (f"{each.para} {each.name}", keys, each.cache, len(each.collators), cheats)
+            (
+                f"{subscriber.para} {subscriber.name}",
+                keys,
+                subscriber.cache,
+                len(subscriber.collators),
+                cheats,
+            )
         )
     pages = (
         Grid("publishers", ("ids", "keys", "value bytes", "update rate", "ttl"), tuple(publishers)),
@@ -58,12 +67,12 @@ def scenario(path: Path, rules: Rules = SHIPPED) -> View:
     return view("scenario", path, figures, pages)
 
 
-def _subscribed(found: Scenario, subscriber: Subscriber) -> int:
-    return sum(map(len, found.items(subscriber.subscribe).values()))
+def _subscribed(parsed: Scenario, subscriber: Subscriber) -> int:
+    return sum(map(len, parsed.items(subscriber.subscribe).values()))
 
 
 def session(path: Path, rules: Rules = SHIPPED) -> View:
-    """A file that `write` made in a session. Raises `CommandError`, `SettingsError`."""
+    """Return the view of a session file. Raises `CommandError`, `SettingsError`."""
     from pubsub_emulator.session.saved import read_document
 
     document = read_document(path)
@@ -78,28 +87,31 @@ def session(path: Path, rules: Rules = SHIPPED) -> View:
 
 
 def fixture(path: Path, _rules: Rules = SHIPPED) -> View:
-    """An executable vector, executed by the shipped rules, as all are. Raises `FixtureError`."""
+    """Return the view of a fixture, which is executed by the shipped rules.
+
+    Raises `FixtureError`.
+    """
     return judged_block(judged_fixture(read_fixture(path)), path, "fixture")
 
 
 def case(path: Path, rules: Rules = SHIPPED) -> View:
-    """A case of a campaign. Raises `BadCase`, `OSError`."""
-    found = read_case(path, rules)
-    kinds = Counter(type(step).__name__ for step in found.shrunk)
-    nodes = [node_figures(node) for node in found.proof]
+    """Return the view of a case of a campaign. Raises `BadCase`, `OSError`."""
+    parsed = read_case(path, rules)
+    kinds = Counter(type(step).__name__ for step in parsed.shrunk)
+    nodes = [node_figures(node) for node in parsed.proof]
     figures = {
-        "label": found.label,
-        "strategies": list(found.strategies),
-        "strategy": " + ".join(found.strategies) or "the honest block",
-        "judged": "a proof alone" if found.block is None else "a block",
-        "steps": len(found.steps),
-        "shrunk_to": len(found.shrunk),
-        "due": ", ".join(found.expected) or "accepted",
-        "found": ", ".join(found.verdicts) or "accepted",
-        "relay_root": found.judging.root,
-        "state_keys": sum(1 for _ in found.judging.parent.state.top_entries()),
+        "label": parsed.label,
+        "strategies": list(parsed.strategies),
+        "strategy": " + ".join(parsed.strategies) or "the honest block",
+        "judged": "a proof alone" if parsed.block is None else "a block",
+        "steps": len(parsed.steps),
+        "shrunk_to": len(parsed.shrunk),
+        "due": ", ".join(parsed.expected) or "accepted",
+        "found": ", ".join(parsed.verdicts) or "accepted",
+        "relay_root": parsed.judging.root,
+        "state_keys": sum(1 for _ in parsed.judging.parent.state.top_entries()),
         "proof_bytes": sum(node.cost for node in nodes),
-        **({} if found.block is None else {"block": header_figures(found.block.header)}),
+        **({} if parsed.block is None else {"block": header_figures(parsed.block.header)}),
         "steps_by_kind": dict(kinds),
         "nodes": [node._asdict() for node in nodes],
     }
@@ -113,16 +125,22 @@ def case(path: Path, rules: Rules = SHIPPED) -> View:
 
 
 def difference(path: Path, _rules: Rules = SHIPPED) -> View:
-    """A case on which two verifiers differ, judged by ours again. Raises `BadCase`."""
-    found = read_difference(path)
+    """Return the view of a case on which two verifiers differ.
+
+    Our verifier judges it again. Raises `BadCase`.
+    """
+    parsed = read_difference(path)
+    ours_now = "undecodable"
+    if parsed.found is not None:
+        ours_now = ", ".join(parsed.found) or "accepted"
     figures = {
-        "strategy": " + ".join(found.strategies) or "the honest block",
-        "strategies": list(found.strategies),
-        **fields_of(found, "steps", "chain", "ours", "theirs"),
-        "ours_now": "undecodable" if found.found is None else ", ".join(found.found) or "accepted",
-        "candidate_bytes": len(found.raw),
-        "state_keys": sum(1 for _ in found.judging.parent.state.top_entries()),
-        "parent": header_figures(found.judging.parent.header),
+        "strategy": " + ".join(parsed.strategies) or "the honest block",
+        "strategies": list(parsed.strategies),
+        **fields_of(parsed, "steps", "chain", "ours", "theirs"),
+        "ours_now": ours_now,
+        "candidate_bytes": len(parsed.raw),
+        "state_keys": sum(1 for _ in parsed.judging.parent.state.top_entries()),
+        "parent": header_figures(parsed.judging.parent.header),
     }
     return view(
         "difference of two verifiers",
@@ -133,14 +151,16 @@ def difference(path: Path, _rules: Rules = SHIPPED) -> View:
 
 
 def relay_proof(path: Path, _rules: Rules = SHIPPED) -> View:
-    """A real `setValidationData` inherent. Raises `ImportRefused`."""
-    found = read_relay_proof(path)
-    nodes = [node_figures(node) for node in found.proof]
+    """Return the view of a real `setValidationData` inherent. Raises `ImportRefused`."""
+    proof_record = read_relay_proof(path)
+    nodes = [node_figures(node) for node in proof_record.proof]
     figures = {
-        **fields_of(found, "network", "chain", "number", "block", "relay_parent", "relay_root"),
-        "max_pov_size": found.max_pov,
-        "downward_messages": len(found.downward),
-        "horizontal_messages": sum(len(messages) for _, messages in found.horizontal),
+        **fields_of(
+            proof_record, "network", "chain", "number", "block", "relay_parent", "relay_root"
+        ),
+        "max_pov_size": proof_record.max_pov,
+        "downward_messages": len(proof_record.downward),
+        "horizontal_messages": sum(len(messages) for _, messages in proof_record.horizontal),
         "proof_nodes": len(nodes),
         "proof_bytes": sum(node.cost for node in nodes),
         "nodes": [node._asdict() for node in nodes],
@@ -149,7 +169,7 @@ def relay_proof(path: Path, _rules: Rules = SHIPPED) -> View:
 
 
 def finding(path: Path, rules: Rules = SHIPPED) -> View:
-    """A finding with its evidence, judged again. Raises `FindingError`."""
+    """Return the view of a finding, which is judged again. Raises `FindingError`."""
     checked = check_finding(path, rules)
     facts = {
         name: value

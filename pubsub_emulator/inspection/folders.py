@@ -23,10 +23,13 @@ MOST_NAMED: Final = 12
 
 
 def history(path: Path) -> View:
-    """The content of a history, from its manifests and the columns of its blocks' outcomes."""
-    found = History.open(path)
-    faults = list(found.faults)
-    entries = list(itertools.chain.from_iterable(commit.files for commit in found.commits))
+    """Return the view of a history.
+
+    It reads the manifests and the columns of the blocks' outcomes, and checks the other files.
+    """
+    opened = History.open(path)
+    faults = list(opened.faults)
+    entries = list(itertools.chain.from_iterable(commit.files for commit in opened.commits))
     rows = Counter[str]()
     sizes = Counter[str]()
     for entry in entries:
@@ -34,17 +37,17 @@ def history(path: Path) -> View:
         sizes[entry.table] += entry.weight
     chains: dict[tuple[str, int], Counter[str]] = {}
     verdicts: Counter[str] = Counter()
-    for row in found.rows(found.files(schema.BLOCKS), faults):
+    for row in opened.rows(opened.files(schema.BLOCKS), faults):
         chains.setdefault((row["network"], row["chain"]), Counter())[row["status"]] += 1
         verdicts.update([row["verdict"]] if row["verdict"] else [])
     for entry in entries:
         if entry.table != schema.BLOCKS.name:
-            faults += check_file(found.root, entry)
-    # What is wrong with a whole file is a fault of each chain in it.
-    faults = list({(each.path, each.row_group, each.error): each for each in faults}.values())
+            faults += check_file(opened.root, entry)
+    # A damaged file gives a fault for each chain in it.
+    faults = list({(fault.path, fault.row_group, fault.error): fault for fault in faults}.values())
     figures = {
-        "networks": sorted({commit.network for commit in found.commits}),
-        "segments": len(found.commits),
+        "networks": sorted({commit.network for commit in opened.commits}),
+        "segments": len(opened.commits),
         "chains": len(chains),
         "relay_blocks": rows["relay_headers"],
         "blocks": rows["blocks"],
@@ -71,7 +74,7 @@ def history(path: Path) -> View:
     tables = tuple((name, rows[name], sizes[name]) for name in sorted(rows))
     pages.append(Grid("tables", ("table", "rows", "bytes"), tables))
     if faults:
-        pages += unreadable((_place_of(each), each.error) for each in faults)
+        pages += unreadable((_place_of(fault), fault.error) for fault in faults)
     pages.append(
         Line("`--block CHAIN:NUMBER` shows a block with its ledger, proof nodes and deliveries")
     )
@@ -79,12 +82,15 @@ def history(path: Path) -> View:
 
 
 def unreadable(places: Iterable[tuple[str, str]]) -> Iterator[Line]:
-    """The files that could not be read, by lines: names of files leave no room for columns."""
-    listed = list(dict.fromkeys(places))
-    yield Line(f"not readable: {len(listed):,}")
-    yield from (Line(f"  {place}: {error}") for place, error in listed[:MOST_NAMED])
-    if len(listed) > MOST_NAMED:
-        yield Line(f"  and {len(listed) - MOST_NAMED:,} more; --json has all")
+    """Yield lines about the files that could not be read.
+
+    They are not a table, because names of files leave no room for columns.
+    """
+    distinct = list(dict.fromkeys(places))
+    yield Line(f"not readable: {len(distinct):,}")
+    yield from (Line(f"  {place}: {error}") for place, error in distinct[:MOST_NAMED])
+    if len(distinct) > MOST_NAMED:
+        yield Line(f"  and {len(distinct) - MOST_NAMED:,} more; --json has all")
     yield Line("an intact copy of a damaged file repairs it: the manifest has its digest\n")
 
 
@@ -93,40 +99,40 @@ def _place_of(fault: Fault) -> str:
 
 
 def history_block(path: Path, block: str, rules: Rules = SHIPPED) -> View:
-    """The candidates of one number on one chain, executed again, by `rules` if the chain has them.
+    """Return the view of the candidates with one number on one chain, executed again.
 
-    Raises `InputError`, `CompareError`.
+    `rules` apply if the chain names them. Raises `InputError`, `CompareError`.
     """
     network, chain, number = _place(block)
     record = HistoryRecord(path, rules)
-    chains = [each for each in record.chains if each[1] == chain and network in (None, each[0])]
+    chains = [entry for entry in record.chains if entry[1] == chain and network in (None, entry[0])]
     if not chains:
         there = ", ".join(f"{name}/{para}" for name, para in record.chains) or "none"
         raise InputError(f"{path}: --block {block}: no such chain. Chains: {there}")
     if len(chains) > 1:
-        which = ", ".join(f"{name}/{chain}:{number}" for name, _ in chains)
-        raise InputError(f"{path}: --block {block}: several networks have that chain: {which}")
-    seen = set[int]()
-    found = []
+        choices = ", ".join(f"{name}/{chain}:{number}" for name, _ in chains)
+        raise InputError(f"{path}: --block {block}: several networks have that chain: {choices}")
+    numbers = set[int]()
+    matching = []
     for judged in record.blocks(*chains[0]):
-        at = judged.candidate.header.number
-        if at == number:
-            found.append(judged)
-        elif found and at > number:
+        candidate_number = judged.candidate.header.number
+        if candidate_number == number:
+            matching.append(judged)
+        elif matching and candidate_number > number:
             break
-        seen.add(at)
-    rows = () if found else record.rows(tuple(record.history.files(schema.BLOCKS, *chains[0])))
+        numbers.add(candidate_number)
+    rows = () if matching else record.rows(tuple(record.history.files(schema.BLOCKS, *chains[0])))
     proofs = (row for row in rows if row["status"] == "imported" and row["number"] is not None)
     imported = {row["number"]: row for row in proofs}
     if number in imported:
         return _imported_proof(path, *chains[0], imported[number], record)
-    if not found:
-        known = sorted({*seen, *imported})
+    if not matching:
+        known = sorted({*numbers, *imported})
         raise InputError(f"{path}: --block {block}: the chain has {_numbers(known)}")
-    views = [judged_block(each, path) for each in found]
-    pages = tuple(itertools.chain.from_iterable(each.pages for each in views))
+    views = [judged_block(entry, path) for entry in matching]
+    pages = tuple(itertools.chain.from_iterable(entry.pages for entry in views))
     return View(
-        {"kind": "blocks", "path": str(path), "blocks": [each.document for each in views]}, pages
+        {"kind": "blocks", "path": str(path), "blocks": [entry.document for entry in views]}, pages
     )
 
 
@@ -146,9 +152,11 @@ def _imported_proof(path: Path, network: str, chain: int, row: Row, record: Hist
 
     It has no block and no state, so nothing can be executed.
     """
-    held = record.rows(tuple(record.history.files(schema.NODES, network, None, row["segment"])))
-    data = {each["number"]: each["data"] for each in held}
-    nodes = [node_figures(data[at]) for at in row["proof"] if at in data]
+    node_rows = record.rows(
+        tuple(record.history.files(schema.NODES, network, None, row["segment"]))
+    )
+    data = {node_row["number"]: node_row["data"] for node_row in node_rows}
+    nodes = [node_figures(data[reference]) for reference in row["proof"] if reference in data]
     figures = {
         "network": network,
         "chain": chain,
@@ -163,7 +171,7 @@ def _imported_proof(path: Path, network: str, chain: int, row: Row, record: Hist
 
 
 def _place(text: str) -> tuple[str | None, int, int]:
-    """`[NETWORK/]CHAIN:NUMBER`. Raises `InputError`."""
+    """Parse `[NETWORK/]CHAIN:NUMBER`. Raises `InputError`."""
     network, slash, rest = text.rpartition("/")
     chain, colon, number = rest.partition(":")
     if not colon or not chain.isdecimal() or not number.isdecimal():
@@ -174,7 +182,7 @@ def _place(text: str) -> tuple[str | None, int, int]:
 
 
 def audit(path: Path) -> View:
-    """The result of an audit, from its report and tables. Raises `ResultError`."""
+    """Return the view of an audit, from its report and tables. Raises `ResultError`."""
     results = Results.open(path)
     report = results.report
     chains = list(results.rows(schema.CHAINS))
@@ -206,14 +214,14 @@ def audit(path: Path) -> View:
 
 
 def fixtures(path: Path) -> View:
-    """A folder of executable vectors. Raises `FixtureError`."""
-    found = read_vectors(path)
-    verdicts = Counter(fixture.expected.verdict or "accepted" for fixture in found)
+    """Return the view of a folder of fixtures. Raises `FixtureError`."""
+    vectors = read_vectors(path)
+    verdicts = Counter(fixture.expected.verdict or "accepted" for fixture in vectors)
     figures = {
-        "fixtures": len(found),
-        "chains": len({fixture.chain for fixture in found}),
+        "fixtures": len(vectors),
+        "chains": len({fixture.chain for fixture in vectors}),
         "verdicts": dict(sorted(verdicts.items())),
-        "names": [fixture.name for fixture in found],
+        "names": [fixture.name for fixture in vectors],
     }
     return view(
         "folder of fixtures", path, figures, (counted("fixtures", ("verdict", "files"), verdicts),)

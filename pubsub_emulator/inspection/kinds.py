@@ -73,11 +73,11 @@ def _folder(path: Path, block: str | None, rules: Rules) -> View:
     from pubsub_emulator.inspection import folders
     from pubsub_emulator.spark_audit.history.manifest import history_folder
 
-    found = history_folder(path)
-    if found is not None:
+    history = history_folder(path)
+    if history is not None:
         if block is None:
-            return folders.history(found)
-        return folders.history_block(found, block, rules)
+            return folders.history(history)
+        return folders.history_block(history, block, rules)
     if block is not None:
         raise InputError(f"{path}: --block needs a history")
     if (path / "run_report.json").is_file():

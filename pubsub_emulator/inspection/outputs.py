@@ -1,4 +1,4 @@
-"""Find the outputs of this program in a folder, by what is in them.
+"""Find the outputs of this program in a folder by their content.
 
 A name alone never makes something an output that is removed: a folder is kept as soon as there is
 something in it that its command does not write. Links are not followed, so that nothing outside of
@@ -73,9 +73,9 @@ class Found:
 
     outputs: list[Output]
     most: int
-    """Files and folders that are looked at."""
+    """The maximum number of files and folders that are read."""
     is_whole: bool
-    """Whether there are no more than these."""
+    """Whether all files and folders were read."""
 
 
 @dataclass(slots=True)
@@ -114,7 +114,7 @@ def removable(outputs: Iterable[Output], *, unfinished: bool = False) -> list[Ou
 
 
 def look(path: Path, now: float) -> Output | None:
-    """Return the output at a path, or `None` if there is none of this program."""
+    """Return the output at a path, or `None` if this program did not make it."""
     return _output_at(path, _Budget(MOST_ENTRIES), now)
 
 
@@ -134,7 +134,7 @@ def _within(folder: Path, budget: _Budget, now: float) -> Iterator[Output]:
 
 
 def _entries(folder: Path, budget: _Budget) -> Iterator[os.DirEntry[str]]:
-    """Yield what is in a folder. A folder that cannot be read is empty here."""
+    """Yield the entries of a folder. A folder that cannot be read has none."""
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -176,10 +176,10 @@ def _kind(path: Path) -> OutputKind | None:
 def _kind_of_file(path: Path) -> OutputKind | None:
     try:
         with path.open("rb") as file:
-            found = _FORMAT.match(file.read(_HEAD))
+            match = _FORMAT.match(file.read(_HEAD))
     except OSError:
         return None
-    return None if found is None else OutputKind(found[1].decode())
+    return None if match is None else OutputKind(match[1].decode())
 
 
 def _run_of(folder: Path) -> str | None:
@@ -197,7 +197,10 @@ def _audited(folder: Path) -> str | None:
 
 
 def _document(path: Path) -> dict[str, object]:
-    """Return a JSON object, an empty one if there is no such file or it has something else."""
+    """Return the JSON object in a file.
+
+    It is empty if there is no such file, or if the file has something else.
+    """
     try:
         content = read_json(path)
     except (Unreadable, OSError):
@@ -264,9 +267,9 @@ def _extent(path: Path, budget: _Budget) -> tuple[int, float]:
     """Return the bytes of all files of an output, and when the newest of them was written."""
     sizes = 0
     changed = 0.0
-    for found in _stats(path, budget):
-        sizes += found.st_size if stat.S_ISREG(found.st_mode) else 0
-        changed = max(changed, found.st_mtime)
+    for stats in _stats(path, budget):
+        sizes += stats.st_size if stat.S_ISREG(stats.st_mode) else 0
+        changed = max(changed, stats.st_mtime)
     return sizes, changed
 
 

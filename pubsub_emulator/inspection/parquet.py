@@ -25,24 +25,25 @@ _PREVIEW: Final = 12
 
 
 def parquet(path: Path) -> View:
-    """A file of any table, or Parquet of another origin. Raises `InputError`, `OSError`."""
+    """Return the view of a Parquet file, of a table of this program or of another origin.
+
+    Raises `InputError`, `OSError`.
+    """
     with path.open("rb") as file:
         try:
-            with pq.ParquetFile(file, pre_buffer=False) as found:
-                return _view(path, found, _first_rows(found, file))
-        except (
-            OSError,
-            ValueError,
-            pa.ArrowException,
-        ) as error:  # Arrow calls damage by all these names
-            said = (str(error).splitlines() or [""])[0]
+            with pq.ParquetFile(file, pre_buffer=False) as opened:
+                return _view(path, opened, _first_rows(opened, file))
+        # Arrow reports damage by all of these.
+        except (OSError, ValueError, pa.ArrowException) as error:
+            first_line = (str(error).splitlines() or [""])[0]
             raise InputError(
-                f"{path}: it begins like a Parquet file but cannot be read: {said}"
+                f"{path}: it begins like a Parquet file but cannot be read: {first_line}"
             ) from None
 
 
-def _view(path: Path, found: pq.ParquetFile, rows: list[dict[str, object]]) -> View:
-    footer, columns = found.metadata, found.schema_arrow
+def _view(path: Path, opened: pq.ParquetFile, rows: list[dict[str, object]]) -> View:
+    footer = opened.metadata
+    columns = opened.schema_arrow
     whose, table = _table(columns)
     figures: dict[str, object] = {
         "table": "not a table of this program" if table is None else table.name,
@@ -55,16 +56,17 @@ def _view(path: Path, found: pq.ParquetFile, rows: list[dict[str, object]]) -> V
         "row_groups": footer.num_row_groups,
         "bytes": path.stat().st_size,
         "columns": [
-            {"name": each.name, "type": str(each.type), "means": _doc(each)} for each in columns
+            {"name": column.name, "type": str(column.type), "means": _doc(column)}
+            for column in columns
         ],
         "first_rows": rows,
     }
-    listed = tuple((each.name, _type(each), _doc(each)) for each in columns)
-    pages: list[Shown] = [Grid("columns", ("column", "type", "description"), listed)]
-    for at, row in enumerate(rows):
+    column_rows = tuple((column.name, _type(column), _doc(column)) for column in columns)
+    pages: list[Shown] = [Grid("columns", ("column", "type", "description"), column_rows)]
+    for index, row in enumerate(rows):
         pages.append(
             Grid(
-                f"row {at}",
+                f"row {index}",
                 ("", ""),
                 tuple((name, words(cell, _PREVIEW)) for name, cell in row.items()),
             )
@@ -95,14 +97,14 @@ def _table(columns: pa.Schema) -> tuple[str | None, Table | None]:
     return None if table is None else "an audit", table
 
 
-def _first_rows(found: pq.ParquetFile, file: Source) -> list[dict[str, object]]:
-    if not found.metadata.num_row_groups:
+def _first_rows(opened: pq.ParquetFile, file: Source) -> list[dict[str, object]]:
+    if not opened.metadata.num_row_groups:
         return []
     try:
-        check_group(found, file, 0, limit=MOST_BYTES)
+        check_group(opened, file, 0, limit=MOST_BYTES)
     except TooLarge:
         return []
-    batch = next(found.iter_batches(batch_size=MOST_ROWS, row_groups=[0], use_threads=False), None)
+    batch = next(opened.iter_batches(batch_size=MOST_ROWS, row_groups=[0], use_threads=False), None)
     return [] if batch is None else batch.to_pylist()
 
 

@@ -10,17 +10,16 @@ from pubsub_emulator.inspection.outputs import Output, look
 def remove(output: Output, now: float) -> bool:
     """Remove an output that `find` has returned. Return whether it was removed.
 
-    An output that was written to since, or that is no longer one, stays. A folder is renamed
-    first, so that an interruption leaves an unfinished output and not half of one. Raises
-    `OSError`.
+    An output stays if it was changed since. A folder is renamed first, so that an interruption
+    leaves an unfinished output and not half of one. Raises `OSError`.
     """
     if look(output.path, now) != output:
         return False
     if not output.path.is_dir():
         output.path.unlink()
         return True
-    named = output.path.name[:64]
-    doomed = output.path.with_name(f".{named}-{secrets.token_hex(4)}.old")
+    stem = output.path.name[:64]
+    doomed = output.path.with_name(f".{stem}-{secrets.token_hex(4)}.old")
     output.path.rename(doomed)
     try:
         shutil.rmtree(doomed)

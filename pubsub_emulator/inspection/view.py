@@ -12,7 +12,7 @@ from pubsub_emulator.runtime.framework.words import words
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The same twice: `document` for scripts (its `kind` says what it is), `pages` for people."""
+    """The same content as a `document` for scripts, with a `kind`, and as `pages` for people."""
 
     document: dict[str, object]
     pages: tuple[Shown, ...]

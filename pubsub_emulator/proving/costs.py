@@ -72,10 +72,10 @@ class Costs:
 
 
 def costs_of(plan: Plan, stage: Stage = unwatched) -> Costs:
-    """Prove a request in each block, and return what it costs.
+    """Prove a request in each block, and return the costs.
 
-    Raises `InputError`, `ClientError`, `StateUnavailable`, and what the reader of the source's kind
-    raises.
+    Raises `InputError`, `ClientError`, `StateUnavailable`, and the errors of the reader of the
+    source's kind.
     """
     places = opened(
         plan.source,
@@ -85,28 +85,28 @@ def costs_of(plan: Plan, stage: Stage = unwatched) -> Costs:
         cache=plan.cache,
         stage=stage,
     )
-    with places as found:
+    with places as source:
         asked = whole_request(
             plan.request,
             plan.top,
             plan.children,
-            names=found.names,
+            names=source.names,
             seconds=plan.seconds,
         )
         if not asked.keys:
             raise InputError("the request has no keys")
         para = None if plan.para is None else ParaId(plan.para)
-        wanted = plan.blocks.count
-        with stage(f"proving {counted(len(asked.keys), 'key')}", wanted) as advance:
-            listed: list[BlockCost] = []
-            for cost in found.costs(asked, para):
-                listed.append(cost)
-                advance(len(listed), wanted)
-        if not listed:
+        count = plan.blocks.count
+        with stage(f"proving {counted(len(asked.keys), 'key')}", count) as advance:
+            costs: list[BlockCost] = []
+            for cost in source.costs(asked, para):
+                costs.append(cost)
+                advance(len(costs), count)
+        if not costs:
             raise InputError(f"{plan.source}: it has no block")
         if para is not None:
-            _check_relay_chain(plan.source, listed[-1], para)
-        return Costs(asked, plan.para, tuple(listed), found.names, wanted)
+            _check_relay_chain(plan.source, costs[-1], para)
+        return Costs(asked, plan.para, tuple(costs), source.names, count)
 
 
 def _check_relay_chain(source: str, cost: BlockCost, para: ParaId) -> None:
@@ -115,7 +115,7 @@ def _check_relay_chain(source: str, cost: BlockCost, para: ParaId) -> None:
     Its proof is a static key's, so this needs no metadata. Raises `InputError`.
     """
     static = () if cost.static is None else cost.static.keys
-    values = {found.asked: found.value for found in static}
+    values = {key_cost.asked: key_cost.value for key_cost in static}
     if values.get(TopKey(ACTIVE_CONFIG)) is None:
         raise InputError(
             f"{source}: this is not the relay chain of parachain {para}: its state has no"

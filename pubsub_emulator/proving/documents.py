@@ -19,7 +19,9 @@ from pubsub_emulator.runtime.framework.request_proof import (
 
 
 def proof_file(costs: Costs) -> dict[str, object]:
-    """Return the file of the newest block's proof: of all keys that were proven together.
+    """Return the content of a file with the newest block's proof.
+
+    The proof has all keys that were proven together.
 
     `open-proof` reads it as well, because it has the fields of a node's answer.
     """
@@ -38,7 +40,7 @@ def proof_file(costs: Costs) -> dict[str, object]:
 
 def document(costs: Costs) -> dict[str, Any]:
     """Return the sizes of all parts, the keys of the newest block, and all blocks' sizes."""
-    found = costs.changes()
+    changes = costs.changes()
     newest = costs.newest
     parts = dict(costs.parts())
     shown: dict[str, Any] = {
@@ -58,11 +60,11 @@ def document(costs: Costs) -> dict[str, Any]:
             for block in costs.blocks
         ],
     }
-    if found is not None:
+    if changes is not None:
         shown["ranges"] = {part: asdict(sizes(proofs)) for part, proofs in parts.items()}
-        shown["changes"] = {"steps": found.steps, "new_bytes_median": found.new_bytes}
+        shown["changes"] = {"steps": changes.steps, "new_bytes_median": changes.new_bytes}
         for row, cost in zip(shown["keys"], newest.request.keys, strict=True):
-            row["path_changes"] = found.paths.get(cost.asked, 0)
+            row["path_changes"] = changes.paths.get(cost.asked, 0)
     return shown
 
 

@@ -32,7 +32,7 @@ class OwnNames:
 
     def __init__(self, storage: StorageNames | None = None) -> None:
         self._storage = storage
-        self._given: dict[bytes, str] = {}
+        self._resolved: dict[bytes, str] = {}
         """The names that were resolved, which keys without metadata would not have."""
 
     def key(self, text: str) -> bytes:
@@ -41,7 +41,7 @@ class OwnNames:
             return self._storage.key(text)
         key = self._well_known(text)
         if not text.startswith("0x"):
-            self._given[key] = text
+            self._resolved[key] = text
         return key
 
     def _well_known(self, text: str) -> bytes:
@@ -62,14 +62,14 @@ class OwnNames:
     def top_name(self, key: bytes) -> str:
         """Return a key of the top trie in words."""
         if self._storage is not None and not key.startswith(CHILD_STORAGE_PREFIX):
-            found = self._storage.name(key)
-            if found is not None:
-                return found
+            name = self._storage.name(key)
+            if name is not None:
+                return name
         if key.startswith(b":") and key.isascii() and not key.startswith(CHILD_STORAGE_PREFIX):
             text = key.decode()
             if text.isprintable():
                 return text
-        return self._given.get(key) or place_name(TOP, key)
+        return self._resolved.get(key) or place_name(TOP, key)
 
     def name(self, asked: RelayStorageKey) -> str:
         """Return a requested key in words."""
@@ -87,7 +87,7 @@ def _para_id(part: str, name: str) -> bytes:
     if part.isascii() and part.isdecimal() and int(part) <= U32_MAX:
         return int(part).to_bytes(4, "little")
     raise InputError(
-        f"{safe(name[:200])}: without --metadata, keys of maps are ids of parachains, or their"
+        f"{safe(name[:200])}: without --metadata, a key of a map is a parachain's id, or its"
         " SCALE as 0x…"
     )
 

@@ -1,4 +1,4 @@
-"""A node's read proof, opened key by key: what it says, and where its bytes went."""
+"""Open a node's read proof: show its values, and attribute its bytes to keys."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ _PUBLISHER: Final = derive_child_key(ParaId(0))[:-4]
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A proof with what was found in it."""
+    """A proof with the attribution of its bytes."""
 
     proof: NodeProof
     root: Hash
@@ -93,23 +93,23 @@ def open_proofs(
     if not data.proofs:
         headers = counted(len(data.headers), "header")
         raise NodeDataError(f"{', '.join(map(str, files))}: no read proof, only {headers}")
-    given = None if root is None else Hash(_hex("--root", root))
-    if given is not None and len(given) != 32:
-        raise NodeDataError(f"--root has {counted(len(given), 'byte')}, not 32")
+    root_hash = None if root is None else Hash(_hex("--root", root))
+    if root_hash is not None and len(root_hash) != 32:
+        raise NodeDataError(f"--root has {counted(len(root_hash), 'byte')}, not 32")
     opened = []
     for proof in data.proofs:
-        under = root_of(proof, data.headers) if given is None else given
+        under = root_of(proof, data.headers) if root_hash is None else root_hash
         try:
-            found = _attribute(proof, under, wanted.child, asked)
+            attribution = _attribute(proof, under, wanted.child, asked)
         except ProofError as error:
             raise ProofError(f"{proof.place}: {error}") from None
-        opened.append(Opened(proof, under, found, names))
+        opened.append(Opened(proof, under, attribution, names))
     return opened
 
 
 def document(opened: Sequence[Opened]) -> dict[str, object]:
     """Return opened proofs as a JSON object."""
-    return {"format": FORMAT, "proofs": [_as_json(each) for each in opened]}
+    return {"format": FORMAT, "proofs": [_as_json(proof) for proof in opened]}
 
 
 def drawing(opened: Sequence[Opened]) -> str:
@@ -124,27 +124,30 @@ HEADER: Final = ("", "what", "nodes", "own bytes", "whole path", "value")
 
 def head(opened: Opened) -> list[str]:
     """Return the sizes of a proof in words."""
-    found = opened.found
+    attribution = opened.found
     proof = opened.proof
-    of = "" if proof.at is None else f" of block 0x{proof.at.hex()}"
+    of_block = "" if proof.at is None else f" of block 0x{proof.at.hex()}"
+    nodes = counted(attribution.nodes, "node")
     sizes = (
-        f"{proof.place}: {counted(found.weight, 'byte')} in {counted(found.nodes, 'node')}{of},"
+        f"{proof.place}: {counted(attribution.weight, 'byte')} in {nodes}{of_block},"
         f" state root 0x{opened.root.hex()}"
     )
     without = (
         "Each node counts with its length before it, as in a block. Without the lengths, the"
-        f" nodes have {counted(found.node_bytes, 'byte')}."
+        f" nodes have {counted(attribution.node_bytes, 'byte')}."
     )
     return [sizes, without]
 
 
 def rows(opened: Opened) -> list[tuple[object, ...]]:
     """Return a row for each part of a proof."""
-    listed: list[tuple[object, ...]] = []
+    table_rows: list[tuple[object, ...]] = []
     for part in opened.found.parts:
         path = "" if part.path_bytes is None else part.path_bytes
-        listed.append((part.kind, _what(opened, part), part.nodes, part.weight, path, _said(part)))
-    return listed
+        table_rows.append(
+            (part.kind, _what(opened, part), part.nodes, part.weight, path, _said(part))
+        )
+    return table_rows
 
 
 def unneeded(opened: Opened) -> list[str]:
@@ -165,18 +168,18 @@ def _requested(
     names: OwnNames,
 ) -> dict[bytes, list[bytes]]:
     """Return the keys that the caller asks for, by trie. It is empty if it names none."""
-    found: dict[bytes, list[bytes]] = {}
+    keys_by_trie: dict[bytes, list[bytes]] = {}
     if request is not None:
         whole = request_of(request, names, SECONDS)
-        found[shares.TOP] = list(whole.top())
-        for trie, listed in whole.children().items():
-            found[trie] = list(listed)
+        keys_by_trie[shares.TOP] = list(whole.top())
+        for trie, trie_keys in whole.children().items():
+            keys_by_trie[trie] = list(trie_keys)
     if top:
-        found.setdefault(shares.TOP, []).extend(names.key(text) for text in top)
+        keys_by_trie.setdefault(shares.TOP, []).extend(names.key(text) for text in top)
     if keys:
         trie = shares.TOP if child is None else _child_key(child)
-        found.setdefault(trie, []).extend(_hex("--key", key) for key in keys)
-    return found
+        keys_by_trie.setdefault(trie, []).extend(_hex("--key", key) for key in keys)
+    return keys_by_trie
 
 
 def _attribute(
@@ -184,7 +187,7 @@ def _attribute(
 ) -> shares.Attribution:
     """Attribute the bytes to the requested keys, or to the keys that the proof itself shows.
 
-    Keys of the caller come before those of a request in a file.
+    The caller's keys have precedence over the request in a file.
     """
     trie = shares.TOP if child is None else _child_key(child)
     name = shares.child_trie_name(trie)
@@ -195,14 +198,13 @@ def _attribute(
             raise ProofError(f"the request did not ask for {name}")
         return shares.attribute_reads(root, proof.nodes, proof.requested)
     if trie != shares.TOP:
-        shares.attribute_reads(
-            root, proof.nodes, {trie: ()}
-        )  # raises where the trie's root is left open
-    # Without a request it may be a subscriber's own proof: what that chain has stored is left out
-    # of it.
-    found = shares.attribute(root, proof.nodes, absences=True, cached=True)
-    if trie != shares.TOP and not any(part.trie == trie for part in found.parts):
-        for part in found.parts:
+        # This raises if the proof does not show the trie's root.
+        shares.attribute_reads(root, proof.nodes, {trie: ()})
+    # Without a request, it may be a subscriber's own proof, which omits nodes that the chain has
+    # stored.
+    attribution = shares.attribute(root, proof.nodes, absences=True, cached=True)
+    if trie != shares.TOP and not any(part.trie == trie for part in attribution.parts):
+        for part in attribution.parts:
             if (
                 part.trie == shares.TOP
                 and part.key == child_root_key(trie)
@@ -211,7 +213,7 @@ def _attribute(
                 raise ProofError(
                     f"the root node of {name}, {part.value.hex()}, is not in the proof"
                 )
-    return found
+    return attribution
 
 
 def _child_key(text: str) -> bytes:
@@ -234,7 +236,7 @@ def _hex(option: str, text: str) -> bytes:
 
 
 def _said(part: shares.ProofShare) -> str:
-    """The value of a key; a publisher's entry is decoded."""
+    """Return the value of a key in words. A publisher's entry is decoded."""
     if part.state == "not proven":
         return "its value is not in the proof"
     if part.value is None:
@@ -260,22 +262,26 @@ def _what(opened: Opened, part: shares.ProofShare) -> str:
 
 
 def _as_json(opened: Opened) -> dict[str, object]:
-    found, proof = opened.found, opened.proof
+    attribution = opened.found
+    proof = opened.proof
     block = None if proof.at is None else hexed(proof.at)
     place = {"place": proof.place, "block": block, "state_root": hexed(opened.root)}
     parts = {
-        "nodes": found.nodes,
-        "bytes": found.weight,
-        "node_bytes": found.node_bytes,
-        "parts": [_part_as_json(part, opened.name(part)) for part in found.parts],
+        "nodes": attribution.nodes,
+        "bytes": attribution.weight,
+        "node_bytes": attribution.node_bytes,
+        "parts": [_part_as_json(part, opened.name(part)) for part in attribution.parts],
     }
-    left = {"unread": list(map(hexed, found.unread)), "unplaced": list(map(hexed, found.unplaced))}
-    return {**place, **parts, **left}
+    nodes = {
+        "unread": list(map(hexed, attribution.unread)),
+        "unplaced": list(map(hexed, attribution.unplaced)),
+    }
+    return {**place, **parts, **nodes}
 
 
 def _part_as_json(part: shares.ProofShare, name: str) -> dict[str, object]:
     trie = None if part.trie == shares.TOP else hexed(part.trie)
-    key, value = (None if each is None else hexed(each) for each in (part.key, part.value))
+    key, value = (None if data is None else hexed(data) for data in (part.key, part.value))
     place = {
         "kind": part.kind,
         "name": name,
@@ -288,7 +294,10 @@ def _part_as_json(part: shares.ProofShare, name: str) -> dict[str, object]:
 
 
 def _tree(opened: Opened) -> list[Drawn]:
-    """The nodes that were read, for drawing: each child trie below the key that stores its root."""
+    """Return the nodes that were read, for drawing.
+
+    Each child trie is below the key that stores its root.
+    """
     keys: dict[bytes, list[shares.ProofShare]] = {}
     for part in opened.found.parts:
         if part.key is not None:
@@ -305,5 +314,5 @@ def _tree(opened: Opened) -> list[Drawn]:
 
 
 def _asked(parts: list[shares.ProofShare], below: dict[str, Below] | None = None) -> TreeQuery:
-    listed = {part.key.hex(): part.name for part in parts if part.key is not None}
-    return TreeQuery(tuple(sorted(listed)), listed, below or {}, fate=lambda *_: Fate.PRUNED)
+    names = {part.key.hex(): part.name for part in parts if part.key is not None}
+    return TreeQuery(tuple(sorted(names)), names, below or {}, fate=lambda *_: Fate.PRUNED)

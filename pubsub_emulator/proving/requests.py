@@ -61,7 +61,7 @@ class RequestFile(StrictModel):
 
 
 def whole_request(
-    given: str | None,
+    request_text: str | None,
     top: Sequence[str],
     children: Iterable[tuple[str, str]],
     names: Names,
@@ -69,12 +69,12 @@ def whole_request(
 ) -> RelayProofRequest:
     """Return the request that a text and single keys describe.
 
-    `given` is SCALE as 0x…, a file or a URL; `top` are keys of the top trie, and `children` are
+    `request_text` is SCALE as 0x…, a file or a URL. `top` has keys of the top trie, `children` has
     pairs of a child trie and a key of it. A node has `seconds` for each answer.
 
     Raises `InputError`, `SettingsError`, and `ClientError` if a node does not return its request.
     """
-    requests = [] if given is None else [request_of(given, names, seconds)]
+    requests = [] if request_text is None else [request_of(request_text, names, seconds)]
     keys = [TopKey(names.key(text)) for text in top]
     child_keys = [ChildKey(child_trie(trie), _hex("--child", key)) for trie, key in children]
     requests.append(RelayProofRequest((*keys, *child_keys)))
@@ -86,29 +86,29 @@ def whole_request(
     return request
 
 
-def request_of(given: str, names: Names, seconds: float) -> RelayProofRequest:
+def request_of(text: str, names: Names, seconds: float) -> RelayProofRequest:
     """Return the request in digits, in a file, or of a parachain's node."""
-    if is_url(given):
+    if is_url(text):
         from pubsub_emulator.client.live_state import BlockingNode
         from pubsub_emulator.client.request_states import ChainStates
 
-        with closing(BlockingNode(given, seconds)) as node:
+        with closing(BlockingNode(text, seconds)) as node:
             return ChainStates(node).keys_to_prove()
-    if given.startswith("0x"):
-        return _decoded("--request", given)
-    path = Path(given)
-    if not given or not path.is_file():
-        raise InputError(f"--request {safe(given[:200])}: neither 0x…, a file nor a URL")
+    if text.startswith("0x"):
+        return _decoded("--request", text)
+    path = Path(text)
+    if not text or not path.is_file():
+        raise InputError(f"--request {safe(text[:200])}: neither 0x…, a file nor a URL")
     if path.suffix != ".toml":
-        text = read_bytes(path, _MOST_TEXT, InputError).decode("ascii", "replace").strip()
-        if _DIGITS.fullmatch(text) is None:
+        digits = read_bytes(path, _MOST_TEXT, InputError).decode("ascii", "replace").strip()
+        if _DIGITS.fullmatch(digits) is None:
             raise InputError(
                 f"{path}: neither a request in hexadecimal digits, nor TOML in a file whose name"
                 " ends with .toml"
             )
-        return _decoded(str(path), text)
+        return _decoded(str(path), digits)
     file = read(path, RequestFile)
-    keys = [TopKey(names.key(text)) for text in file.top]
+    keys = [TopKey(names.key(key_text)) for key_text in file.top]
     child_keys: list[ChildKey] = []
     for child in file.child:
         trie = child_trie(str(child.trie))

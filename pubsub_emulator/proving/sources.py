@@ -65,12 +65,12 @@ def blocks_of(text: str | None) -> Blocks:
     """
     if text is None:
         return NEWEST
-    found = _BLOCKS.fullmatch(text)
-    if found is None:
+    match = _BLOCKS.fullmatch(text)
+    if match is None:
         raise InputError(
             f"--blocks {safe(text[:40])}: this is neither a number nor a range such as 100-150"
         )
-    first, last = found.groups()
+    first, last = match.groups()
     count = int(first) if last is None else int(last) - int(first) + 1
     if last is not None and count < 1:
         raise InputError(f"--blocks {text}: the range must ascend, as in {last}-{first}")
@@ -159,14 +159,14 @@ def opened(
 ) -> Iterator[Source]:
     """Yield the relay states of a source while the context lasts.
 
-    `metadata` is a node or a file, by which keys have names; `seconds` is the time for each answer
+    `metadata` is a node or a file, by which keys have names, `seconds` is the time for each answer
     of a node, and `cache` a folder of kept answers. Scenarios and sessions are run in a stage.
 
-    Raises `InputError`, `ClientError`, and what the reader of the source's kind raises.
+    Raises `InputError`, `ClientError`, and the errors of the reader of the source's kind.
     """
     if is_url(source):
-        with _node(source, blocks, metadata, seconds, cache) as found:
-            yield found
+        with _node(source, blocks, metadata, seconds, cache) as node_source:
+            yield node_source
         return
     names = fixed_names() if metadata is None else names_from(metadata, seconds)
     yield StatesSource(tuple(_known(source, blocks, stage)), names)
@@ -182,27 +182,27 @@ def _node(
     from pubsub_emulator.client.request_states import ChainStates
     from pubsub_emulator.client.storage_names import StorageNames
 
-    url, at = url_and_block(source)
-    if at is not None and blocks.last is not None:
+    url, block = url_and_block(source)
+    if block is not None and blocks.last is not None:
         raise InputError("give either a block after the URL's @, or --blocks A-B")
     with closing(BlockingNode(url, seconds)) as node:
-        kept = None if cache is None else KeptAnswers(node, cache)
-        states = ChainStates(node if kept is None else kept)
-        with nullcontext() if kept is None else kept.accepted():
-            newest = states.block(at if blocks.last is None else str(blocks.last))
-            listed = states.back_from(newest, blocks.count)
+        cached_node = None if cache is None else KeptAnswers(node, cache)
+        states = ChainStates(node if cached_node is None else cached_node)
+        with nullcontext() if cached_node is None else cached_node.accepted():
+            newest = states.block(block if blocks.last is None else str(blocks.last))
+            ancestors = states.back_from(newest, blocks.count)
             if metadata is None:
-                found = states.metadata(newest)
-                if PARACHAIN_PALLET in found.pallets:
+                metadata_of_runtime = states.metadata(newest)
+                if PARACHAIN_PALLET in metadata_of_runtime.pallets:
                     raise InputError(
                         f"{url}: this is a parachain's node, whose runtime has the pallet"
                         f" {PARACHAIN_PALLET}; SOURCE is a node of its relay chain, and --request"
                         " takes the parachain's"
                     )
-                names = OwnNames(StorageNames(found))
+                names = OwnNames(StorageNames(metadata_of_runtime))
             else:
                 names = names_from(metadata, seconds)
-        yield NodeSource(states, listed, names, kept)
+        yield NodeSource(states, ancestors, names, cached_node)
 
 
 def _known(source: str, blocks: Blocks, stage: Stage) -> Iterator[KnownState]:
@@ -223,7 +223,7 @@ def _refuse_request(path: Path) -> None:
     try:
         document = parse_toml(read_bytes(path, MOST_TEXT).decode())
     except (PubsubError, UnicodeDecodeError):
-        # The reader of scenarios says what is wrong with the file.
+        # The reader of scenarios reports the error in the file.
         return
     if document and document.keys() <= {"top", "child"}:
         raise InputError(f"{path}: this is a request, so it belongs after --request")
@@ -251,10 +251,10 @@ def _scenario(source: str, blocks: Blocks, stage: Stage) -> Iterator[KnownState]
     scenario = find_scenario(source)
     with stage(f"running {scenario.name}", scenario.relay_blocks) as advance:
         simulation = Simulation(scenario)
-        kept = _LastStates(simulation, blocks)
-        simulation.network.observe(kept)
+        last_states = _LastStates(simulation, blocks)
+        simulation.network.observe(last_states)
         simulation.run(advance)
-    yield from kept.states
+    yield from last_states.states
 
 
 def _file(path: Path, blocks: Blocks, stage: Stage) -> Iterator[KnownState]:
@@ -274,15 +274,15 @@ def _file(path: Path, blocks: Blocks, stage: Stage) -> Iterator[KnownState]:
 def _session(path: Path, blocks: Blocks, stage: Stage) -> Iterator[KnownState]:
     from pubsub_emulator.session import saved
 
-    kept: list[_LastStates] = []
+    recorders: list[_LastStates] = []
 
-    def begun(simulation: Simulation) -> None:
-        kept.append(_LastStates(simulation, blocks))
-        simulation.network.observe(kept[0])
+    def record(simulation: Simulation) -> None:
+        recorders.append(_LastStates(simulation, blocks))
+        simulation.network.observe(recorders[0])
 
     with stage(f"replaying {path.name}") as advance:
-        saved.play(path, begun, advance)
-    yield from kept[0].states
+        saved.play(path, record, advance)
+    yield from recorders[0].states
 
 
 def _history(path: Path, blocks: Blocks) -> Iterator[KnownState]:
@@ -315,11 +315,11 @@ def _history(path: Path, blocks: Blocks) -> Iterator[KnownState]:
         raise InputError(f"{path}: it has several networks: {', '.join(sorted(networks))}")
     if blocks.last is None:
         # Blocks prove the states of older relay blocks, so those of the newest are not known.
-        listed = sorted(number for number, (_, root) in roots.items() if root in nodes)
+        numbers = sorted(number for number, (_, root) in roots.items() if root in nodes)
     else:
-        listed = sorted(number for number in roots if number <= blocks.last)
-    if not listed:
+        numbers = sorted(number for number in roots if number <= blocks.last)
+    if not numbers:
         raise InputError(f"{path}: it has none of the requested relay blocks")
-    for number in listed[-blocks.count :]:
+    for number in numbers[-blocks.count :]:
         name, root = roots[number]
         yield KnownState(number, name, Provable.of_nodes(root, nodes))

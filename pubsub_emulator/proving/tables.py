@@ -43,8 +43,8 @@ def tables(costs: Costs) -> list[Table]:
 def as_markdown(costs: Costs) -> str:
     """Return the head, the tables and the notes as Markdown."""
     lines = [*head(costs), ""]
-    for each in tables(costs):
-        lines += _markdown(each)
+    for table in tables(costs):
+        lines += _markdown(table)
     return "\n".join([*lines, *notes(costs)])
 
 
@@ -57,18 +57,24 @@ def _sizes_table(costs: Costs) -> Table:
         ]
         return Table("sizes", ("part", "nodes", "bytes", "compact bytes", *titles), tuple(rows))
     ranges = [(part, sizes(proofs)) for part, proofs in costs.parts()]
-    listed = [
-        (part, found.min, _figure(found.median), found.max, *_shares(found.max))
-        for part, found in ranges
+    range_rows = [
+        (
+            part,
+            range_sizes.min,
+            _figure(range_sizes.median),
+            range_sizes.max,
+            *_shares(range_sizes.max),
+        )
+        for part, range_sizes in ranges
     ]
     header = ("part", "min bytes", "median", "max", *(f"max {title}" for title in titles))
     first = costs.blocks[0].number
     title = f"sizes in blocks {first} to {costs.newest.number}"
-    return Table(title, header, tuple(listed))
+    return Table(title, header, tuple(range_rows))
 
 
 def _keys_table(costs: Costs) -> Table:
-    found = costs.changes()
+    changes = costs.changes()
     header: tuple[str, ...] = (
         "key",
         "value",
@@ -87,14 +93,14 @@ def _keys_table(costs: Costs) -> Table:
             round(cost.shared_bytes),
             cost.path_bytes,
         )
-        rows.append(row if found is None else (*row, found.paths.get(cost.asked, 0)))
-    if found is not None:
-        header = (*header, f"path changes in {found.steps}")
+        rows.append(row if changes is None else (*row, changes.paths.get(cost.asked, 0)))
+    if changes is not None:
+        header = (*header, f"path changes in {changes.steps}")
     return Table("keys, in the newest block", header, tuple(rows))
 
 
 def notes(costs: Costs) -> list[str]:
-    """Return what the tables do not say."""
+    """Return sentences about the costs that go below the tables."""
     lines = []
     if len(costs.blocks) < costs.wanted:
         lines.append(
@@ -124,11 +130,11 @@ def notes(costs: Costs) -> list[str]:
         lines.append(
             f"On top of the static keys, the request adds {counted(more, 'byte')} to the block."
         )
-    found = costs.changes()
-    if found is not None:
+    changes = costs.changes()
+    if changes is not None:
         lines.append(
             f"The median of the nodes that the block before does not have is"
-            f" {counted(round(found.new_bytes), 'byte')}. A cache of nodes could save the others."
+            f" {counted(round(changes.new_bytes), 'byte')}. A cache of nodes could save the others."
         )
     return lines
 

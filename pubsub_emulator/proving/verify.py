@@ -105,7 +105,7 @@ def read_proof_file(path: Path) -> tuple[RelayProofRequest, list[bytes]]:
     proof = document.get("proof")
     if not isinstance(proof, list):
         raise InputError(f"{path}: proof: not a list of nodes")
-    nodes = [_hex(f"{path}: proof[{at}]", node) for at, node in enumerate(proof)]
+    nodes = [_hex(f"{path}: proof[{index}]", node) for index, node in enumerate(proof)]
     try:
         request = RelayProofRequest.decode(_hex(f"{path}: request", document.get("request")))
     except ScaleError as error:

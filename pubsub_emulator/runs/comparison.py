@@ -58,12 +58,12 @@ def compare(
     with TemporaryDirectory(prefix="pubsub-compare-") as folder:
         # All places are looked at before the first network runs, which can take minutes.
         openers = [opener(text, scenario, rules, stage) for text in places]
-        sides = [opened(Path(folder) / str(at)) for at, opened in enumerate(openers)]
+        sides = [opened(Path(folder) / str(index)) for index, opened in enumerate(openers)]
         lines = lines_of([side.figures for side in sides])
         names = [side.label for side in sides]
         labels = [
-            name if names.count(name) == 1 else f"{name} ({at + 1})"
-            for at, name in enumerate(names)
+            name if names.count(name) == 1 else f"{name} ({index + 1})"
+            for index, name in enumerate(names)
         ]
         return Comparison(tuple(labels), tuple(lines), _first(labels, sides))
 
@@ -72,8 +72,8 @@ def changes_figure(labels: Sequence[str], lines: Sequence[Line]) -> Figure | Non
     """Return the relative changes of figures for a chart, or `None` if there are none."""
     rows: list[Row] = []
     for line in lines:
-        for at, label in enumerate(labels[1:], start=1):
-            share = line.share(at)
+        for side, label in enumerate(labels[1:], start=1):
+            share = line.share(side)
             if share is not None and isfinite(share):
                 rows.append({"figure": line.name, "change, %": round(share, 3), "side": label})
     if not rows:
@@ -103,23 +103,23 @@ def as_markdown(compared: Comparison, lines: Sequence[Line]) -> str:
     """Return some of the figures, and the first blocks that differ, for a pull request."""
     labels = compared.labels
     parts = [markdown(labels, lines) if lines else "No figure differs."]
-    for label, why in compared.first.items():
-        if why:
-            said = f"The first block in which {marked(label)} differs from {marked(labels[0])}:"
+    for label, reasons in compared.first.items():
+        if reasons:
+            heading = f"The first block in which {marked(label)} differs from {marked(labels[0])}:"
             parts += [
                 "",
-                said,
+                heading,
                 "",
-                *(f"    {safe(line)}" for line in why),
+                *(f"    {safe(line)}" for line in reasons),
             ]  # a fence could be closed by a line
     return "\n".join(parts)
 
 
 def _document(line: Line) -> dict[str, object]:
-    shares = [line.share(at) for at in range(1, len(line.values))]
+    shares = [line.share(side) for side in range(1, len(line.values))]
     return {
         "values": list(line.values),
-        "change": [line.change(at) for at in range(1, len(line.values))],
+        "change": [line.change(side) for side in range(1, len(line.values))],
         "percent": [
             None if share is None or share == float("inf") else round(share, 3) for share in shares
         ],

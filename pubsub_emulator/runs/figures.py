@@ -36,19 +36,19 @@ def of_run(summary: Mapping[str, object]) -> Figures:
     publishers = list(document.get("publishers", {}).values())
     out: Figures = {"relay blocks": document.get("relay_blocks", 0)}
     for name, called in _CHAIN.items():
-        out[called] = sum(each[name] for each in chains if name in each)
+        out[called] = sum(entry[name] for entry in chains if name in entry)
     out["budget unused, bytes"] = sum(
-        max(each["budget_bytes"] - each["used_bytes"], 0) for each in chains
+        max(entry["budget_bytes"] - entry["used_bytes"], 0) for entry in chains
     )
     if chains and "latency" in chains[0]:
         out["latency, blocks"] = round(
-            sum(each["latency"] for each in chains) / max(out["deliveries"], 1), 3
+            sum(entry["latency"] for entry in chains) / max(out["deliveries"], 1), 3
         )
-        out["latency at most, blocks"] = max(each["latest"] for each in chains)
+        out["latency at most, blocks"] = max(entry["latest"] for entry in chains)
     for name, called in _PUBLISHER.items():
-        out[called] = sum(each[name] for each in publishers)
-    for each in publishers:
-        for reason, count in each["failed"].items():
+        out[called] = sum(entry[name] for entry in publishers)
+    for entry in publishers:
+        for reason, count in entry["failed"].items():
             out[f"publishes failed: {reason}"] = out.get(f"publishes failed: {reason}", 0) + count
     if "expiry_lag" in document:
         lags = {int(lag): count for lag, count in document["expiry_lag"].items()}
@@ -66,7 +66,7 @@ def of_run(summary: Mapping[str, object]) -> Figures:
 
 
 def of_audit(run_report: Mapping[str, object]) -> Figures:
-    """The figures in an audit's `run_report.json`."""
+    """Return the figures in an audit's `run_report.json`."""
     report: Any = run_report
     out: Figures = {name: report[name] for name in ("candidates", "judged", "read_errors")}
     out["proof bytes"] = report["proof_bytes"]
@@ -84,15 +84,16 @@ class Line:
     name: str
     values: tuple[float | None, ...]
 
-    def change(self, at: int) -> float | None:
-        """The difference of side `at` from the first."""
-        first, other = self.values[0], self.values[at]
-        return None if first is None or other is None else other - first
-
-    def share(self, at: int) -> float | None:
-        """The change in percent, infinite from nothing to something."""
+    def change(self, side: int) -> float | None:
+        """Return the difference of a side from the first side."""
         first = self.values[0]
-        change = self.change(at)
+        value = self.values[side]
+        return None if first is None or value is None else value - first
+
+    def share(self, side: int) -> float | None:
+        """Return the change in percent. It is infinite from zero to another number."""
+        first = self.values[0]
+        change = self.change(side)
         if first is None or change is None:
             return None
         if first:
@@ -106,22 +107,28 @@ class Line:
 
     def beyond(self, tolerance: float) -> bool:
         """Whether a side differs by more than `tolerance` percent, or lacks the figure."""
-        shares = [self.share(at) for at in range(1, len(self.values))]
+        shares = [self.share(side) for side in range(1, len(self.values))]
         return any(share is None or abs(share) > tolerance for share in shares)
 
     def cells(self) -> tuple[str, ...]:
-        """The line as it is shown."""
+        """Return the cells of the line in a table."""
         out = [self.name, _figure(self.values[0])]
-        for at in range(1, len(self.values)):
-            change = self.change(at)
-            share = self.share(at)
-            far = "" if share is None or share == float("inf") or not change else f"{share:+.1f} %"
-            out += [_figure(self.values[at]), "" if not change else f"{round(change, 3):+,}", far]
+        for side in range(1, len(self.values)):
+            change = self.change(side)
+            share = self.share(side)
+            percent = (
+                "" if share is None or share == float("inf") or not change else f"{share:+.1f} %"
+            )
+            out += [
+                _figure(self.values[side]),
+                "" if not change else f"{round(change, 3):+,}",
+                percent,
+            ]
         return tuple(out)
 
 
 def lines_of(sides: Sequence[Figures]) -> list[Line]:
-    """All figures of all sides.
+    """Return a line for each figure of any side.
 
     A verdict or an error that one side has and another has not is 0 there.
     """
@@ -141,7 +148,7 @@ def header(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def markdown(labels: Sequence[str], lines: Iterable[Line]) -> str:
-    """The table for a pull request."""
+    """Return the table for a pull request."""
     names = header(labels)
     rows = [
         map(marked, names),

@@ -22,23 +22,29 @@ Names = tuple[str, str]
 
 
 def first_difference(a: Path, b: Path, names: Names) -> list[str]:
-    """The place of the first block that differs, and why, line by line; nothing if none does."""
-    for mine, other in zip_longest(_blocks(HistoryRecord(a)), _blocks(HistoryRecord(b))):
-        if mine is None and other is None:
+    """Return lines about the first block that differs: its place and the reasons.
+
+    The list is empty if no block differs.
+    """
+    for block, other_block in zip_longest(_blocks(HistoryRecord(a)), _blocks(HistoryRecord(b))):
+        if block is None and other_block is None:
             continue
-        if mine is None:
-            return [f"{other.place} is only in {names[1]}"]
-        if other is None:
-            return [f"{mine.place} is only in {names[0]}"]
-        why = list(_reasons(mine, other, names))
-        if why:
-            number = mine.candidate.inherent.relay_parent_number
-            return [f"{mine.place}, on relay block {number}", *why]
+        if block is None:
+            return [f"{other_block.place} is only in {names[1]}"]
+        if other_block is None:
+            return [f"{block.place} is only in {names[0]}"]
+        reasons = list(_reasons(block, other_block, names))
+        if reasons:
+            number = block.candidate.inherent.relay_parent_number
+            return [f"{block.place}, on relay block {number}", *reasons]
     return []
 
 
 def _blocks(record: HistoryRecord) -> Iterator[Judged]:
-    """All blocks by relay parent, then chain; of one chain in their order."""
+    """Yield all blocks in the order of their relay parents, then chains.
+
+    The blocks of a chain keep their order.
+    """
     streams = [record.blocks(*place) for place in sorted(record.chains)]
     return merge(
         *streams, key=lambda block: (block.candidate.inherent.relay_parent_number, block.chain)
@@ -46,36 +52,42 @@ def _blocks(record: HistoryRecord) -> Iterator[Judged]:
 
 
 def _reasons(a: Judged, b: Judged, names: Names) -> Iterator[str]:
-    mine, other = (block.fields() | {"chain": block.chain} for block in (a, b))
+    fields, other_fields = (block.fields() | {"chain": block.chain} for block in (a, b))
     for name in ("chain", "relay parent", "verdict"):
-        if mine[name] != other[name]:
-            yield f"  {name}: {mine[name]} in {names[0]}, {other[name]} in {names[1]}"
+        if fields[name] != other_fields[name]:
+            yield f"  {name}: {fields[name]} in {names[0]}, {other_fields[name]} in {names[1]}"
     yield from _deliveries(a, b, names)
     counts = [
         (len(proof), sum(map(len, proof)))
         for proof in (block.candidate.inherent.proof for block in (a, b))
     ]
     if counts[0] != counts[1]:
-        said = (
+        sizes = (
             f"{nodes} nodes of {size:,} bytes in {name}"
             for (nodes, size), name in zip(counts, names, strict=True)
         )
-        yield f"  proof: {', '.join(said)}"
+        yield f"  proof: {', '.join(sizes)}"
 
 
 def _deliveries(a: Judged, b: Judged, names: Names) -> Iterator[str]:
-    mine, other = ({(each[0], each[1]): each[2:] for each in block.deliveries} for block in (a, b))
+    deliveries, other_deliveries = (
+        {(delivery[0], delivery[1]): delivery[2:] for delivery in block.deliveries}
+        for block in (a, b)
+    )
     differing = [
-        item for item in sorted({**mine, **other}, key=str) if mine.get(item) != other.get(item)
+        item
+        for item in sorted({**deliveries, **other_deliveries}, key=str)
+        if deliveries.get(item) != other_deliveries.get(item)
     ]
     for item in differing[:_MOST]:
         place = f"publisher {item[0]}, key {words(item[1], 8)}"
-        if item not in mine or item not in other:
-            kind = (mine.get(item) or other[item])[0]
-            yield f"  delivery: {place}: {kind} only in {names[item not in mine]}"
+        if item not in deliveries or item not in other_deliveries:
+            kind = (deliveries.get(item) or other_deliveries[item])[0]
+            yield f"  delivery: {place}: {kind} only in {names[item not in deliveries]}"
             continue
-        said = [_delivery(each[item]) for each in (mine, other)]
-        yield f"  delivery: {place}: {said[0]} in {names[0]}, {said[1]} in {names[1]}"
+        first = _delivery(deliveries[item])
+        second = _delivery(other_deliveries[item])
+        yield f"  delivery: {place}: {first} in {names[0]}, {second} in {names[1]}"
     if len(differing) > _MOST:
         more = len(differing) - _MOST
         yield f"  and {more} more {'delivery' if more == 1 else 'deliveries'}"
@@ -84,13 +96,13 @@ def _deliveries(a: Judged, b: Judged, names: Names) -> Iterator[str]:
 def _delivery(facts: tuple[object, ...]) -> str:
     kind, entry, lifetime, failed = facts
     state = lifetime if isinstance(lifetime, bytes) else b""
-    left = {1: f"valid for {int.from_bytes(state[1:], 'little')} blocks", 2: "timed out"}.get(
+    remaining = {1: f"valid for {int.from_bytes(state[1:], 'little')} blocks", 2: "timed out"}.get(
         state[0] if state else 0
     )
-    said = (
+    parts = (
         str(kind),
-        left,
+        remaining,
         "refused by its handler" if failed else None,
         f"entry {words(entry, 8)}",
     )
-    return ", ".join(filter(None, said))
+    return ", ".join(filter(None, parts))

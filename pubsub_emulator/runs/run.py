@@ -37,10 +37,10 @@ class Run:
     """The digest of the rules, empty for the shipped ones."""
 
     def document(self) -> dict[str, object]:
-        """The content of `summary.json`."""
+        """Return the content of `summary.json`."""
         rules = {"rules": hexed(self.rules)} if self.rules else {}
-        named = {"scenario": self.scenario.name, "digest": hexed(self.digest), **rules}
-        return {**named, **self.summary.json(), "deposits": self.deposits}
+        identity = {"scenario": self.scenario.name, "digest": hexed(self.digest), **rules}
+        return {**identity, **self.summary.json(), "deposits": self.deposits}
 
 
 def simulate(
@@ -112,5 +112,5 @@ def is_a_run(folder: Path) -> bool:
         summary = read_json(folder / MARKER)
     except Unreadable:
         return False
-    ours = isinstance(summary, dict) and {"scenario", "digest", "chains"} <= summary.keys()
-    return ours and {each.name for each in folder.iterdir()} <= {MARKER, HISTORY, EXPLORER}
+    is_marker = isinstance(summary, dict) and {"scenario", "digest", "chains"} <= summary.keys()
+    return is_marker and {entry.name for entry in folder.iterdir()} <= {MARKER, HISTORY, EXPLORER}

@@ -109,21 +109,21 @@ def _of_folder(path: Path) -> Side:
 
 
 def _figures(path: Path, figures_in: Callable[[Any], Figures]) -> Figures:
-    found = read_json(path, error=InputError)
+    document = read_json(path, error=InputError)
     try:
-        figures = figures_in(found)
+        figures = figures_in(document)
         sound = all(map(isfinite, figures.values()))
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"{path}: not what this program writes there: {type(error).__name__}: {error}"
+            f"{path}: not a file that this program wrote: {type(error).__name__}: {error}"
         ) from error
     if not sound:
-        raise InputError(f"{path}: not what this program writes there: a figure is not a number")
+        raise InputError(f"{path}: not a file that this program wrote: a figure is not a number")
     return figures
 
 
 def _of_history(path: Path) -> Figures:
-    """The figures of a history's rows, unjudged."""
+    """Return the figures of a history's rows, which are not judged."""
     from pubsub_emulator.spark_audit.compare import HistoryRecord
 
     record = HistoryRecord(path)
@@ -139,8 +139,8 @@ def _of_history(path: Path) -> Figures:
                 continue
             figures["parachain blocks"] += 1
             figures["proof bytes"] += sum(map(len, block.candidate.inherent.proof))
-            for each in block.deliveries:
-                figures["removals delivered" if each[2] == "removed" else "deliveries"] += 1
+            for delivery in block.deliveries:
+                figures["removals delivered" if delivery[2] == "removed" else "deliveries"] += 1
     figures["refused blocks"] = verdicts.total()
     return figures | {f"refused: {name}": count for name, count in sorted(verdicts.items())}
 
@@ -156,13 +156,14 @@ def _revision(text: str) -> str:
 def _of_revision(revision: str, scenario: str, folder: Path) -> Side:
     """Run another revision of this program in a source tree of its own."""
     place = str(Path(scenario).absolute()) if scenario.endswith(".toml") else scenario
-    tree, out = folder / "tree", folder / "run"
+    tree = folder / "tree"
+    out = folder / "run"
     tree.mkdir(parents=True)
     with tarfile.open(
         fileobj=BytesIO(_call("git", "archive", "--format=tar", revision))
     ) as archive:
-        # Python 3.11.4 brought the filter; older releases extract the files of the user's own
-        # repository without it
+        # Python has the filter since 3.11.4. Older releases extract without it, which is acceptable
+        # because the files are from the user's own repository.
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(tree)  # noqa: S202  # filtered where Python can
     _call(

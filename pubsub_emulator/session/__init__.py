@@ -2,7 +2,7 @@
 
 command.py   a command: parameters, help, function
 node_api.py  the node: in this process for a scenario, in `remote.py` at a URL
-answers.py   what a node answers, typed
+answers.py   the typed answers of a node
 session.py   the session: its node, journal, snapshots and branches
 stepping.py, network_commands.py, settings.py, inspection.py, storage_commands.py, trials.py,
 snapshots.py

@@ -78,12 +78,12 @@ class Setting(Answer):
 
     def _named_keys(self) -> Iterator[tuple[PubsubKey, str]]:
         """Yield all keys with their names. There may be very many."""
-        for each in self.publishers:
-            for index in range(each.keys):
-                yield published_key(each.para, index), f"{each.para}/{index}"
-        for each in self.publishers:
+        for group in self.publishers:
+            for index in range(group.keys):
+                yield published_key(group.para, index), f"{group.para}/{index}"
+        for group in self.publishers:
             for index in range(self.missing_keys):
-                yield missing_key(each.para, index), f"{each.para}/never/{index}"
+                yield missing_key(group.para, index), f"{group.para}/never/{index}"
 
 
 class Parachain(Answer):
@@ -146,12 +146,12 @@ class RelayBlock(Answer):
     @property
     def valid(self) -> tuple[Built, ...]:
         """The parachain blocks that it included."""
-        return tuple(each for each in self.blocks if each.verdict is None)
+        return tuple(block for block in self.blocks if block.verdict is None)
 
     @property
     def refused(self) -> tuple[Built, ...]:
         """The parachain blocks that were refused."""
-        return tuple(each for each in self.blocks if each.verdict is not None)
+        return tuple(block for block in self.blocks if block.verdict is not None)
 
 
 class Delivery(Answer):
@@ -209,9 +209,9 @@ class Ledger(Answer):
     publishers: tuple[Portion, ...]
 
     def ledger(self) -> BlockLedger:
-        """The figures alone."""
+        """Return the ledger without the block's hash and heights."""
         figures = self.model_dump(exclude={"block", "number", "relay_parent"})
-        publishers = tuple(PublisherLedger(**each) for each in figures.pop("publishers"))
+        publishers = tuple(PublisherLedger(**row) for row in figures.pop("publishers"))
         return BlockLedger(**figures, publishers=publishers)
 
 

@@ -9,7 +9,7 @@ from pubsub_emulator.runtime.parachain.ledger import BlockLedger
 
 
 def ledger_pages(title: str, ledger: BlockLedger) -> Iterator[Shown]:
-    """The ledger of a block."""
+    """Yield the ledger of a block: a table of figures and one of publishers."""
     figures = (
         ("budget", ledger.budget),
         ("used of it", ledger.used),
@@ -26,13 +26,20 @@ def ledger_pages(title: str, ledger: BlockLedger) -> Iterator[Shown]:
     )
     yield Grid(f"{title}: ledger", ("bytes", "figure"), figures)
     rows: list[tuple[str | int, ...]] = []
-    for each in ledger.publishers:
-        walk = "complete" if each.complete else "not complete"
-        if each.unchanged:
+    for publisher in ledger.publishers:
+        walk = "complete" if publisher.complete else "not complete"
+        if publisher.unchanged:
             walk = "unchanged"
-        nodes = each.top_path_bytes, each.child_node_bytes, each.value_bytes
+        nodes = publisher.top_path_bytes, publisher.child_node_bytes, publisher.value_bytes
         rows.append(
-            (str(each.para), walk, *nodes, each.cache_charges, each.row_charges, each.cached_bytes)
+            (
+                str(publisher.para),
+                walk,
+                *nodes,
+                publisher.cache_charges,
+                publisher.row_charges,
+                publisher.cached_bytes,
+            )
         )
     head = (
         "publisher",
@@ -48,7 +55,7 @@ def ledger_pages(title: str, ledger: BlockLedger) -> Iterator[Shown]:
 
 
 def ttl_words(state: TtlState) -> str:
-    """The remaining lifetime of an entry."""
+    """Return the remaining lifetime of an entry in words."""
     match state:
         case ValidFor(blocks):
             return f"{counted(blocks, 'block')} left"

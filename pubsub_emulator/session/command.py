@@ -23,7 +23,7 @@ class CommandError(PubsubError):
 
 
 def split_line(line: str) -> list[str]:
-    """Split a line into its words; a comment has none.
+    """Split a line into its words. A comment has no words.
 
     Raises `CommandError` for an open quote, and for lone surrogates: standard input makes them of
     bytes that its encoding does not have.
@@ -67,7 +67,7 @@ class Parameter:
     words: tuple[str, ...] = ()
 
     def usage(self) -> str:
-        """The argument as a usage line shows it."""
+        """Return the argument in the form of a usage line."""
         shown = f"{self.name}…" if self.many else self.name
         return f"[{shown}]" if self.optional else shown
 
@@ -90,7 +90,7 @@ class Command:
     changes: bool = False
 
     def usage(self) -> str:
-        """`name ARGUMENT [ARGUMENT]`."""
+        """Return the usage line, such as `name ARGUMENT [ARGUMENT]`."""
         return " ".join((self.name, *(parameter.usage() for parameter in self.parameters)))
 
     def read(self, arguments: Sequence[str]) -> Sequence[str]:
@@ -98,24 +98,24 @@ class Command:
 
         Raises `CommandError` for too few, too many or wrong ones.
         """
-        left = arguments
+        remaining = arguments
         for parameter in self.parameters:
-            if not left and not parameter.optional:
+            if not remaining and not parameter.optional:
                 raise CommandError(f"{parameter.name} is missing: {self.usage()}")
-            taken = left if parameter.many else left[:1]
-            for word in taken if parameter.words else ():
+            words = remaining if parameter.many else remaining[:1]
+            for word in words if parameter.words else ():
                 if word not in parameter.words:
                     hint = near_to(word, parameter.words, self.usage())
                     raise CommandError(
                         f"{word!r} is not one of {', '.join(parameter.words)}; {hint}"
                     )
-            left = left[len(taken) :]
-        if left:
-            raise CommandError(f"{left[0]!r} is one word too many: {self.usage()}")
+            remaining = remaining[len(words) :]
+        if remaining:
+            raise CommandError(f"{remaining[0]!r} is one word too many: {self.usage()}")
         return arguments
 
     def help(self) -> tuple[str, ...]:
-        """The full help as lines."""
+        """Return the lines of the full help."""
         lines = [
             self.usage(),
             f"  {self.summary}",
@@ -125,10 +125,10 @@ class Command:
             lines.append("")
             wide = max(len(parameter.name) for parameter in self.parameters)
             for parameter in self.parameters:
-                what = " | ".join(parameter.words) if parameter.words else parameter.kind.value
+                values = " | ".join(parameter.words) if parameter.words else parameter.kind.value
                 optional = "; optional" if parameter.optional else ""
                 several = "; repeatable" if parameter.many else ""
-                lines.append(f"  {parameter.name:{wide}}  {what}{several}{optional}")
+                lines.append(f"  {parameter.name:{wide}}  {values}{several}{optional}")
         if self.aliases:
             lines += ["", f"  also: {', '.join(self.aliases)}"]
         if self.examples:
@@ -164,10 +164,12 @@ def command(
     """
     name, *arguments = usage.split()
     parameters = []
-    for each in filter(None, map(_PARAMETER.fullmatch, arguments)):
-        kind = Kind[each[4].upper()] if each[4] else _KINDS[each[2]]
+    for match in filter(None, map(_PARAMETER.fullmatch, arguments)):
+        kind = Kind[match[4].upper()] if match[4] else _KINDS[match[2]]
         parameters.append(
-            Parameter(each[2], kind, bool(each[1]), bool(each[3]), (words or {}).get(each[2], ()))
+            Parameter(
+                match[2], kind, bool(match[1]), bool(match[3]), (words or {}).get(match[2], ())
+            )
         )
 
     def keep(run: Run) -> Run:
@@ -194,8 +196,8 @@ def unknown(what: str, name: str, known: Iterable[str], otherwise: str = "") -> 
 
     It suggests similar names, or says `otherwise`, by default all names.
     """
-    listed = list(known)
-    hint = near_to(name, listed, otherwise or f"known: {', '.join(listed) or 'none'}")
+    names = list(known)
+    hint = near_to(name, names, otherwise or f"known: {', '.join(names) or 'none'}")
     return CommandError(f"unknown {what} {name!r}; {hint}")
 
 
@@ -204,7 +206,10 @@ BY_NAME: Final[dict[str, Command]] = {}
 
 
 def find(name: str) -> Command:
-    """The command with this name or alias. Raises `CommandError` that suggests similar names."""
+    """Return the command with this name or alias.
+
+    Raises `CommandError`, which suggests similar names.
+    """
     if name not in BY_NAME:
         raise CommandError(
             f"there is no command {name!r}; {near_to(name, BY_NAME, '`help` lists all')}"

@@ -20,7 +20,7 @@ def complete(session: Session, line: str) -> list[str]:
         words.append("")
     started = words[-1]
     if len(words) == 1:
-        return [each.name for each in COMMANDS if each.name.startswith(started)]
+        return [command.name for command in COMMANDS if command.name.startswith(started)]
     parameters = BY_NAME[words[0]].parameters if words[0] in BY_NAME else ()
     if not parameters or (len(words) - 2 >= len(parameters) and not parameters[-1].many):
         return []
@@ -43,7 +43,7 @@ def _offers(session: Session, parameter: Parameter, before: list[str]) -> Iterab
         Kind.WORD: lambda: parameter.words,
         Kind.PARA: lambda: map(str, session.paras),
         Kind.SUBSCRIBER: lambda: map(str, session.subscribers),
-        Kind.PUBLISHER: lambda: (str(each.para) for each in session.facts.publishers),
+        Kind.PUBLISHER: lambda: (str(entry.para) for entry in session.facts.publishers),
         Kind.CHAIN: lambda: [RELAY, *map(str, session.paras)],
         Kind.KEY: lambda: (
             [name for name in session.key_names() if name.startswith(owners)] or session.key_names()
@@ -51,6 +51,6 @@ def _offers(session: Session, parameter: Parameter, before: list[str]) -> Iterab
         Kind.STRATEGY: lambda: STRATEGIES,
         Kind.ITEM: lambda: runtime_of(relay=before[:1] == [RELAY]).items,
         Kind.SNAPSHOT: lambda: ["now", session.branch, *session.branches, *session.snapshots],
-        Kind.COMMAND: lambda: [each.name for each in COMMANDS],
+        Kind.COMMAND: lambda: [entry.name for entry in COMMANDS],
     }
     return offers[parameter.kind]() if parameter.kind in offers else []

@@ -35,7 +35,7 @@ _EVERY_BLOCK: Final = (
 
 
 class Difference(NamedTuple):
-    """One entry that differs between two states: where it is, and both values."""
+    """An entry that differs between two states, with its place and both values."""
 
     item: str
     keys: str
@@ -56,24 +56,24 @@ def differences(a: State, b: State, name: Name, *, relay: bool) -> list[Differen
 
     Published keys come first, entries that every block writes come last.
     """
-    found = [*_published(a, b, name), *_stored(a, b, name, relay=relay)]
-    return sorted(found, key=lambda each: each.of_every_block)
+    unsorted = [*_published(a, b, name), *_stored(a, b, name, relay=relay)]
+    return sorted(unsorted, key=lambda difference: difference.of_every_block)
 
 
 def _published(a: State, b: State, name: Name) -> Iterator[Difference]:
     for child in sorted({*a.children, *b.children}):
-        mine, theirs = (state.children.get(child, Trie(1)) for state in (a, b))
-        for key, old, new in mine.differences(theirs):
+        old_trie, new_trie = (state.children.get(child, Trie(1)) for state in (a, b))
+        for key, old, new in old_trie.differences(new_trie):
             yield Difference(child_name(child), name(key), _entry(old), _entry(new))
 
 
-def _entry(held: bytes | None) -> str:
-    if held is None:
+def _entry(value: bytes | None) -> str:
+    if value is None:
         return _NOTHING
     try:
-        entry = PublishedEntry.decode(held)
+        entry = PublishedEntry.decode(value)
     except ScaleError:
-        return words(held)
+        return words(value)
     life = f"ttl {entry.ttl}" if entry.ttl else "no expiry"
     return f"{printable(entry.value)} ({life}, published in {entry.when_inserted})"
 
@@ -85,62 +85,65 @@ def _stored(a: State, b: State, name: Name, *, relay: bool) -> Iterator[Differen
         if decoded is None:
             yield _differs(key_name(key), "" if of_child else words(key, None), old, new)
             continue
-        at, keys = decoded
+        item, keys = decoded
         shown = ", ".join(
-            name(each) if isinstance(each, bytes) and len(each) == 32 else words(each)
-            for each in keys
+            name(part) if isinstance(part, bytes) and len(part) == 32 else words(part)
+            for part in keys
         )
         try:
-            values = tuple(None if held is None else at.codec.decode(held) for held in (old, new))
+            values = tuple(
+                None if value is None else item.codec.decode(value) for value in (old, new)
+            )
         except ScaleError:
-            yield _differs(at.name, shown, old, new)
+            yield _differs(item.name, shown, old, new)
         else:
-            yield from _value(at.name, shown, *values)
+            yield from _value(item.name, shown, *values)
 
 
 def _differs(item: str, keys: str, *values: object) -> Difference:
-    a, b = (_NOTHING if held is None else words(held) for held in values)
+    a, b = (_NOTHING if value is None else words(value) for value in values)
     return Difference(item, keys, a, b)
 
 
 def _value(item: str, keys: str, old: object, new: object) -> Iterator[Difference]:
-    """One row, or one row per differing key for two mappings."""
+    """Yield a row for a value that differs.
+
+    Two mappings give a row for each key with different values.
+    """
     if isinstance(old, Mapping) and isinstance(new, Mapping):
-        for each in dict.fromkeys([*old, *new]):
-            if old.get(each) != new.get(each):
+        for key in dict.fromkeys([*old, *new]):
+            if old.get(key) != new.get(key):
                 yield _differs(
-                    item, ", ".join(filter(None, (keys, words(each)))), old.get(each), new.get(each)
+                    item, ", ".join(filter(None, (keys, words(key)))), old.get(key), new.get(key)
                 )
     else:
         yield _differs(item, keys, old, new)
 
 
 def pages(
-    chain: str, found: list[Difference], item: str | None, most: int | None
+    chain: str, all_differences: list[Difference], item: str | None, most: int | None
 ) -> Iterator[Shown]:
-    """The differences of one chain as a table of at most `most` rows.
+    """Yield a table of the differences of one chain, with at most `most` rows.
 
-    With `item`, only its rows, with full values.
+    With `item`, it has only the rows of that item, with full values.
     """
-    chosen = [each for each in found if item is None or _is(each, item)]
+    chosen = [row for row in all_differences if item is None or _is_of_item(row, item)]
     if item is not None and not chosen:
         yield Line(f"no entry of {item} differs on {chain}")
         return
     rows = chosen if most is None else chosen[:most]
     shown = (
-        rows
-        if item is not None
-        else [each._replace(a=_cut(each.a), b=_cut(each.b)) for each in rows]
+        rows if item is not None else [row._replace(a=_cut(row.a), b=_cut(row.b)) for row in rows]
     )
     yield Grid(f"differences on {chain}", ("item", "key", "A", "B"), tuple(shown))
     if len(chosen) > len(rows):
         yield Line(f"and {len(chosen) - len(rows):,} more on {chain}: `diff A B {chain}` shows all")
 
 
-def _is(each: Difference, item: str) -> bool:
+def _is_of_item(difference: Difference, item: str) -> bool:
     return item.lower().replace("::", ".") in (
-        each.item.lower(),
-        each.item.lower().rpartition(".")[2],
+        difference.item.lower(),
+        difference.item.lower().rpartition(".")[2],
     )
 
 

@@ -24,10 +24,10 @@ def _sessions() -> Iterable[bytes]:
 @target("session", "a session's file, played", _sessions, "session", text=True)
 @from_file("session.json")
 def _read_session(path: Path) -> str:
-    before = sorted(each.name for each in path.parent.iterdir())
+    before = sorted(entry.name for entry in path.parent.iterdir())
     try:
         list(read(path, []))
     finally:
-        if sorted(each.name for each in path.parent.iterdir()) != before:
+        if sorted(entry.name for entry in path.parent.iterdir()) != before:
             raise AssertionError("reading a session wrote a file")
     return "played"

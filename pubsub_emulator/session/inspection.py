@@ -35,30 +35,32 @@ def _status(session: Session) -> Iterator[Shown]:
     if session.setting is None:
         yield Line(SOME)
         return
-    now, first, last = session.number, session.setting.first, session.setting.relay_blocks
-    of = (
+    now = session.number
+    first = session.setting.first
+    last = session.setting.relay_blocks
+    position = (
         f", {now - first} of {counted(last, 'block')} of the scenario"
         if first
         else f" of {last} in the scenario"
     )
-    yield Line(f"{session.setting.name}: relay block {now}{of}, branch {session.branch}")
-    for each in session.setting.forks:
+    yield Line(f"{session.setting.name}: relay block {now}{position}, branch {session.branch}")
+    for fork in session.setting.forks:
         yield Line(
-            f"{each.chain} continues from {each.source or 'a state'}, state root {hexed(each.root)}"
+            f"{fork.chain} continues from {fork.source or 'a state'}, state root {hexed(fork.root)}"
         )
     yield Grid(
         "parachains",
         ("parachain", "block", "subscribed keys", "collators", "cheating", "waiting to be sent"),
         tuple(
             (
-                str(each.para),
-                each.number,
-                each.subscribed_keys,
-                each.collators,
-                each.cheating,
-                each.waiting,
+                str(parachain.para),
+                parachain.number,
+                parachain.subscribed_keys,
+                parachain.collators,
+                parachain.cheating,
+                parachain.waiting,
             )
-            for each in session.parachains()
+            for parachain in session.parachains()
         ),
     )
 
@@ -84,38 +86,42 @@ def _headers(session: Session, chain: str | None = None) -> Iterator[Shown]:
 
 
 @command(INSPECTION, "events [CHAIN] [BLOCK]", "events", "events relay 7", "events 3000")
-def _events(session: Session, chain: str = RELAY, at: str | None = None) -> Iterator[Shown]:
+def _events(
+    session: Session, chain: str = RELAY, height_text: str | None = None
+) -> Iterator[Shown]:
     """Show the events of the newest relay block, or of an earlier block that is kept.
 
     The default CHAIN is relay. BLOCK is the height of a relay block, also for a parachain's events.
     """
     if session.setting is None:
         height = (
-            session.number if at is None else number(at, "BLOCK is the height of a relay block")
+            session.number
+            if height_text is None
+            else number(height_text, "BLOCK is the height of a relay block")
         )
         yield _event_grid(
             session, f"events of relay block {height}", chain, session.relay_hash(height)
         )
         return
-    block = session.block_at(at)
+    block = session.block_at(height_text)
     if chain == RELAY:
         yield _event_grid(session, f"events of relay block {block.number}", chain, block.hash)
         return
     para = session.para(chain, "a chain is `relay` or a parachain's id")
-    built = [each for each in block.blocks if each.para == para]
+    built = [candidate for candidate in block.blocks if candidate.para == para]
     if not built:
         raise CommandError(f"{para} built no block in relay block {block.number}")
-    for each in built:
-        if each.verdict is None:
-            title = f"events of block {each.number} of {para}, in relay block {block.number}"
-            yield _event_grid(session, title, str(para), each.hash)
+    for candidate in built:
+        if candidate.verdict is None:
+            title = f"events of block {candidate.number} of {para}, in relay block {block.number}"
+            yield _event_grid(session, title, str(para), candidate.hash)
 
 
 def _event_grid(session: Session, title: str, chain: str, block: bytes) -> Grid:
     return Grid(
         title,
         ("phase", "event"),
-        tuple((each.phase, each.text) for each in session.events(chain, block)),
+        tuple((event.phase, event.text) for event in session.events(chain, block)),
     )
 
 
@@ -124,27 +130,29 @@ def _deliveries(
     session: Session, subscriber: str | None = None, most: str = "10"
 ) -> Iterator[Shown]:
     """Show what subscribers received in the newest relay blocks (default 10)."""
-    wanted = set(session.listed(subscriber))
+    paras = set(session.listed(subscriber))
     blocks = session.blocks(number(most, "BLOCKS is a number of relay blocks, at least 1", 1))
-    found = []
+    received = []
     for block in blocks:
-        found += [each for each in deliveries(session, block.hash) if each.para in wanted]
-    yield delivery_grid(session, "deliveries", found)
+        received += [
+            delivery for delivery in deliveries(session, block.hash) if delivery.para in paras
+        ]
+    yield delivery_grid(session, "deliveries", received)
 
 
 def deliveries(session: Session, block: bytes) -> tuple[Delivery, ...]:
-    """The deliveries of a relay block."""
+    """Return the deliveries of a relay block."""
     return session.read(answers.DELIVERIES, "pubsub_deliveries", None, hexed(block))
 
 
-def delivery_grid(session: Session, title: str, found: Iterable[Delivery]) -> Grid:
-    """Deliveries as a table."""
+def delivery_grid(session: Session, title: str, received: Iterable[Delivery]) -> Grid:
+    """Return a table of deliveries."""
     rows = []
-    for each in found:
-        block = each.included_at, str(each.para), each.number
-        value = "removed" if each.value is None else printable(each.value)
-        ttl = "" if each.ttl_state is None else ttl_words(each.ttl_state)
-        rows.append((*block, str(each.publisher), session.key_name(each.key), value, ttl))
+    for delivery in received:
+        block = delivery.included_at, str(delivery.para), delivery.number
+        value = "removed" if delivery.value is None else printable(delivery.value)
+        ttl = "" if delivery.ttl_state is None else ttl_words(delivery.ttl_state)
+        rows.append((*block, str(delivery.publisher), session.key_name(delivery.key), value, ttl))
     return Grid(
         title,
         ("relay block", "subscriber", "block", "publisher", "key", "value", "ttl"),
@@ -158,23 +166,21 @@ def _verdicts(session: Session, para: str | None = None) -> Iterator[Shown]:
     yield refusal_grid("refused blocks", session.blocks(), session.listed(para))
 
 
-def refusal_grid(
-    title: str, blocks: Iterable[answers.RelayBlock], wanted: Iterable[ParaId]
-) -> Grid:
-    """The refused blocks of some parachains as a table."""
+def refusal_grid(title: str, blocks: Iterable[answers.RelayBlock], paras: Iterable[ParaId]) -> Grid:
+    """Return a table of the refused blocks of some parachains."""
     rows: list[tuple[str | int, ...]] = []
     for block in blocks:
         rows += [
             (
                 block.number,
-                str(each.para),
-                each.number,
-                str(each.verdict),
-                each.strategy or "",
-                "; ".join(each.evidence),
+                str(candidate.para),
+                candidate.number,
+                str(candidate.verdict),
+                candidate.strategy or "",
+                "; ".join(candidate.evidence),
             )
-            for each in block.refused
-            if each.para in wanted
+            for candidate in block.refused
+            if candidate.para in paras
         ]
     header = ("relay block", "parachain", "block", "verdict", "strategy", "why")
     return Grid(title, header, tuple(rows))
@@ -183,22 +189,26 @@ def refusal_grid(
 @command(
     INSPECTION, "ledger SUBSCRIBER [BLOCK]", "ledger 3000", "ledger 3000 12", aliases=("budget",)
 )
-def _ledger(session: Session, subscriber: str, at: str | None = None) -> Iterator[Shown]:
+def _ledger(session: Session, subscriber: str, height_text: str | None = None) -> Iterator[Shown]:
     """Show what used the bytes of a subscriber's block: budget, messages, proof, by publisher.
 
     Shows the newest block, or those in relay block BLOCK.
     """
     para = session.para(subscriber, "a subscriber's id is a whole number")
-    for block in [session.block_at(at)] if at is not None else reversed(session.blocks()):
-        found = [each for each in block.valid if each.para == para]
-        for each in found:
-            ledger = session.read(answers.LEDGER, "pubsub_ledger", para, hexed(each.hash))
+    for block in (
+        [session.block_at(height_text)] if height_text is not None else reversed(session.blocks())
+    ):
+        candidates = [candidate for candidate in block.valid if candidate.para == para]
+        for candidate in candidates:
+            ledger = session.read(answers.LEDGER, "pubsub_ledger", para, hexed(candidate.hash))
             if ledger is not None:
-                title = f"block {each.number} of {para}, in relay block {block.number}"
+                title = f"block {candidate.number} of {para}, in relay block {block.number}"
                 yield from ledger_pages(title, ledger.ledger())
-        if found:
+        if candidates:
             return
-    raise CommandError(f"{para} built no valid block{' there' if at is not None else ' yet'}")
+    raise CommandError(
+        f"{para} built no valid block{' there' if height_text is not None else ' yet'}"
+    )
 
 
 @command(INSPECTION, "subscriptions [SUBSCRIBER]", "subscriptions", "subscriptions 3000")
@@ -208,25 +218,27 @@ def _subscriptions(session: Session, subscriber: str | None = None) -> Iterator[
         spec, in_force = session.runtime(para)
         waiting = "" if in_force else " (sent, not in force yet)"
         rows = tuple(
-            (str(of), len(keys), _few(session, keys)) for of, keys in spec.subscriptions.items()
+            (str(publisher), len(keys), _few(session, keys))
+            for publisher, keys in spec.subscriptions.items()
         )
         yield Grid(f"subscriptions of {para}{waiting}", ("publisher", "keys", "which"), rows)
 
 
 def _few(session: Session, keys: Iterable[bytes], most: int = 6) -> str:
-    listed = sorted(session.key_name(key) for key in keys)
-    return ", ".join(listed[:most]) + (
-        f" and {len(listed) - most} more" if len(listed) > most else ""
-    )
+    names = sorted(session.key_name(key) for key in keys)
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 @command(INSPECTION, "collators [PARA]", "collators 3000")
-def _collators(session: Session, of: str | None = None) -> Iterator[Shown]:
+def _collators(session: Session, para_text: str | None = None) -> Iterator[Shown]:
     """Show who authors blocks and who cheats."""
     rows: list[tuple[str | int, ...]] = []
-    for para in session.listed(of, subscribers=True):
-        found = session.read(answers.COLLATORS, "pubsub_collators", para)
-        rows += [(str(para), each.collator, words(each.key), _habit(each)) for each in found]
+    for para in session.listed(para_text, subscribers=True):
+        collators = session.read(answers.COLLATORS, "pubsub_collators", para)
+        rows += [
+            (str(para), collator.collator, words(collator.key), _habit(collator))
+            for collator in collators
+        ]
     yield Grid("collators", ("parachain", "collator", "key", "tries"), tuple(rows))
 
 
@@ -243,15 +255,15 @@ def _habit(collator: answers.Collator) -> str:
 @command(INSPECTION, "strategies")
 def _strategies(_session: Session) -> Iterator[Shown]:
     """Show every cheating strategy, what it tries to gain, and the verdict it must get."""
-    found = (
+    rows = (
         (
-            each.name,
-            each.gain,
-            ", ".join(verdict.value for verdict in each.meets) or "depends on the case",
+            strategy.name,
+            strategy.gain,
+            ", ".join(verdict.value for verdict in strategy.meets) or "depends on the case",
         )
-        for each in STRATEGIES.values()
+        for strategy in STRATEGIES.values()
     )
-    yield Grid("strategies", ("name", "tries to gain", "verdict"), tuple(found))
+    yield Grid("strategies", ("name", "tries to gain", "verdict"), tuple(rows))
 
 
 @command(INSPECTION, "publishers")
@@ -263,15 +275,17 @@ def _publishers(session: Session) -> Iterator[Shown]:
 
 
 @command(INSPECTION, "candidates PARA [BLOCK]", "candidates 3000", "candidates 3000 7")
-def _candidates(session: Session, of: str, at: str | None = None) -> Iterator[Shown]:
+def _candidates(
+    session: Session, para_text: str, height_text: str | None = None
+) -> Iterator[Shown]:
     """Show the candidates that were judged for a relay block, refused ones too."""
-    para = session.para(of)
-    block = session.block_at(at)
-    found = session.read(answers.CANDIDATES, "pubsub_candidates", para, hexed(block.hash))
-    if not found:
+    para = session.para(para_text)
+    block = session.block_at(height_text)
+    candidates = session.read(answers.CANDIDATES, "pubsub_candidates", para, hexed(block.hash))
+    if not candidates:
         yield Line(f"no candidate of {para} was judged for relay block {block.number}")
         return
-    yield from _shown(f"candidates for relay block {block.number}", found)
+    yield from _shown(f"candidates for relay block {block.number}", candidates)
 
 
 @command(INSPECTION, "call METHOD [PARAM…]", "call system_health", "call pubsub_entry 1000 DOT/USD")
@@ -282,17 +296,17 @@ def _call(session: Session, method: str, *texts: str) -> Iterator[Shown]:
     '["0x26aa"]'. An answer that is too long for a table is printed whole, as JSON.
     """
     params = []
-    for each in texts:
+    for text in texts:
         try:
-            params.append(json.loads(each))
+            params.append(json.loads(text))
         except (ValueError, RecursionError):
-            params.append(each)
+            params.append(text)
     try:
-        found = session.ask(method, *params)
-        pages = tuple(_shown(method, found))
+        answer = session.ask(method, *params)
+        pages = tuple(_shown(method, answer))
         cut = any(_has_cut_cell(page) for page in pages if isinstance(page, Grid))
         yield from (
-            map(Line, json.dumps(found, ensure_ascii=False, indent=1).splitlines())
+            map(Line, json.dumps(answer, ensure_ascii=False, indent=1).splitlines())
             if cut
             else pages
         )
@@ -308,25 +322,31 @@ _CUT: Final = "…"
 """Ends a cell that does not have all of its value."""
 
 
-def _cell(found: object) -> str:
-    """Numbers without separators: most are ids and heights, which a user types again."""
-    if isinstance(found, int) and not isinstance(found, bool):
-        return str(found)
-    if isinstance(found, str):
-        return found if len(found) <= 70 else f"{found[:66]}{_CUT}"
-    return "" if found is None else _cell(json.dumps(found, ensure_ascii=False))
+def _cell(value: object) -> str:
+    """Return a JSON value as a cell.
+
+    Numbers have no separators: most are ids and heights, which a user types again.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, str):
+        return value if len(value) <= 70 else f"{value[:66]}{_CUT}"
+    return "" if value is None else _cell(json.dumps(value, ensure_ascii=False))
 
 
-def _shown(title: str, found: object) -> Iterator[Shown]:
-    """JSON as a table: one row per object of a list, or one row per field."""
-    if isinstance(found, list) and found and all(isinstance(each, Mapping) for each in found):
-        header = tuple(dict.fromkeys(itertools.chain.from_iterable(found)))
+def _shown(title: str, value: object) -> Iterator[Shown]:
+    """Yield a JSON value as a table or a line.
+
+    A table has a row for each object of a list, or for each field of an object.
+    """
+    if isinstance(value, list) and value and all(isinstance(part, Mapping) for part in value):
+        header = tuple(dict.fromkeys(itertools.chain.from_iterable(value)))
         yield Grid(
-            title, header, tuple(tuple(_cell(each.get(name)) for name in header) for each in found)
+            title, header, tuple(tuple(_cell(part.get(name)) for name in header) for part in value)
         )
-    elif isinstance(found, Mapping):
+    elif isinstance(value, Mapping):
         yield Grid(
-            title, ("field", "value"), tuple((name, _cell(each)) for name, each in found.items())
+            title, ("field", "value"), tuple((name, _cell(part)) for name, part in value.items())
         )
     else:
-        yield Line(f"{title}: {json.dumps(found, ensure_ascii=False)}")
+        yield Line(f"{title}: {json.dumps(value, ensure_ascii=False)}")

@@ -1,4 +1,4 @@
-"""The terminal session, as it reads a node that lies."""
+"""A fuzz target: a terminal session that reads the answers of a lying node."""
 
 from typing import Final
 

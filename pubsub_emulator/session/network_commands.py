@@ -62,10 +62,10 @@ def _publish(
     key = session.key(name)
     data = hexadecimal(text, "a value") if text.startswith("0x") else text.encode()
     ttl = number(lifetime, "TTL is a number of relay blocks, 0 for no expiry")
-    at = session.number
+    height = session.number
     session.ask("pubsub_publish", para, hexed(key), hexed(data), ttl)
     life = f"valid for {counted(ttl, 'block')}" if ttl else "no expiry"
-    sent = f"sent in relay block {at + 1}, executed in {at + 2}"
+    sent = f"sent in relay block {height + 1}, executed in {height + 2}"
     yield Line(
         f"{para} publishes {session.key_name(key)} ({counted(len(data), 'byte')}, {life}): {sent}"
     )
@@ -75,10 +75,13 @@ def _publish(
             f" {session.facts.max_value_length:,} bytes"
         )
     if not any(
-        key in session.spec(each).subscriptions.get(para, ()) for each in session.subscribers
+        key in session.spec(subscriber).subscriptions.get(para, ())
+        for subscriber in session.subscribers
     ):
         name = shlex.quote(session.key_name(key))
-        reader = next((each for each in session.subscribers if each != para), "SUBSCRIBER")
+        reader = next(
+            (subscriber for subscriber in session.subscribers if subscriber != para), "SUBSCRIBER"
+        )
         yield Line(
             f"no parachain subscribes to this key; `subscribe {reader} {para} {name}` has it"
             " delivered"
@@ -105,16 +108,18 @@ def _delete(session: Session, publisher: str, *names: str) -> Iterator[Shown]:
 @command(
     NETWORK, "subscribe SUBSCRIBER PUBLISHER KEY…", "subscribe 3000 1000 DOT/USD", changes=True
 )
-def _subscribe(session: Session, subscriber: str, of: str, *names: str) -> Iterator[Shown]:
+def _subscribe(
+    session: Session, subscriber: str, publisher_text: str, *names: str
+) -> Iterator[Shown]:
     """Add keys to a subscriber's subscriptions.
 
     Governance sends the subscriber a new runtime with its present subscriptions and these.
     """
     para = _subscriber(session, subscriber)
-    publisher = ParaId(number(of, PUBLISHER_ID))
+    publisher = ParaId(number(publisher_text, PUBLISHER_ID))
     spec = session.spec(para)
     keys = [session.key(text) for text in names]
-    before = [(each, list(held)) for each, held in spec.subscriptions.items()]
+    before = [(owner, list(owner_keys)) for owner, owner_keys in spec.subscriptions.items()]
     yield _ordered(session, spec, merge_subscriptions([*before, (publisher, keys)]), publisher)
 
 
@@ -125,20 +130,24 @@ def _subscribe(session: Session, subscriber: str, of: str, *names: str) -> Itera
     "unsubscribe 3000 1000",
     changes=True,
 )
-def _unsubscribe(session: Session, subscriber: str, of: str, *names: str) -> Iterator[Shown]:
+def _unsubscribe(
+    session: Session, subscriber: str, publisher_text: str, *names: str
+) -> Iterator[Shown]:
     """Remove keys, or all keys of a publisher, from a subscriber's subscriptions."""
     para = _subscriber(session, subscriber)
-    publisher = ParaId(number(of, PUBLISHER_ID))
+    publisher = ParaId(number(publisher_text, PUBLISHER_ID))
     spec = session.spec(para)
-    held = spec.subscriptions.get(publisher)
-    if held is None:
+    subscribed = spec.subscriptions.get(publisher)
+    if subscribed is None:
         raise CommandError(f"{para} subscribes to no key of {publisher}")
-    dropped = frozenset(session.key(text) for text in names) or frozenset(held)
-    for key in sorted(dropped.difference(held)):
+    dropped = frozenset(session.key(text) for text in names) or frozenset(subscribed)
+    for key in sorted(dropped.difference(subscribed)):
         raise CommandError(f"{para} does not subscribe to {session.key_name(key)} of {publisher}")
-    left = [key for key in held if key not in dropped]
-    others = [(each, list(keys)) for each, keys in spec.subscriptions.items() if each != publisher]
-    yield _ordered(session, spec, merge_subscriptions([*others, (publisher, left)]), publisher)
+    remaining = [key for key in subscribed if key not in dropped]
+    others = [
+        (owner, list(keys)) for owner, keys in spec.subscriptions.items() if owner != publisher
+    ]
+    yield _ordered(session, spec, merge_subscriptions([*others, (publisher, remaining)]), publisher)
 
 
 def _ordered(
@@ -159,21 +168,29 @@ def _ordered(
     changes=True,
 )
 def _cheat(
-    session: Session, of: str, strategies: str, at: str | None = None, share: str = "1"
+    session: Session,
+    para_text: str,
+    strategies: str,
+    collator_text: str | None = None,
+    share: str = "1",
 ) -> Iterator[Shown]:
     """Replace an honest collator by a cheating one.
 
     COLLATOR counts from 1; by default it is the collator whose turn is next.
     RATE is the share of its turns in which it cheats, 1 by default. `honest` ends the cheating.
     """
-    para = session.para(of)
+    para = session.para(para_text)
     names = strategies.split(",")
     for name in names:
         if name not in STRATEGIES:
             raise unknown("strategy", name, STRATEGIES, "`strategies` lists all")
     rate = _millionths(share)
-    wanted = None if at is None else number(at, "COLLATOR is a whole number, at least 1", 1)
-    chosen = session.read(CHOSEN, "pubsub_cheat", para, names, wanted, rate / MILLION)
+    collator = (
+        None
+        if collator_text is None
+        else number(collator_text, "COLLATOR is a whole number, at least 1", 1)
+    )
+    chosen = session.read(CHOSEN, "pubsub_cheat", para, names, collator, rate / MILLION)
     often = "in each of its turns" if rate == MILLION else f"in {rate / MILLION:.0%} of its turns"
     yield Line(
         f"collator {chosen.collator} of {chosen.collators} of {para} now uses {', '.join(names)},"
@@ -192,9 +209,9 @@ def _millionths(text: str) -> int:
 
 
 @command(NETWORK, "honest PARA", "honest 3000", changes=True)
-def _honest(session: Session, of: str) -> Iterator[Shown]:
+def _honest(session: Session, para_text: str) -> Iterator[Shown]:
     """Make all collators of a parachain honest."""
-    para = session.para(of)
+    para = session.para(para_text)
     count = session.read(COUNTED, "pubsub_honest", para).collators
     who = "the collator" if count == 1 else f"all {count} collators"
     verb = "is" if count == 1 else "are"
@@ -208,10 +225,10 @@ def _honest(session: Session, of: str) -> Iterator[Shown]:
     words={"CALL": ("clear_publisher_cache", "redeliver", "enable_publisher")},
     changes=True,
 )
-def _order(session: Session, subscriber: str, call: str, of: str) -> Iterator[Shown]:
+def _order(session: Session, subscriber: str, call: str, publisher_text: str) -> Iterator[Shown]:
     """Send a subscriber a governance call about a publisher."""
     para = _subscriber(session, subscriber)
-    publisher = number(of, PUBLISHER_ID)
+    publisher = number(publisher_text, PUBLISHER_ID)
     session.ask("pubsub_order", para, call, publisher)
     yield Line(
         f"governance sends {para} the call {call}({publisher}) in relay block {session.number + 1}"
@@ -227,27 +244,27 @@ def _do(session: Session, said: str, /, **action: object) -> Iterator[Shown]:
 def _register(session: Session, publisher: str, deposit: str | None = None) -> Iterator[Shown]:
     """Have root register a publisher, with a deposit of its manager in plancks."""
     para = number(publisher, PUBLISHER_ID)
-    held = (
+    options = (
         {}
         if deposit is None
         else {"deposit": number(deposit, "DEPOSIT is a whole number of plancks")}
     )
-    said = f"root registers {para} as publisher in relay block {session.number + 1}"
-    return _do(session, said, kind="register", para=para, **held)
+    announcement = f"root registers {para} as publisher in relay block {session.number + 1}"
+    return _do(session, announcement, kind="register", para=para, **options)
 
 
 @command(NETWORK, "deregister PUBLISHER", "deregister 2001", changes=True)
 def _deregister(session: Session, publisher: str) -> Iterator[Shown]:
     """Have root remove a publisher with all that it published."""
     para = number(publisher, PUBLISHER_ID)
-    said = f"root removes publisher {para} and all that it published"
-    return _do(session, said, kind="deregister", para=para)
+    announcement = f"root removes publisher {para} and all that it published"
+    return _do(session, announcement, kind="deregister", para=para)
 
 
 @command(NETWORK, "offline PARA", "offline 3000", changes=True)
-def _offline(session: Session, of: str) -> Iterator[Shown]:
+def _offline(session: Session, para_text: str) -> Iterator[Shown]:
     """Let the collators of a parachain build nothing."""
-    para = session.para(of)
+    para = session.para(para_text)
     return _do(
         session,
         f"the collators of {para} build nothing until `online {para}`",
@@ -257,18 +274,18 @@ def _offline(session: Session, of: str) -> Iterator[Shown]:
 
 
 @command(NETWORK, "online PARA", "online 3000", changes=True)
-def _online(session: Session, of: str) -> Iterator[Shown]:
+def _online(session: Session, para_text: str) -> Iterator[Shown]:
     """Let the collators of a parachain build again."""
-    para = session.para(of)
+    para = session.para(para_text)
     return _do(
         session, f"the collators of {para} build again", kind="offline", para=para, offline=False
     )
 
 
 @command(NETWORK, "turn PARA", "turn 1000", changes=True)
-def _turn(session: Session, of: str) -> Iterator[Shown]:
+def _turn(session: Session, para_text: str) -> Iterator[Shown]:
     """Let a parachain build for the next relay block, whatever its pace."""
-    para = session.para(of)
+    para = session.para(para_text)
     return _do(
         session, f"{para} may build for relay block {session.number + 1}", kind="turn", para=para
     )

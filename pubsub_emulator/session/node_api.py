@@ -41,30 +41,45 @@ class NodeApi(ABC):
 
     @abstractmethod
     def ask(self, method: str, *params: object, chain: str = RELAY) -> object:
-        """The answer of a method, as JSON. Raises `NodeRefused` and every other `PubsubError`."""
+        """Return the answer of a method, as JSON.
+
+        Raises `NodeRefused` and every other `PubsubError`.
+        """
 
     @abstractmethod
     def state(self, chain: str, block: bytes) -> State:
-        """The state after a block. Raises `CommandError` or `ClientError` where it is not kept."""
+        """Return the state after a block.
+
+        Raises `CommandError` or `ClientError` if the node does not keep it.
+        """
 
     def local(self) -> LocalNode:
-        """The node in this process. Raises `CommandError` for one at a URL."""
+        """Return the node in this process.
+
+        Raises `CommandError` if the session uses a node at a URL.
+        """
         raise CommandError(
             "this is for a session over a scenario; `pubsub step SCENARIO` begins one"
         )
 
     def events_by_metadata(self, block: bytes) -> list[Deposited]:
-        """The events of a relay block, decoded by the chain's metadata. Raises `ClientError`."""
+        """Return the events of a relay block, decoded by the chain's metadata.
+
+        Raises `ClientError`.
+        """
         raise CommandError(f"block 0x{block.hex()} is not read by metadata in this process")
 
     def item_by_metadata(self, pallet: str, name: str, keys: tuple[bytes, ...]) -> object:
-        """An item of the newest state, decoded by the chain's metadata. Raises `ClientError`."""
+        """Return an item of the newest state, decoded by the chain's metadata.
+
+        Raises `ClientError`.
+        """
         raise CommandError(
             f"{pallet}.{name} is not read by metadata in this process, nor by {len(keys)} keys"
         )
 
     def close(self) -> None:  # noqa: B027  # nothing to release in process
-        """Release what it holds."""
+        """Close the connections to the node."""
 
 
 class InProcess(NodeApi):
@@ -78,19 +93,23 @@ class InProcess(NodeApi):
         forks: Forks = NO_FORKS,
         rules: Rules = SHIPPED,
     ) -> None:
-        """`accounts` gives all chains that profile.
+        """Start a node for a scenario.
 
-        Raises as `Simulation` for a scenario that cannot work.
+        `accounts` gives all chains the profile with accounts. Raises as `Simulation` if the
+        scenario cannot work.
         """
         self.forks = forks
         self._node = LocalNode(Simulation(scenario, accounts=accounts, forks=forks, rules=rules))
 
     def local(self) -> LocalNode:
-        """The node."""
+        """Return the node."""
         return self._node
 
     def ask(self, method: str, *params: object, chain: str = RELAY) -> object:
-        """The answer of a method; what made it fail is raised as it is."""
+        """Return the answer of a method.
+
+        A `PubsubError` that made the method fail is raised instead of the RPC error.
+        """
         try:
             return self._node.call(method, params, _chain(chain))
         except RpcError as error:
@@ -99,11 +118,14 @@ class InProcess(NodeApi):
             raise NodeRefused(method, error.code, error.message, error.data) from error
 
     def state(self, chain: str, block: bytes) -> State:
-        """The state after a kept block."""
-        found = self._node.timeline.block(_chain(chain), block)
-        if found is None:
+        """Return the state after a block.
+
+        Raises `CommandError` if the node does not keep the block.
+        """
+        moment = self._node.timeline.block(_chain(chain), block)
+        if moment is None:
             raise CommandError(f"block 0x{block.hex()} of {chain} is not kept")
-        return found.state
+        return moment.state
 
 
 def _chain(name: str) -> Chain:

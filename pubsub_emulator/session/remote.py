@@ -29,34 +29,34 @@ class RemoteNode(NodeApi):
             chain.close()
 
     def ask(self, method: str, *params: object, chain: str = RELAY) -> object:
-        """The answer of a method."""
-        at = self._chain(chain)
-        return _run(at, at.rpc.call(method, *params))
+        """Return the answer of a method."""
+        target = self._chain(chain)
+        return _run(target, target.rpc.call(method, *params))
 
     def state(self, chain: str, block: bytes) -> State:
-        """The state after a block; reading it may raise `StateUnavailable`.
+        """Return the state after a block.
 
-        The newest one of each chain is cached.
+        The newest state of each chain is cached. Reading it may raise `StateUnavailable`.
         """
         if chain not in self._states or self._states[chain][0] != block:
             self._states[chain] = block, state_of(self._chain(chain), hexed(block)).state
         return self._states[chain][1]
 
     def events_by_metadata(self, block: bytes) -> list[Deposited]:
-        """The events of a relay block."""
+        """Return the events of a relay block, decoded by the chain's metadata."""
         relay = self._chain(RELAY)
-        found = []
-        for each in _run(relay, relay.node.events(block)):
-            inside = ", ".join(f"{name} {words(of)}" for name, of in each.fields.items())
-            found.append(
+        deposited = []
+        for event in _run(relay, relay.node.events(block)):
+            inside = ", ".join(f"{name} {words(value)}" for name, value in event.fields.items())
+            deposited.append(
                 Deposited(
-                    each.phase, each.pallet, each.name, f"{each.pallet}.{each.name}({inside})"
+                    event.phase, event.pallet, event.name, f"{event.pallet}.{event.name}({inside})"
                 )
             )
-        return found
+        return deposited
 
     def item_by_metadata(self, pallet: str, name: str, keys: tuple[bytes, ...]) -> object:
-        """An item of the newest state of the relay chain."""
+        """Return an item of the newest relay state, decoded by the chain's metadata."""
         relay = self._chain(RELAY)
         return _run(
             relay, relay.node.item(_run(relay, relay.node.best_head()), pallet, name, *keys)
@@ -69,9 +69,9 @@ class RemoteNode(NodeApi):
 
 
 def _run(chain: BlockingChain, work: Coroutine[object, None, T]) -> T:
-    """The result of a coroutine; what an error says of an answer is made safe.
+    """Return the result of a coroutine.
 
-    Raises `ClientError`.
+    Unprintable characters of an answer are removed from error messages. Raises `ClientError`.
     """
     try:
         return chain.run(work)

@@ -43,29 +43,29 @@ MOST_BLOCKS: Final = 1_000_000
 
 def play(
     path: Path,
-    begun: Callable[[Simulation], object],
+    on_start: Callable[[Simulation], object],
     advance: Advance,
     rules: Rules = SHIPPED,
 ) -> Session:
     """Play a file's commands as `read` does.
 
-    `begun` gets the network before the first command, `advance` gets the number of blocks so far.
+    `on_start` gets the network before the first command, `advance` the number of blocks so far.
     """
-    made: list[Session] = []
-    for page in read(path, made, lambda session: begun(session.simulation), rules=rules):
+    sessions: list[Session] = []
+    for page in read(path, sessions, lambda session: on_start(session.simulation), rules=rules):
         if isinstance(page, Doing):
             advance(page.done, page.total)
-    return made[0]
+    return sessions[0]
 
 
 def write(session: Session, moment: Checkpoint, path: Path) -> None:
     """Write a checkpoint of a session. Raises `CommandError` and then keeps a file that exists."""
-    made = document(session.simulation, session.commands(moment.journal), *moment.heads[RELAY])
-    write_file(path, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
+    content = document(session.simulation, session.commands(moment.journal), *moment.heads[RELAY])
+    write_file(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """The document in a file, with its fields checked.
+    """Return the document in a file after checking its fields.
 
     Raises `CommandError` that names the file and the field.
     """
@@ -90,8 +90,8 @@ def read_document(path: Path) -> dict[str, Any]:
         raise CommandError(f"{path}: accounts: neither true nor false")
     if not isinstance(content["hash"], str):
         raise CommandError(f"{path}: hash: not text")
-    for at, line in enumerate(commands, start=1):
-        _ensure_harmless(f"{path}: commands.{at}", line)
+    for line_number, line in enumerate(commands, start=1):
+        _ensure_harmless(f"{path}: commands.{line_number}", line)
     return content
 
 
@@ -110,39 +110,41 @@ def _ensure_harmless(place: str, line: str) -> None:
     if command is None:
         raise CommandError(f"{place}: no command")
     if not (command.changes or command.name == "step"):
-        why = "it neither builds blocks nor changes the network"
-        raise CommandError(f"{place}: {command.name!r} is not allowed in a file: {why}")
+        reason = "it neither builds blocks nor changes the network"
+        raise CommandError(f"{place}: {command.name!r} is not allowed in a file: {reason}")
 
 
 def _ensure_same_fork(path: Path, content: dict[str, object], forks: Forks) -> None:
-    """Check that a file's session continues from `forks`; a file names states by root only.
+    """Check that a file's session continues from `forks`, by the state roots in the file.
 
     Raises `CommandError`.
     """
-    wanted = content.get("fork", {})
-    found = forks.roots()
-    if wanted == found:
+    recorded = content.get("fork", {})
+    given_roots = forks.roots()
+    if recorded == given_roots:
         return
-    if not isinstance(wanted, dict):
+    if not isinstance(recorded, dict):
         raise CommandError(f"{path}: fork: not a table of state roots by chain")
-    chain = next(each for each in {**wanted, **found} if wanted.get(each) != found.get(each))
-    if chain not in wanted:
-        said = f"chain {chain} of this session is not forked; open the file without a fork of it"
-        raise CommandError(f"{path}: fork: {said}")
-    given = f"not {found[chain]}" if chain in found else "but no state is given"
+    chain = next(
+        name for name in {**recorded, **given_roots} if recorded.get(name) != given_roots.get(name)
+    )
+    if chain not in recorded:
+        advice = f"chain {chain} of this session is not forked; open the file without a fork of it"
+        raise CommandError(f"{path}: fork: {advice}")
+    difference = f"not {given_roots[chain]}" if chain in given_roots else "but no state is given"
     raise CommandError(
-        f"{path}: fork.{chain}: the session continues from the state {str(wanted[chain])[:66]},"
-        f" {given}; give `pubsub step FILE` that state with --fork or --fork-para"
+        f"{path}: fork.{chain}: the session continues from the state {str(recorded[chain])[:66]},"
+        f" {difference}; give `pubsub step FILE` that state with --fork or --fork-para"
     )
 
 
-def _ensure_same_rules(path: Path, wanted: object, rules: Rules) -> None:
+def _ensure_same_rules(path: Path, recorded: object, rules: Rules) -> None:
     """Check that a file's session was made with these rules. Raises `CommandError`."""
-    given = hexed(rules.digest)
-    if wanted != given:
+    digest = hexed(rules.digest)
+    if recorded != digest:
         raise CommandError(
-            f"{path}: rules: the session was made with {str(wanted)[:66]}, and the rules here are"
-            f" {given} (0x means the shipped rules); `pubsub step FILE --rules` names a file of"
+            f"{path}: rules: the session was made with {str(recorded)[:66]}, and the rules here are"
+            f" {digest} (0x means the shipped rules); `pubsub step FILE --rules` names a file of"
             " rules"
         )
 
@@ -150,13 +152,13 @@ def _ensure_same_rules(path: Path, wanted: object, rules: Rules) -> None:
 def read(
     path: Path,
     into: list[Session],
-    begun: Callable[[Session], object] = lambda _session: None,
+    on_start: Callable[[Session], object] = lambda _session: None,
     forks: Forks = NO_FORKS,
     rules: Rules = SHIPPED,
 ) -> Iterator[Shown]:
     """Play a file's commands in a new session and add it to `into` if it ends at the file's block.
 
-    `begun` is called with the session before the first command. `forks` are the states that the
+    `on_start` is called with the session before the first command. `forks` are the states that the
     file's session continues from, if it does.
 
     Raises `CommandError`, and `SettingsError` for the scenario inside.
@@ -176,20 +178,20 @@ def read(
         raise CommandError(
             f"{path}: block: more than {MOST_BLOCKS} blocks after {first}, the first one"
         )
-    begun(session)
-    for at, line in enumerate(content["commands"], start=1):
+    on_start(session)
+    for line_number, line in enumerate(content["commands"], start=1):
         try:
             for page in session.execute(line):
                 _ensure_not_beyond(session.number, content["block"])
                 if isinstance(page, Doing):
                     yield Doing(f"replaying {path.name}", session.number, content["block"])
         except CommandError as error:
-            raise CommandError(f"{path}: commands.{at}: {error}") from error
-    at = session.number
-    found = hexed(session.newest(RELAY))
-    if (at, found) != (content["block"], content["hash"]):
+            raise CommandError(f"{path}: commands.{line_number}: {error}") from error
+    line_number = session.number
+    newest_hash = hexed(session.newest(RELAY))
+    if (line_number, newest_hash) != (content["block"], content["hash"]):
         raise CommandError(
-            f"{path}: hash: its commands lead to relay block {at}, {found}, not to"
+            f"{path}: hash: its commands lead to relay block {line_number}, {newest_hash}, not to"
             f" {content['block']}, {content['hash']}: the file was changed or written by another"
             " version"
         )

@@ -67,7 +67,7 @@ class ChainState:
     state: State
 
     def spec(self) -> RuntimeSpec:
-        """The runtime that is in force. Raises `ScaleError`."""
+        """Return the runtime that is in force. Raises `ScaleError`."""
         return runtime_spec(self.state.top)
 
 
@@ -89,7 +89,7 @@ class Session:
     """Commands over the network of a node."""
 
     def __init__(self, node: NodeApi, rules: Rules = SHIPPED) -> None:
-        """Raises `ClientError` where no node answers."""
+        """Begin a session over a node. Raises `ClientError` if no node answers."""
         self.rules = rules
         """The rules by which the relay chain's entries are read."""
         self.node = node
@@ -108,13 +108,13 @@ class Session:
         """What does not change; `None` for a node that was not started by `pubsub serve`."""
         self.scenario_names: dict[PubsubKey, str] = {}
         try:
-            found = node.ask("pubsub_scenario")
+            scenario = node.ask("pubsub_scenario")
         except NodeRefused as error:
             if error.code != METHOD_NOT_FOUND:
                 raise
             self.read(TEXT, "system_chain")
             return
-        self.setting = read(answers.SETTING, found, self._place("pubsub_scenario"))
+        self.setting = read(answers.SETTING, scenario, self._place("pubsub_scenario"))
         self.scenario_names = self.setting.key_names()
 
     @classmethod
@@ -126,15 +126,15 @@ class Session:
         forks: Forks = NO_FORKS,
         rules: Rules = SHIPPED,
     ) -> Self:
-        """A session over a scenario's network; `accounts` gives all chains that profile.
+        """Return a session over a scenario's network.
 
-        Raises as `Simulation`.
+        `accounts` gives all chains the profile with accounts. Raises as `Simulation`.
         """
         return cls(InProcess(scenario, accounts=accounts, forks=forks, rules=rules), rules)
 
     @classmethod
     def at(cls, url: str, rules: Rules = SHIPPED) -> Self:
-        """A session over the node at a ws:// or http:// URL. Raises `ClientError`."""
+        """Return a session over the node at a ws:// or http:// URL. Raises `ClientError`."""
         # Its library takes a moment, and is an extra.
         from pubsub_emulator.session.remote import RemoteNode  # noqa: PLC0415
 
@@ -168,7 +168,10 @@ class Session:
         return f"{self.node.url}: {method}" if self.node.url else method
 
     def ask(self, method: str, *params: object, chain: str = RELAY) -> object:
-        """The answer of a method, as JSON. Raises `CommandError` for what the node cannot do."""
+        """Return the answer of a method, as JSON.
+
+        Raises `CommandError` if the node refuses the call or does not have the method.
+        """
         try:
             return self.node.ask(method, *params, chain=chain)
         except NodeRefused as error:
@@ -188,7 +191,10 @@ class Session:
             raise CommandError(safe(str(error))) from error
 
     def read(self, kind: TypeAdapter[T], method: str, *params: object, chain: str = RELAY) -> T:
-        """The answer of a method as a typed value. Raises `BadAnswer`, and as `ask`."""
+        """Return the answer of a method as a typed value.
+
+        Raises `BadAnswer`, and as `ask`.
+        """
         return read(kind, self.ask(method, *params, chain=chain), self._place(method))
 
     def execute(self, line: str) -> Generator[Shown]:
@@ -199,16 +205,16 @@ class Session:
         Raises `CommandError` and every other `PubsubError`. The failed block or change is rolled
         back.
         """
-        found = split_line(line)
-        if not found:
+        words = split_line(line)
+        if not words:
             return
-        command = find(found[0])
-        pages = map(made_safe, command.run(self, *command.read(found[1:])))
+        command = find(words[0])
+        pages = map(made_safe, command.run(self, *command.read(words[1:])))
         if not command.changes:
             yield from pages
             return
         done = list(pages)
-        self.note(shlex.join([command.name, *found[1:]]), self.number)
+        self.note(shlex.join([command.name, *words[1:]]), self.number)
         yield from done
 
     def note(self, line: str, number: int) -> None:
@@ -222,15 +228,15 @@ class Session:
         self.journal.append((number, line))
 
     def cut(self, height: int) -> None:
-        """Drop from the journal what was executed after relay block `height`."""
-        left = [(at, line) for at, line in self.journal if at < height]
-        if left and left[-1][1].startswith("step "):
-            at, line = left.pop()
-            left.append((at, f"step {min(int(line.split()[1]), height - at)}"))
-        self.journal = left
+        """Remove the lines from the journal that were executed after relay block `height`."""
+        kept_lines = [(after, line) for after, line in self.journal if after < height]
+        if kept_lines and kept_lines[-1][1].startswith("step "):
+            after, line = kept_lines.pop()
+            kept_lines.append((after, f"step {min(int(line.split()[1]), height - after)}"))
+        self.journal = kept_lines
 
     def commands(self, journal: tuple[tuple[int, str], ...] | None = None) -> list[str]:
-        """The lines of a journal, by default of the present one."""
+        """Return the lines of a journal, by default of the present one."""
         return [line for _, line in (self.journal if journal is None else journal)]
 
     def advance(self) -> RelayBlock:
@@ -240,7 +246,7 @@ class Session:
         return block
 
     def where(self) -> str:
-        """The text of a prompt."""
+        """Return the text of the prompt."""
         return f"{self.branch if self.setting is not None else self.node.url} {self.number}"
 
     @property
@@ -249,19 +255,22 @@ class Session:
         return self.head(RELAY).number
 
     def close(self) -> None:
-        """Release the node."""
+        """Close the node."""
         self.node.close()
 
     # Checkpoints
 
     def now(self, name: str | None = None) -> Checkpoint:
-        """The present state, which the node keeps under `name` if one is given."""
+        """Return the present state. With `name`, the node keeps it under that name."""
         heads = {RELAY: (self.number, self.newest(RELAY))}
-        heads |= {str(each.para): (each.number, each.hash) for each in self.parachains()}
+        heads |= {
+            str(parachain.para): (parachain.number, parachain.hash)
+            for parachain in self.parachains()
+        }
         return Checkpoint(heads[RELAY][0], heads, tuple(self.journal), name)
 
     def checkpoint(self) -> Checkpoint:
-        """The present state, which the node keeps to go back to."""
+        """Let the node keep the present state, and return a checkpoint of it."""
         return self.now(self.read(TEXT, "dev_snapshot"))
 
     def adopt(self, checkpoint: Checkpoint) -> None:
@@ -274,25 +283,26 @@ class Session:
         """Have the node forget a checkpoint."""
         self.ask("dev_forget", checkpoint.id)
 
-    def become(self, other: "Session") -> None:
+    def become(self, successor: "Session") -> None:
         """Take over all attributes of another session, which must not be used afterwards."""
         self.node.close()
-        over, self.__dict__ = self.over, other.__dict__
+        over = self.over
+        self.__dict__ = successor.__dict__
         self.over = over
 
     def named(self, name: str) -> Checkpoint:
-        """The checkpoint of a snapshot, of a branch's newest block, or of `now`.
+        """Return the checkpoint of a snapshot, of a branch's newest block, or of `now`.
 
         Raises `CommandError`.
         """
         if name in ("now", self.branch):
             return self.now()
-        found = self.snapshots.get(name) or self.branches.get(name)
-        if found is None:
+        checkpoint = self.snapshots.get(name) or self.branches.get(name)
+        if checkpoint is None:
             known = [*self.snapshots, *self.branches, self.branch]
             hint = near_to(name, known, f"known: {', '.join(known)}")
             raise CommandError(f"there is no snapshot or branch {name!r}; {hint}")
-        return found
+        return checkpoint
 
     # Chains
 
@@ -309,64 +319,64 @@ class Session:
     @property
     def paras(self) -> list[ParaId]:
         """Every parachain. Raises `CommandError` as `facts`."""
-        return [each.para for each in self.facts.parachains]
+        return [parachain.para for parachain in self.facts.parachains]
 
     @property
     def subscribers(self) -> list[ParaId]:
-        """Every parachain that is no publisher only. Raises `CommandError` as `facts`."""
-        return [each.para for each in self.facts.parachains if not each.on_demand]
+        """All parachains that can subscribe. Raises `CommandError` as `facts`."""
+        return [parachain.para for parachain in self.facts.parachains if not parachain.on_demand]
 
     def para(self, text: str, what: str = "a parachain's id is a whole number") -> ParaId:
-        """A parachain's id. Raises `CommandError` for one that does not exist."""
-        found = ParaId(number(text, what))
-        if found not in self.paras:
+        """Return a parachain's id. Raises `CommandError` if there is no such parachain."""
+        para_id = ParaId(number(text, what))
+        if para_id not in self.paras:
             raise CommandError(
-                f"there is no parachain {found}. Parachains: {', '.join(map(str, self.paras))}"
+                f"there is no parachain {para_id}. Parachains: {', '.join(map(str, self.paras))}"
             )
-        return found
+        return para_id
 
     def listed(self, text: str | None, *, subscribers: bool = False) -> list[ParaId]:
-        """The parachain named, or all of them."""
+        """Return the parachain with the id in `text`, by default all of them."""
         if text is not None:
             return [self.para(text)]
         return self.subscribers if subscribers else self.paras
 
     def chain(self, para: int) -> ChainState:
-        """A parachain with its newest state. Raises `CommandError`."""
+        """Return a parachain with its newest state. Raises `CommandError`."""
         return ChainState(ParaId(para), self.state(str(para)))
 
     def head(self, chain: str) -> Head:
-        """The newest header of a chain."""
+        """Return the newest header of a chain."""
         return self.read(HEAD, "chain_getHeader", chain=chain)
 
     def newest(self, chain: str) -> bytes:
-        """The hash of a chain's newest block."""
+        """Return the hash of a chain's newest block."""
         return self.read(HASH, "chain_getBlockHash", chain=chain)
 
     def state(self, chain: str) -> State:
-        """A chain's newest state. Raises `CommandError`."""
+        """Return a chain's newest state. Raises `CommandError`."""
         if chain != RELAY:
             chain = str(self.para(chain, "a chain is `relay` or a parachain's id"))
         return self.node.state(chain, self.newest(chain))
 
     def parachains(self) -> tuple[Parachain, ...]:
-        """Every parachain with its newest block."""
+        """Return all parachains with their newest blocks."""
         return self.read(answers.PARACHAINS, "pubsub_parachains")
 
     # Blocks
 
-    def block(self, at: int | str) -> RelayBlock:
-        """A relay block by height or hash. Raises `CommandError` if it is not kept."""
-        found = self.read(answers.BLOCK, "pubsub_block", at)
-        if found is None:
-            raise CommandError(self._unkept(at))
-        return found
+    def block(self, name: int | str) -> RelayBlock:
+        """Return a relay block by height or hash. Raises `CommandError` if it is not kept."""
+        relay_block = self.read(answers.BLOCK, "pubsub_block", name)
+        if relay_block is None:
+            raise CommandError(self._unkept(name))
+        return relay_block
 
-    def _unkept(self, at: int | str) -> str:
-        return f"relay block {at} is not kept; the newest one is {self.number}"
+    def _unkept(self, name: int | str) -> str:
+        return f"relay block {name} is not kept; the newest one is {self.number}"
 
     def block_at(self, text: str | None) -> RelayBlock:
-        """The relay block of that height, or the newest one. Raises `CommandError`."""
+        """Return the relay block of a height, by default the newest. Raises `CommandError`."""
         if self.number == self.facts.first:
             raise CommandError("no block has been built yet; `step` builds one")
         return self.block(
@@ -374,24 +384,28 @@ class Session:
         )
 
     def blocks(self, most: int = HISTORY) -> list[RelayBlock]:
-        """The newest relay blocks that are kept, ascending."""
-        newest, found = self.number, []
+        """Return the newest relay blocks that are kept, in ascending order."""
+        newest = self.number
+        descending = []
         for height in range(newest, max(newest - most, self.facts.first), -1):
             block = self.read(answers.BLOCK, "pubsub_block", height)
             if block is None:
                 break
-            found.append(block)
-        return found[::-1]
+            descending.append(block)
+        return descending[::-1]
 
     def relay_hash(self, height: int) -> bytes:
-        """The hash of the relay block of a height. Raises `CommandError` if it is not kept."""
-        found = self.read(MAYBE_HASH, "chain_getBlockHash", height)
-        if found is None:
+        """Return the hash of the relay block of a height.
+
+        Raises `CommandError` if the block is not kept.
+        """
+        block_hash = self.read(MAYBE_HASH, "chain_getBlockHash", height)
+        if block_hash is None:
             raise CommandError(self._unkept(height))
-        return found
+        return block_hash
 
     def events(self, chain: str, block: bytes) -> list[Deposited]:
-        """The events of a block. Raises `BadAnswer` for what are none."""
+        """Return the events of a block. Raises `BadAnswer` if they cannot be decoded."""
         if self.setting is None:
             return self.node.events_by_metadata(block)
         raw = self.read(MAYBE_BYTES, "state_getStorage", hexed(EVENTS), hexed(block), chain=chain)
@@ -401,65 +415,70 @@ class Session:
             raise BadAnswer(
                 f"{self._place('state_getStorage')}: events of block {hexed(block)}: {error}"
             ) from error
-        found = []
-        for each in records:
-            event = each.event
-            index = getattr(each.phase, "index", None)
-            phase = type(each.phase).__name__ if index is None else f"extrinsic {index}"
+        deposited = []
+        for record in records:
+            event = record.event
+            index = getattr(record.phase, "index", None)
+            phase = type(record.phase).__name__ if index is None else f"extrinsic {index}"
             failed = words(event.dispatch_error) if isinstance(event, ExtrinsicFailed) else ""
-            found.append(
+            deposited.append(
                 Deposited(phase, event.PALLET.name, type(event).__name__, words(event), failed)
             )
-        return found
+        return deposited
 
     # Runtimes
 
     def runtime(self, para: ParaId) -> tuple[RuntimeSpec, bool]:
-        """A parachain's newest runtime, and whether it is in force. Raises `BadAnswer`."""
-        found = self.read(answers.RUNTIME, "pubsub_runtime", para)
+        """Return a parachain's newest runtime, and whether it is in force.
+
+        Raises `BadAnswer`.
+        """
+        answer = self.read(answers.RUNTIME, "pubsub_runtime", para)
         try:
-            return decode_spec(found.code), found.in_force
+            return decode_spec(answer.code), answer.in_force
         except PubsubError as error:
             raise BadAnswer(f"{self._place('pubsub_runtime')}: no runtime: {error}") from error
 
     def spec(self, para: ParaId) -> RuntimeSpec:
-        """A parachain's runtime, including an ordered upgrade that is not in force yet."""
+        """Return a parachain's newest runtime, which may not be in force yet."""
         return self.runtime(para)[0]
 
     def order_spec(self, spec: RuntimeSpec) -> str:
-        """Send a parachain a new runtime; when, in words.
+        """Send a parachain a new runtime, and say when it takes effect.
 
-        Raises `PubsubError` for one that cannot work.
+        Raises `PubsubError` if the runtime cannot work.
         """
         newer = replace(spec, spec_version=spec.spec_version + 1)
         self.ask("pubsub_setRuntime", newer.para_id, hexed(newer.encode()))
-        at = f"relay block {self.number + 1}"
         return (
-            f"the message is sent in {at} and takes effect in the parachain block after its arrival"
+            f"the message is sent in relay block {self.number + 1} and takes effect in the"
+            " parachain block after its arrival"
         )
 
     # Keys
 
     def key(self, text: str) -> PubsubKey:
-        """A key by name or in hex; names are kept for output. Raises `CommandError`."""
+        """Return the key with a name, or given in hex.
+
+        The name is stored for `key_name`. Raises `CommandError`.
+        """
         if text.startswith("0x"):
             raw = hexadecimal(text, "a key")
             if len(raw) != KEY_LENGTH:
                 raise CommandError(f"a key has {KEY_LENGTH} bytes, not {len(raw)}: {text}")
             return PubsubKey(raw)
         try:
-            named = key_from_name(text)
+            derived = key_from_name(text)
         except ValueError as error:
             raise CommandError(str(error)) from None
-        self.names[named] = text
-        return named
+        self.names[derived] = text
+        return derived
 
     def key_name(self, key: bytes) -> str:
-        """The name that a key was made from, or its hex if that is unknown."""
-        return (
-            self.names.get(PubsubKey(key)) or self.scenario_names.get(PubsubKey(key)) or hexed(key)
-        )
+        """Return the name that a key was made from, or its hex if that is not known."""
+        pubsub_key = PubsubKey(key)
+        return self.names.get(pubsub_key) or self.scenario_names.get(pubsub_key) or hexed(key)
 
     def key_names(self) -> list[str]:
-        """Every known name, for completion."""
+        """Return all known names, for completion."""
         return [*self.scenario_names.values(), *self.names.values()]

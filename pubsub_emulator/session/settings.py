@@ -49,18 +49,21 @@ def _set(session: Session, chain: str, item: str, *texts: str) -> Iterator[Shown
     para = None if chain == RELAY else session.para(chain, "a chain is `relay` or a parachain's id")
     key, value = _entry(session, chain, item, texts)
     session.ask("pubsub_setStorage", para, [[hexed(key), None if value is None else hexed(value)]])
-    said = "removed" if value is None else f"set to {words(value)}"
+    change = "removed" if value is None else f"set to {words(value)}"
     whose, by = ("the relay chain", "root") if para is None else (para, "a governance message sent")
     yield Line(
-        f"{key_name(key)} of {whose} will be {said} by {by} in relay block {session.number + 1}"
+        f"{key_name(key)} of {whose} will be {change} by {by} in relay block {session.number + 1}"
     )
 
 
 def _entry(
-    session: Session, chain: str, name: str, given: tuple[str, ...]
+    session: Session, chain: str, name: str, texts: tuple[str, ...]
 ) -> tuple[bytes, bytes | None]:
-    """The storage key and its new bytes, or `None` to remove it. Raises `CommandError`."""
-    *keys, text = given
+    """Return a storage key and its new bytes, `None` to remove the entry.
+
+    Raises `CommandError`.
+    """
+    *keys, text = texts
     if name.startswith("0x"):
         if keys:
             raise CommandError(f"{keys[0]!r} is one word too many: a raw key takes one VALUE")
@@ -75,8 +78,8 @@ def _entry(
         try:
             item.codec.decode(raw)
         except ScaleError as error:
-            said = f"{text} is not the SCALE encoding of a value of {item.name}"
-            raise CommandError(f"{said}: {error}") from error
+            problem = f"{text} is not the SCALE encoding of a value of {item.name}"
+            raise CommandError(f"{problem}: {error}") from error
         return key, raw
     encoded = _encoded(item.codec, [_plain(text), text.encode()])
     if encoded is None:
@@ -102,7 +105,10 @@ def _storage_key(session: Session, item: AnyItem, keys: Sequence[str]) -> bytes:
 
 
 def _plain(text: str) -> int | bool | None:
-    """The possible values of a word: number, yes or no, text."""
+    """Return the number, or the truth value of yes or no, that a text stands for.
+
+    Returns `None` for other texts.
+    """
     if text in {"yes", "no"}:
         return text == "yes"
     digits = text.replace("_", "")
@@ -171,6 +177,6 @@ def _value(name: str, text: str) -> Any:
             raise CommandError(f"{name} is yes or no, not {text!r}")
         return text == "yes"
     if name in _NUMBERS:
-        found = number(text, f"{name} is a whole number")
-        return (found or None) if name == "max_trie_depth" else found
+        value = number(text, f"{name} is a whole number")
+        return (value or None) if name == "max_trie_depth" else value
     return text

@@ -50,16 +50,16 @@ def _restore(session: Session, name: str) -> Iterator[Shown]:
 
 
 @command(SNAPSHOTS, "branch NAME [FROM]", "branch honest", "branch attack before")
-def _branch(session: Session, name: str, since: str = "now") -> Iterator[Shown]:
+def _branch(session: Session, name: str, start_name: str = "now") -> Iterator[Shown]:
     """Start a branch, here or at a snapshot, and switch to it.
 
     The present branch keeps its state; `switch` goes back to it.
     """
-    start = session.named(since)
+    start = session.named(start_name)
     _free(session, name)
-    left = session.checkpoint()
-    session.adopt(left if start.id is None else start)
-    session.branches[session.branch] = left
+    present = session.checkpoint()
+    session.adopt(present if start.id is None else start)
+    session.branches[session.branch] = present
     session.branch = name
     yield Line(
         f"on branch {name}, at relay block {start.number}; `switch` goes back to another one"
@@ -72,10 +72,10 @@ def _switch(session: Session, name: str) -> Iterator[Shown]:
     if name != session.branch:
         if name not in session.branches:
             raise unknown("branch", name, [*session.branches, session.branch])
-        left = session.checkpoint()
+        present = session.checkpoint()
         session.adopt(session.branches[name])
         session.drop(session.branches.pop(name))
-        session.branches[session.branch] = left
+        session.branches[session.branch] = present
         session.branch = name
     yield Line(f"on branch {name}, at relay block {session.number}")
 
@@ -83,12 +83,12 @@ def _switch(session: Session, name: str) -> Iterator[Shown]:
 @command(SNAPSHOTS, "snapshots", "snapshots", aliases=("branches",))
 def _snapshots(session: Session) -> Iterator[Shown]:
     """List snapshots and branches."""
-    found = [(f"{session.branch} (this one)", "branch", session.now())]
-    found += [(name, "branch", moment) for name, moment in session.branches.items()]
-    found += [(name, "snapshot", moment) for name, moment in session.snapshots.items()]
+    moments = [(f"{session.branch} (this one)", "branch", session.now())]
+    moments += [(name, "branch", moment) for name, moment in session.branches.items()]
+    moments += [(name, "snapshot", moment) for name, moment in session.snapshots.items()]
     rows = tuple(
-        (name, kind, each.number, hexed(_state(session, each, RELAY).root()))
-        for name, kind, each in found
+        (name, kind, moment_shown.number, hexed(_state(session, moment_shown, RELAY).root()))
+        for name, kind, moment_shown in moments
     )
     yield Grid("snapshots and branches", ("name", "kind", "relay block", "state root"), rows)
 
@@ -98,10 +98,10 @@ def _forget(session: Session, name: str) -> Iterator[Shown]:
     """Drop a snapshot or a branch."""
     if name == session.branch:
         raise CommandError(f"{name} is the session's present branch; switch to another one first")
-    found = session.snapshots if name in session.snapshots else session.branches
-    if name not in found:
+    group = session.snapshots if name in session.snapshots else session.branches
+    if name not in group:
         raise CommandError(f"there is no snapshot or branch {name!r}")
-    session.drop(found.pop(name))
+    session.drop(group.pop(name))
     yield Line(f"dropped {name}")
 
 
@@ -133,8 +133,8 @@ def _head(session: Session, height: str) -> Iterator[Shown]:
 )
 def _diff(
     session: Session,
-    one: str,
-    other: str = "now",
+    name_a: str,
+    name_b: str = "now",
     where: str | None = None,
     item: str | None = None,
 ) -> Iterator[Shown]:
@@ -144,25 +144,25 @@ def _diff(
     and the trie node that contains the first one. With ITEM only its rows are shown, with full
     values. Values that every block writes (numbers, slots, hashes, events) come last.
     """
-    a = session.named(one)
-    b = session.named(other)
-    yield Line(f"A: {one}, relay block {a.number}")
-    yield Line(f"B: {other}, relay block {b.number}")
+    a = session.named(name_a)
+    b = session.named(name_b)
+    yield Line(f"A: {name_a}, relay block {a.number}")
+    yield Line(f"B: {name_b}, relay block {b.number}")
     pairs = [
-        (chain, _state(session, a, chain), _state(session, b, chain), at, b.heads[chain][0])
-        for chain, (at, _) in a.heads.items()
+        (chain, _state(session, a, chain), _state(session, b, chain), height, b.heads[chain][0])
+        for chain, (height, _) in a.heads.items()
         if chain in b.heads
     ]
     if where is not None and where not in [pair[0] for pair in pairs]:
         raise CommandError(
             f"unknown chain {where!r}. Chains: {', '.join(pair[0] for pair in pairs)}"
         )
-    found = {
-        name: differences(left, right, session.key_name, relay=name == RELAY)
-        for name, left, right, _, _ in pairs
+    by_chain = {
+        name: differences(state_a, state_b, session.key_name, relay=name == RELAY)
+        for name, state_a, state_b, _, _ in pairs
         if where in (None, name)
     }
-    if not any(found.values()):
+    if not any(by_chain.values()):
         yield Line(
             "equal: every key of every chain" if where is None else f"{where} does not differ"
         )
@@ -180,19 +180,19 @@ def _diff(
                 name,
                 in_a,
                 in_b,
-                len(found[name]),
-                sum(not each.of_every_block for each in found[name]),
+                len(by_chain[name]),
+                sum(not entry.of_every_block for entry in by_chain[name]),
             )
             for name, _, _, in_a, in_b in pairs
-            if found[name]
+            if by_chain[name]
         )
         yield Grid("chains that differ", header, rows)
-    for name, differing in found.items():
+    for name, differing in by_chain.items():
         if differing:
             yield from pages(name, differing, item, FEW if where is None else None)
     if where is not None and item is None:
-        left, right = next(pair[1:3] for pair in pairs if pair[0] == where)
-        difference = diff_states(left, right)
+        state_a, state_b = next(pair[1:3] for pair in pairs if pair[0] == where)
+        difference = diff_states(state_a, state_b)
         if difference is not None:
             yield Line(
                 f"the first key that differs in the state trie of {where}, down to its node:"
@@ -220,7 +220,7 @@ def _write(session: Session, file: str, name: str = "now") -> Iterator[Shown]:
 def _load(session: Session, file: str) -> Iterator[Shown]:
     """Load a file that `write` made. Snapshots and branches of this session are dropped."""
     path = Path(file)
-    made: list[Session] = []
-    yield from saved.read(path, made, forks=session.simulation.forks, rules=session.rules)
-    session.become(made[0])
+    sessions: list[Session] = []
+    yield from saved.read(path, sessions, forks=session.simulation.forks, rules=session.rules)
+    session.become(sessions[0])
     yield Line(f"{path}: {session.facts.name} at relay block {session.number}")

@@ -16,41 +16,38 @@ STEPPING: Final[list[Command]] = []
 
 
 def summary(session: Session, block: RelayBlock) -> Iterator[Line]:
-    """A relay block in one line, and a line for each request that failed in it, with the reason."""
+    """Yield a line about a relay block, and a line with the reason for each request that failed."""
     events = session.events(RELAY, block.hash)
     valid = len(block.valid)
     parts = [f"{valid} parachain block{'' if valid == 1 else 's'}"]
     if block.refused:
-        counted = sorted(Counter(str(each.verdict) for each in block.refused).items())
-        named = ", ".join(name if times == 1 else f"{name} {times}" for name, times in counted)
-        parts.append(f"{len(block.refused)} refused ({named})")
-    removed = sum(each.removed for each in block.blocks)
-    for count, what in (
-        (
-            sum((each.pallet, each.name) == ("Broadcaster", "DataPublished") for each in events),
-            "published",
-        ),
-        (
-            sum((each.pallet, each.name) == ("Broadcaster", "KeyExpired") for each in events),
-            "expired",
-        ),
-        (sum(each.delivered for each in block.blocks) - removed, "delivered"),
-        (removed, "removed"),
-    ):
-        parts += [f"{count} {what}"] if count else []
+        counted = sorted(Counter(str(refused.verdict) for refused in block.refused).items())
+        verdicts = ", ".join(name if times == 1 else f"{name} {times}" for name, times in counted)
+        parts.append(f"{len(block.refused)} refused ({verdicts})")
+    removed = sum(built.removed for built in block.blocks)
+    delivered = sum(built.delivered for built in block.blocks) - removed
+    names = Counter((event.pallet, event.name) for event in events)
+    counts = {
+        "published": names["Broadcaster", "DataPublished"],
+        "expired": names["Broadcaster", "KeyExpired"],
+        "delivered": delivered,
+        "removed": removed,
+    }
+    parts += [f"{count} {outcome}" for outcome, count in counts.items() if count]
     yield Line(f"relay block {block.number}: {', '.join(parts)}")
-    for each in block.failures:
-        if each.instruction is None:
-            yield Line(f"  refused: the message of {each.para} was not executed: {each.why}")
+    for failure in block.failures:
+        if failure.instruction is None:
+            yield Line(f"  refused: the message of {failure.para} was not executed: {failure.why}")
         else:
             yield Line(
-                f"  refused: instruction {each.instruction} of the message of {each.para}:"
-                f" {each.why}"
+                f"  refused: instruction {failure.instruction} of the message of {failure.para}:"
+                f" {failure.why}"
             )
-    yield from (
-        Line(f"  refused: a call on the relay chain: {each.error}") for each in events if each.error
-    )
-    yield from (Line(f"  {each.para} could not build: {each.why}") for each in block.idle)
+    for event in events:
+        if event.error:
+            yield Line(f"  refused: a call on the relay chain: {event.error}")
+    for idle in block.idle:
+        yield Line(f"  {idle.para} could not build: {idle.why}")
 
 
 @command(STEPPING, "step [BLOCKS]", "step", "step 10", "n", aliases=("n", "next"))
@@ -90,7 +87,9 @@ def _build(session: Session, blocks: int) -> Iterator[Shown]:
     "until event KeyExpired 50",
     words={"WHAT": ("verdict", "delivery", "removal", "stop", "event")},
 )
-def _until(session: Session, what: str, which: str = "any", limit: str = "1000") -> Iterator[Shown]:
+def _until(
+    session: Session, kind: str, subject: str = "any", limit: str = "1000"
+) -> Iterator[Shown]:
     """Build relay blocks until something happens; the block in which it happens is the last one.
 
     verdict [NAME]    a parachain block is refused
@@ -101,15 +100,15 @@ def _until(session: Session, what: str, which: str = "any", limit: str = "1000")
     WHICH may be `any`. `until` gives up after MOST blocks (default 1000).
     """
     most = number(limit, "MOST is a number of blocks, at least 1", 1)
-    happened = _condition(session, what, None if which == "any" else which)
+    has_happened = _condition(session, kind, None if subject == "any" else subject)
     for done in range(1, most + 1):
         block = session.advance()
-        if happened(block):
+        if has_happened(block):
             yield from summary(session, block)
             return
-        yield Doing(f"waiting for a {what}", done, most)
+        yield Doing(f"waiting for a {kind}", done, most)
     raise CommandError(
-        f"no such {what} within {counted(most, 'block')};"
+        f"no such {kind} within {counted(most, 'block')};"
         f" the network is at relay block {session.number}"
     )
 
@@ -121,27 +120,31 @@ def _event_names(session: Session, block: RelayBlock) -> Iterator[str]:
         yield from (event.name for event in session.events(str(built.para), built.hash))
 
 
-def _condition(session: Session, what: str, which: str | None) -> Callable[[RelayBlock], bool]:
-    """The condition that `until` waits for.
+def _condition(session: Session, kind: str, subject: str | None) -> Callable[[RelayBlock], bool]:
+    """Return a predicate for the event that `until` waits for.
 
     Raises `CommandError` for an unknown verdict or parachain.
     """
-    if what == "verdict":
+    if kind == "verdict":
         known = [verdict.value for verdict in Verdict]
-        if which is not None and which not in known:
-            raise unknown("verdict", which, known)
-        return lambda block: any(which in {None, each.verdict} for each in block.refused)
-    if what == "event":
-        if which is None:
+        if subject is not None and subject not in known:
+            raise unknown("verdict", subject, known)
+        return lambda block: any(
+            subject in {None, candidate.verdict} for candidate in block.refused
+        )
+    if kind == "event":
+        if subject is None:
             raise CommandError(
                 "WHICH is missing: name an event, for example `until event KeyExpired`"
             )
-        name = which.rpartition(".")[2]
+        name = subject.rpartition(".")[2]
         return lambda block: name in _event_names(session, block)
-    para = None if which is None else session.para(which, "WHICH is a parachain's id")
-    met: Callable[[Built], int] = {
+    para = None if subject is None else session.para(subject, "WHICH is a parachain's id")
+    count: Callable[[Built], int] = {
         "stop": lambda built: built.stopped,
         "removal": lambda built: built.removed,
         "delivery": lambda built: built.delivered - built.removed,
-    }[what]
-    return lambda block: any(met(each) for each in block.valid if para in {None, each.para})
+    }[kind]
+    return lambda block: any(
+        count(candidate) for candidate in block.valid if para in {None, candidate.para}
+    )

@@ -62,10 +62,10 @@ def _storage(session: Session, chain: str, name: str | None = None, *keys: str) 
         yield from _list_items(storage, chain, known)
     elif name.startswith("0x"):
         key = hexadecimal(name, "a storage key")
-        held = storage.get(key)
+        value = storage.get(key)
         yield Line(
             f"{key_name(key)} of {chain}:"
-            f" {words(held, None) if held is not None else 'nothing is stored'}"
+            f" {words(value, None) if value is not None else 'nothing is stored'}"
         )
     else:
         yield from _item(session, storage, find_item(known, name), keys)
@@ -85,40 +85,44 @@ def _list_items(storage: Storage, chain: str, known: Mapping[str, AnyItem]) -> I
 
 
 def find_item(known: Mapping[str, AnyItem], name: str) -> AnyItem:
-    """An item by `Pallet.Item`, or by `Item` if that is unique.
+    """Return an item by `Pallet.Item`, or by `Item` if that name is unique.
 
-    Raises `CommandError` that suggests similar names.
+    Upper and lower case are the same. Raises `CommandError`, which suggests similar names.
     """
     folded = {key.lower().replace("::", "."): key for key in known}
-    wanted = name.lower().replace("::", ".")
-    found = [folded[key] for key in folded if key == wanted or key.rpartition(".")[2] == wanted]
-    if len(found) != 1:
-        if found:
-            raise CommandError(f"several items are called {name!r}: {', '.join(found)}")
+    folded_name = name.lower().replace("::", ".")
+    matching = [
+        folded[key] for key in folded if key == folded_name or key.rpartition(".")[2] == folded_name
+    ]
+    if len(matching) != 1:
+        if matching:
+            raise CommandError(f"several items are called {name!r}: {', '.join(matching)}")
         short = {key.rpartition(".")[2].lower(): key for key in known}
-        near = [
-            short.get(each, folded.get(each, each))
-            for each in get_close_matches(wanted, [*folded, *short], n=3)
+        similar = [
+            short.get(close, folded.get(close, close))
+            for close in get_close_matches(folded_name, [*folded, *short], n=3)
         ]
         hint = (
-            f"did you mean {' or '.join(dict.fromkeys(near))}?"
-            if near
+            f"did you mean {' or '.join(dict.fromkeys(similar))}?"
+            if similar
             else "`storage CHAIN` lists all"
         )
         raise CommandError(f"unknown item {name!r}; {hint}")
-    return known[found[0]]
+    return known[matching[0]]
 
 
 def _item(
-    session: Session, storage: Storage, item: AnyItem, wanted: tuple[str, ...]
+    session: Session, storage: Storage, item: AnyItem, selected: tuple[str, ...]
 ) -> Iterator[Shown]:
     shown: list[tuple[str | int, ...]] = []
-    width, more, whole = 0, 0, ""
+    width = 0
+    more = 0
+    whole = ""
     for keys, value in item.entries(storage):
         cells = tuple(_cell(session, key) for key in keys)
         if any(
-            want not in (cell, words(key))
-            for want, cell, key in zip(wanted, cells, keys, strict=False)
+            selected_key not in (cell, words(key))
+            for selected_key, cell, key in zip(selected, cells, keys, strict=False)
         ):
             continue
         width = len(keys)
@@ -127,7 +131,7 @@ def _item(
         else:
             shown.append((*cells, words(value)))
             whole = words(value, None)
-    header = (*(["key"] if width == 1 else [f"key {at + 1}" for at in range(width)]), "value")
+    header = (*(["key"] if width == 1 else [f"key {place + 1}" for place in range(width)]), "value")
     yield Grid(f"{item.name}", header, tuple(shown))
     if len(shown) == 1 and whole != shown[0][-1]:
         yield Line(f"value: {whole}")
@@ -148,14 +152,14 @@ def _child(
     """List the publishers' child tries, the entries of one, or one full entry."""
     state = session.state(RELAY)
     if publisher is None:
-        found = {
+        tries = {
             int.from_bytes(key.removeprefix(_PUBSUB), "little"): trie
             for key, trie in state.children.items()
             if key.startswith(_PUBSUB)
         }
         rows = tuple(
             (str(para), len(trie), sum(len(entry) for _, entry in trie.items()), words(trie.root()))
-            for para, trie in sorted(found.items())
+            for para, trie in sorted(tries.items())
         )
         yield Grid(
             f"child tries at relay block {session.number}",
@@ -170,26 +174,26 @@ def _child(
     storage = Storage(state)
     if name is None:
         entries = (
-            (key.removeprefix(prefix), held) for key, held in storage.child_iter(child, prefix)
+            (key.removeprefix(prefix), value) for key, value in storage.child_iter(child, prefix)
         )
         yield _entries(session, para, islice(entries, MOST_ROWS))
         more = sum(1 for _ in entries)
         if more:
             yield Line(f"and {more:,} more; `child {para} KEY` shows any")
         return
-    wanted = session.key(name)
-    held = storage.child_get(child, prefix + wanted)
-    if held is None:
+    key_wanted = session.key(name)
+    value = storage.child_get(child, prefix + key_wanted)
+    if value is None:
         raise CommandError(f"{para} has published nothing under {name}")
-    yield _entries(session, para, iter([(bytes(wanted), held)]))
-    yield Line(f"value: {words(session.rules.read(held).value, None)}")
+    yield _entries(session, para, iter([(bytes(key_wanted), value)]))
+    yield Line(f"value: {words(session.rules.read(value).value, None)}")
 
 
 def _entries(session: Session, para: ParaId, entries: Iterator[tuple[bytes, bytes]]) -> Grid:
     now = RelayBlockNumber(session.number)
     rows = []
-    for key, held in entries:
-        entry = session.rules.read(held)
+    for key, value in entries:
+        entry = session.rules.read(value)
         ttl = ttl_words(ttl_state(entry.ttl, entry.when_inserted, now))
         rows.append(
             (
@@ -232,12 +236,15 @@ def _cache(session: Session, subscriber: str, publisher: str | None = None) -> I
 
 
 def _cached(storage: Storage, policy: CachePolicy, para: ParaId) -> tuple[str | int, int]:
-    """The cached nodes or slots of a publisher in words, and their stored bytes."""
+    """Return a publisher's cached nodes or slots in words, and the size of their storage.
+
+    The size is in bytes.
+    """
     if policy is CachePolicy.NODES:
         info = items.CACHE_INFO.get(storage, para)
         return counted(info.nodes, "node"), info.bytes
-    held = [row for _, row in items.CACHE_SLOTS.items(storage, para)]
-    return f"{counted(len(held), 'row')} of slots", sum(map(len, held))
+    slot_rows = [row for _, row in items.CACHE_SLOTS.items(storage, para)]
+    return f"{counted(len(slot_rows), 'row')} of slots", sum(map(len, slot_rows))
 
 
 def _delivered(session: Session, chain: ChainState, publisher: ParaId) -> Iterator[Shown]:
@@ -247,22 +254,20 @@ def _delivered(session: Session, chain: ChainState, publisher: ParaId) -> Iterat
     if keys is None:
         raise CommandError(f"{chain.para} subscribes to no key of {publisher}")
     now = items.LAST_RELAY_PARENT.get(storage)
-    found: list[tuple[str | int, ...]] = []
+    rows: list[tuple[str | int, ...]] = []
     for key in keys:
         row = delivered.get(storage, spec, publisher, key)
         if row is None or now is None:
-            found.append((session.key_name(key), "never", "", ""))
+            rows.append((session.key_name(key), "never", "", ""))
         else:
             state = ttl_words(ttl_state(row.ttl, row.when_inserted, now))
-            found.append(
-                (session.key_name(key), row.when_inserted, state, words(row.entry_hash, 8))
-            )
+            rows.append((session.key_name(key), row.when_inserted, state, words(row.entry_hash, 8)))
     header = ("key", "published in", "ttl", "entry hash")
-    yield Grid(f"last deliveries from {publisher} to {chain.para}", header, tuple(found))
+    yield Grid(f"last deliveries from {publisher} to {chain.para}", header, tuple(rows))
     if spec.cache is CachePolicy.SLOTS:
         slots = tuple(
-            (words(row), len(held) // 32)
-            for row, held in items.CACHE_SLOTS.items(storage, publisher)
+            (words(row), len(value) // 32)
+            for row, value in items.CACHE_SLOTS.items(storage, publisher)
         )
         yield Grid("rows of slots", ("position", "slots"), slots)
     elif spec.cache is CachePolicy.NODES:
@@ -271,7 +276,7 @@ def _delivered(session: Session, chain: ChainState, publisher: ParaId) -> Iterat
         yield Grid(
             "cached nodes",
             ("hash", "bytes"),
-            tuple((words(node), len(held)) for node, held in nodes),
+            tuple((words(node), len(value)) for node, value in nodes),
         )
 
 

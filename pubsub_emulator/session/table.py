@@ -28,7 +28,7 @@ def _help(_session: Session, name: str | None = None) -> Iterator[Shown]:
         yield Grid(
             title,
             ("command", "description"),
-            tuple((each.usage(), each.summary) for each in commands),
+            tuple((shown_command.usage(), shown_command.summary) for shown_command in commands),
         )
     yield Line(
         "`help COMMAND` explains one, with examples; Ctrl-C interrupts a command after the last"
@@ -56,7 +56,7 @@ SECTIONS: Final = {
 
 COMMANDS: Final = tuple(itertools.chain.from_iterable(SECTIONS.values()))
 
-for _each in COMMANDS:
-    BY_NAME.update(dict.fromkeys((_each.name, *_each.aliases), _each))
+for _command in COMMANDS:
+    BY_NAME.update(dict.fromkeys((_command.name, *_command.aliases), _command))
 
 __all__ = ["COMMANDS", "SECTIONS", "find"]

@@ -87,23 +87,27 @@ def _draw(session: Session, file: str, kind: str, chain: str, *words: str) -> It
 
 def _block(session: Session, chain: str, words: tuple[str, ...]) -> Picture:
     para = session.para(chain)
-    at = number(words[0], "BLOCK is the height of a relay block") if words else None
+    height = number(words[0], "BLOCK is the height of a relay block") if words else None
     for moment in reversed(session.node.local().timeline.moments()):
         records = [
             record
             for record in moment.records
-            if record.chain == para and at in {None, moment.number}
+            if record.chain == para and height in {None, moment.number}
         ]
         if records:
             record = records[-1]
             plan = None if record.outcome is None else record.outcome.plan
             names = Names({}, {**session.scenario_names, **session.names})
             verdict = "" if record.refusal is None else f", refused: {record.refusal.verdict.value}"
-            height = record.candidate.header.number
-            title = f"proof of block {height} of {para}, in relay block {moment.number}{verdict}"
+            block_height = record.candidate.header.number
+            title = (
+                f"proof of block {block_height} of {para}, in relay block {moment.number}{verdict}"
+            )
             return Picture(draw_block(record, plan, names), title)
+    if height is None:
+        raise CommandError(f"{para} built no block yet")
     raise CommandError(
-        f"{para} built no block {'yet' if at is None else f'in relay block {at} that is kept'}"
+        f"{para} built no block in relay block {height}, or that relay block is not kept"
     )
 
 

@@ -137,7 +137,7 @@ def test_what_cannot_be_drawn_is_refused_with_what_can(tmp_path: Path, content: 
 
 def test_a_network_that_a_history_does_not_hold_is_refused(run: Path) -> None:
     done = invoked("explore", run / "out", "--out", run / "x.html", "--network", "other")
-    assert "it holds attack" in str(done.exception)
+    assert "it has attack" in str(done.exception)
 
 
 def test_a_program_draws_a_history_and_sees_each_stage_of_the_work(run: Path) -> None:
