@@ -100,8 +100,10 @@ def _try_all(now: Situation, gains: dict[str, Gain], draws: Draws) -> None:
         gain.blocks += 1
         verdicts = judging.judge(attempted.candidate)
         if not verdicts:
-            gain.believed += not attempted.expected
-            gain.wrongly_accepted += bool(attempted.expected)
+            if attempted.expected:
+                gain.wrongly_accepted += 1
+            else:
+                gain.believed += 1
             continue
         gain.refused += 1
         gain.verdicts[verdicts[0]] += 1

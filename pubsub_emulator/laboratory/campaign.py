@@ -105,15 +105,17 @@ class CampaignResult:
             counts.update(dict.fromkeys(names.split("+"), sum(verdicts.values())))
         return counts
 
-    def count(self, names: Iterable[str], found: Found, due: Found, *, idle: bool = False) -> None:
-        """Add a case. `idle` says that its steps lead to the honest block."""
+    def count(
+        self, names: Iterable[str], verdicts: Found, expected: Found, *, idle: bool = False
+    ) -> None:
+        """Add a case. `idle` says that its steps have no effect."""
         self.cases += 1
-        if found:
+        if verdicts:
             self.rejected += 1
-        elif not due:
+        elif not expected:
             self.accepted_equal += 1
-        if found:
-            verdict = found[0]
+        if verdicts:
+            verdict = verdicts[0]
         elif idle:
             verdict = NO_EFFECT
         else:
@@ -216,9 +218,9 @@ def campaign(  # noqa: PLR0917  # the order in which the command line has them
         number += 1
         if kept is not None and not run.late():
             write_progress(kept, run.seed, {"next_world": number})
-    tried = run.result.tried
+    cases_by_strategy = run.result.tried
     run.result.missed = tuple(
-        strategy.name for strategy in run.strategies if not tried[strategy.name]
+        strategy.name for strategy in run.strategies if not cases_by_strategy[strategy.name]
     )
     return run.result
 
@@ -270,9 +272,9 @@ class _Campaign:
         """Return whether all wanted cases were tried, or the campaign must end."""
         return (self.wanted is not None and self.result.cases >= self.wanted) or self.late()
 
-    def replay(self, first: Iterable[Case] | None) -> None:
-        """Replay earlier cases and collect those that are still surprising."""
-        for case in (case for _, case in corpus()) if first is None else first:
+    def replay(self, cases: Iterable[Case] | None) -> None:
+        """Replay cases, by default those of the corpus, and collect the surprising ones."""
+        for case in (case for _, case in corpus()) if cases is None else cases:
             replayed = replay_case(case)
             if replayed.surprising:
                 self.result.found.add(replace(case, verdicts=replayed.shrunk))

@@ -137,7 +137,7 @@ class JudgingContext:
             offences = [*order, *validate.judge_proof(view, self.root, proof, self.budget or 0)[1]]
         except ScaleError as fault:
             raise BadCase(f"state: {fault}") from fault
-        except Exception as failure:  # noqa: BLE001  # as above
+        except Exception as failure:  # noqa: BLE001  # a campaign looks for any failure of a verifier
             return (f"!{type(failure).__name__}: {failure}",)
         return tuple(dict.fromkeys(offence.verdict.value for offence in offences))
 

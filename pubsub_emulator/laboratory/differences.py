@@ -98,9 +98,9 @@ def _read(document: object) -> KeptDifference:
         root=root or _NOBODY,
         budget=None,
     )
-    found = judging.judge_bytes(raw)
-    judged = None if stored.judged is None else frozenset(stored.judged)
-    now = in_words(found, judged, alone={stored.ours, stored.theirs} <= _BYTES)
+    verdicts = judging.judge_bytes(raw)
+    supported = None if stored.judged is None else frozenset(stored.judged)
+    present_result = in_words(verdicts, supported, alone={stored.ours, stored.theirs} <= _BYTES)
     return KeptDifference(
         strategies=stored.strategies,
         steps=len(stored.steps),
@@ -109,8 +109,8 @@ def _read(document: object) -> KeptDifference:
         raw=raw,
         ours=stored.ours,
         theirs=stored.theirs,
-        found=found,
-        now=now,
+        found=verdicts,
+        now=present_result,
     )
 
 

@@ -142,7 +142,7 @@ def mutate_target(  # noqa: PLR0917  # as the command line has them
     kept: Path | None = None,
     on_progress: Progress | None = None,
 ) -> Mutated:
-    """Try `cases` mutations on a target, or fewer after `minutes`.
+    """Try `cases` mutations on a target, or fewer if `minutes` are over.
 
     The corpus is read from and written to the folder `kept`.
     """

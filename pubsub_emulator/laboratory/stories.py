@@ -80,7 +80,7 @@ class NetworkStory:
     """A network with the events so far and the deliveries that are still due."""
 
     network: Network = field(default_factory=lambda: Network(_config()))
-    said: list[str] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
     """The events so far, for error messages."""
     messages: dict[bytes, _Message] = field(default_factory=dict)
     """The messages so far, by content."""
@@ -99,22 +99,22 @@ class NetworkStory:
 
     # Events. Arguments are any integers, which are reduced to valid choices.
 
-    def publish(self, at: int, key: int, size: int, ttl: int = 0) -> None:
+    def publish(self, index: int, key: int, size: int, ttl: int = 0) -> None:
         """Publish a new value under a key."""
-        self._say(f"publish {at} {key} {size} {ttl}")
+        self._say(f"publish {index} {key} {size} {ttl}")
         value = b"%d " % self._next() + b"v" * size
         self.network.publish(
-            PUBLISHERS[at % len(PUBLISHERS)], KEYS[key % len(KEYS)], value, ttl=ttl
+            PUBLISHERS[index % len(PUBLISHERS)], KEYS[key % len(KEYS)], value, ttl=ttl
         )
 
-    def delete(self, at: int, key: int) -> None:
+    def delete(self, index: int, key: int) -> None:
         """Delete a key of a publisher."""
-        self._say(f"delete {at} {key}")
-        self.network.delete(PUBLISHERS[at % len(PUBLISHERS)], [KEYS[key % len(KEYS)]])
+        self._say(f"delete {index} {key}")
+        self.network.delete(PUBLISHERS[index % len(PUBLISHERS)], [KEYS[key % len(KEYS)]])
 
-    def send(self, at: int, to: int, size: int) -> None:
+    def send(self, sender_index: int, to: int, size: int) -> None:
         """Send a message from a parachain to another one. It waits if there is no channel."""
-        sender = PARAS[at % len(PARAS)]
+        sender = PARAS[sender_index % len(PARAS)]
         recipient = PARAS[to % len(PARAS)]
         if sender == recipient:
             return
@@ -127,9 +127,9 @@ class NetworkStory:
         self._say(f"send_downward {recipient} {size}")
         self.network.send_downward(recipient, self._new(None, recipient, size))
 
-    def upgrade(self, at: int, keys: int, policy: int) -> None:
+    def upgrade(self, index: int, keys: int, policy: int) -> None:
         """Change the keys and the cache policy of a subscriber."""
-        para = SUBSCRIBERS[at % len(SUBSCRIBERS)]
+        para = SUBSCRIBERS[index % len(SUBSCRIBERS)]
         self._say(f"upgrade {para} {keys} {policy}")
         old_spec = self.network.parachain(para).spec()
         wanted = KEYS[keys % len(KEYS) :] if keys % 5 else ()
@@ -141,16 +141,18 @@ class NetworkStory:
         )
         self.again.update((para, publisher) for publisher in PUBLISHERS)
 
-    def nonsense_upgrade(self, at: int) -> None:
+    def nonsense_upgrade(self, index: int) -> None:
         """Send a parachain the runtime of another one, or bytes that are not a runtime."""
-        para = SUBSCRIBERS[at % len(SUBSCRIBERS)]
+        para = SUBSCRIBERS[index % len(SUBSCRIBERS)]
         self._say(f"nonsense_upgrade {para}")
         spec = replace(self.network.parachain(para).spec(), para_id=ParaId(para + 1))
-        self.network.send_downward(para, transact(b"\x00\x02" + bytes((at % 4,)) + spec.encode()))
+        self.network.send_downward(
+            para, transact(b"\x00\x02" + bytes((index % 4,)) + spec.encode())
+        )
 
-    def order(self, at: int, publisher: int, call: int) -> None:
+    def order(self, index: int, publisher: int, call: int) -> None:
         """Let governance call a subscriber's pallet."""
-        para = SUBSCRIBERS[at % len(SUBSCRIBERS)]
+        para = SUBSCRIBERS[index % len(SUBSCRIBERS)]
         about = PUBLISHERS[publisher % len(PUBLISHERS)]
         name = ("clear_publisher_cache", "redeliver", "enable_publisher")[call % 3]
         self._say(f"order {para} {about} {name}")
@@ -158,33 +160,33 @@ class NetworkStory:
         if name == "redeliver":
             self.again.add((para, about))
 
-    def open_channel(self, at: int, to: int, capacity: int) -> None:
+    def open_channel(self, sender_index: int, recipient_index: int, capacity: int) -> None:
         """Let governance open a channel."""
-        sender = PARAS[at % len(PARAS)]
-        recipient = PARAS[to % len(PARAS)]
+        sender = PARAS[sender_index % len(PARAS)]
+        recipient = PARAS[recipient_index % len(PARAS)]
         self._say(f"open_channel {sender} {recipient} {capacity}")
         self.network.call(
             Root(), "Hrmp", "force_open_hrmp_channel", sender, recipient, capacity % 9, 4096
         )
 
-    def close_channel(self, at: int, to: int) -> None:
+    def close_channel(self, sender_index: int, recipient_index: int) -> None:
         """Let governance close a channel. Messages in it are lost."""
-        sender = PARAS[at % len(PARAS)]
-        recipient = PARAS[to % len(PARAS)]
+        sender = PARAS[sender_index % len(PARAS)]
+        recipient = PARAS[recipient_index % len(PARAS)]
         self._say(f"close_channel {sender} {recipient}")
         self.network.call(Root(), "Hrmp", "hrmp_close_channel", HrmpChannelId(sender, recipient))
         self._excuse(lambda message: (message.sender, message.recipient) == (sender, recipient))
 
-    def leave(self, at: int) -> None:
+    def leave(self, index: int) -> None:
         """Deregister a parachain."""
-        para = PARAS[at % len(PARAS)]
+        para = PARAS[index % len(PARAS)]
         self._say(f"leave {para}")
         self.network.call(Root(), "Registrar", "deregister", para)
         self._excuse(lambda message: para in {message.sender, message.recipient})
 
-    def come_back(self, at: int) -> None:
+    def come_back(self, index: int) -> None:
         """Register a parachain again, also as a publisher if it was one."""
-        para = PARAS[at % len(PARAS)]
+        para = PARAS[index % len(PARAS)]
         self._say(f"come_back {para}")
         head = self.network.parachain(para).header.encode()
         manager = self.network.manager(para)
@@ -192,32 +194,32 @@ class NetworkStory:
         if para in PUBLISHERS:
             self.network.call(Root(), "Broadcaster", "force_register_publisher", manager, 0, para)
 
-    def fail(self, at: int) -> None:
+    def fail(self, index: int) -> None:
         """Remove all collators of a parachain."""
-        chain = self.network.parachain(PARAS[at % len(PARAS)])
+        chain = self.network.parachain(PARAS[index % len(PARAS)])
         self._say(f"fail {chain.para}")
         self.paces.setdefault(chain.para, chain.pace)
         chain.pace = OFFLINE
 
-    def recover(self, at: int) -> None:
+    def recover(self, index: int) -> None:
         """Give a parachain its collators back."""
-        para = PARAS[at % len(PARAS)]
+        para = PARAS[index % len(PARAS)]
         self._say(f"recover {para}")
         if para in self.paces:
             self.network.parachain(para).pace = self.paces.pop(para)
 
-    def configure(self, which: int) -> None:
+    def configure(self, index: int) -> None:
         """Let governance set another host configuration, which takes effect in the next session."""
-        self._say(f"configure {which}")
-        config = CONFIGURATIONS[which % len(CONFIGURATIONS)]
+        self._say(f"configure {index}")
+        config = CONFIGURATIONS[index % len(CONFIGURATIONS)]
         session = self.network.relay.runtime.session.current_index(self.network.relay.storage()) + 1
         self.network.call(Root(), "Configuration", "set_config", config, session)
         # The relay chain's own messages can be lost if they are too long now or a queue is full.
         self._excuse(lambda message: message.sender is None)
 
-    def odd_call(self, which: int, number: int) -> None:
+    def odd_call(self, index: int, number: int) -> None:
         """Make a call that fails, or that sets unusual balances."""
-        self._say(f"odd_call {which} {number}")
+        self._say(f"odd_call {index} {number}")
         account = AccountId(bytes((number % 251,)) * 32)
         calls: tuple[tuple[object, ...], ...] = (
             (Root(), "Balances", "force_set_balance", account, (1 << 128) - 1 - number),
@@ -233,7 +235,7 @@ class NetworkStory:
             (Root(), "Broadcaster", "force_deregister_publisher", ParaId(number % 3000)),
             (Signed(account), "Balances", "transfer_allow_death", account, number),
         )
-        self.network.call(*calls[which % len(calls)])  # type: ignore[arg-type]  # each is an origin, two names and arguments
+        self.network.call(*calls[index % len(calls)])  # type: ignore[arg-type]  # each is an origin, two names and arguments
 
     def steps(self, count: int) -> None:
         """Build relay blocks, and check the promises after each."""
@@ -285,20 +287,20 @@ class NetworkStory:
                 is_repeated = place in self.last and self.last[place] == now
                 if is_repeated and (para, delivery.publisher) not in self.again:
                     raise self._broken(
-                        f"{para} is told twice of {delivery.key.hex()} of {delivery.publisher}"
+                        f"{para} received key {delivery.key.hex()} of {delivery.publisher} twice"
                     )
                 self.last[place] = now
 
     def _arrive(self, para: ParaId, data: bytes) -> None:
-        """Check that a message arrived at its recipient, for the first time."""
+        """Check that a message arrived at its recipient, and not for the second time."""
         message = self.messages.get(data)
         if message is None:
             return
         message.arrived += 1
         if message.arrived > 1:
-            raise self._broken(f"{para} is sent {data[:12]!r} for the second time")
+            raise self._broken(f"{para} received {data[:12]!r} twice")
         if message.recipient != para:
-            raise self._broken(f"{para} is sent {data[:12]!r}, which is for {message.recipient}")
+            raise self._broken(f"{para} received {data[:12]!r}, which is for {message.recipient}")
 
     def _nothing_lost(self, living: list[ParaId]) -> None:
         """Check that every message arrived, still waits, or may be lost."""
@@ -331,16 +333,19 @@ class NetworkStory:
                     entry = rows.get(place)
                     if (row is None) != (entry is None):
                         raise self._broken(
-                            f"{para} was not told how {key.hex()} of {publisher} is now"
+                            f"{para} did not receive the present state of key {key.hex()} of"
+                            f" {publisher}"
                         )
 
     # Helpers
 
     def _say(self, line: str) -> None:
-        self.said.append(line)
+        self.events.append(line)
 
-    def _broken(self, what: str) -> BrokenPromise:
-        return BrokenPromise(f"relay block {self.network.number}: {what}\n" + "\n".join(self.said))
+    def _broken(self, problem: str) -> BrokenPromise:
+        return BrokenPromise(
+            f"relay block {self.network.number}: {problem}\n" + "\n".join(self.events)
+        )
 
     def _next(self) -> int:
         self.count += 1
@@ -370,11 +375,11 @@ class NetworkStory:
         known = self.network.relay.runtime.paras
         return any(para is not None and known.is_offboarding(storage, para) for para in paras)
 
-    def _excuse(self, which: Callable[[_Message], bool]) -> None:
+    def _excuse(self, condition: Callable[[_Message], bool]) -> None:
         """Allow the loss of messages that satisfy a condition, up to the next relay block."""
-        self.closing.append(which)
+        self.closing.append(condition)
         for message in self.messages.values():
-            message.excused = message.excused or which(message)
+            message.excused = message.excused or condition(message)
 
 
 def _config() -> NetworkConfig:
@@ -384,9 +389,10 @@ def _config() -> NetworkConfig:
     chains = [ParachainConfig.publisher(RuntimeSpec(para, {})) for para in PUBLISHERS]
     chains += [
         ParachainConfig(
-            RuntimeSpec(para, subscriptions, cache=policy), pace=Pace(blocks=1 + at % 2, lag=at)
+            RuntimeSpec(para, subscriptions, cache=policy),
+            pace=Pace(blocks=1 + index % 2, lag=index),
         )
-        for at, (para, policy) in enumerate(zip(SUBSCRIBERS, policies, strict=True))
+        for index, (para, policy) in enumerate(zip(SUBSCRIBERS, policies, strict=True))
     ]
     channels = (
         (ParaId(1000), ParaId(2500)),

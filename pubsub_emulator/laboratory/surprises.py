@@ -32,13 +32,13 @@ class Kind(Enum):
     OTHER = "another verdict"
 
 
-def kind_of(due: Found, found: Found) -> Kind:
+def kind_of(expected: Found, verdicts: Found) -> Kind:
     """Return the kind of a surprise."""
-    if any(verdict.startswith("!") for verdict in found):
+    if any(verdict.startswith("!") for verdict in verdicts):
         return Kind.FAILED
-    if due and not found:
+    if expected and not verdicts:
         return Kind.ACCEPTED
-    return Kind.REFUSED if not due else Kind.OTHER
+    return Kind.REFUSED if not expected else Kind.OTHER
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def _judged(case: Case, parent: ChainHead, candidate: Candidate) -> str:
     refusal = judge_block(parent, candidate, case.judging.context(candidate))[1]
     verdict = "valid" if refusal is None else refusal.verdict.value
     if state.root() != root_before:
-        raise DefensiveFailure("judging a block changed the state below it")
+        raise DefensiveFailure("judging a block changed its parent's state")
     return verdict
 
 
@@ -86,7 +86,7 @@ def _read_candidate(data: bytes) -> str:
     case, block = _blocks()[(data[0] if data else 0) % len(_blocks())]
     candidate = Candidate.decode(data[1:])
     if candidate.encode() != data[1:]:
-        raise DefensiveFailure("a candidate reads back as other bytes")
+        raise DefensiveFailure("a candidate is encoded as other bytes")
     verdict = _judged(case, case.judging.parent, candidate)
     if verdict == "valid" and candidate != block:
         raise DefensiveFailure("another block than the honest one is valid")
@@ -101,7 +101,7 @@ def _states() -> Iterable[bytes]:
         )
 
 
-@target("state", "the state below a block, which is judged on it", _states, "runtime")
+@target("state", "the state of a block's parent", _states, "runtime")
 def _read_state(data: bytes) -> str:
     case, block = _blocks()[(data[0] if data else 0) % len(_blocks())]
     reader = Reader(data, 1)
@@ -154,7 +154,7 @@ def _messages() -> Iterable[bytes]:
 def _read_message(data: bytes) -> str:
     message = decode(data)
     if encode(message) != data:
-        raise DefensiveFailure("a message reads back as other bytes")
+        raise DefensiveFailure("a message is encoded as other bytes")
     return f"{min(len(message), 5)} instructions"
 
 
@@ -166,7 +166,7 @@ def _headers() -> Iterable[bytes]:
 def _read_header(data: bytes) -> str:
     header = Header.decode(data)
     if header.encode() != data:
-        raise DefensiveFailure("a header reads back as other bytes")
+        raise DefensiveFailure("a header is encoded as other bytes")
     header.hash()
     return f"slot {header.aura_slot() is not None}, seal {header.aura_seal() is not None}"
 
@@ -183,7 +183,7 @@ def _runtimes() -> Iterable[bytes]:
 def _read_runtime(data: bytes) -> str:
     spec = decode_spec(data)
     if spec.encode() != data:
-        raise DefensiveFailure("a runtime reads back as other bytes")
+        raise DefensiveFailure("a runtime is encoded as other bytes")
     integrity_test(spec)
     return spec.cache.value
 

@@ -75,7 +75,9 @@ class Tour:
             step = self.simulation.step()
             for record in step.records:
                 if record.outcome is not None:
-                    values = sum(each.value is not None for each in record.outcome.deliveries)
+                    values = sum(
+                        delivery.value is not None for delivery in record.outcome.deliveries
+                    )
                     self.delivered += values
                     self.delivered_to[record.chain] += values
             for call in self.after_each_block:
@@ -85,9 +87,9 @@ class Tour:
         """Return one hash over the chain and the results of all acts so far."""
         return blake2_256(b"".join((self.chain_digest.value, *self.parts)))
 
-    def note(self, *what: object) -> None:
+    def note(self, *results: object) -> None:
         """Add an act's result to the digest."""
-        self.parts.append(blake2_256(repr(what).encode()))
+        self.parts.append(blake2_256(repr(results).encode()))
 
     def relay_chain(self) -> Iterator[str]:
         """Publish and subscribe over the relay chain."""
@@ -98,8 +100,8 @@ class Tour:
             " the relay chain."
         )
         shares = [
-            f"{self.delivered_to[each.para]} to the {each.name}"
-            for each in self.simulation.scenario.subscribers
+            f"{self.delivered_to[subscriber.para]} to the {subscriber.name}"
+            for subscriber in self.simulation.scenario.subscribers
         ]
         yield (
             f"By pruned storage proofs, {self.delivered} prices were delivered until then:"
@@ -109,10 +111,10 @@ class Tour:
         self.note("relay", published, self.delivered)
 
 
-def must(holds: bool, what: str) -> None:
+def must(holds: bool, error: str) -> None:
     """Raise `TourFailed` unless a result is right."""
     if not holds:
-        raise TourFailed(f"the tour failed: {what}")
+        raise TourFailed(f"the tour failed: {error}")
 
 
 def begin(stack: ExitStack) -> tuple[Tour, list[Act]]:

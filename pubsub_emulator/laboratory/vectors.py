@@ -41,7 +41,7 @@ class Checked:
     failed: list[tuple[str, str]] = field(default_factory=list)
 
     def document(self) -> dict[str, object]:
-        """The result as a JSON object."""
+        """Return the result as a JSON object."""
         failed = [{"case": name, "reason": reason} for name, reason in self.failed]
         result = {
             "path": str(self.path),
@@ -66,11 +66,11 @@ def known_formats() -> list[Format]:
 def check_files(paths: Sequence[Path]) -> list[Checked]:
     """Check files, and all files of folders. Raises `InputError` before anything is checked."""
     formats = known_formats()
-    found = [
+    documents = [
         (path, document, _format_of(path, document, formats))
         for path, document in _documents(paths)
     ]
-    return [check_document(*each) for each in found]
+    return [check_document(*arguments) for arguments in documents]
 
 
 def check_document(path: Path, document: Document, fitting: Format) -> Checked:
@@ -92,22 +92,22 @@ def check_document(path: Path, document: Document, fitting: Format) -> Checked:
 
 def _documents(paths: Sequence[Path]) -> Iterator[tuple[Path, Document]]:
     for path in paths:
-        listed = sorted(path.rglob("*.json")) if path.is_dir() else [path]
-        if not listed:
+        files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+        if not files:
             raise InputError(f"{path}: the folder has no .json file")
-        for each in listed:
+        for file in files:
             try:
-                document = json.loads(each.read_bytes())
+                document = json.loads(file.read_bytes())
             except (ValueError, RecursionError):
-                raise InputError(f"{each}: not JSON") from None
+                raise InputError(f"{file}: not JSON") from None
             if not isinstance(document, dict):
-                raise InputError(f"{each}: unknown format")
-            yield each, document
+                raise InputError(f"{file}: unknown format")
+            yield file, document
 
 
 def _format_of(path: Path, document: Document, formats: Sequence[Format]) -> Format:
-    fitting = next((each for each in formats if each.fits(document)), None)
+    fitting = next((file_format for file_format in formats if file_format.fits(document)), None)
     if fitting is None:
-        names = ", ".join(each.name for each in formats)
+        names = ", ".join(file_format.name for file_format in formats)
         raise InputError(f"{path}: unknown format; known are {names}")
     return fitting

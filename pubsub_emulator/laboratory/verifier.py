@@ -150,7 +150,7 @@ class VerifierProcess:
                 pipe.write(line)
                 pipe.flush()
         except OSError as error:
-            raise VerifierFailed(f"the verifier has ended{self._code()}") from error
+            raise VerifierFailed(f"the verifier has ended{self._exit_code_text()}") from error
 
     def _line(self) -> bytes:
         """Read one line. Raises `VerifierFailed` if it is too late or too long."""
@@ -163,7 +163,7 @@ class VerifierProcess:
                 )
             part = pipe.read1(1 << 16)  # type: ignore[attr-defined]  # a buffered reader, which typeshed calls IO
             if not part:
-                raise VerifierFailed(f"the verifier has ended{self._code()}")
+                raise VerifierFailed(f"the verifier has ended{self._exit_code_text()}")
             self._buffer += part
             if len(self._buffer) > LONGEST_ANSWER:
                 raise VerifierFailed(
@@ -172,7 +172,7 @@ class VerifierProcess:
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line
 
-    def _code(self) -> str:
+    def _exit_code_text(self) -> str:
         """Return the exit code as text for an error message."""
         try:
             return f" with exit code {self._process.wait(2)}"
@@ -275,16 +275,16 @@ class _Run:
         If the results differ, the steps are shrunk first.
         """
 
-        def made(some: tuple[Step, ...]) -> bytes:
-            return (carry_out(now, some) if some else now.honest).encode()
+        def encoded(chosen: tuple[Step, ...]) -> bytes:
+            return (carry_out(now, chosen) if chosen else now.honest).encode()
 
-        raw = made(steps)
+        raw = encoded(steps)
         _, *results = self._difference(judging, raw)
         if results[0] != results[1] and steps:
             steps = shrink(
-                steps, lambda fewer: [*self._difference(judging, made(fewer))[1:]] == results
+                steps, lambda fewer: [*self._difference(judging, encoded(fewer))[1:]] == results
             )
-            raw = made(steps)
+            raw = encoded(steps)
         self._compare(judging, names, steps, raw=raw)
 
     def _difference(self, judging: JudgingContext, raw: bytes) -> tuple[Answer, str, str]:

@@ -40,14 +40,15 @@ def draw(figure: Figure, folder: Path) -> list[Path]:
     except ImportError as error:
         raise NoPlotLibrary(f"drawing needs {error.name}, {brings('plot')}") from error
     spec = specification(figure)
-    svg, png = folder / f"{figure.name}.svg", folder / f"{figure.name}.png"
+    svg = folder / f"{figure.name}.svg"
+    png = folder / f"{figure.name}.png"
     svg.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
     png.write_bytes(vl_convert.vegalite_to_png(spec, scale=2))
     return [svg, png]
 
 
 def specification(figure: Figure) -> dict[str, object]:
-    """The figure as Vega-Lite. Raises `NoPlotLibrary`."""
+    """Return the figure as Vega-Lite. Raises `NoPlotLibrary`."""
     try:
         import altair as alt  # noqa: PLC0415  # an extra
     except ImportError as error:
@@ -101,10 +102,13 @@ def _title(column: str) -> str:
 
 
 def _names(figure: Figure, column: str) -> list[str]:
-    """The distinct texts in a column, in their order."""
+    """Return the distinct texts in a column, in their order."""
     return list(dict.fromkeys(str(row[column]) for row in figure.rows))
 
 
 def _escaped(name: str) -> str:
-    """A field name with dots, brackets and colons escaped, which have a meaning in Vega-Lite."""
+    """Return a field name with dots, brackets and colons escaped.
+
+    They have a meaning in Vega-Lite.
+    """
     return name.replace(".", "\\.").replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")

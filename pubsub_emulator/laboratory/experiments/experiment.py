@@ -366,8 +366,8 @@ def _chain(para: ParaId, i: int) -> PubsubKey:
     After 14 keys, the next 14 branch off at the same levels with another nibble.
     """
     level = i % _LEVELS
-    way = 1 + i // _LEVELS % 15
-    return PubsubKey(bytes.fromhex(f"{'0' * level}{way:x}{_random(para, i).hex()}"[:64]))
+    nibble = 1 + i // _LEVELS % 15
+    return PubsubKey(bytes.fromhex(f"{'0' * level}{nibble:x}{_random(para, i).hex()}"[:64]))
 
 
 _LEVELS: Final = 14
