@@ -77,8 +77,8 @@ def _top(para: ParaId, plan: Plan, names: Names, reach: "_Reach") -> TreeQuery:
     def fate(reference: bytes, low: int, high: int) -> Fate:
         if reach.is_missing(reference):
             return Fate.MISSING
-        met = [owners[key] for key in keys[low:high] if key in owners]
-        return Fate.PRUNED if any(publisher.disabled for publisher in met) else Fate.WAITING
+        publishers = [owners[key] for key in keys[low:high] if key in owners]
+        return Fate.PRUNED if any(publisher.disabled for publisher in publishers) else Fate.WAITING
 
     return TreeQuery(keys, labels, below, fate=fate)
 
@@ -99,7 +99,7 @@ def _child(publisher: PublisherPlan, names: Names, reach: "_Reach") -> Below:
     if publisher.disabled is not None:
         return Below(query, Fate.PRUNED, f"disabled: {publisher.disabled.value}")
     if publisher.unchanged:
-        return Below(query, Fate.REMEMBERED, "root as processed: nothing of it is read")
+        return Below(query, Fate.REMEMBERED, "same root as processed before: not read")
     return Below(query, None, "no keys" if publisher.root == EMPTY_TRIE_ROOT else "root moved")
 
 
@@ -128,12 +128,12 @@ class _Reach:
         """Return whether the walk visited all of a publisher's keys `[low, high)`."""
         if self.end is None or publisher.complete:
             return True
-        begun = _place(publisher, self.start)
-        ended = _place(publisher, self.end)
+        first = _place(publisher, self.start)
+        end = _place(publisher, self.end)
         # If the end is before the start, the walk passed the last item and continued at the first.
         if self.start <= self.end:
-            return begun <= low and high <= ended
-        return begun <= low or high <= ended
+            return first <= low and high <= end
+        return first <= low or high <= end
 
 
 def _place(publisher: PublisherPlan, item: Item) -> int:
@@ -151,9 +151,9 @@ def _cut_at(plan: Plan) -> Item | None:
     """
     if plan.missing is None:
         return None
-    met = list(plan.publishers.values())
-    for publisher in reversed(met):
+    publishers = list(plan.publishers.values())
+    for publisher in reversed(publishers):
         key = PubsubKey(plan.missing.key)
         if key in publisher.keys:
             return publisher.para, key
-    return (met[-1].para, met[-1].keys[0]) if met else None
+    return (publishers[-1].para, publishers[-1].keys[0]) if publishers else None

@@ -296,6 +296,7 @@ def _verdict(record: BlockRecord) -> Html:
 
 
 def _evidence(refusal: InvalidBlock) -> Html:
+    """Return a list of the offences, each with its meaning and its detail."""
     offences = ((offence.verdict, tag("code", offence.detail)) for offence in refusal.evidence)
     entries = (
         tag("li", tag("b", verdict.value), f" {VERDICTS[verdict]}", tag("br"), detail)

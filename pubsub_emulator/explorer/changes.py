@@ -123,7 +123,7 @@ def _packed(old: bytes, new: bytes) -> str:
     ]
     changed = sum(before != after for before, after in cells)
     filled = sum(any(after) for _, after in cells)
-    return f"{changed} of {min(len(cells), PACK)} written, {filled} hold something"
+    return f"{changed} of {min(len(cells), PACK)} written, {filled} not empty"
 
 
 def _value_words(item: str, value: bytes, names: Names) -> str:
@@ -143,7 +143,7 @@ def _value_words(item: str, value: bytes, names: Names) -> str:
             return f"generation {info.generation}: {info.nodes:,} nodes, {info.bytes:,} B"
         case "CacheSlots":
             slots = [value[start : start + 32] for start in range(0, len(value), 32)]
-            return f"{sum(any(slot) for slot in slots)} of {len(slots)} slots vouch"
+            return f"{sum(any(slot) for slot in slots)} of {len(slots)} slots filled"
         case "DisabledPublishers":
             return items.disable_reason.decode(value).value
         case "LastRelayParent" | "System.Number":

@@ -38,6 +38,10 @@ def message_rows(messages: InboundMessages, names: Names) -> list[Row]:
 
 
 def _messages(messages: InboundMessages, names: Names) -> Iterator[Row]:
+    """Yield a row for each message: sender, relay block, form, size, preview.
+
+    The size of a message that is only known as a hash is -1.
+    """
     for downward in messages.downward:
         yield _full("relay chain", downward.sent_at, downward.msg)
     for hashed in messages.hashed_downward:

@@ -41,7 +41,7 @@ def difference_page(title: str, answer: Mapping[str, object]) -> str:
 def _named(delta: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Yield the fields of a delta with their names, or the items of an array with their places.
 
-    The place of a removed item is marked in jsondiffpatch's format.
+    In jsondiffpatch's format, the place of a removed item begins with `_`.
     """
     items = delta.get("_t") == "a"
     for name, change in delta.items():

@@ -1,4 +1,4 @@
-"""The page of a node, as it reads a node that lies."""
+"""A fuzz target: the page about a node that lies."""
 
 from pubsub_emulator.explorer.remote import page_of_node
 from pubsub_emulator.node.lying_node import BLOCKS, reads_a_node

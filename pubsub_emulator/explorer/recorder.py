@@ -80,9 +80,9 @@ class RecordedChain:
     state: State = field(default_factory=State)
 
 
-def _number(table: dict[K, int], thing: K) -> int:
+def _number(table: dict[K, int], value: K) -> int:
     """Return the number of a thing in the order of first occurrence."""
-    return table.setdefault(thing, len(table))
+    return table.setdefault(value, len(table))
 
 
 class Recorder(records.Observer):
@@ -267,13 +267,13 @@ class Recorder(records.Observer):
         return keys, [event_words(item, self.names) for item in events], messages
 
 
-def as_json(thing: object) -> bytes:
+def as_json(value: object) -> bytes:
     """Return compact JSON.
 
     Details are stored in this form, because hundreds of thousands of small objects would slow down
     every step of the run.
     """
-    return json.dumps(thing, separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def walk_again(record: BlockRecord, state: State, rules: Rules = SHIPPED) -> Walked | None:

@@ -96,8 +96,8 @@ async def _relay_block(
             f"relay block {number} does not follow block {number - 1}: the node reverted blocks"
         )
         raise Disagrees(f"{reader.url}: {problem}")
-    listed = await _together(reader.candidates(chain.para, number) for chain in chains)
-    pairs = zip(chains, listed, strict=True)
+    candidate_lists = await _together(reader.candidates(chain.para, number) for chain in chains)
+    pairs = zip(chains, candidate_lists, strict=True)
     records = []
     for chain, candidates in pairs:
         records += [
@@ -240,10 +240,10 @@ class _Node:
     async def candidates(self, para: ParaId, number: int) -> list[_Candidate]:
         """Return the candidates of a parachain that a relay block judged, in order."""
         try:
-            listed = await self.ask(_LISTED, "pubsub_candidates", para, number)
+            answer = await self.ask(_LISTED, "pubsub_candidates", para, number)
             return [
-                await self.ask(_CANDIDATE, "pubsub_candidate", hexed(named.hash))
-                for named in listed or ()
+                await self.ask(_CANDIDATE, "pubsub_candidate", hexed(entry.hash))
+                for entry in answer or ()
             ]
         except NodeRefused as error:
             raise BadAnswer(f"{self.url}: this node does not report candidates: {error}") from error

@@ -335,7 +335,7 @@ class _Builder:
         """Draw the trie whose root this value is.
 
         If the trie was not read, only its root is drawn. A root in the proof is drawn in any case,
-        because every node of a proof must be.
+        because all nodes of a proof are drawn.
         """
         place.note = below.note
         query = below.query
