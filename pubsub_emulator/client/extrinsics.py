@@ -26,7 +26,7 @@ _PHRASE: Final = bytes.fromhex("fac7959dbfe72f052e5a0c3c8d6530f202b02fd8f9f5ca35
 
 
 def development_seed(name: str) -> bytes:
-    """Return the Ed25519 seed of the development account `//name`, by a hard junction."""
+    """Return the Ed25519 seed of the development account `//name`, which is a hard junction."""
     return blake2_256(
         encode_bytes(b"Ed25519HDKD") + _PHRASE + encode_bytes(name.encode()).ljust(32, b"\0")
     )

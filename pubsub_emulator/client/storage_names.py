@@ -150,7 +150,7 @@ class StorageNames:
         return pallet, item
 
     def _key_types(self, item: Storage) -> Sequence[int]:
-        """Return the type of each key of an item. Raises `BadAnswer` if they are not as many."""
+        """Return the type of each key of an item. Raises `BadAnswer` for another number."""
         if item.key is None:
             return ()
         kind = self._metadata.types.get(item.key)

@@ -13,7 +13,7 @@ from pubsub_emulator.primitives.types import U32_MAX
 
 @rule("register_publisher", "Only the owner of a para can register it, and only once")
 def _register(t: Trial) -> None:
-    t.gone()
+    t.unregister()
     t.refuses(t.do("register_publisher", by=t.stranger), "NotAuthorized")
     t.did(
         t.do("register_publisher"), "PublisherRegistered", para_id=t.para, manager=t.manager.account
@@ -23,7 +23,7 @@ def _register(t: Trial) -> None:
 
 @rule("PS-12", "A registration holds the deposit in the manager's balance until it ends")
 def _deposit(t: Trial) -> None:
-    t.gone()
+    t.unregister()
     deposit = t.number("PublisherDeposit")
     made = t.do("register_publisher")
     expect((t.manager.account, deposit), t.info(made.number), made.number)
@@ -33,16 +33,16 @@ def _deposit(t: Trial) -> None:
 
 @rule("force_register_publisher", "Only root can register a para with any deposit, and only once")
 def _force_register(t: Trial) -> None:
-    t.gone()
+    t.unregister()
     manager = t.stranger.account
 
     def register(*, root: bool) -> Included:
         return t.do("force_register_publisher", root=root, manager=manager, deposit=5)
 
     t.refuses(register(root=False), "BadOrigin")
-    made = register(root=True)
-    t.did(made, "PublisherRegistered", para_id=t.para, manager=manager)
-    expect((manager, 5), t.info(made.number), made.number)
+    registered = register(root=True)
+    t.did(registered, "PublisherRegistered", para_id=t.para, manager=manager)
+    expect((manager, 5), t.info(registered.number), registered.number)
     t.refuses(register(root=True), "AlreadyRegistered")
 
 
@@ -74,12 +74,14 @@ def _force_deregister(t: Trial) -> None:
 
 @rule("PS-7", "A system parachain can publish without registration, and other parachains cannot")
 def _system(t: Trial) -> None:
-    t.gone()
-    made = t.publish(t.para, [(KEYS[0], b"a", 0)])
-    expect((True, None), (made.error is not None, t.root(made.number, t.para)), made.number)
+    t.unregister()
+    refused = t.publish(t.para, [(KEYS[0], b"a", 0)])
+    expect(
+        (True, None), (refused.error is not None, t.root(refused.number, t.para)), refused.number
+    )
     done = t.publish(t.mapping.system, [(KEYS[0], b"a", 1)])
-    wanted = t.event("DataPublished", publisher=t.mapping.system, key=KEYS[0], value_size=1)
-    expect((None, True), (done.error, wanted in done.events), done.number)
+    event = t.event("DataPublished", publisher=t.mapping.system, key=KEYS[0], value_size=1)
+    expect((None, True), (done.error, event in done.events), done.number)
 
 
 @rule(
@@ -89,19 +91,21 @@ def _system(t: Trial) -> None:
 def _entries(t: Trial) -> None:
     t.fresh()
     values = ((KEYS[0], b"one", 0), (KEYS[1], bytes(100), 70), (KEYS[2], b"", U32_MAX))
-    made = t.published(*values)
-    t.holds(made.number, {key: t.entry(value, ttl, made.number) for key, value, ttl in values})
+    published = t.published(*values)
+    t.holds(
+        published.number, {key: t.entry(value, ttl, published.number) for key, value, ttl in values}
+    )
 
 
 @rule("PS-2", "The child root is in the top trie and is removed with the last key")
 def _root(t: Trial) -> None:
-    made = t.fresh((KEYS[0], b"a", 0), (KEYS[1], b"b", 0))
-    first = t.root(made.number, t.para)
-    expect(True, first is not None, made.number)
-    one = t.do("delete_keys", keys=[KEYS[0]]).number
-    expect(True, t.root(one, t.para) not in {None, first}, one)
-    last = t.do("delete_keys", keys=[KEYS[1]]).number
-    expect(None, t.root(last, t.para), last)
+    published = t.fresh((KEYS[0], b"a", 0), (KEYS[1], b"b", 0))
+    first = t.root(published.number, t.para)
+    expect(True, first is not None, published.number)
+    after_first = t.do("delete_keys", keys=[KEYS[0]]).number
+    expect(True, t.root(after_first, t.para) not in {None, first}, after_first)
+    after_last = t.do("delete_keys", keys=[KEYS[1]]).number
+    expect(None, t.root(after_last, t.para), after_last)
 
 
 @rule("PS-4", "Keys are 32 bytes, stored verbatim")
@@ -126,10 +130,10 @@ def _rows(t: Trial) -> None:
     expect(few, _written(t, last), last.number)
 
 
-def _written(t: Trial, made: Included) -> tuple[int, int]:
+def _written(t: Trial, block: Included) -> tuple[int, int]:
     """Return the number of the pallet's rows that a block changed, and their size after it."""
-    before = _pallet_rows(t, made.number - 1)
-    after = _pallet_rows(t, made.number)
+    before = _pallet_rows(t, block.number - 1)
+    after = _pallet_rows(t, block.number)
     changed = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
     return len(changed), sum(len(after.get(key, b"")) for key in changed)
 
@@ -143,16 +147,16 @@ def _pallet_rows(t: Trial, number: int) -> dict[bytes, bytes]:
 @rule("Publish", "Each published key has an event with publisher, key and the value's length")
 def _events(t: Trial) -> None:
     t.fresh()
-    made = t.published((KEYS[0], b"four", 0), (KEYS[1], bytes(70), 9))
+    published = t.published((KEYS[0], b"four", 0), (KEYS[1], bytes(70), 9))
     sizes = ((KEYS[0], 4), (KEYS[1], 70))
-    wanted = tuple(
+    expected = tuple(
         t.event("DataPublished", publisher=t.para, key=key, value_size=size) for key, size in sizes
     )
     expect(
-        wanted,
+        expected,
         # The block can have events of other publishers as well.
-        tuple(event for event in made.events if event[1].get("publisher", t.para) == t.para),
-        made.number,
+        tuple(event for event in published.events if event[1].get("publisher", t.para) == t.para),
+        published.number,
     )
 
 
@@ -161,10 +165,10 @@ def _events(t: Trial) -> None:
     "Publishing the same value again renews the block of insertion, so the root changes",
 )
 def _again(t: Trial) -> None:
-    made = t.fresh((KEYS[0], b"same", 0))
+    first = t.fresh((KEYS[0], b"same", 0))
     repeated = t.published((KEYS[0], b"same", 0))
     t.holds(repeated.number, {KEYS[0]: t.entry(b"same", 0, repeated.number)})
-    expect(True, t.root(made.number, t.para) != t.root(repeated.number, t.para), repeated.number)
+    expect(True, t.root(first.number, t.para) != t.root(repeated.number, t.para), repeated.number)
 
 
 @rule("PS-10", "A refused call changes no state and deposits no event")
@@ -260,36 +264,36 @@ def _size(t: Trial) -> None:
 def _publishers(t: Trial) -> None:
     """Register publishers up to the limit and one more, which must be refused.
 
-    They are removed again in any case.
+    They are removed at the end, also after a failure.
     """
-    t.gone()
+    t.unregister()
     registered = t.item(t.relay.best(), "CounterForRegisteredPublishers") or 0
     free = t.number("MaxPublishers") - registered
     if free > t.mapping.most_calls:
         raise Untestable(f"{free} more would have to be registered")
     # Ids that no parachain of a test network has.
     first = 3_000_000_000
-    ours = range(first, first + free + 1)
+    ids = range(first, first + free + 1)
     try:
-        for para in ours[:-1]:
-            made = t.do(
+        for para in ids[:-1]:
+            outcome = t.do(
                 "force_register_publisher",
                 root=True,
                 manager=t.manager.account,
                 deposit=0,
                 para=para,
             )
-            expect(None, made.error, made.number)
+            expect(None, outcome.error, outcome.number)
         last = t.do(
             "force_register_publisher",
             root=True,
             manager=t.manager.account,
             deposit=0,
-            para=ours[-1],
+            para=ids[-1],
         )
         t.refuses(last, "TooManyPublishers")
     finally:
-        for para in ours:
+        for para in ids:
             t.do("force_deregister_publisher", root=True, para=para)
 
 

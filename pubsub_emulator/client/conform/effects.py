@@ -30,15 +30,17 @@ def _atomic(t: Trial) -> None:
     t.fresh()
     most = t.number("MaxStoredKeys")
     keys = t.many(most, 0)
-    made = t.publish(
+    outcome = t.publish(
         t.para,
         [(keys[0], b"first", 0), (bytes(key_from_data(b"beyond")), b"", 0), (keys[1], b"x", 0)],
     )
-    expect(True, made.error is not None, made.number)
+    expect(True, outcome.error is not None, outcome.number)
     expect(
-        t.entry(b"first", 0, made.number), t.child(made.number, t.para).get(keys[0]), made.number
+        t.entry(b"first", 0, outcome.number),
+        t.child(outcome.number, t.para).get(keys[0]),
+        outcome.number,
     )
-    t.counts(made.number, most, 32 * most + 5)
+    t.counts(outcome.number, most, 32 * most + 5)
 
 
 @rule(
@@ -48,9 +50,9 @@ def _atomic(t: Trial) -> None:
 def _instruction(t: Trial) -> None:
     t.fresh()
     good = t.message([(KEYS[0], b"by hand", 0)])
-    (made,) = t.send(t.para, good)
-    expect(None, made.error, made.number)
-    t.holds(made.number, {KEYS[0]: t.entry(b"by hand", 0, made.number)})
+    (outcome,) = t.send(t.para, good)
+    expect(None, outcome.error, outcome.number)
+    t.holds(outcome.number, {KEYS[0]: t.entry(b"by hand", 0, outcome.number)})
     unknown_version = b"\6" + good[1:]
     unknown_instruction = b"\5\4" + bytes((255,))
     for bad in (good + b"\0", good[:-1], unknown_version, unknown_instruction):
@@ -70,8 +72,8 @@ def _barrier(t: Trial) -> None:
     t.fresh()
     most = t.mapping.most_publishes
     entry = (KEYS[0], b"v", 0)
-    made, last = t.send(t.para, t.message([entry] * most), t.message([entry]))
-    expect((None, None), (made.error, last.error), last.number)
+    first, last = t.send(t.para, t.message([entry] * most), t.message([entry]))
+    expect((None, None), (first.error, last.error), last.number)
     # A message is the version, the number of instructions as Compact, and the instructions.
     publish = t.message([entry])[2:]
     clear_origin = b"\x0a"
@@ -90,8 +92,10 @@ def _barrier(t: Trial) -> None:
 
 def _unprocessed(t: Trial, message: bytes, error: str) -> None:
     """Send a message and require that it is refused with this error and changes nothing."""
-    (made,) = t.send(t.para, message)
-    expect((error, t.all(made.number - 1)), (made.error, t.all(made.number)), made.number)
+    (outcome,) = t.send(t.para, message)
+    expect(
+        (error, t.all(outcome.number - 1)), (outcome.error, t.all(outcome.number)), outcome.number
+    )
 
 
 @rule(
@@ -101,9 +105,9 @@ def _unprocessed(t: Trial, message: bytes, error: str) -> None:
 def _queue(t: Trial) -> None:
     t.fresh()
     one, two, three = (t.message([(KEYS[0], value, 0)]) for value in (b"1", b"22", b"333"))
-    made = t.send(t.para, one, two, _OTHERS, three)
-    last = made[-1].number
-    expect([None, None, "BadFormat", None], [outcome.error for outcome in made], last)
+    outcomes = t.send(t.para, one, two, _OTHERS, three)
+    last = outcomes[-1].number
+    expect([None, None, "BadFormat", None], [outcome.error for outcome in outcomes], last)
     t.holds(last, {KEYS[0]: t.entry(b"333", 0, last)})
 
 
@@ -120,8 +124,8 @@ def _expiry(t: Trial) -> None:
 
 @rule("PS-14", "Publishing again restarts the lifetime, and only entries with a ttl have a row")
 def _lifetime(t: Trial) -> None:
-    made = t.fresh((KEYS[0], b"a", 40), (KEYS[1], b"b", 0))
-    _rows(t, made, [40, made.number], None)
+    first = t.fresh((KEYS[0], b"a", 40), (KEYS[1], b"b", 0))
+    _rows(t, first, [40, first.number], None)
     then = t.published((KEYS[0], b"a", 40), (KEYS[1], b"b", 40))
     _rows(t, then, [40, then.number], [40, then.number])
     _rows(t, t.published((KEYS[0], b"a", 0)), None, [40, then.number])
@@ -131,12 +135,12 @@ def _lifetime(t: Trial) -> None:
     t.holds(short.number + 7, {KEYS[0]: t.entry(b"a", 9, renewed.number)})
 
 
-def _rows(t: Trial, made: Included, *rows: object) -> None:
+def _rows(t: Trial, block: Included, *rows: object) -> None:
     """Require that after a block the first keys have these rows in `TtlData`."""
     expect(
         rows,
-        tuple(t.of_publisher(made.number, "TtlData", key) for key in KEYS[: len(rows)]),
-        made.number,
+        tuple(t.of_publisher(block.number, "TtlData", key) for key in KEYS[: len(rows)]),
+        block.number,
     )
 
 
@@ -160,9 +164,9 @@ def _backlog(t: Trial) -> tuple[int, int, list[bytes]]:
     count = min(most, 64)
     if count < 4 * scans:
         raise Untestable(f"a sweep examines {scans} rows, and one call publishes {count} keys")
-    keys = [bytes(key_from_data(b"due/%d" % at)) for at in range(count)]
-    made = t.fresh(*((key, b"", 6) for key in keys))
-    return scans, made.number + 6, keys
+    keys = [bytes(key_from_data(b"due/%d" % index)) for index in range(count)]
+    published = t.fresh(*((key, b"", 6) for key in keys))
+    return scans, published.number + 6, keys
 
 
 @rule("PS-15", "A sweep examines a bounded number of rows")
@@ -193,14 +197,14 @@ def _lap(t: Trial) -> None:
 def _unswept(t: Trial) -> None:
     _, end, keys = _backlog(t)
     t.until(end)
-    made = t.published(*((key, b"", 0) for key in keys))
-    for number in range(end, made.number):
+    renewed = t.published(*((key, b"", 0) for key in keys))
+    for number in range(end, renewed.number):
         remaining = len(t.child(number, t.para))
         t.counts(number, remaining, 32 * remaining)
-    if not t.child(made.number - 1, t.para):
+    if not t.child(renewed.number - 1, t.para):
         raise Untestable("the sweep ended before the entries could be published again")
     last = t.step(2)
-    t.holds(last, dict.fromkeys(keys, t.entry(b"", 0, made.number)))
+    t.holds(last, dict.fromkeys(keys, t.entry(b"", 0, renewed.number)))
     t.counts(last, len(keys), 32 * len(keys))
 
 
@@ -293,7 +297,7 @@ def _upgraded(t: Trial) -> None:
 def _handed(t: Trial, value: bytes, code: bytes = b"") -> None:
     """Publish a subscribed and another key, and require that only the first is delivered.
 
-    If `code` is given, the subscriber's runtime is upgraded to it before.
+    If `code` is given, the subscriber's runtime is upgraded to it first.
     """
     mapping = t.mapping
     if not mapping.subscribed:
@@ -303,8 +307,8 @@ def _handed(t: Trial, value: bytes, code: bytes = b"") -> None:
     since = chain.best()
     if code:
         chain.submit(t.manager, chain.call("System", "set_code", {"code": code}, root=True))
-    made = t.publish(mapping.system, [(key, value, 0), (KEYS[3], value, 0)])
-    expect(None, made.error, made.number)
+    outcome = t.publish(mapping.system, [(key, value, 0), (KEYS[3], value, 0)])
+    expect(None, outcome.error, outcome.number)
     delivered: list[object] = []
     for _ in range(mapping.delay):
         events = itertools.chain.from_iterable(
@@ -329,16 +333,16 @@ def _offboard(t: Trial) -> None:
     """Deregister the parachain and wait until the pallet removes its publisher."""
     if not t.mapping.offboard_blocks:
         raise Untestable("offboard_blocks is 0: the test would remove the para from the chain")
-    t.gone()
+    t.unregister()
     t.do("register_publisher")
     _, deposit = t.info(t.relay.best()) or (b"", 0)
     t.published((KEYS[0], b"a", 0), (KEYS[1], b"b", 1000))
     departure = t.relay_call("Registrar", "deregister", {"para": t.para}, root=True)
     expect(None, departure.error, departure.number)
-    wanted = t.event("PublisherDeregistered", para_id=t.para)
+    event = t.event("PublisherDeregistered", para_id=t.para)
     for number in range(departure.number, departure.number + t.mapping.offboard_blocks + 1):
         t.until(number)
-        if wanted in t.events(number):
+        if event in t.events(number):
             t.nothing_left(number)
             return t.released(number, deposit)
-    raise Broken(wanted, "no such event", number)
+    raise Broken(event, "no such event", number)

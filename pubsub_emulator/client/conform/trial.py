@@ -188,7 +188,14 @@ def _shown(expected: object, seen: object) -> tuple[str, str]:
     if max(len(first), len(second)) <= _SHOWN:
         return first, second
     characters = enumerate(zip(first, second, strict=False))
-    difference = next((index for index, (one, other) in characters if one != other), 0)
+    difference = next(
+        (
+            index
+            for index, (first_character, second_character) in characters
+            if first_character != second_character
+        ),
+        0,
+    )
     start = max(0, difference - _SHOWN // 2)
     return _cut(first, start), _cut(second, start)
 
@@ -233,10 +240,8 @@ class Trial:
         self._stack = ExitStack()
         self.relay = self._open(url)
         base = url.rstrip("/")
-        wanted = {mapping.publisher, mapping.system, *paras}
-        self.paras = {
-            para: self._open(paras.get(para, f"{base}/{para}")) for para in sorted(wanted)
-        }
+        ids = {mapping.publisher, mapping.system, *paras}
+        self.paras = {para: self._open(paras.get(para, f"{base}/{para}")) for para in sorted(ids)}
         self.manager = development_signer(mapping.manager)
         self.stranger = development_signer(mapping.stranger)
 
@@ -262,8 +267,12 @@ class Trial:
         """
         mapping = self.mapping
         all_arguments = {"para": mapping.publisher, **arguments}
-        named = {mapping.name(argument): value for argument, value in all_arguments.items()}
-        return self.relay_call(mapping.pallet, mapping.name(name), named, by=by, root=root)
+        chain_arguments = {
+            mapping.name(argument): value for argument, value in all_arguments.items()
+        }
+        return self.relay_call(
+            mapping.pallet, mapping.name(name), chain_arguments, by=by, root=root
+        )
 
     def relay_call(
         self,
@@ -282,8 +291,8 @@ class Trial:
     def publish(self, para: int, entries: Sequence[Entry]) -> Included:
         """Publish entries by the parachain's call or by an XCM message, as the mapping says.
 
-        Returns the relay block in which they were published or refused. The error is `Parachain: …`
-        if the parachain's own call fails, and otherwise as for `send`.
+        Returns the relay block in which they were published or refused. If the
+        parachain's own call fails, the error is `Parachain: …`. Otherwise it is as for `send`.
         """
         publish = self.mapping.publish
         keys = {key for key, _, _ in entries}
@@ -355,15 +364,17 @@ class Trial:
         its messages are recognized by the event of one of `keys`.
         """
         events = self.relay.events(number)
-        ours = self._ours(events)
+        pallet_events = self._ours(events)
         name = self.mapping.name("DataPublished")
         key = self.mapping.name("key")
         if para != self.mapping.publisher and keys:
-            published = any(event[0] == name and event[1].get(key) in keys for event in ours)
-            return [Included(number, None, ours)] if published else []
+            published = any(
+                event[0] == name and event[1].get(key) in keys for event in pallet_events
+            )
+            return [Included(number, None, pallet_events)] if published else []
         origin = f"{{'Para': {para}}}"
         return [
-            Included(number, _refusal(event), ours)
+            Included(number, _refusal(event), pallet_events)
             for event in events
             if event.pallet == "MessageQueue" and origin in str(event.fields.get("origin"))
         ]
@@ -476,7 +487,7 @@ class Trial:
         free, held = self.balance(number - 1, fees=False)
         expect((free + deposit, held - deposit), self.balance(number), number)
 
-    def gone(self) -> None:
+    def unregister(self) -> None:
         """Remove the publisher's registration and data, if there are any."""
         number = self.relay.best()
         if self.info(number) is not None or self.root(number, self.para) is not None:
@@ -487,17 +498,17 @@ class Trial:
 
         Returns the block of the publication, or of the registration if there are no entries.
         """
-        self.gone()
-        made = self.do(
+        self.unregister()
+        registration = self.do(
             "force_register_publisher", root=True, manager=self.manager.account, deposit=0
         )
-        return self.publish(self.para, entries) if entries else made
+        return self.publish(self.para, entries) if entries else registration
 
     def published(self, *entries: Entry) -> Included:
         """Publish entries that must be accepted."""
-        made = self.publish(self.para, entries)
-        expect(None, made.error, made.number)
-        return made
+        outcome = self.publish(self.para, entries)
+        expect(None, outcome.error, outcome.number)
+        return outcome
 
     def many(self, count: int, length: int) -> list[bytes]:
         """Publish `count` keys with values of one length and return the keys.
@@ -536,17 +547,19 @@ class Trial:
 
     # Requirements
 
-    def did(self, made: Included, event: str, **fields: object) -> None:
+    def did(self, outcome: Included, event: str, **fields: object) -> None:
         """Require that a call succeeded, with this event as the only one of the pallet."""
-        expect((None, (self.event(event, **fields),)), (made.error, made.events), made.number)
+        expect(
+            (None, (self.event(event, **fields),)), (outcome.error, outcome.events), outcome.number
+        )
 
-    def refuses(self, made: Included, error: str) -> None:
+    def refuses(self, outcome: Included, error: str) -> None:
         """Require that a call failed with this error, without an event or a change."""
-        named = (
+        chain_error = (
             error if error == "BadOrigin" else f"{self.mapping.pallet}.{self.mapping.name(error)}"
         )
-        expect((named, ()), (made.error, made.events), made.number)
-        expect(self.all(made.number - 1), self.all(made.number), made.number)
+        expect((chain_error, ()), (outcome.error, outcome.events), outcome.number)
+        expect(self.all(outcome.number - 1), self.all(outcome.number), outcome.number)
 
     def has(self, number: int, *keys: bytes) -> None:
         """Require that after a block the publisher has exactly these keys."""
