@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @cache
 def _parachain() -> "tuple[Metadata, RawBlock]":
-    """The metadata of a parachain with accounts, and a block of it with messages."""
+    """Return the metadata of a parachain with accounts, and a block of it with messages."""
     from pubsub_emulator.client.metadata import parse_metadata
     from pubsub_emulator.node import at
     from pubsub_emulator.spark_audit.fetch.block import RawBlock
@@ -52,15 +52,15 @@ def _read_inherent(data: bytes) -> str:
     from pubsub_emulator.spark_audit.fetch.inherent import relay_proof
 
     known, block = _parachain()
-    found = relay_proof(
+    proof = relay_proof(
         "block", known, replace(block, extrinsics=(data,)), "net", ParaId(2000), "a/1", "fuzz"
     )
-    _keep(found)
-    return f"{min(len(found.proof), 5)} nodes, {len(found.downward)} downward"
+    _keep(proof)
+    return f"{min(len(proof.proof), 5)} nodes, {len(proof.downward)} downward"
 
 
 def _keep(proof: "RelayProof") -> None:
-    """Write it into a history: what was read can be kept."""
+    """Write a proof into a history. A proof that was read must not fail there."""
     from pubsub_emulator.spark_audit.history.storage import open_store
     from pubsub_emulator.spark_audit.real_proofs.imported import Present, write_segment
 
@@ -96,7 +96,7 @@ def _exports() -> Iterable[bytes]:
 
 @target("export", "rows of exported tables", _exports, "spark_audit.fetch", text=True)
 def _read_export(data: bytes) -> str:
-    """A row of each of two tables, as JSON lines."""
+    """Read the blocks of an export with a row in each of two tables."""
     from pubsub_emulator.spark_audit.fetch.exports import ExportSource
 
     rows = parse_json(data, "rows")

@@ -43,9 +43,9 @@ def styles(*own: str) -> str:
     return joined((*BASE, *own))
 
 
-def joined(wanted: Iterable[str]) -> str:
+def joined(names: Iterable[str]) -> str:
     """Return the joined content of some files."""
-    return "".join(asset(name) for name in wanted)
+    return "".join(asset(name) for name in names)
 
 
 def script(entry: str) -> str:

@@ -22,4 +22,6 @@ async def read_body(request: web.Request, seconds: float = PATIENCE) -> bytes:
         async with asyncio.timeout(seconds):
             return await request.read()
     except TimeoutError:
-        raise web.HTTPRequestTimeout(text="the rest of the request did not come\n") from None
+        raise web.HTTPRequestTimeout(
+            text="the rest of the request did not arrive in time\n"
+        ) from None

@@ -61,7 +61,7 @@ class Names:
         )
 
     def has_origin(self, origin: str | None, host: str | None = None) -> bool:
-        """Return whether a page of an origin may call. Programs send no origin and may call.
+        """Return whether a page of an origin may call. A program, which sends no origin, may.
 
         `host` is the `Host` of the request, which `has_host` accepted. A page whose origin has the
         same name and port is the server's own.
@@ -103,17 +103,17 @@ def guard(names: Names, *types: str) -> Middleware:
     ) -> web.StreamResponse:
         host = request.headers.get(hdrs.HOST)
         if not names.has_host(host):
-            raise _refused(web.HTTPForbidden, "this server does not go by that name")
+            raise _refused(web.HTTPForbidden, "the Host header does not name this server")
         if not names.has_origin(request.headers.get(hdrs.ORIGIN), host):
             raise _refused(web.HTTPForbidden, "pages of that origin may not call this server")
         if request.can_read_body:
             if request.content_type not in allowed:
                 raise _refused(
                     web.HTTPUnsupportedMediaType,
-                    f"bodies are of Content-Type: {' or '.join(allowed)}",
+                    f"the Content-Type must be: {' or '.join(allowed)}",
                 )
             if request.headers.get(hdrs.CONTENT_ENCODING, "identity") != "identity":
-                raise _refused(web.HTTPUnsupportedMediaType, "requests are not compressed")
+                raise _refused(web.HTTPUnsupportedMediaType, "a body must not be compressed")
         return await handler(request)
 
     return let_in

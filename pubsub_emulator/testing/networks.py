@@ -101,15 +101,15 @@ class Networks:
         Longer runs continue from shorter ones, so that each block is only run once per session.
         Raises `SettingsError`.
         """
-        wanted = scenario.relay_blocks if blocks is None else blocks
+        height = scenario.relay_blocks if blocks is None else blocks
         runs = self._runs.setdefault(blake2_256(scenario.model_dump_json().encode()), {})
-        if wanted not in runs:
-            earlier = max((number for number in runs if number < wanted), default=None)
+        if height not in runs:
+            earlier = max((number for number in runs if number < height), default=None)
             simulation = Simulation(scenario) if earlier is None else runs[earlier].fork()
-            while simulation.network.number < wanted:
+            while simulation.network.number < height:
                 simulation.step()
-            runs[wanted] = self.freeze(simulation, scenario.name)
-        return runs[wanted]
+            runs[height] = self.freeze(simulation, scenario.name)
+        return runs[height]
 
 
 def find_scenario(name: str, folders: Iterable[Path]) -> Scenario:

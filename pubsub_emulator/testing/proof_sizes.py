@@ -201,9 +201,9 @@ class Change:
 
     name: str
     kept: int | None
-    """The stored figure, or `None` if there is none."""
+    """The stored figure, `None` for a new one."""
     now: int | None
-    """The measured figure, or `None` if there is none."""
+    """The measured figure, `None` if it is gone."""
     exceeds: bool
     """Whether the change is beyond the tolerance."""
 
@@ -239,7 +239,7 @@ def compare(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[Chan
 
 
 def verdict(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[str]:
-    """Return the reasons why `now` is not acceptable given `kept`. The list is empty if it is."""
+    """Return the figures that exceed the tolerance, or that the scenario is another one."""
     if kept.scenario_hash != now.scenario_hash:
         return [
             (
@@ -271,7 +271,7 @@ def _by_number(name: str) -> tuple[tuple[int, str], ...]:
 
 
 _RANKS: Final = {
-    part: at for at, part in enumerate(("", *COUNTS, *SIZES, "publishers", *PUBLISHER_SIZES))
+    part: rank for rank, part in enumerate(("", *COUNTS, *SIZES, "publishers", *PUBLISHER_SIZES))
 }
 
 

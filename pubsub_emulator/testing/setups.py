@@ -35,10 +35,10 @@ class SubscriberSetup:
 
     def config(self) -> ParachainConfig:
         """Return the configuration of the parachain."""
-        wanted = merge_subscriptions(
+        subscriptions = merge_subscriptions(
             [(ParaId(para), list(keys)) for para, keys in self.items.items()]
         )
-        spec = RuntimeSpec(ParaId(self.para), wanted, cache=CachePolicy(self.cache))
+        spec = RuntimeSpec(ParaId(self.para), subscriptions, cache=CachePolicy(self.cache))
         return ParachainConfig(
             spec, tuple(CollatorConfig(names) for names in self.collators), self.pace
         )

@@ -100,8 +100,8 @@ def deletes(
 
     The keys may be missing, and may be named twice.
     """
-    listed = st.lists(_or_keys(of), min_size=1, max_size=3).map(tuple)
-    return st.builds(Delete, st.sampled_from(publishers), listed)
+    key_lists = st.lists(_or_keys(of), min_size=1, max_size=3).map(tuple)
+    return st.builds(Delete, st.sampled_from(publishers), key_lists)
 
 
 def histories(
@@ -139,11 +139,11 @@ def histories_of(
     subscribed: set[PubsubKey] = set()
     for subscriber in setup.subscribers:
         subscribed.update(*subscriber.items.values())
-    wanted = sorted(subscribed)
+    subscribed_keys = sorted(subscribed)
     subscribers = [subscriber.para for subscriber in setup.subscribers]
     return histories(
         setup.publishers,
-        st.sampled_from(wanted) | keys(),
+        st.sampled_from(subscribed_keys) | keys(),
         subscribers,
         max_actions=max_actions,
         settle=settle,
