@@ -220,7 +220,7 @@ class Rounds:
         self.ledger.known = dict(self._present)
 
     def head(self) -> str | None:
-        """Return the history's head in hex, after reading its manifests but judging no segment.
+        """Return the history's head in hex. This reads all manifests, but does not judge segments.
 
         Returns `None` if manifests are damaged or missing.
         """
@@ -486,7 +486,7 @@ class Rounds:
         return _Judged(commits, receipts, claimed) if names else None
 
     def _with_manifests(self, names: Sequence[str]) -> Store:
-        """Return the history, with the texts of these manifests if workers can read them faster.
+        """Return the history with the content of these manifests, if workers can read them faster.
 
         From a remote store, many workers can read more files at the same time than this process.
         """
@@ -511,7 +511,7 @@ class Rounds:
         return self.opened.map(unit, tasks, store.uri, lambda _done: None)
 
     def _preceding_commits(self, names: Sequence[str]) -> Mapping[str, Commit]:
-        """Return, by network, the last commit before these manifests' segments.
+        """Return the last commit before the segments of these manifests, by network.
 
         If it cannot be read, a fault is recorded and the network becomes unsure.
         """
@@ -534,7 +534,7 @@ class Rounds:
     ) -> tuple[list[results.SegmentReceipt], list[results.FoldReceipt]]:
         """Run tasks and folds, and return their receipts in the same order.
 
-        Those whose results are in the output already are not run again. `left` is the number of
+        Work whose result is in the output already is not done again. `left` is the number of
         segments in later rounds.
         """
         known = [*map(self._known_fold, folds), *map(self._known, tasks)]
@@ -794,7 +794,7 @@ class Rounds:
             )
             if (
                 not in_own_folder
-                or any(fault.passing for fault in faults)
+                or any(fault.transient for fault in faults)
                 or not all(receipt["kept"] for receipt in segment_receipts)
             ):
                 self._unsure.add(network)
@@ -804,8 +804,8 @@ class Rounds:
     def _gather(self, receipt: results.Written, names: Sequence[str]) -> None:
         """Add the rows of a result to the tables `names`.
 
-        Rows of `read_errors` are put into the receipt as `unread` instead. Stale rows of the same
-        result are dropped first.
+        Rows of `read_errors` do not go into a table but into the receipt, as `unread`. Stale rows
+        of the same result are dropped first.
         """
         folder = receipt["folder"]
         files = receipt["files"]

@@ -65,7 +65,9 @@ class CommitError(PubsubError):
 
 def history_folder(path: Path) -> Path | None:
     """Return the folder of a history: `path`, or the history beside a run's summary there."""
-    return next((each for each in (path, path / "history") if (each / COMMITS).is_dir()), None)
+    return next(
+        (folder for folder in (path, path / "history") if (folder / COMMITS).is_dir()), None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +231,7 @@ def unsealed(file: bytes) -> Any:
     """Return the value of a file that `sealed` made. Raises `ValueError` if it was altered."""
     stated, _, data = file.partition(b"\n")
     if stated != digest_of(data).encode():
-        raise ValueError("the file is not what was written")
+        raise ValueError("the file was changed after it was written")
     return json.loads(data)
 
 
@@ -266,7 +268,7 @@ def read_manifest(store: Store, name: str) -> Commit:
             " `pubsub migrate` brings it up to date"
         )
     if commit.name != name:
-        raise CommitError(f"the manifest is not called what its content is, {commit.name}")
+        raise CommitError(f"the manifest's name does not match its content, which is {commit.name}")
     return commit
 
 
@@ -352,10 +354,10 @@ def _commit(body: dict[str, object], digest: str) -> Commit:
     if previous is not None and (
         not isinstance(previous, str) or _DIGEST.fullmatch(previous) is None
     ):
-        raise CommitError(f"previous is no digest: {_shown(previous)}")
+        raise CommitError(f"previous is not a digest: {_shown(previous)}")
     files = body["files"]
     if not isinstance(files, list):
-        raise CommitError("files is no list")
+        raise CommitError("files is not a list")
     entries = tuple(_file(data, network, segment, manifest_format=body["format"]) for data in files)
     if len({entry.path for entry in entries}) != len(entries):
         raise CommitError("a file is named twice")
@@ -375,7 +377,7 @@ def _commit(body: dict[str, object], digest: str) -> Commit:
 def _file(data: object, network: str, segment: int, manifest_format: object) -> FileEntry:
     """Return the entry of a file in a manifest. Raises `CommitError` if it is malformed."""
     if not isinstance(data, dict):
-        raise CommitError("a file is no object")
+        raise CommitError("a file is not an object")
     _same_keys("a file", data, set(FileEntry.__dataclass_fields__) - {"share"})
     table = HISTORY_TABLES.get(_text(data, "table"))
     if table is None:
@@ -438,7 +440,7 @@ def _extents(data: object, size: int, manifest_format: object) -> tuple[Extent, 
     Raises `CommitError` if one is malformed, or if they overlap or are not in order.
     """
     if not isinstance(data, list):
-        raise CommitError("row_groups is no list")
+        raise CommitError("row_groups is not a list")
     keys = set(Extent.__dataclass_fields__) - (
         set() if manifest_format == FORMAT else {"chain", "rows"}
     )
@@ -446,7 +448,7 @@ def _extents(data: object, size: int, manifest_format: object) -> tuple[Extent, 
     end = 0
     for item in data:
         if not isinstance(item, dict):
-            raise CommitError("a row group is no object")
+            raise CommitError("a row group is not an object")
         _same_keys("a row group", item, keys)
         extent = Extent(
             _whole_number(item, "offset", size),
@@ -465,7 +467,7 @@ def _extents(data: object, size: int, manifest_format: object) -> tuple[Extent, 
 
 def _positions(data: object) -> dict[int, int]:
     if not isinstance(data, dict):
-        raise CommitError("next_positions is no object")
+        raise CommitError("next_positions is not an object")
     positions: dict[int, int] = {}
     for chain in data:
         if not is_chain(chain):
@@ -479,11 +481,11 @@ def is_chain(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= U32_MAX
 
 
-def _same_keys(object_name: str, data: Mapping[str, object], wanted: set[str]) -> None:
+def _same_keys(object_name: str, data: Mapping[str, object], names: set[str]) -> None:
     """Raise `CommitError` unless an object has exactly these keys."""
-    unexpected = sorted(data.keys() ^ wanted)
+    unexpected = sorted(data.keys() ^ names)
     if unexpected:
-        raise CommitError(f"{object_name} lacks or does not know {_shown(unexpected[0])}")
+        raise CommitError(f"{object_name}: {_shown(unexpected[0])} is missing or unknown")
 
 
 def _text(data: Mapping[str, object], name: str) -> str:

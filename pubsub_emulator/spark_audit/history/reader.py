@@ -60,7 +60,7 @@ class Fault:
     chain: int | None = None
     segment: int | None = None
     position: int | None = None
-    passing: bool = False
+    transient: bool = False
     """Whether the same read may succeed another time."""
 
     def row(self) -> Row:
@@ -232,7 +232,7 @@ def read_file(
 ) -> Iterator[pa.Table | Fault]:
     """Yield the row groups of one file, each checked against its manifest, or faults.
 
-    A failed read is tried again. After `ATTEMPTS`, it becomes a passing fault. If `wanted` is
+    A failed read is tried again. After `ATTEMPTS`, it becomes a transient fault. If `wanted` is
     given, it is called with each row group's bounds of integer columns, which are in the footer.
     Row groups for which it returns false are neither read nor checked.
     """
@@ -248,13 +248,13 @@ def read_file(
             error_text = (
                 "the file is missing" if isinstance(error, FileNotFoundError) else str(error)
             )
-            yield _fault(entry, error_text, passing=isinstance(error, FileNotFoundError))
+            yield _fault(entry, error_text, transient=isinstance(error, FileNotFoundError))
         except OSError as error:
             if attempt < ATTEMPTS:
                 time.sleep(WAIT_SECONDS * attempt)
                 continue
             yield _fault(
-                entry, f"unreadable: {error.strerror or type(error).__name__}", passing=True
+                entry, f"unreadable: {error.strerror or type(error).__name__}", transient=True
             )
         return
 
@@ -363,7 +363,7 @@ class _VerifiedBytes(io.RawIOBase):
         self.held = b""
         self._size = size
         self._start = 0
-        self._at = 0
+        self._position = 0
 
     def hold(self, start: int, held: bytes) -> None:
         """Replace the bytes by those of another row group, which begins at offset `start`."""
@@ -377,11 +377,13 @@ class _VerifiedBytes(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        return self._at
+        self._position = (
+            offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        )
+        return self._position
 
     def tell(self) -> int:
-        return self._at
+        return self._position
 
     def read(self, size: int = -1) -> bytes:
         """Return bytes from the present position on.
@@ -389,11 +391,11 @@ class _VerifiedBytes(io.RawIOBase):
         Raises `ArrowInvalid` if some of them are outside of the row group. A footer can claim any
         position for a column.
         """
-        start = self._at - self._start
+        start = self._position - self._start
         end = len(self.held) if size < 0 else start + size
         if not 0 <= start <= end <= len(self.held):
             raise pa.ArrowInvalid("a column is outside of its row group")
-        self._at += end - start
+        self._position += end - start
         return self.held[start:end]
 
 
@@ -417,7 +419,7 @@ def _check_shape(metadata: pq.FileMetaData, entry: FileEntry) -> None:
 
 
 def _fault(
-    entry: FileEntry, error: str, row_group: int | None = None, *, passing: bool = False
+    entry: FileEntry, error: str, row_group: int | None = None, *, transient: bool = False
 ) -> Fault:
     return Fault(
         entry.path,
@@ -426,7 +428,7 @@ def _fault(
         network=entry.network,
         chain=entry.chain,
         segment=entry.segment,
-        passing=passing,
+        transient=transient,
     )
 
 

@@ -60,7 +60,7 @@ class ChainAccount:
     """The network's segments after `last`. They become `absent` if a later segment has data of the
     chain."""
 
-    def meet(self, segment: int) -> None:
+    def note_segment(self, segment: int) -> None:
         """Record that a segment has data of the chain."""
         self.absent += self.since
         self.since = []
@@ -128,7 +128,7 @@ class NetworkAccount:
         for chain in sorted(judged.keys() | commit.next_positions.keys()):
             # A chain with a `next_positions` entry is in the segment even if no task judged it.
             account = self.chains.setdefault(chain, ChainAccount(commit.segment, commit.segment))
-            account.meet(commit.segment)
+            account.note_segment(commit.segment)
         for number, account in self.chains.items():
             if number in judged:
                 account.add(judged[number])

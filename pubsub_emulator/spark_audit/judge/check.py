@@ -62,8 +62,8 @@ from pubsub_emulator.spark_audit.judge.waste import Repeated, junk_bytes
 def check_chain(task: Task, files: ChainFiles, shared: Shared) -> ChainResult:
     """Judge all candidates of a chain's segment.
 
-    The history's content cannot make it raise. Unexpected exceptions become faults, and `passing`
-    is set if one of them may not occur next time.
+    The history's content cannot make it raise. Unexpected exceptions become faults. `transient` is
+    set if the same read or judgement may succeed another time.
     """
     place = Place.of(task, files, shared.rules)
     out = ChainResult(Receipt(task.network, files.chain, task.segment))
@@ -72,7 +72,7 @@ def check_chain(task: Task, files: ChainFiles, shared: Shared) -> ChainResult:
     # A stranger may have written the history, so its content can cause any exception (AU-11).
     except Exception as error:  # noqa: BLE001
         out.note([place.fault(f"judging it failed with {type(error).__name__}: {short(error)}")])
-        out.passing = out.passing or isinstance(error, (MemoryError, OSError))
+        out.transient = out.transient or isinstance(error, (MemoryError, OSError))
         out.receipt.complete = False
         out.receipt.seam = "none"
     return out
@@ -102,7 +102,7 @@ def _check(out: ChainResult, place: Place, shared: Shared) -> None:
         out.note(_misplaced(place, imported))
     out.receipt.complete = out.whole
     out.receipt.proof_bytes = sum(row["proof_bytes"] for row in out.block_measures)
-    out.passing = out.passing or shared.passing
+    out.transient = out.transient or shared.transient
 
 
 def _misplaced(place: Place, imported: list[Row]) -> Iterator[Note]:
@@ -150,7 +150,7 @@ class _Candidates:
             # If no chain has a checkpoint from the previous segment, that whole segment is missing.
             # That is noted once, not for each chain.
             if place.segment and not any(entry.segment < place.segment for entry in files):
-                shared.lack_before()
+                shared.note_missing_segment()
                 out.whole = False
             elif not self.unread:
                 out.note([place.fault("the segment's checkpoint is not in the history")])
@@ -166,7 +166,7 @@ class _Candidates:
         for judged in self.walk(start, first=points.first):
             out.add(judged)
             last_head = judged.head
-        # Candidates after the one at which the judgement ended still get the measures that need no
+        # If judging ended early, the remaining candidates get the measures that do not need
         # execution.
         not_judged = self.rows[len(out.block_measures) - imported_count :]
         out.block_measures += [row_measures(row, self.nodes, judged=False) for row in not_judged]
@@ -251,7 +251,7 @@ class _Candidates:
             candidate, row, faults = rebuild(place, row, self.nodes, head=head)
         except LostNode as error:
             return Judged(
-                notes=[] if shared.lacks(schema.NODES) else [place.fault(str(error), position)]
+                notes=[] if shared.has_fault(schema.NODES) else [place.fault(str(error), position)]
             )
         except Unusable as error:
             return Judged(notes=[place.fault(str(error), position)])
@@ -379,7 +379,7 @@ def _relay_context(
     if judged_in is None or (number < judged_at and known is None):
         missing = judged_at if judged_in is None else number
         # An unreadable file of relay headers is noted once, not by each chain.
-        if shared.lacks(schema.RELAY_HEADERS):
+        if shared.has_fault(schema.RELAY_HEADERS):
             return None, []
         return None, [place.fault(f"relay block {missing} is not readable", position)]
     root = None if known is None else known[0]
@@ -460,7 +460,7 @@ def _seam(place: Place, reached: Header, end: Row | None, position: int) -> tupl
     )
     place_columns = {"segment": place.segment, "number": reached.number, "block": reached.hash()}
     return "mismatch", [
-        place.shown(
+        place.checked_finding(
             findings.SEAM_MISMATCH,
             Severity.ERROR,
             subject,

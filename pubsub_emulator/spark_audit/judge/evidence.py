@@ -360,16 +360,17 @@ def _weigh(
         "block": header.hash(),
         "collator": executed.collator,
     }
-    rests_on = _unproven(parent, relay, refusal)
+    rests_on = _assumptions(parent, relay, refusal)
     if verdict != recorded.verdict or recorded.callbacks is not None:
-        rests_on.append("the history's word on what the chain made of the block")
+        rests_on.append("the history's data about how the chain judged the block")
     return Judgement("block", code, detail, facts=facts, rests_on=tuple(rests_on))
 
 
-def _unproven(parent: Header, relay: RelayContext, refusal: InvalidBlock | None) -> list[str]:
-    """Return the assumptions of a verdict that block and parent do not prove.
+def _assumptions(parent: Header, relay: RelayContext, refusal: InvalidBlock | None) -> list[str]:
+    """Return the assumptions of a verdict that cannot be checked with block and parent alone.
 
-    A seal ties a block to its collator, unless the verdict is that the seal is bad.
+    A good seal proves who made the block. If the verdict is `BAD_SEAL`, the author is an
+    assumption.
     """
     root = relay.storage_root
     if root is None:
@@ -377,17 +378,18 @@ def _unproven(parent: Header, relay: RelayContext, refusal: InvalidBlock | None)
     else:
         claim = f"its block {relay.number} has storage root {root.hex()}"
     assumptions = [
-        f"the relay chain's word: {claim}",
+        f"the relay chain's statement that {claim}",
         f"the newest slot when the block was judged: {relay.slot_now}",
     ]
     offences = () if refusal is None else {offence.verdict for offence in refusal.evidence}
     if Verdict.BAD_PARENT in offences:
         assumptions.append(
-            f"the chain's word: block {parent.number}, {parent.hash().hex()}, was its newest"
+            f"the chain's statement that block {parent.number}, {parent.hash().hex()}, was its"
+            " newest"
         )
     if Verdict.BAD_SEAL in offences:
         assumptions.append(
-            "nothing but the slot ties the block to the collator: its seal is not in order"
+            "the slot alone: the seal, which would prove who made the block, is invalid"
         )
     return assumptions
 
@@ -404,12 +406,12 @@ def _callback(delivery: Delivery) -> bytes:
     )
 
 
-def _decode(what: str, decode: Callable[[bytes], T], data: bytes) -> T:
-    """Decode bytes. Raises `EvidenceError`, which names them as `what`, if they do not decode."""
+def _decode(name: str, decode: Callable[[bytes], T], data: bytes) -> T:
+    """Decode bytes. Raises `EvidenceError`, which uses `name`, if they do not decode."""
     try:
         return decode(data)
     except ScaleError as error:
-        raise EvidenceError(f"{what} does not decode: {error}") from None
+        raise EvidenceError(f"{name} does not decode: {error}") from None
 
 
 def _judge_seam(reader: Reader, _rules: Rules) -> Judgement:
@@ -421,7 +423,7 @@ def _judge_seam(reader: Reader, _rules: Rules) -> Judgement:
     header = _decode("the header reached", Header.decode, reached)
     next_header = _decode("the checkpoint's header", Header.decode, stated)
     facts = {"number": header.number, "block": header.hash()}
-    rests_on = ("the history's word on where its segment ends and where the next one starts",)
+    rests_on = ("the history's data about where its segment ends and where the next one starts",)
     if reached == stated and next_header.state_root == root:
         return Judgement(
             "seam", None, "the checkpoint is where the segment ends", facts=facts, rests_on=rests_on
@@ -447,9 +449,9 @@ def _judge_equivocation(reader: Reader, _rules: Rules) -> Judgement:
         return Judgement("equivocation", None, "a header is not sealed by the author", facts=facts)
     detail = f"blocks {first.hash().hex()} and {second.hash().hex()} for slot {slot}"
     tied = _are_tied(first, second)
-    turn_claim = "the history's word on whose turn the slot was, and on which chain"
+    turn_claim = "the history's data about whose turn the slot was, and on which chain"
     same_chain_claim = (
-        "the history's word that both headers are of one chain: nothing in them says so"
+        "the history's statement that both headers are of one chain, which they do not show"
     )
     rests_on = (turn_claim,) if tied else (same_chain_claim, turn_claim)
     return Judgement(

@@ -69,7 +69,7 @@ def judge_imported(
         notes.append(place.fault("the row has no relay root to open the proof against", position))
         return Judged(notes=notes, measures={**measures, "judged": False})
     root_known = row["relay_root"] in shared.relay_roots(row["relay_parent"])
-    if not root_known and not shared.lacks(schema.RELAY_HEADERS):
+    if not root_known and not shared.has_fault(schema.RELAY_HEADERS):
         message = f"relay block {row['relay_parent']} with this storage root is not in the history"
         notes.append(place.fault(message, position))
     if (header_root or row["relay_root"]) != row["relay_parent_root"]:
@@ -80,7 +80,7 @@ def judge_imported(
     try:
         proof = proof_of(row, nodes)
     except LostNode as error:
-        notes += [] if shared.lacks(schema.NODES) else [place.fault(str(error), position)]
+        notes += [] if shared.has_fault(schema.NODES) else [place.fault(str(error), position)]
         return Judged(notes=notes, measures={**measures, "judged": False}, whole=False)
     opened = {"root": root.hex(), "proof": [node.hex() for node in proof]}
     try:
@@ -97,13 +97,13 @@ def judge_imported(
         )
     place_columns = columns_of(row, POSITIONED)
     parts = [{**place_columns, **part} for part in proof_parts(attribution)]
-    notes += _missing_keys(place, row, attribution, opened=opened)
-    notes += _unneeded_nodes(place, row, attribution, opened=opened)
+    notes += _missing_keys(place, row, attribution, proof_figures=opened)
+    notes += _unneeded_nodes(place, row, attribution, proof_figures=opened)
     return Judged(notes=notes, measures=measures, parts=parts, whole=root_known)
 
 
 def _missing_keys(
-    place: Place, row: Row, attribution: Attribution, opened: Mapping[str, object]
+    place: Place, row: Row, attribution: Attribution, proof_figures: Mapping[str, object]
 ) -> Iterator[Note]:
     """Yield a finding for each key that every parachain reads but the proof has no value for.
 
@@ -111,7 +111,7 @@ def _missing_keys(
     """
     for part in attribution.parts:
         if part.trie == TOP and part.key in NEEDED_KEYS and part.state != "value":
-            evidence = figures_evidence({**opened, "key": part.key.hex()})
+            evidence = figures_evidence({**proof_figures, "key": part.key.hex()})
             detail = f"{part.name}, which every parachain reads, is {part.state}"
             yield place.finding(
                 row, findings.MISSING_KEY, Severity.ERROR, evidence=evidence, detail=detail
@@ -119,7 +119,7 @@ def _missing_keys(
 
 
 def _unneeded_nodes(
-    place: Place, row: Row, attribution: Attribution, opened: Mapping[str, object]
+    place: Place, row: Row, attribution: Attribution, proof_figures: Mapping[str, object]
 ) -> Iterator[Note]:
     """Yield findings about nodes of the proof that do not belong to a known key.
 
@@ -138,7 +138,7 @@ def _unneeded_nodes(
         ("unplaced", attribution.unplaced, findings.UNPLACED_NODES, Severity.INFO, _UNPLACED),
     ):
         if kind in kinds:
-            evidence = figures_evidence({**opened, kind: [node.hex() for node in nodes]})
+            evidence = figures_evidence({**proof_figures, kind: [node.hex() for node in nodes]})
             part = kinds[kind]
             yield place.finding(
                 row,

@@ -129,7 +129,7 @@ def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
 
 
 def publisher_rows(row: Row, outcome: BlockOutcome) -> list[Row]:
-    """Return a row of `publisher_measures` for each publisher that the block met."""
+    """Return a row of `publisher_measures` for each publisher that the block read."""
     full = {part["publisher"]: part["bytes"] for part in row["unpruned"] or ()}
     delivered = Counter(delivery.publisher for delivery in outcome.deliveries)
     delays: defaultdict[int, list[int]] = defaultdict(list)

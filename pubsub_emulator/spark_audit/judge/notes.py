@@ -77,7 +77,7 @@ class ChainResult:
     proof_parts: list[Row] = field(default_factory=list)
     findings: list[Row] = field(default_factory=list)
     read_errors: list[Row] = field(default_factory=list)
-    passing: bool = False
+    transient: bool = False
     """Whether a read failed that may succeed another time. The result is then not reused."""
     whole: bool = True
     """Whether everything could be read and judged, without contradictions."""
@@ -97,7 +97,7 @@ class ChainResult:
         for note in notes:
             if isinstance(note, Fault):
                 self.read_errors.append(note.row())
-                self.passing = self.passing or note.passing
+                self.transient = self.transient or note.transient
                 self.whole = False
             else:
                 self.findings.append(note)
@@ -129,7 +129,7 @@ class Place:
 
     @staticmethod
     def of(task: Task, files: ChainFiles, rules: Rules) -> "Place":
-        """Return the place of these files of a task."""
+        """Return the place of a chain's files in a task."""
         return Place(
             task.network, files.chain, task.segment, files=files, changes=task.changes, rules=rules
         )
@@ -164,11 +164,11 @@ class Place:
     def finding(
         self, row: Row, code: str, severity: Severity, evidence: bytes, detail: str
     ) -> Note:
-        """Return a finding about a block, or a fault if its evidence does not show it."""
+        """Return a finding about a block, or a fault if its evidence does not prove it."""
         subject = row["position"].to_bytes(8, "little") + (row["block"] or b"")
-        return self.shown(code, severity, subject, evidence, detail, row)
+        return self.checked_finding(code, severity, subject, evidence, detail, row)
 
-    def shown(  # noqa: PLR0917  # the parts of a finding
+    def checked_finding(  # noqa: PLR0917  # the parts of a finding
         self,
         code: str,
         severity: Severity,
@@ -177,11 +177,11 @@ class Place:
         detail: str,
         place: Row,
     ) -> Note:
-        """Return a finding, or a fault if its evidence alone does not show it.
+        """Return a finding, or a fault if its evidence does not prove it.
 
-        The evidence is judged in the same way as by anyone who checks the finding later.
+        The evidence is judged here as it is when somebody checks the finding later.
         """
-        error = unshown(code, evidence, self.rules)
+        error = evidence_error(code, evidence, self.rules)
         if error is not None:
             return self.fault(
                 f"the evidence of a finding {code} does not show it: {error}", place.get("position")
@@ -197,8 +197,8 @@ class Place:
         )
 
 
-def unshown(code: str, evidence: bytes, rules: Rules = SHIPPED) -> str | None:
-    """Return why evidence does not show a finding of this code, `None` if it does.
+def evidence_error(code: str, evidence: bytes, rules: Rules = SHIPPED) -> str | None:
+    """Return the reason why evidence does not prove a finding, `None` if it does.
 
     Figures are accepted for every code, since they are not meant as proof.
     """

@@ -58,7 +58,7 @@ read."""
 
 PublisherRows = Callable[[int, int], list[Row]]
 """Returns a block's measures by publisher, given its segment and position; an empty list if the
-block met no publisher."""
+block read no publisher."""
 
 
 class _Place(NamedTuple):
@@ -103,13 +103,13 @@ class _Run:
     last: _Place
     length: int = 0
     """Number of blocks."""
-    most: int = 0
+    max_figure: int = 0
     """The largest figure (a lag or a share of the budget) of the blocks."""
 
     def add(self, row: Row, figure: int) -> None:
         self.last = _Place.of(row)
         self.length += 1
-        self.most = max(self.most, figure)
+        self.max_figure = max(self.max_figure, figure)
 
 
 class HabitMemory:
@@ -162,7 +162,7 @@ class HabitMemory:
         return {
             "chain": list(self.chain),
             "runs": [
-                [*key, run.first.to_json(), run.last.to_json(), run.length, run.most]
+                [*key, run.first.to_json(), run.last.to_json(), run.length, run.max_figure]
                 for key, run in self.runs.items()
             ],
             "slots": [
@@ -184,7 +184,7 @@ class HabitMemory:
         out.chain = (network, chain)
         for code, actor, first, last, length, most in data["runs"]:
             out.runs[code, actor] = _Run(
-                _Place.from_json(first), _Place.from_json(last), length, most=most
+                _Place.from_json(first), _Place.from_json(last), length, max_figure=most
             )
         out.slots = {
             (slot, bytes.fromhex(author)): _Place.from_json(place)
@@ -308,7 +308,7 @@ class HabitMemory:
             for measures in publishers
             if measures["resolved"] or measures["unchanged"]
         }
-        yield from self.meet(measures["publisher"] for measures in publishers)
+        yield from self.remember(measures["publisher"] for measures in publishers)
         for publisher in sorted(self.known):
             starved = row["stopped"] and publisher not in served
             yield from self.run(
@@ -316,10 +316,10 @@ class HabitMemory:
             )
         self.last = (row["relay_parent"], row["cursor_after"])
 
-    def meet(self, publishers: Iterable[int]) -> Iterator[Row]:
-        """Remember the publishers that a block met.
+    def remember(self, publishers: Iterable[int]) -> Iterator[Row]:
+        """Remember the publishers that a block read, the latest last.
 
-        If there are too many, forget the one that was met longest ago, and yield a finding if its
+        If there are too many, forget the one that was read longest ago, and yield a finding if its
         run is long enough.
         """
         for publisher in publishers:
@@ -367,8 +367,8 @@ class HabitMemory:
             name: [place.number, place.block.hex()]
             for name, place in (("first", run.first), ("last", run.last))
         }
-        figures = {"subject": actor, "blocks": run.length, "most": run.most, **ends}
-        detail = _WORDS[code].format(length=run.length, most=run.most, who=actor)
+        figures = {"subject": actor, "blocks": run.length, "most": run.max_figure, **ends}
+        detail = _WORDS[code].format(length=run.length, most=run.max_figure, who=actor)
         return self.finding(
             run.first,
             code,

@@ -198,7 +198,7 @@ def read_file(store: Store, path: str) -> bytes:
                 raise ResultError(f"{store}/{path}: {error.strerror or error}") from None
             time.sleep(WAIT_SECONDS * attempt)
     if digest_of(data)[:_DIGITS] != path.rpartition(".")[0].rpartition("-")[2]:
-        raise ResultError(f"{store}/{path}: the file is not what was written")
+        raise ResultError(f"{store}/{path}: the file was changed after it was written")
     return data
 
 
@@ -282,7 +282,10 @@ def _restore_types(group: pa.Table, table: Table, columns: Sequence[str] | None)
 
 
 def _selected(table: Table, columns: Sequence[str] | None) -> pa.Schema:
-    """Return the schema of some columns of a table's last version."""
+    """Return the schema of some columns of a table, by default of all.
+
+    The table is in its last version, which has all columns.
+    """
     schema_now = table.wider.schema
     return pa.schema(
         [schema_now.field(name).remove_metadata() for name in columns or schema_now.names]

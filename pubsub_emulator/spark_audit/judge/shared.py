@@ -67,7 +67,7 @@ class Shared:
 
     @staticmethod
     def of(task: Task) -> "Shared":
-        """Return the shared data of a task's chains. Raises `RulesError`.
+        """Return the data that a task's chains share. Raises `RulesError`.
 
         Relay headers are read at once, everything else when it is needed.
         """
@@ -76,18 +76,18 @@ class Shared:
         return out
 
     @property
-    def passing(self) -> bool:
+    def transient(self) -> bool:
         """Whether a read failed that may succeed another time."""
-        return any(fault.passing for fault in self.faults)
+        return any(fault.transient for fault in self.faults)
 
-    def lacks(self, table: schema.Table) -> bool:
+    def has_fault(self, table: schema.Table) -> bool:
         """Return whether a common file of this table has a fault.
 
         That fault is noted already, so the chains need not note its consequences.
         """
         return any(fault.path.startswith(f"{table.name}/") for fault in self.faults)
 
-    def lack_before(self) -> None:
+    def note_missing_segment(self) -> None:
         """Note once that the previous segment, which has the chains' checkpoints, is missing."""
         segment = self.task.segment
         error = (
@@ -234,8 +234,8 @@ class Shared:
         With `roots`, remember every root that the rows state, for `relay_roots` and `header_root`.
 
         If two rows of the same block have different roots or slots, that is a fault and the block
-        is left out. It is no fault if the second row has no hash: such a row repeats the claim of
-        an inherent, which may be wrong.
+        is left out. A second row without a hash is not a fault: it repeats the claim of an
+        inherent, which may be wrong.
         """
         blocks: dict[int, RelayBlock] = {}
         ambiguous: set[int] = set()

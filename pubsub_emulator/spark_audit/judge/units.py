@@ -32,7 +32,7 @@ from pubsub_emulator.spark_audit.judge import patterns, results
 from pubsub_emulator.spark_audit.judge.aggregate import BLOCK_COLUMNS, PUBLISHER_COLUMNS, Sizes
 from pubsub_emulator.spark_audit.judge.check import check_chain
 from pubsub_emulator.spark_audit.judge.findings import Thresholds
-from pubsub_emulator.spark_audit.judge.notes import ChainResult, unshown
+from pubsub_emulator.spark_audit.judge.notes import ChainResult, evidence_error
 from pubsub_emulator.spark_audit.judge.shared import Shared
 from pubsub_emulator.spark_audit.judge.task import CHECK_VERSION, Task, commits_before
 
@@ -61,14 +61,14 @@ def judge_segment(text: str, out: str) -> Answer:
         shared.faults += check_file(shared.store, entry)
     unread = tables[schema.READ_ERRORS.name][1]
     unread.extend(fault.row() for fault in shared.faults)
-    passing = shared.passing or any(chain.passing for chain in chains)
+    transient = shared.transient or any(chain.transient for chain in chains)
     judged = [
         {**asdict(chain.receipt), **_account(tables_of_chain)}
         for chain, tables_of_chain in zip(chains, chain_tables, strict=True)
     ]
     place = fields_of(task, ("network", "segment", "fingerprint"))
     receipt = {**place, "chains": judged, "read_errors": len(unread)}
-    return results.write_result(store, task.name, tables, receipt=receipt, keep=not passing)
+    return results.write_result(store, task.name, tables, receipt=receipt, keep=not transient)
 
 
 def _ensure_writable(chain: ChainResult) -> ChainResult:
@@ -213,7 +213,7 @@ def fold_chains(text: str, out: str) -> Answer:
             rows = blocks.select(patterns.HABIT_COLUMNS).to_pylist()
             for row in state.watch.add(rows, _served(publishers), _headers(fold, chain)):
                 # A finding is only reported if its own evidence shows it (AU-11).
-                if unshown(row["code"], row["evidence"]) is None:
+                if evidence_error(row["code"], row["evidence"]) is None:
                     settled.append(row)
                     state.settle(row)
                 else:

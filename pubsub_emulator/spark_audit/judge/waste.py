@@ -86,7 +86,7 @@ def _of_block(row: Row) -> Iterator[tuple[str, int]]:
 
 
 def _add(sums: dict[_Key, list[int]], key: _Key, weight: int) -> None:
-    """Count one more block with `weight` bytes of waste, unless they are 0."""
+    """Count one more block with `weight` bytes of waste, unless `weight` is 0."""
     if weight:
         count_and_bytes = sums.setdefault(key, [0, 0])
         count_and_bytes[0] += 1

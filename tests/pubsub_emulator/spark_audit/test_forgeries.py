@@ -223,7 +223,7 @@ def test_a_manifest_repeated_under_another_name_is_a_fault_and_counts_once(
     assert result.exit_code in {3, 5}
     assert result.codes == whole.codes
     found = [row["error"] for row in result.results.rows(schema.READ_ERRORS)]
-    assert found == [f"the manifest is not called what its content is, {path.name}"]
+    assert found == [f"the manifest's name does not match its content, which is {path.name}"]
 
 
 # Results
@@ -305,7 +305,7 @@ MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "a negative size": (_in_files(size=-9), "size is -9"),
     "rows without end": (_in_files(rows=2**70), "rows is"),
     "a version that is true": (_in_files(version=True), "version is True"),
-    "row groups that are none": (_in_files(row_groups=None), "row_groups is no list"),
+    "row groups that are none": (_in_files(row_groups=None), "row_groups is not a list"),
     "row groups beyond the file": (
         _in_files(
             row_groups=[
@@ -315,13 +315,13 @@ MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         "offset is",
     ),
     "a digest that is none": (_in_files(frame="xyz"), "frame is 'xyz'"),
-    "positions that are none": (_named(next_positions=[1]), "next_positions is no object"),
+    "positions that are none": (_named(next_positions=[1]), "next_positions is not an object"),
     "a position that is text": (_named(next_positions={"2000": "1"}), "2000 is '1'"),
     "a chain without bound": (
         _named(next_positions={"9" * 40: 1}),
         "next_positions names the chain",
     ),
-    "a surplus field": (_named(surplus=1), "does not know 'surplus'"),
+    "a surplus field": (_named(surplus=1), "the manifest: 'surplus' is missing or unknown"),
     "a file named twice": (
         lambda body: body["files"].append(body["files"][0]),
         "a file is named twice",
@@ -336,8 +336,8 @@ MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         lambda body: body["files"][0].update(table="riddles"),
         "a table named 'riddles' is not",
     ),
-    "no files": (lambda body: body.pop("files"), "the manifest lacks or does not know 'files'"),
-    "files that are text": (lambda body: body.update(files="all"), "files is no list"),
+    "no files": (lambda body: body.pop("files"), "the manifest: 'files' is missing or unknown"),
+    "files that are text": (lambda body: body.update(files="all"), "files is not a list"),
 }
 
 

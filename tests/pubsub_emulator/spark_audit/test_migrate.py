@@ -314,7 +314,10 @@ _PRESENT: dict[str, object] = {**_EMPTY, "format": 2, "previous": None}
         ([{"files": [[]] * 2**22}], "more than 4,194,304 values"),
         ([{"files": json.loads("[" * 70 + "]" * 70)}], "nest deeper than 64"),
         ([{"network": "../etc"}], "a network's name"),
-        ([{"files": [{"table": "blocks", "path": "../../x.parquet"}]}], "a file lacks"),
+        (
+            [{"files": [{"table": "blocks", "path": "../../x.parquet"}]}],
+            "a file: 'chain' is missing or unknown",
+        ),
     ],
 )
 def test_manifests_of_a_stranger_are_refused_soon_and_nothing_is_changed(

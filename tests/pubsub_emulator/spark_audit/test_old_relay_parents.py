@@ -79,4 +79,4 @@ def test_blocks_are_found_beside_headers_that_are_damaged(tmp_path: Path) -> Non
     for number in roots:
         found = known.relay(number)
         assert (None if found is None else found[0]) == left.get(number)
-    assert known.lacks(schema.RELAY_HEADERS)
+    assert known.has_fault(schema.RELAY_HEADERS)
