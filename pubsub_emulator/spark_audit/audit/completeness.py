@@ -103,7 +103,7 @@ def judge_chain(
 
 
 def _missing(network: NetworkAccount, chain: ChainAccount) -> list[str]:
-    """Describe the segments of the network that should have data of the chain but do not.
+    """Return a reason for each gap in the chain's data.
 
     A segment is untied if the history lacks the checkpoint that ends it. The network's last segment
     may be untied, because that checkpoint belongs to the next segment, which is not written yet.

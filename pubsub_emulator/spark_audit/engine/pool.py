@@ -149,7 +149,9 @@ class _Batch:
         return [self._done[number] for number in range(len(self._tasks))]
 
     def _take(self) -> tuple[int, int] | None:
-        """Return the numbers of a task that no worker has and of the attempt, `None` at the end.
+        """Return the number of a waiting task and the number of the attempt.
+
+        Returns `None` at the end of the batch.
 
         If all remaining tasks are running, wait: one may be lost and have to be done again.
         """
