@@ -49,9 +49,9 @@ def place_of(path: str) -> tuple[str, int, int] | None:
 
 
 def place_of_manifest(name: str) -> tuple[str | None, int | None]:
-    """Return network and segment of a manifest by its name.
+    """Return the network and the segment in a manifest's name.
 
-    Both are `None` if the name does not tell them.
+    Both are `None` if the name has another form.
     """
     network, _, end = name.rpartition("-")
     network, _, segment = network.rpartition("-")
@@ -145,9 +145,9 @@ class Listing:
         return [self._sums.get(place, 0) % _MODULUS for place in places]
 
     def surplus(self, commit: Commit) -> int:
-        """Return the number of data files of a segment that its manifest does not name.
+        """Return the number of a segment's data files that its manifest does not name.
 
-        The segment must be after the last known one.
+        The segment must be after the last known one, because earlier files are not counted.
         """
         named = sum(place_of(path) is not None for path in {entry.path for entry in commit.files})
         return max(self._counts.get((commit.network, commit.segment), 0) - named, 0)

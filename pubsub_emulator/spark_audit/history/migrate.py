@@ -121,8 +121,8 @@ def _in_order(
         )
     chained = [commit for _, commit, version in ordered if version != manifest.UNCHAINED]
     if len(chained) == len(ordered):
-        for commit, why in manifest.unlinked(chained):
-            raise manifest.CommitError(f"{store}: {commit.name}: {why}")
+        for commit, reason in manifest.unlinked(chained):
+            raise manifest.CommitError(f"{store}: {commit.name}: {reason}")
     return [commit for _, commit, _ in ordered]
 
 

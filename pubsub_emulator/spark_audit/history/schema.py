@@ -114,7 +114,7 @@ class Table:
     """A query in DuckDB's SQL, for the documentation."""
 
     def signed(self, *unsigned: pa.DataType) -> "Table":
-        """Return the table with `INT` in place of these types, by default of all unsigned types."""
+        """Return the table with `INT` instead of some unsigned types, by default of all."""
         columns, *added = (
             tuple(column.signed(unsigned or (U32, U64)) for column in columns_of_version)
             for columns_of_version in (self.columns, *self.added)
@@ -122,11 +122,11 @@ class Table:
         return replace(self, columns=columns, added=tuple(added))
 
     def since(self, version: int) -> "Table":
-        """Return the table as of `version`, with signed integers in place of `U64`.
+        """Return version `version` of this table, in which `INT` replaces `U64`.
 
-        This table becomes the former one.
+        `former` of the result is this table, without the columns that were added in `version` or
+        later.
         """
-        # The former table does not have the columns that were added in `version` or later.
         former = replace(self, added=self.added[: version - self.version - 1])
         return replace(self.signed(U64), version=version, former=former)
 

@@ -152,7 +152,7 @@ class Store(ABC):
     def each(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield the result of `work` for each item, in order.
 
-        A remote store works on several items at the same time, because requests mostly wait.
+        A remote store works on several items at the same time, because most of the time is latency.
         """
         return map(work, items)
 

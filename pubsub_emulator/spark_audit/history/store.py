@@ -45,6 +45,11 @@ class HistoryWriter(records.Observer):
         resume: bool = False,
         names: Mapping[ParaId, str] | None = None,
     ) -> None:
+        """Open or create a history and write a network to it.
+
+        With `resume`, segments that are committed already are not written again. Raises
+        `CommitError` if the network is already in the history, `StorageError`, and `OSError`.
+        """
         check_name(network)
         self.store = open_store(path)
         self.network = network
@@ -72,23 +77,23 @@ class HistoryWriter(records.Observer):
 
     def relay_block(self, record: records.RelayRecord) -> None:
         """Record a relay block that was built."""
-        self._proceed()
-        self._of(schema.RELAY_HEADERS).append(rows.relay_row(self.network, record))
+        self._commit_if_ended()
+        self._rows_of(schema.RELAY_HEADERS).append(rows.relay_row(self.network, record))
         self._place = 0
         self._relay_time = record.time
         events = rows.relay_events_row(self.network, self._segment or 0, record)
         if events is not None:
-            self._of(schema.EVENTS).append(events)
+            self._rows_of(schema.EVENTS).append(events)
 
     def authorities(self, record: records.AuthorityRecord) -> None:
         """Record a chain's new collator set."""
         self._chains[record.chain].authorities = record.keys
         place = {"network": self.network, "chain": record.chain, "from_block": record.from_block}
-        self._of(schema.AUTHORITIES).append({**place, "keys": list(record.keys)})
+        self._rows_of(schema.AUTHORITIES).append({**place, "keys": list(record.keys)})
 
     def subscriptions(self, record: records.SubscriptionRecord) -> None:
         """Record a change of a chain's subscriptions."""
-        self._of(schema.SUBSCRIPTIONS).append(rows.subscription_row(self.network, record))
+        self._rows_of(schema.SUBSCRIPTIONS).append(rows.subscription_row(self.network, record))
 
     def checkpoint(self, record: records.CheckpointRecord) -> None:
         """Record the state at which a segment of a chain starts.
@@ -103,7 +108,7 @@ class HistoryWriter(records.Observer):
         chain = self._chains[record.chain]
         chain.state_root = record.header.state_root
         chain.spec = runtime_spec(record.state.top)
-        self._of(schema.CHECKPOINTS, record.chain).append(
+        self._rows_of(schema.CHECKPOINTS, record.chain).append(
             rows.checkpoint_row(self.network, record, chain.position)
         )
 
@@ -112,7 +117,7 @@ class HistoryWriter(records.Observer):
 
         Raises `CommitError` if the chain has no checkpoint yet.
         """
-        self._proceed()
+        self._commit_if_ended()
         chain = self._chains[record.chain]
         if chain.spec is None:
             raise CommitError(f"chain {record.chain} has candidates before its first checkpoint")
@@ -129,9 +134,9 @@ class HistoryWriter(records.Observer):
             spec=chain.spec,
         )
         chain.position += 1
-        self._of(schema.BLOCKS, record.chain).append(row)
+        self._rows_of(schema.BLOCKS, record.chain).append(row)
         if record.due:
-            self._of(schema.TRUTH).append(rows.truth_row(row, record.due))
+            self._rows_of(schema.TRUTH).append(rows.truth_row(row, record.due))
         if record.outcome is not None:
             chain.state_root = header.state_root
             chain.spec = runtime_spec(record.outcome.state.top)
@@ -139,8 +144,8 @@ class HistoryWriter(records.Observer):
             events = rows.block_events_row(
                 self.network, record, record.outcome, place=self._place, relay_time=self._relay_time
             )
-            self._of(schema.EVENTS).append(events)
-            self._of(schema.DELIVERIES, record.chain).extend(
+            self._rows_of(schema.EVENTS).append(events)
+            self._rows_of(schema.DELIVERIES, record.chain).extend(
                 rows.delivery_rows(rows.block_place(row), record.outcome.deliveries)
             )
 
@@ -165,7 +170,7 @@ class HistoryWriter(records.Observer):
         if kind is None:
             self.close()
 
-    def _proceed(self) -> None:
+    def _commit_if_ended(self) -> None:
         """Commit the segment if the next one has started.
 
         The first record that is not a checkpoint shows that all chains' checkpoints of the next
@@ -179,7 +184,7 @@ class HistoryWriter(records.Observer):
     def _commit(self, segment: int) -> None:
         """Commit the rows of a segment, unless it is committed already."""
         positions = {int(chain): state.position for chain, state in self._chains.items()}
-        self._of(schema.NODES).extend(self._nodes.rows(self.network, segment))
+        self._rows_of(schema.NODES).extend(self._nodes.rows(self.network, segment))
         parts: list[HistoryPart] = []
         for name, table in HISTORY_TABLES.items():
             parts += [
@@ -217,7 +222,7 @@ class HistoryWriter(records.Observer):
                     f"nothing was added to {self.store}: {error.strerror or error}"
                 ) from error
 
-    def _of(self, table: schema.Table, chain: int | None = None) -> list[Row]:
+    def _rows_of(self, table: schema.Table, chain: int | None = None) -> list[Row]:
         """Return the list of rows of a table, and of a chain if the table is divided by chain."""
         return self._rows[table.name, chain]
 

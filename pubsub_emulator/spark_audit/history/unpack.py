@@ -258,7 +258,7 @@ def _pages(source: Source, offset: int, end: int) -> Iterator[_Fields]:
             < 0
         ):
             raise TooLarge("a page does not say its size")
-        offset += head.at + page[_PACKED]
+        offset += head.offset + page[_PACKED]
         yield page
 
 
@@ -267,7 +267,7 @@ class _Head:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.at = 0
+        self.offset = 0
 
     def struct(self, path: tuple[int, ...] = ()) -> _Fields:
         """Read a struct and return the numbers in it. Other values are skipped.
@@ -290,16 +290,16 @@ class _Head:
                 numbers |= self.struct(field_path)
             elif kind == 8:
                 length = self._varint()
-                self.at += length
+                self.offset += length
             elif kind in {3, 7}:
-                self.at += 1 if kind == 3 else 8
+                self.offset += 1 if kind == 3 else 8
             elif kind not in {1, 2}:
                 raise TooLarge("a page has no header that can be read")
         return numbers
 
     def _byte(self) -> int:
-        self.at += 1
-        return self.data[self.at - 1]
+        self.offset += 1
+        return self.data[self.offset - 1]
 
     def _varint(self) -> int:
         """Read an unsigned number: 7 bits in each byte, the lowest first."""
