@@ -132,7 +132,7 @@ class BlockDifference:
         """Return the difference in words, in several lines."""
         if self.a is None or self.b is None:
             ended, other = ("A", "B") if self.a is None else ("B", "A")
-            return [f"{ended} ends here; {other} goes on with {self.a or self.b}"]
+            return [f"{ended} ends here; {other} continues with {self.a or self.b}"]
         out = [f"A: {self.a}", f"B: {self.b}"]
         for name, mine, theirs in self.fields:
             out += _field_lines(name, mine, theirs)
@@ -189,12 +189,12 @@ class Comparison:
     """Whether one record is a set of fixtures that shows only some blocks of the other. Blocks that
     only one record has are no difference then."""
 
-    def note(self, name: str, found: BlockDifference | None) -> None:
+    def note(self, name: str, difference: BlockDifference | None) -> None:
         """Count a pair of blocks that was compared, and add its difference if there is one."""
         self.compared += 1
-        if found is not None and self.first is None:
-            self.first = found
-        elif found is not None:
+        if difference is not None and self.first is None:
+            self.first = difference
+        elif difference is not None:
             self.others.append(name)
 
     @property

@@ -199,7 +199,7 @@ def _read_finding(path: Path) -> str:
         path.write_text(json.dumps({**body, "digest": blake2_256(signed).hex()}), encoding="utf-8")
     except (ValueError, AttributeError, RecursionError):
         pass
-    return "borne out" if check_finding(path).proven else "not provable"
+    return "confirmed" if check_finding(path).proven else "not provable"
 
 
 def _evidence() -> Iterable[bytes]:

@@ -61,10 +61,10 @@ class ChunkSource:
         self._metadata: dict[str, Metadata] = {}
         self._lines: Iterator[tuple[int, str, dict[str, object]]] = iter(())
         """Height, place and content of the lines that were not read yet."""
-        self._held: tuple[int, str, dict[str, object]] | None = None
+        self._next_line: tuple[int, str, dict[str, object]] | None = None
         """The line that was read last, which may belong to the next range."""
         self._before: tuple[int, str] = (-1, "")
-        """Height and runtime of the line before `_held`."""
+        """Height and runtime of the line before `_next_line`."""
 
     async def newest(self) -> int:
         """Return the number of the last block in the last chunk."""
@@ -78,12 +78,12 @@ class ChunkSource:
         self, first: int, last: int, advance: Callable[[int], None]
     ) -> list[RelayProof]:
         """Return the inherents of a range of blocks. Raises `FetchError`."""
-        if self._held is None or self._held[0] > first:
+        if self._next_line is None or self._next_line[0] > first:
             self._lines = self._read(first)
-            self._held = next(self._lines, None)
+            self._next_line = next(self._lines, None)
         proofs: list[RelayProof] = []
-        while self._held is not None and self._held[0] <= last:
-            height, place, line = self._held
+        while self._next_line is not None and self._next_line[0] <= last:
+            height, place, line = self._next_line
             name = _runtime_name(place, line)
             # The block was made with the runtime that the previous line names, if that line is in
             # the chunks.
@@ -98,7 +98,7 @@ class ChunkSource:
                 made_with = previous[1] if previous[0] == height - 1 else name
                 proofs.append(self._proof(height, place, line, name=made_with))
                 advance(len(proofs))
-            self._held = next(self._lines, None)
+            self._next_line = next(self._lines, None)
         if len(proofs) != last - first + 1:
             raise WrongBlock(f"{self._store}: block {first + len(proofs)} is not in any chunk")
         return await self._relay.with_headers(proofs)
@@ -146,7 +146,7 @@ class ChunkSource:
             height = data["height"]
             in_chunk = chunk.first <= height <= chunk.last
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise WrongBlock(f"{place}: no block in JSON with a height") from None
+            raise WrongBlock(f"{place}: the line is not a block in JSON with a height") from None
         if not in_chunk:
             raise WrongBlock(
                 f"{place}: block {height} is in a chunk of blocks {chunk.first} to {chunk.last}"

@@ -62,7 +62,7 @@ class _Endpoint:
     """The time of the event loop at which its rest ends."""
     rests: int = 0
     """The number of rests since its last answer. Each one doubles the next rest."""
-    said: str = ""
+    last_error: str = ""
     """The error because of which it rests."""
     next_at: float = 0.0
     """The earliest time for the next request, if there is a rate."""
@@ -105,7 +105,7 @@ class _Question:
 
     refusals: dict[str, int] = field(default_factory=dict)
     """By URL, how often a node refused or answered wrongly."""
-    said: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
     """By URL, the last error."""
     losses: int = 0
     """How often the question got no answer."""
@@ -193,26 +193,26 @@ class Endpoints:
     ) -> None:
         """Let a node rest that did not answer. Raises `SourceLost` after too many losses."""
         node.give_rest(after)
-        node.said = problem
+        node.last_error = problem
         question.losses += 1
-        question.said[node.rpc.url] = problem
+        question.errors[node.rpc.url] = problem
         if question.losses >= LOSSES * len(self._nodes):
             raise SourceLost(
-                f"{'; '.join(question.said.values())}; the same command continues when a node"
+                f"{'; '.join(question.errors.values())}; the same command continues when a node"
                 " answers"
             )
 
     def _refused(self, question: _Question, url: str, problem: str) -> None:
         """Record that a node refused a question or answered it wrongly."""
         question.refusals[url] = question.refusals.get(url, 0) + 1
-        question.said[url] = problem
+        question.errors[url] = problem
 
     async def _choose(self, question: _Question, only: str | None, method: str) -> _Endpoint:
         """Return the node to ask next. Waits if all nodes rest."""
         allowed = (node for node in self._nodes if only in {None, node.rpc.url})
         candidates = [node for node in allowed if question.refusals.get(node.rpc.url, 0) < REFUSALS]
         if not candidates:
-            raise WrongBlock("; ".join(question.said.values()) or f"no node answers {method}")
+            raise WrongBlock("; ".join(question.errors.values()) or f"no node answers {method}")
         loop = asyncio.get_running_loop()
         while True:
             now = loop.time()
@@ -224,5 +224,5 @@ class Endpoints:
                 )
             wait = min(node.until for node in candidates) - now
             if wait >= _LONG_REST:
-                self._resting("; ".join(node.said for node in candidates))
+                self._resting("; ".join(node.last_error for node in candidates))
             await asyncio.sleep(max(wait, 0.001))

@@ -101,7 +101,7 @@ class _Ledger:
     nodes: Mapping[Hash, bytes]
     users: dict[Hash, list[Place]] = field(default_factory=dict)
     """By node, the keys that need it."""
-    found: dict[Place, _Path] = field(default_factory=dict)
+    paths: dict[Place, _Path] = field(default_factory=dict)
     """By key, the way to it."""
 
     def add(
@@ -116,7 +116,7 @@ class _Ledger:
         path, proven = path_nodes(root, self.nodes, key)
         if not proven and key not in entries:
             return
-        counts = usual or any(node_hash not in self.users for node_hash in path)
+        is_requested = usual or any(node_hash not in self.users for node_hash in path)
         value = entries.get(key)
         if value is not None:
             state = "value"
@@ -124,8 +124,8 @@ class _Ledger:
             state = "absent"
         else:
             state = "not proven"
-        self.found[place] = _Path(tuple(path), counts, state, value=value)
-        for node_hash in path if counts else ():
+        self.paths[place] = _Path(tuple(path), is_requested, state, value=value)
+        for node_hash in path if is_requested else ():
             self.users.setdefault(node_hash, []).append(place)
 
 
@@ -164,7 +164,7 @@ def attribute(
         for key in other_keys:
             ledger.add(trie_root, (child, key), opened.entries, usual=False)
     for key in needed:
-        ledger.found.setdefault((TOP, key), _Path((), True, "not proven", value=None))
+        ledger.paths.setdefault((TOP, key), _Path((), True, "not proven", value=None))
     reached = chained.from_iterable(opened.reached for _, opened in tries.values())
     may_be_cached = cached and any(
         is_child_root(key) and value is not None for key, value in top.items()
@@ -194,7 +194,7 @@ def attribute_reads(
             if trie_root is None:
                 # The child trie does not exist, so all its keys are absent. The nodes on the way
                 # to its root prove that. `_key_part` adds them.
-                ledger.found[child, key] = _Path((), True, "absent", value=None)
+                ledger.paths[child, key] = _Path((), True, "absent", value=None)
             else:
                 value = _read(trie_root, ledger.nodes, child, key=key)
                 ledger.add(trie_root, (child, key), {key: value}, usual=True)
@@ -247,7 +247,7 @@ def _attribution(
     """
     users = ledger.users
     costs = {node_hash: node_cost(len(node)) for node_hash, node in ledger.nodes.items()}
-    parts = [_key_part(place, ledger.found, users, costs=costs) for place in ledger.found]
+    parts = [_key_part(place, ledger.paths, users, costs=costs) for place in ledger.paths]
     shared: dict[int, list[Hash]] = {}
     for node_hash, places in users.items():
         if len(places) > 1:

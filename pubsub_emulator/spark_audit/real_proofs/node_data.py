@@ -44,7 +44,7 @@ class NodeHeader:
     """A block's header."""
 
     place: str
-    """Where it was read, for messages."""
+    """The place of its document, for messages."""
     number: int
     hash: Hash
     """The hash, computed from the other fields."""
@@ -56,7 +56,7 @@ class NodeProof:
     """A read proof."""
 
     place: str
-    """Where it was read, for messages."""
+    """The place of its document, for messages."""
     at: Hash | None
     """The hash of the block that the answer names, `None` if the answer does not name one."""
     nodes: tuple[bytes, ...]

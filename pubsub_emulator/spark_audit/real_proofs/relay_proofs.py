@@ -166,7 +166,7 @@ def _compare_reads(path: Path, proof: RelayProof, reads: Mapping[str, object]) -
         key = _VALUES.hex(f"{place}.key", read.get("key"))
         _path, proven = path_nodes(proof.relay_root, nodes, key)
         if not _agrees(place, read, entries.get(key), proven=proven):
-            raise ImportRefused(f"{place} is not what the proof says")
+            raise ImportRefused(f"{place} differs from the proof")
 
 
 def attribute_inherent(root: Hash, proof: Iterable[bytes], para: ParaId) -> Attribution:

@@ -141,7 +141,7 @@ class Values:
         return tuple((ParaId(sender), by_sender[sender]) for sender in sorted(by_sender))
 
     def _message(self, place: str, value: object, body: str) -> tuple[RelayBlockNumber, bytes]:
-        """Return the block number and the body of a message, whose field has the name `body`."""
+        """Return the block number and the body of a message. `body` is the name of its field."""
         named = {plain_name(name): field for name, field in self.mapping(place, value).items()}
         sent_at = self.number(f"{place}.sentAt", named.get("sentat"))
         return RelayBlockNumber(sent_at), self.hex(f"{place}.{body}", named.get(body))

@@ -118,7 +118,7 @@ def _publisher(row: Row, name: str | None) -> ByteShare:
 
 
 def _imported(results: Results, chain: Chain) -> list[ByteShare]:
-    """Return a part for each kind of part in imported proofs."""
+    """Return a share for each kind of part in imported proofs, with the largest parts of it."""
     rows = columns(results, schema.PROOF_PARTS, chain, ("kind", "name", "nodes", "bytes"))
     by_name = grouped(
         rows(), ["kind", "name"], [("bytes", "sum"), ("nodes", "sum"), ("bytes", "count")]

@@ -71,7 +71,7 @@ def bytes_over_time(series: Series, width: int) -> axes.Spec:
         for time_bin in series.bins
         if time_bin.faulty
     ]
-    bad = [{"middle": middle, "told": f"relay blocks {told}"} for middle, told in faulty]
+    bad = [{"middle": middle, "told": f"relay blocks {text}"} for middle, text in faulty]
     if bad:
         ticks = alt.Chart(alt.NamedData("bad"))
         ticks = ticks.mark_point(

@@ -87,7 +87,7 @@ def grouped(
 def valid(part: pa.Table) -> pa.Table:
     """Return the valid included blocks and imported proofs in a part of `block_measures`.
 
-    The table `summaries` is about the same blocks.
+    The table `summaries` has rows for the same blocks.
     """
     return part.filter(
         pc.and_(pc.not_equal(part["status"], "rejected"), pc.is_null(part["verdict"]))

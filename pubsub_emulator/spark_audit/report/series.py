@@ -127,7 +127,8 @@ def _judged_at(part: pa.Table) -> object:
 def _binned(parts: Columns, first: int, width: int) -> Iterator[pa.Table]:
     """Yield the parts with two more columns.
 
-    `at` is the relay block of the judgement, `bin` the number of its bin.
+    `at` is the number of the relay block in which the block was judged, `bin` the number of its
+    bin.
     """
     for part in parts():
         judged_at = _judged_at(part)

@@ -133,17 +133,17 @@ def simulate(
     existing = len(tasks) - len(missing)
     report = progress or (lambda _done, _total: None)
     report(existing, len(tasks))
-    made: list[Answer] = []
+    new: list[Answer] = []
     if missing:
         runner = engine()
         try:
             units = [task.to_json() for task in missing]
-            made = runner.map(
+            new = runner.map(
                 simulate_unit, units, out.uri, lambda done: report(existing + done, len(tasks))
             )
         finally:
             runner.close()
-    made_receipts = iter(made)
+    made_receipts = iter(new)
     receipts = tuple(next(made_receipts) if receipt is None else receipt for receipt in known)
     return Simulated(receipts, len(missing))
 

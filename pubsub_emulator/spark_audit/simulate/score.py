@@ -73,7 +73,7 @@ def score(history: Address, audit: Address) -> Score:
     Raises `NoTruth`, `CommitError`, `ResultError`.
     """
     result = Score()
-    due: dict[Charge, str] = {}
+    planted: dict[Charge, str] = {}
     opened = History.open(history)
     result.faults += opened.faults
     if not opened.files(schema.TRUTH) and not opened.root.exists(RECEIPTS):
@@ -81,7 +81,7 @@ def score(history: Address, audit: Address) -> Score:
             f"{opened.root} has no table truth: it was not simulated, and nothing can be scored"
         )
     for row in _truth(opened, result.faults):
-        due[_charge(row, row["verdict"])] = row["strategy"]
+        planted[_charge(row, row["verdict"])] = row["strategy"]
         result.planted[row["strategy"]] += 1
     result.gone = _counted(opened.root) - result.planted
     result.planted += result.gone
@@ -89,12 +89,12 @@ def score(history: Address, audit: Address) -> Score:
     result.uncommitted = results.report.get("uncommitted_files") or 0
     for row in _findings(results):
         charge = _charge(row, row["code"])
-        strategy = due.pop(charge, None)
+        strategy = planted.pop(charge, None)
         if strategy is None:
             result.wrong.append(charge)
         else:
             result.caught[strategy] += 1
-    result.missed = list(due)
+    result.missed = list(planted)
     return result
 
 

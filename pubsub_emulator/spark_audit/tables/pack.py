@@ -213,13 +213,13 @@ class _Draft:
         self.bounds: dict[str, list[object]] = {}
         self._sink = pa.BufferOutputStream()
         self._writer = pq.ParquetWriter(self._sink, shape, compression="zstd", compression_level=3)
-        self._held: list[pa.Table] = []
+        self._waiting: list[pa.Table] = []
         self._weight = 0
         self._written = 0
 
     def add(self, source: Source, rows: pa.Table) -> None:
         self.sources.append([source, rows.num_rows])
-        self._held.append(rows)
+        self._waiting.append(rows)
         self._weight += rows.nbytes
         if self._weight >= min(GROUP, UNPACKED):
             self._pack()
@@ -233,17 +233,17 @@ class _Draft:
         return bytes(self._sink.getvalue().to_pybytes())
 
     def _pack(self) -> None:
-        if self._held:
-            rows = pa.concat_tables(self._held)
+        if self._waiting:
+            rows = pa.concat_tables(self._waiting)
             self._writer.write_table(rows)
             for name in (name for name in BOUNDED if name in rows.column_names):
-                self.bounds[name] = _wider(self.bounds.get(name), rows.column(name))
+                self.bounds[name] = _widened(self.bounds.get(name), rows.column(name))
         self._written += self._weight
-        self._held = []
+        self._waiting = []
         self._weight = 0
 
 
-def _wider(bounds: list[Any] | None, column: pa.ChunkedArray) -> list[Any]:
+def _widened(bounds: list[Any] | None, column: pa.ChunkedArray) -> list[Any]:
     """Widen the bounds of a column (minimum, maximum, number of nulls) by further values.
 
     Dates become text, as the log has them.

@@ -127,7 +127,7 @@ class Tables:
     def sources(self, *, replaced: bool) -> set[pack.Source]:
         """Return the results that have rows in the tables.
 
-        With `replaced`, these are the ones whose rows each run replaces, otherwise those that stay.
+        With `replaced`, only those whose rows each run replaces, otherwise only the others.
         """
         sources: set[pack.Source] = set()
         for part in chained.from_iterable(state.parts for state in self.states.values()):

@@ -243,7 +243,7 @@ def test_a_shorter_record_ends_where_it_ends(recorded: tuple[Path, Path], tmp_pa
         Simulation(parse_scenario(text, "test"), (writer,)).run()
     shown = _diff(recorded[0], history)
     assert shown.exit_code == 1
-    assert "B ends here; A goes on with one, chain " in shown.stdout
+    assert "B ends here; A continues with one, chain " in shown.stdout
 
 
 def test_what_is_no_record_and_what_is_damaged_is_named(

@@ -522,7 +522,10 @@ def _alter(base: Path, old: str, new: str) -> None:
             r":1: stateRoot has 33 bytes",
         ),
         (lambda base: _alter(base, "runtimeVersion", "x"), r":1: no runtimeVersion"),
-        (lambda base: _alter(base, '{"height"', '["height"'), r":1: no block in JSON"),
+        (
+            lambda base: _alter(base, '{"height"', '["height"'),
+            r":1: the line is not a block in JSON",
+        ),
     ],
 )
 def test_au18_a_damaged_chunk_is_named_with_its_line(

@@ -268,7 +268,7 @@ GOOD: dict[str, Any] = json.loads((MAINNET / "asset-hub-polkadot-3356195.json").
         ("relayParentStorageRoot", "0x" + "00" * 32, "trieNodes the node of the storage root"),
         ("trieNodes", {}, "trieNodes is '{}', not a list"),
         ("trieNodes", ["0x0", *GOOD["trieNodes"]], r"trieNodes\[0\] is not hex"),
-        ("trieNodes", GOOD["trieNodes"][:-2], "reads_sp_trie.* is not what the proof says"),
+        ("trieNodes", GOOD["trieNodes"][:-2], "reads_sp_trie.* differs from the proof"),
         ("parentHead", "0x00", "parentHead does not hash to parentHash"),
         (
             "downwardMessages",
@@ -284,7 +284,7 @@ GOOD: dict[str, Any] = json.loads((MAINNET / "asset-hub-polkadot-3356195.json").
         (
             "reads_sp_trie",
             {"x": {"key": "0x00", "value": "0x01"}},
-            "reads_sp_trie.x is not what the proof says",
+            "reads_sp_trie.x differs from the proof",
         ),
         ("reads_sp_trie", {"x": 1}, "reads_sp_trie.x is '1', not an object"),
     ],

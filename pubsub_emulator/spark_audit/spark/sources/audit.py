@@ -30,7 +30,7 @@ _KNOWN: Final = pa.schema(
 _SCALARS: Final = pa.schema([*_KNOWN, ("complete", pa.bool_()), ("judged", pa.int64())])
 """Columns of `segments` that are not lists."""
 _LISTS: Final = [
-    (name, pa.list_(pa.struct(list(each.wider.schema)))) for name, each in FOUND.items()
+    (name, pa.list_(pa.struct(list(table.wider.schema)))) for name, table in FOUND.items()
 ]
 _SEGMENTS: Final = plain_schema(pa.schema([*_SCALARS, *_LISTS]))
 

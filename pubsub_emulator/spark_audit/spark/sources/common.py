@@ -41,7 +41,7 @@ class Source(api.DataSource, api.DataSourceStreamReader, SupportsTriggerAvailabl
     """Options beside `path` and `columns`."""
     columns: pa.Schema
     """The columns of the chosen table."""
-    shown: pa.Schema | None = None
+    user_schema: pa.Schema | None = None
     """The same columns with the names that the user gave them in a schema."""
     target: Offset | None = None
     """The offset at which a stream with the trigger `availableNow` ends."""
@@ -143,7 +143,7 @@ class Source(api.DataSource, api.DataSourceStreamReader, SupportsTriggerAvailabl
                     f" {field.dataType.simpleString()}"
                 )
             fields.append(column.with_name(field.name))
-        self.shown = pa.schema(fields)
+        self.user_schema = pa.schema(fields)
         self.columns = pa.schema([self._column(self.columns, field.name) for field in fields])
 
     @abstractmethod
@@ -156,7 +156,7 @@ class Source(api.DataSource, api.DataSourceStreamReader, SupportsTriggerAvailabl
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition in Spark's form."""
-        shown = self.columns if self.shown is None else self.shown
+        shown = self.columns if self.user_schema is None else self.user_schema
         for table in () if partition.value is None else self.rows(partition.value):
             rows = in_schema(table, self.columns)
             yield from pa.Table.from_arrays(rows.columns, schema=shown).to_batches()

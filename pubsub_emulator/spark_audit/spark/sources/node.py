@@ -152,6 +152,7 @@ class NodeSource(Source):
         )
 
     async def _newest(self) -> Offset:
+        """Return the offset after the newest block that may be read."""
         async with connect(self.url) as rpc:
             node = SubstrateNode(rpc)
             head = await (node.finalized_head() if self.finalized else node.best_head())
@@ -251,7 +252,7 @@ class NodeSource(Source):
             answer = await node.rpc.call("pubsub_block", hexed(header.hash))
             if answer is None:
                 raise SourceError(
-                    f"{self.url}: what was judged in block {header.number} is not kept any more"
+                    f"{self.url}: the node no longer has the candidates of block {header.number}"
                 )
             return [
                 (
@@ -280,7 +281,7 @@ class NodeSource(Source):
             )
         last_hash = {proof.number: proof.block for proof in proofs}.get(last)
         if last_hash is not None and hexed(last_hash) != ends:
-            raise SourceError(f"{self.url}: block {last} is another one now; the chain went back")
+            raise SourceError(f"{self.url}: block {last} was replaced: the chain was reorganised")
         return [
             (
                 proof.number,
