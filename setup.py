@@ -21,7 +21,9 @@ COMPILED = [
     f"pubsub_emulator/{folder}/{name}.py"
     for folder, names in {
         # Root, update, proof and reading of tries; what every stored value goes through.
-        "trie": "nibbles codec nodes step descent bulk batch mutable proof decoded compact",
+        "trie": (
+            "nibbles codec nodes step descent bulk batch recording mutable proof decoded compact"
+        ),
         "primitives": "hashing pubsub byte_lists",
         # The walk, and what a block of it writes.
         "runtime/pallet_subscriber": (

@@ -6,6 +6,7 @@ recursive, because a path may be thousands of nodes long.
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from typing import Final
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
@@ -15,6 +16,10 @@ from pubsub_emulator.trie.codec import CHILDREN, EMPTY_NODE, MAX_INLINE_VALUE
 from pubsub_emulator.trie.difference import Difference, differences
 from pubsub_emulator.trie.nibbles import shared_digits
 from pubsub_emulator.trie.nodes import NIBBLE, Node, Owner, encode_stale
+from pubsub_emulator.trie.recording import Recording
+
+COMMON_BYTES: Final = 16
+"""The length of the common beginning of a pallet's keys, which recorded reads walk once."""
 
 
 class Trie:
@@ -88,51 +93,83 @@ class Trie:
             depth += 1
         return None
 
-    def get_recorded(
-        self, key: bytes, nodes: dict[Hash, bytes], visited: set[object]
-    ) -> bytes | None:
-        """Return the value under `key`, and add to `nodes` what reading it touches, as `prove`.
+    def get_recorded(self, key: bytes, recording: Recording) -> bytes | None:
+        """Return the value under `key`, and record what reading it touches, as `prove`.
 
-        `visited` must be empty before the first call with `nodes`. It gets the nodes of this trie
-        that are in `nodes`, so the trie must not be written between these calls.
+        The trie must not be written between the calls with one `recording`.
         """
-        node = self._root
-        if node is None:
-            nodes[EMPTY_TRIE_ROOT] = EMPTY_NODE
+        absent = recording.absent
+        if absent is not None and key.startswith(absent):
             return None
-        if node not in visited:
-            # No node is written while they are recorded, so encoding them once suffices.
-            root_hash = self.root()
-            visited.add(node)
-            nodes[root_hash] = node.encoded
+        start = recording.starts.get(key[:COMMON_BYTES]) or self._start(key, recording)
+        if start is None:
+            recording.add(EMPTY_NODE)
+            return None
+        node, depth = start
+        visited = recording.visited
         digits = key.hex()
-        depth = 0
         size = len(digits)
         while True:
             partial = node.partial
             if partial:
                 if not digits.startswith(partial, depth):
+                    depth += len(partial)
+                    if depth <= size:
+                        # No key follows the partial key that has the same nibbles up to its end.
+                        recording.absent = key[: (depth + 1) >> 1]
                     return None
                 depth += len(partial)
             if depth == size:
                 value = node.value
                 if value is not None and len(value) > self._max_inline:
-                    nodes[node.tail] = value  # type: ignore[index]  # a hash, as in `prove`
+                    recording.add(value)
                 return value
             children = node.children
-            if children is None:
-                return None
-            nibble = NIBBLE[digits[depth]]
-            child = children[nibble]
+            child = None if children is None else children[NIBBLE[digits[depth]]]
+            depth += 1
             if child is None:
+                recording.absent = key[: (depth + 1) >> 1]
                 return None
             if child not in visited:
+                # No node is written while they are recorded, so encoding them once suffices.
                 visited.add(child)
                 encoded = child.encoded
                 if len(encoded) >= 32:
-                    nodes[node.child_hash(nibble)] = encoded  # type: ignore[index]  # as above
+                    recording.add(encoded)
             node = child
-            depth += 1
+
+    def _start(self, key: bytes, recording: Recording) -> tuple[Node, int] | None:
+        """Return the last node whose way lies in the first `COMMON_BYTES` of `key`.
+
+        It is returned with the nibble at which it starts, and is the same for all keys with these
+        bytes. The nodes down to it are recorded. Returns `None` for an empty trie.
+        """
+        node = self._root
+        if node is None:
+            return None
+        # This encodes all nodes.
+        self.root()
+        recording.add(node.encoded)
+        common = key[:COMMON_BYTES]
+        digits = common.hex()
+        depth = 0
+        while True:
+            end = depth + len(node.partial)
+            children = node.children
+            if end >= len(digits) or children is None or not digits.startswith(node.partial, depth):
+                break
+            child = children[NIBBLE[digits[end]]]
+            if child is None:
+                break
+            if child not in recording.visited:
+                recording.visited.add(child)
+                if len(child.encoded) >= 32:
+                    recording.add(child.encoded)
+            node = child
+            depth = end + 1
+        start = (node, depth)
+        recording.starts[common] = start
+        return start
 
     def insert(self, key: bytes, value: bytes) -> None:
         """Put `value` under `key`."""

@@ -24,6 +24,7 @@ from pubsub_emulator.trie.decoded import DecodedNode
 from pubsub_emulator.trie.difference import Difference
 from pubsub_emulator.trie.errors import BadNode, MissingNode
 from pubsub_emulator.trie.nibbles import shared_digits
+from pubsub_emulator.trie.recording import Recording
 
 Fetch = Callable[[bytes], bytes | None]
 """A function from a hash to the node or detached value with that hash.
@@ -109,15 +110,13 @@ class PartialTrie:
         node, _, rest = self._descend(digits)
         return None if node is None or rest is not None else self._value(node, digits)
 
-    def get_recorded(
-        self,
-        key: bytes,
-        nodes: dict[Hash, bytes],
-        visited: set[object],  # noqa: ARG002  # for `Trie`
-    ) -> bytes | None:
-        """Return the value under `key`, and add to `nodes` what reading it touches."""
+    def get_recorded(self, key: bytes, recording: Recording) -> bytes | None:
+        """Return the value under `key`, and record what reading it touches."""
         value = self.get(key)
+        nodes: dict[Hash, bytes] = {}
         self.prove((key,), nodes)
+        for node in nodes.values():
+            recording.add(node)
         return value
 
     def update(self, changes: Mapping[bytes, bytes | None]) -> None:

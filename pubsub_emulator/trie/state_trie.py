@@ -8,6 +8,7 @@ from typing import Protocol, Self
 
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.trie.difference import Difference
+from pubsub_emulator.trie.recording import Recording
 
 
 class StateTrie(Protocol):
@@ -31,13 +32,10 @@ class StateTrie(Protocol):
     def get(self, key: bytes) -> bytes | None:
         """Return the value under `key`, or `None`."""
 
-    def get_recorded(
-        self, key: bytes, nodes: dict[Hash, bytes], visited: set[object]
-    ) -> bytes | None:
-        """Return the value under `key`, and add to `nodes` what reading it touches, as `prove`.
+    def get_recorded(self, key: bytes, recording: Recording) -> bytes | None:
+        """Return the value under `key`, and record what reading it touches, as `prove`.
 
-        `visited` must be empty before the first call with `nodes`. The trie may note there which of
-        its own nodes are in `nodes`, so it must not be written between these calls.
+        The trie must not be written between the calls with one `recording`.
         """
 
     def insert(self, key: bytes, value: bytes) -> None:

@@ -13,14 +13,12 @@ detached values.
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import Final
 
-from pubsub_emulator.primitives.pubsub import nodes_cost
 from pubsub_emulator.primitives.storage_keys import CODE
-from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.trie.recording import Recording
 
 OWN_STATE_ALLOWANCE: Final = 40_960
 """The bytes of own state that a walk reads for free.
@@ -52,71 +50,39 @@ class OwnState:
     """
 
     def __init__(self, state: State) -> None:
-        self._state = state
+        self._top = state.top
+        self._root = state.top.root()
         self._prefixes = _cache_prefixes()
         self._keys: dict[bytes, None] = {}
-        self._mine: dict[Hash, bytes] = {}
-        self._cached: dict[Hash, bytes] = {}
-        self._mine_visited: set[object] = set()
-        self._cached_visited: set[object] = set()
-        # The nodes that `_total` includes, and how many of them are in each dictionary above.
-        self._nodes: dict[Hash, bytes] = {}
-        self._mine_counted = 0
-        self._cached_counted = 0
-        self._total = 0
-        self._without_cache = 0
+        self._mine = Recording()
+        self._cached = Recording(self._mine)
+        self._mine.beside = self._cached
 
     def read(self, key: bytes) -> bytes | None:
         """Return the value under `key`, and count the nodes on the way to it."""
-        top = self._state.top
         if key == CODE:
-            return top.get(key)
+            return self._top.get(key)
         self._keys[key] = None
-        if key.startswith(self._prefixes):
-            return top.get_recorded(key, self._cached, self._cached_visited)
-        return top.get_recorded(key, self._mine, self._mine_visited)
+        recording = self._cached if key.startswith(self._prefixes) else self._mine
+        return self._top.get_recorded(key, recording)
 
     def add(self, keys: Iterable[bytes]) -> None:
         """Count the nodes of more keys, each node once."""
-        mine: list[bytes] = []
-        cached: list[bytes] = []
         for key in sorted(set(keys) - self._keys.keys()):
             if key != CODE:
-                self._keys[key] = None
-                (cached if key.startswith(self._prefixes) else mine).append(key)
-        if mine:
-            self._state.top.prove(mine, self._mine)
-        if cached:
-            self._state.top.prove(cached, self._cached)
+                self.read(key)
 
     @property
     def total(self) -> int:
         """Return the bytes of all nodes so far."""
-        self._count()
-        return self._total
+        mine = self._mine
+        cached = self._cached
+        return mine.cost + cached.cost - mine.shared - cached.shared
 
     @property
     def without_cache(self) -> int:
         """Return the bytes of the nodes so far that are on paths of rows outside caches."""
-        self._count()
-        return self._without_cache
-
-    def _count(self) -> None:
-        """Add the nodes that are new since the last call to the totals."""
-        nodes = self._nodes
-        before = len(nodes)
-        mine = self._mine
-        if len(mine) > self._mine_counted:
-            fresh = dict(islice(mine.items(), self._mine_counted, None))
-            self._mine_counted = len(mine)
-            self._without_cache += nodes_cost(fresh.values())
-            nodes.update(fresh)
-        cached = self._cached
-        if len(cached) > self._cached_counted:
-            nodes.update(islice(cached.items(), self._cached_counted, None))
-            self._cached_counted = len(cached)
-        if len(nodes) > before:
-            self._total += nodes_cost(islice(nodes.values(), before, None))
+        return self._mine.cost
 
     def keys(self) -> Iterable[bytes]:
         """Return the keys that were counted so far."""
@@ -124,17 +90,11 @@ class OwnState:
 
     def of(self, state: State) -> "OwnState":
         """Return a copy of this count if it is of `state`, or else an empty one."""
-        if state.top.root() != self._state.top.root():
-            return OwnState(state)
         copy = OwnState(state)
-        copy._keys = dict(self._keys)
-        copy._mine = dict(self._mine)
-        copy._cached = dict(self._cached)
-        copy._nodes = dict(self._nodes)
-        copy._mine_counted = self._mine_counted
-        copy._cached_counted = self._cached_counted
-        copy._total = self._total
-        copy._without_cache = self._without_cache
+        if copy._root == self._root:
+            copy._keys = dict(self._keys)
+            copy._mine.copy_from(self._mine)
+            copy._cached.copy_from(self._cached)
         return copy
 
 
