@@ -1,10 +1,12 @@
 """SCALE lists of byte strings (`Vec<Vec<u8>>`) with thousands of elements.
 
-Lengths below 16,384 have prefixes of one or two bytes. They are read without a call of `Reader`.
+Lengths below 16,384 have prefixes of one or two bytes. They are read without a call of `Reader`,
+and it is checked once, at the end of the list, that they were valid.
 """
 
 from collections.abc import Sequence
 
+from pubsub_emulator.primitives.pubsub import nodes_cost
 from pubsub_emulator.primitives.scale import Reader, encode_compact
 
 
@@ -27,29 +29,37 @@ def read_byte_strings(reader: Reader, count: int) -> list[bytes]:
 
     Raises `ScaleError`.
     """
+    values = _read_short(reader, count)
+    if values is None:
+        values = [reader.bytes_() for _ in range(count)]
+    return values
+
+
+def _read_short(reader: Reader, count: int) -> list[bytes] | None:
+    """Return the next `count` byte strings if all are shorter than 16,384 bytes.
+
+    Otherwise, or if they are not valid, return `None` and leave the reader in its place.
+    """
     data = reader.data
-    size = len(data)
-    pos = reader.pos
+    end = reader.pos
     values: list[bytes] = []
-    for _ in range(count):
-        prefix = data[pos] | data[pos + 1] << 8 if pos + 2 <= size else 3
-        if prefix & 3 == 1 and prefix >= 0x100:
-            start = pos + 2
-            end = start + (prefix >> 2)
-        elif not prefix & 3:
-            start = pos + 1
-            end = start + (data[pos] >> 2)
-        else:
-            # This end is beyond the data, so the general way is taken.
-            start = pos
-            end = size + 1
-        if end <= size:
+    try:
+        for _ in range(count):
+            first = data[end]
+            if first & 3 == 1:
+                start = end + 2
+                end = start + (first >> 2 | data[end + 1] << 6)
+            elif first & 3 == 0:
+                start = end + 1
+                end = start + (first >> 2)
+            else:
+                return None
             values.append(data[start:end])
-            pos = end
-        else:
-            reader.pos = pos
-            # The value is long, incomplete, or an empty one at the end.
-            values.append(reader.bytes_())
-            pos = reader.pos
-    reader.pos = pos
+    except IndexError:
+        return None
+    # The strings cost less than was read if the last one is incomplete, or if a prefix is not in
+    # its shortest form.
+    if nodes_cost(values) != end - reader.pos:
+        return None
+    reader.pos = end
     return values
