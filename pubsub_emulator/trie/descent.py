@@ -15,6 +15,7 @@ A property in the tests holds `find` equal to a walk that takes every step with 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from pubsub_emulator.primitives.types import Hash
@@ -42,11 +43,16 @@ from pubsub_emulator.trie.step import (
     DETACHED,
     INLINE,
     MOST_NIBBLES,
+    MOST_REMEMBERED,
     VALUE,
     branch_of_hashes,
     followed_branch,
+    remembered_step,
     step,
 )
+
+_shared_by_neighbours = lru_cache(maxsize=4096)(shared)
+"""`shared`, for keys that a chain reads one after the other in every block."""
 
 
 class Descent:
@@ -133,7 +139,10 @@ class Descent:
                 depth += 1
             else:
                 try:
-                    kind, payload, depth = step(node, key, depth)
+                    if len(node) > MOST_REMEMBERED:
+                        kind, payload, depth = step(node, key, depth)
+                    else:
+                        kind, payload, depth = remembered_step(node, key, depth)
                 except BadNode as error:
                     raise error.placed(node_hash, self.root) from None
                 if kind == INLINE:
@@ -216,7 +225,7 @@ class Lookups(Descent):
         if not self._trail:
             self.start(self.node(self.root, 0))
         # The second number, the key's own length, leaves all nodes on the way on the trail.
-        self._shared = (shared(before, key), 2 * len(key))
+        self._shared = (_shared_by_neighbours(before, key), 2 * len(key))
         self.at = 0
         return self.find(1)
 

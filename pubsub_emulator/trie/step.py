@@ -29,6 +29,7 @@ as bytes.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, NoReturn
 
 from pubsub_emulator.primitives.types import Hash
@@ -173,6 +174,16 @@ def step(node: bytes, key: bytes, depth: int) -> tuple[int, bytes, int]:
         pos += length
         index -= 1
     return (CHILD if length == 32 else INLINE), node[pos : pos + length], end + 1
+
+
+MOST_REMEMBERED: Final = 1_024
+"""The length of the longest node that `remembered_step` is called with, in bytes.
+
+A branch of sixteen hashes is shorter.
+"""
+
+remembered_step = lru_cache(maxsize=256)(step)
+"""`step`, for the nodes of static keys, most of which stay the same from block to block."""
 
 
 def follow(

@@ -121,6 +121,13 @@ class Meter:
         if node is None:
             raise Cut(NeededNode(node_hash, key, depth))
         self.taken[node_hash] = node
-        length = len(node)
-        self.used += length + 2 if 0x40 <= length < 0x4000 else node_cost(length)
+        cost = len(node)
+        # This repeats the usual cases of `node_cost`, too.
+        if cost < 0x40:
+            cost += 1
+        elif cost < 0x4000:
+            cost += 2
+        else:
+            cost = node_cost(cost)
+        self.used += cost
         return node
