@@ -122,6 +122,8 @@ class Reader:
         first = self.u8()
         mode = first & 3
         if mode == 0:
+            if bits >= 6:
+                return first >> 2
             value = first >> 2
             minimum = 0
         elif mode == 1:
@@ -149,7 +151,7 @@ class Reader:
         """
         start = self.pos
         count = self.compact(32)
-        if count * least > self.remaining():
+        if count * least > len(self.data) - self.pos:
             raise ScaleError(
                 f"length {count} at offset {start} exceeds the"
                 f" {counted(self.remaining(), 'byte')} left"
@@ -253,7 +255,7 @@ class _KeptCodec(Codec[T]):
         return self._decode(data)
 
 
-class _UintCodec(Codec[int]):
+class UintCodec(Codec[int]):
     """`u{8 * size}`, little-endian.
 
     `decode` avoids a `Reader`, because many storage values are a single counter.
@@ -270,21 +272,28 @@ class _UintCodec(Codec[int]):
             except OverflowError:
                 raise ScaleError(f"{value} does not fit into {name}") from None
 
-        super().__init__(name, encode, lambda reader: reader.uint(size), type_info.Primitive(name))
+        def read(reader: Reader) -> int:
+            return int.from_bytes(reader.take(size), "little")
+
+        super().__init__(name, encode, read, type_info.Primitive(name))
         self.size = size
 
     def decode(self, data: bytes) -> int:
+        """Return the integer that all of `data` encodes.
+
+        Raises `ScaleError`.
+        """
         if len(data) == self.size:
             return int.from_bytes(data, "little")
         # This raises the error that names the offset.
         return super().decode(data)
 
 
-u8: Codec[int] = _UintCodec(1)
-u16: Codec[int] = _UintCodec(2)
-u32: Codec[int] = _UintCodec(4)
-u64: Codec[int] = _UintCodec(8)
-u128: Codec[int] = _UintCodec(16)
+u8: Codec[int] = UintCodec(1)
+u16: Codec[int] = UintCodec(2)
+u32: Codec[int] = UintCodec(4)
+u64: Codec[int] = UintCodec(8)
+u128: Codec[int] = UintCodec(16)
 boolean: Codec[bool] = Codec(
     "bool", lambda value: b"\x01" if value else b"\x00", Reader.boolean, type_info.BOOL
 )
@@ -414,15 +423,18 @@ def sorted_map(key: Codec[A], value: Codec[B]) -> Codec[dict[A, B]]:
             key.encode(k) + value.encode(v) for k, v in ordered
         )
 
+    read_key = key.read
+    read_value = value.read
+
     def read(reader: Reader) -> dict[A, B]:
         decoded: dict[A, B] = {}
         previous: A | None = None
         for _ in range(reader.length()):
             start = reader.pos
-            k = key.read(reader)
+            k = read_key(reader)
             if previous is not None and not previous < k:  # type: ignore[operator]  # A is ordered, see above
                 raise ScaleError(f"map keys do not ascend at offset {start}")
-            decoded[k] = value.read(reader)
+            decoded[k] = read_value(reader)
             previous = k
         return decoded
 
