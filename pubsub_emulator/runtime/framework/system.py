@@ -27,7 +27,12 @@ from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight, weight_codec
 from pubsub_emulator.runtime.framework import dispatch, events
 from pubsub_emulator.runtime.framework.codecs import account_id, hash_codec
 from pubsub_emulator.runtime.framework.dispatch import DispatchError, Failure
-from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, Finalization, event
+from pubsub_emulator.runtime.framework.events import (
+    ApplyExtrinsic,
+    EventRecord,
+    Finalization,
+    event,
+)
 from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat, Twox64Concat
 from pubsub_emulator.runtime.framework.items import StorageMap, StorageValue
 from pubsub_emulator.runtime.framework.pallet import Event, Pallet
@@ -325,11 +330,11 @@ def note_outcome(storage: Storage, error: DispatchError | None, weight: Weight) 
     )
 
 
-def finalize(storage: Storage) -> None:
-    """End the block.
+def finalize(storage: Storage) -> list[EventRecord]:
+    """End the block, and return its events.
 
-    Its events are written, values that only this block needs are removed, and so is the oldest
-    block hash.
+    They are written, values that only this block needs are removed, and so is the oldest block
+    hash.
     """
     log = events.records(storage)
     storage.put(EVENTS, events.encode_records(log))
@@ -340,6 +345,7 @@ def finalize(storage: Storage) -> None:
     oldest = NUMBER.get(storage) - BLOCK_HASH_COUNT - 1
     if oldest > 0:
         BLOCK_HASH.remove(storage, oldest)
+    return log
 
 
 def block_number(storage: Storage) -> int:

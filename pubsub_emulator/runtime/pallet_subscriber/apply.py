@@ -191,26 +191,24 @@ class _Deliverer:
         self, para: ParaId, key: PubsubKey, value: bytes | None, state: TtlState | None
     ) -> bool:
         """Call the handler for one change, and return whether it succeeded."""
-
-        def call(context: HandlerContext) -> None:
-            if value is None or state is None:
-                self._handler.on_data_removed(context, para, key)
-            else:
-                self._handler.on_data_updated(context, para, key, value, state)
-
-        return self._succeeds(call)
+        if value is None or state is None:
+            return self._succeeds(self._handler.on_data_removed, para, key)
+        return self._succeeds(self._handler.on_data_updated, para, key, value, state)
 
     def relay_state(self, handler: RelayStateHandler) -> None:
         """Call the handler for the requested keys, and deposit an event if it fails (UP-14)."""
         if not self._succeeds(handler.on_relay_state):
             deposit(self._storage, events.RelayStateHandlerFailed())
 
-    def _succeeds(self, call: Callable[[HandlerContext], None]) -> bool:
-        """Make a call in a storage layer, and return whether it succeeded."""
+    def _succeeds(self, call: Callable[..., None], *arguments: object) -> bool:
+        """Make a call in a storage layer, and return whether it succeeded.
+
+        The call gets a context before its `arguments`.
+        """
         context = HandlerContext(self._storage, self._limit, self._relay)
         try:
             with self._layer:
-                call(context)
+                call(context, *arguments)
                 context.ensure_within_limit()
         except KeyboardInterrupt:
             # The user interrupts the whole program. The handler did not fail.

@@ -73,7 +73,7 @@ class PublisherPlan:
     @property
     def complete(self) -> bool:
         """Return whether all items were resolved under this root in this block (PS-61)."""
-        return not self.needs_no_walk and self.resolved == len(self.keys)
+        return self.resolved == len(self.keys) and not self.unchanged and self.disabled is None
 
     @property
     def has_all_nodes(self) -> bool:

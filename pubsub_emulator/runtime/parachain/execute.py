@@ -14,7 +14,7 @@ from pubsub_emulator.runtime.accounts.publisher import Published, Sent, sent_upw
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.abridged import progress
 from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome
-from pubsub_emulator.runtime.framework.events import EventRecord, records
+from pubsub_emulator.runtime.framework.events import EventRecord
 from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD, QueueLinks
 from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.framework.storage import State, Storage
@@ -106,9 +106,8 @@ def execute_block(  # noqa: PLR0917  # the parts of a block
     reads = tuple(storage.recorded or ())
     outcomes = extrinsics.run(storage, spec)
     system.note_applied(storage, 1 + len(outcomes))
-    log = tuple(records(storage))
     upward = sent_upward(storage)
-    system.finalize(storage)
+    log = tuple(system.finalize(storage))
     cost = (extrinsics.length, added_bytes(before, reads, storage.recorded or ()))
     time = accesses(len(storage.recorded or ()), len(storage.written()), plan)
     ledger = make_ledger(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pubsub_emulator.primitives.pubsub import nodes_cost
 from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_pubsub.weights import PER_VALUE_BYTE, READ, WRITE
@@ -17,7 +18,7 @@ from pubsub_emulator.runtime.pallet_subscriber.own_state import OwnState
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, PublisherPlan
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class PublisherLedger:
     """The bytes that one publisher used in a block."""
 
@@ -134,7 +135,7 @@ def make_ledger(
         proof_nodes=len(plan.taken),
         own_state_bytes=own_state[0],
         cache_state_bytes=own_state[1],
-        publishers=tuple(_publisher(publisher) for publisher in plan.publishers.values()),
+        publishers=tuple([_publisher(publisher) for publisher in plan.publishers.values()]),
         extrinsics_bytes=extrinsics[0],
         extrinsics_state_bytes=extrinsics[1],
         requested_bytes=plan.requested_bytes,
