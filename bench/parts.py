@@ -22,7 +22,7 @@ PARTS: Final = (
     ("plan: cached slots and nodes", "runtime/pallet_subscriber/cache/", ""),
     ("plan: entries delivered last", "runtime/pallet_subscriber/delivered.py", ""),
     ("plan: proof size of own rows", "runtime/pallet_subscriber/own_state.py", "OwnState"),
-    ("plan: proof size of own rows", "runtime/parachain/ledger.py", "own_state_bytes"),
+    ("plan: proof size of own rows", "runtime/parachain/ledger.py", "own_"),
     ("storage overlay", "runtime/framework/storage.py", "Storage."),
     ("reads of the state trie", "trie/mutable.py", "Trie.get"),
     ("messages and queue heads", "runtime/parachain/execute.py", "_note_messages"),

@@ -41,6 +41,9 @@ class DigestKind(IntEnum):
     RUNTIME_ENVIRONMENT_UPDATED = 8
 
 
+_KINDS: Final = {kind.value: kind for kind in DigestKind}
+
+
 @dataclass(frozen=True, slots=True)
 class DigestItem:
     """One digest log.
@@ -191,10 +194,9 @@ def read_digest_item(reader: Reader) -> DigestItem:
     """
     start = reader.pos
     tag = reader.u8()
-    try:
-        kind = DigestKind(tag)
-    except ValueError:
-        raise ScaleError(f"unknown digest item {tag} at offset {start}") from None
+    kind = _KINDS.get(tag)
+    if kind is None:
+        raise ScaleError(f"unknown digest item {tag} at offset {start}")
     if kind is DigestKind.RUNTIME_ENVIRONMENT_UPDATED:
         return ENVIRONMENT_UPDATED
     engine = b"" if kind is DigestKind.OTHER else reader.take(4)

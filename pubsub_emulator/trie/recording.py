@@ -35,7 +35,14 @@ class Recording:
         nodes = self.nodes
         if node not in nodes:
             nodes.add(node)
-            cost = node_cost(len(node))
+            cost = len(node)
+            # This repeats the usual cases of `node_cost`.
+            if cost < 0x40:
+                cost += 1
+            elif cost < 0x4000:
+                cost += 2
+            else:
+                cost = node_cost(cost)
             self.cost += cost
             beside = self.beside
             if beside is not None and node in beside.nodes:

@@ -31,7 +31,8 @@ from pubsub_emulator.runtime.parachain.ledger import (
     accesses,
     added_bytes,
     make_ledger,
-    own_state_bytes,
+    own_bytes,
+    own_state_of,
 )
 from pubsub_emulator.runtime.parachain.signed_body import NO_EXTRINSICS, Body, note_time
 from pubsub_emulator.runtime.parachain.storage import (
@@ -85,6 +86,9 @@ def execute_block(  # noqa: PLR0917  # the parts of a block
     `BadBody` for an extrinsic that cannot be part of the block.
     """
     before = storage.state.fork()
+    own_state = own_state_of(before, plan.own_state)
+    # What the block reads is counted at once, until its extrinsics run.
+    storage.reader = own_state.read
     system.initialize(storage, number, parent.hash(), digest)
     system.note_extrinsic(storage, 0)
     if spec.accounts:
@@ -103,6 +107,7 @@ def execute_block(  # noqa: PLR0917  # the parts of a block
         else:
             execute_downward(storage, message.msg)
     # The ledger counts the reads so far separately from those of the extrinsics.
+    storage.reader = None
     reads = tuple(storage.recorded or ())
     outcomes = extrinsics.run(storage, spec)
     system.note_applied(storage, 1 + len(outcomes))
@@ -110,9 +115,8 @@ def execute_block(  # noqa: PLR0917  # the parts of a block
     log = tuple(system.finalize(storage))
     cost = (extrinsics.length, added_bytes(before, reads, storage.recorded or ()))
     time = accesses(len(storage.recorded or ()), len(storage.written()), plan)
-    ledger = make_ledger(
-        plan, inherent.messages_used, own_state_bytes(before, reads, plan.own_state), cost, time
-    )
+    own_state.add(reads)
+    ledger = make_ledger(plan, inherent.messages_used, own_bytes(own_state), cost, time)
     logs = system.block_digest(storage, digest)
     root = storage.commit()
     return BlockOutcome(

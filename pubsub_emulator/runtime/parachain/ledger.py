@@ -94,9 +94,23 @@ def own_state_bytes(
     `state` is the parachain's. `known` is the count of a walk over that state, to continue from.
     The runtime under `:code` is never counted.
     """
-    counted = OwnState(state) if known is None else known.of(state)
+    counted = own_state_of(state, known)
     counted.add(keys)
-    return counted.total, counted.total - counted.without_cache
+    return own_bytes(counted)
+
+
+def own_state_of(state: State, known: OwnState | None) -> OwnState:
+    """Return a count of reads of `state` that continues from the count of a walk, if it is known.
+
+    The walk's count does not change.
+    """
+    return OwnState(state) if known is None else known.of(state)
+
+
+def own_bytes(counted: OwnState) -> tuple[int, int]:
+    """Return the bytes of a count, and the part of them that only rows of caches cause."""
+    total = counted.total
+    return total, total - counted.without_cache
 
 
 def added_bytes(state: State, before: Collection[bytes], all_keys: Collection[bytes]) -> int:
