@@ -43,7 +43,7 @@ KEPT_STEPS: Final = HERE / "kept_steps.json"
 COUNTED: Final = ("validate_block", "relay block")
 """The beginnings of the names of the lines whose instructions are kept."""
 STEPS_TOLERANCE: Final = 0.01
-"""By how much a number of instructions may grow."""
+"""The share by which a number of instructions may grow."""
 PYTHON: Final = f"{platform.python_implementation()} {sys.version_info[0]}.{sys.version_info[1]}"
 COLD_START: Final = "pubsub --help"
 BUILD: Final = "pure" if PURE else "compiled"
@@ -60,9 +60,11 @@ MAKERS: Final = {
     "prism:": prism.races,
     "node:": node.races,
     "icrc72:": canisters.races,
-    # what makes the races whose names begin so, by building tries and networks, which takes longer
-    # than running them
 }
+"""The functions that make the races whose names begin with a key.
+
+They build tries and networks, which takes longer than running the races.
+"""
 
 
 def chosen(only: list[str]) -> list[str]:
@@ -71,11 +73,13 @@ def chosen(only: list[str]) -> list[str]:
     A part that matches no key, or an empty list, selects all keys.
     """
     parts = [part for part in only if part not in COLD_START]
-    found = [
-        {begins for begins in MAKERS if part in begins or begins in part} or set(MAKERS)
+    wanted = [
+        {beginning for beginning in MAKERS if part in beginning or beginning in part} or set(MAKERS)
         for part in parts
     ]
-    return [begins for begins in MAKERS if not only or any(begins in each for each in found)]
+    return [
+        beginning for beginning in MAKERS if not only or any(beginning in keys for keys in wanted)
+    ]
 
 
 def measured(
@@ -87,7 +91,7 @@ def measured(
     run: Callable[[Race], Result] = Race.run,
 ) -> Iterator[Result]:
     """Run every line whose name contains one of `only`, or all of them."""
-    mine = [MAKERS[begins] for begins in chosen(only)] if own else []
+    mine = [MAKERS[beginning] for beginning in chosen(only)] if own else []
     for race in chain(*(made() for made in mine), peer.races() if peers else ()):
         if not only or any(part in race.name for part in only):
             yield run(replace(race, pairs=max(3, race.pairs // 4)) if quick else race)
@@ -96,7 +100,7 @@ def measured(
 
 
 def row(result: Result) -> str:
-    """One line of the table."""
+    """Return a result as a line of the table."""
     target = "" if result.target is None else f"≤ {result.target:g}"
     note = f" ({result.note})" if result.note else ""
     return (
@@ -106,7 +110,10 @@ def row(result: Result) -> str:
 
 
 def grown(results: list[Result], tolerance: float) -> list[str]:
-    """The lines whose ratio is above the kept one by more than `tolerance`."""
+    """Return a message for each line whose ratio grew by more than `tolerance`.
+
+    The ratios are compared with the kept ones of this build.
+    """
     kept: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8"))
     known = {(line["name"], line["base"]): line["ratio"] for line in kept.get(BUILD, [])}
     return [
@@ -117,12 +124,18 @@ def grown(results: list[Result], tolerance: float) -> list[str]:
 
 
 def is_counted(race: Race) -> bool:
-    """Return whether the instructions of a line are kept: one of each name, in the pure build."""
+    """Return whether the instructions of a line are kept.
+
+    In the pure build they are kept for one line of each name.
+    """
     return PURE and race.name.startswith(COUNTED) and race.base.startswith("hashing")
 
 
 def kept_steps() -> dict[str, int]:
-    """Return the kept instructions by line, for this Python; of another one they say nothing."""
+    """Return the kept instructions by line for this version of Python.
+
+    Those of other versions cannot be compared.
+    """
     kept: dict[str, dict[str, int]] = json.loads(KEPT_STEPS.read_text(encoding="utf-8"))
     return kept.get(PYTHON, {})
 
@@ -135,30 +148,30 @@ def check(race: Race, kept: Mapping[str, int], tolerance: float, worse: list[str
         if steps > kept[race.name] * (1 + STEPS_TOLERANCE):
             worse.append(f"{race.name}: {steps:,} instructions, kept {kept[race.name]:,}")
     elif grown([result], tolerance):
-        runs = sorted((result, race.run(), race.run()), key=lambda each: each.ratio)
+        runs = sorted((result, race.run(), race.run()), key=lambda run: run.ratio)
         result = runs[1]
         worse += grown([result], tolerance)
     return result
 
 
 def count(race: Race, into: dict[str, int]) -> Result:
-    """Run a line and put its instructions into `into`, if they are kept."""
+    """Run a line, and add its instructions to `into` if they are kept."""
     if is_counted(race):
         into[race.name] = instructions(race.work).total()
     return race.run()
 
 
-def keep_steps(found: Mapping[str, int]) -> None:
-    """Write these instructions over the kept ones of this Python."""
+def keep_steps(steps: Mapping[str, int]) -> None:
+    """Replace the kept instructions of these lines, for this version of Python."""
     kept: dict[str, dict[str, int]] = (
         json.loads(KEPT_STEPS.read_text(encoding="utf-8")) if KEPT_STEPS.exists() else {}
     )
-    kept[PYTHON] = {**kept.get(PYTHON, {}), **found}
+    kept[PYTHON] = {**kept.get(PYTHON, {}), **steps}
     KEPT_STEPS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 
 def keep(results: list[Result]) -> None:
-    """Write these lines over the kept ones of this build."""
+    """Replace the kept results of these lines, for this build."""
     kept: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     lines = {(line["name"], line["base"]): line for line in kept.get(BUILD, [])}
     lines |= {(result.name, result.base): asdict(result) for result in results}
@@ -167,7 +180,7 @@ def keep(results: list[Result]) -> None:
 
 
 def main() -> int:
-    """Measure, print, compare."""
+    """Measure the lines, print them, and compare or keep them. Return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description=__doc__,
@@ -219,7 +232,7 @@ def main() -> int:
         keep(results)
         keep_steps(steps)
     if given.check:
-        worse += grown([each for each in results if each.name == COLD_START], given.tolerance)
+        worse += grown([result for result in results if result.name == COLD_START], given.tolerance)
     for line in worse:
         print(f"grown: {line}", file=sys.stderr)
     return 1 if worse else 0

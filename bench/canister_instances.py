@@ -1,11 +1,15 @@
-"""What it costs to undo the effects of a message on a canister in WebAssembly.
+"""Measure the cost of undoing the effects of a message on a canister in WebAssembly.
 
 `python -m bench.canister_instances` runs a message that writes one byte, in canisters whose memory
-is full of other bytes, in five ways: in the instance of the message before, whose changes are then
-copied; the same with a trap, and as a query, after which the copy is written back; with a trap
-after the memory has grown, which needs a new instance from the copy; and in a process that is
-started for it. Times are CPU time of this process and its children, the median of
-several runs.
+is full of other bytes. There are five columns:
+
+same instance   in the instance of the previous message; its changes are then copied
+trap            the same with a trap, after which the copy is written back
+query           the same as a query, after which the copy is written back
+new instance    with a trap after the memory has grown, which needs a new instance of the copy
+process         in a process that is started for the message
+
+The times are CPU time of this process and its children, the median of several runs.
 """
 
 import resource
@@ -45,8 +49,8 @@ _PROCESS = (
 def cpu() -> float:
     """Return the CPU time of this process and its children in seconds."""
     spent = 0.0
-    for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
-        usage = resource.getrusage(who)
+    for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
+        usage = resource.getrusage(whose)
         spent += usage.ru_utime + usage.ru_stime
     return spent
 
@@ -66,20 +70,20 @@ def measure(mebibytes: int) -> list[float]:
     pages = mebibytes << 4
     wasm = bytes(wasmtime.wat2wasm(_TEXT.format(pages=pages, size=pages * PAGE)))
     network = CanisterNetwork(1)
-    who = network.create(0, WasmCanister(wasm))
+    canister = network.create(0, WasmCanister(wasm))
 
     def message(method: str) -> None:
-        network.submit(ANONYMOUS, who, method, b"")
+        network.submit(ANONYMOUS, canister, method, b"")
         network.step(2)
 
     def process() -> None:
-        subprocess.run([sys.executable, "-c", _PROCESS], input=wasm, check=True)  # noqa: S603  # this interpreter
+        subprocess.run([sys.executable, "-c", _PROCESS], input=wasm, check=True)  # noqa: S603  # this Python
 
     message("write")
     return [
         median(lambda: message("write")),
         median(lambda: message("trap")),
-        median(lambda: network.query(ANONYMOUS, who, "read", b"")),
+        median(lambda: network.query(ANONYMOUS, canister, "read", b"")),
         median(lambda: message("grow")),
         median(process, times=3),
     ]

@@ -24,7 +24,7 @@ EVENTS = 600
 
 
 class _Source(App):
-    """Makes events: as many per call as its argument says."""
+    """A publisher that makes as many events per call as the argument says."""
 
     def start(self) -> Any:
         return 0
@@ -39,7 +39,7 @@ class _Source(App):
 
 
 class _Sink(App):
-    """Counts what it handles."""
+    """A subscriber that counts the events that it handles."""
 
     def start(self) -> Any:
         return 0
@@ -49,14 +49,17 @@ class _Sink(App):
 
 
 def _network(observers: tuple[Observer, ...] = ()) -> tuple[PubSub, Principal, list[Principal]]:
-    """Three subnets as in the demonstration."""
+    """Return three subnets, their publisher and their subscribers.
+
+    They are as in the demonstration.
+    """
     network = CanisterNetwork(3)
     network.observers.extend(observers)
     system = deploy(network, broadcasters=(0, 1, 1, 2))
     wanted: tuple[dict[str, Any], ...] = ({}, {FILTER: "n > 20"}, {}, {})
     sinks = [
-        _Sink(system.orchestrator, subscriptions={NAMESPACE: each}, publications={})
-        for each in wanted
+        _Sink(system.orchestrator, subscriptions={NAMESPACE: config}, publications={})
+        for config in wanted
     ]
     readers = [network.create(at % 3, sink) for at, sink in enumerate(sinks)]
     source = _Source(system.orchestrator, publications={NAMESPACE: {}}, subscriptions={})
@@ -71,21 +74,29 @@ def _deliver(observers: tuple[Observer, ...] = ()) -> int:
         system.network.step(2)
     for _ in range(400):
         system.network.step()
-        if sum(system.app(each).data for each in readers) >= 4 * EVENTS - 20:
+        if sum(system.app(reader).data for reader in readers) >= 4 * EVENTS - 20:
             break
-    return sum(int(system.app(each).data) for each in readers)
+    return sum(int(system.app(reader).data) for reader in readers)
 
 
 def races() -> Iterator[Race]:
-    """Ratios of time: 3.33 is 0.3 of the bare codec's notifications per second."""
+    """Yield races of notifications against the bare codec, and of idle rounds.
+
+    They compare times: a ratio of 3.33 is 0.3 of the notifications per second of the bare codec.
+    """
     recorder = Recorder()
     delivered = _deliver((recorder,))
     messages = [
-        (codec(each.method).args if each.kind == "execute" else codec(each.method).rets, each.data)
-        for each in recorder.happenings
-        if each.kind in {"execute", "respond"}
-        and each.method.startswith("icrc72_")
-        and not each.code
+        (
+            codec(happening.method).args
+            if happening.kind == "execute"
+            else codec(happening.method).rets,
+            happening.data,
+        )
+        for happening in recorder.happenings
+        if happening.kind in {"execute", "respond"}
+        and happening.method.startswith("icrc72_")
+        and not happening.code
     ]
 
     def bare() -> None:
@@ -131,18 +142,18 @@ def subscribers(count: int) -> None:
     source = network.create(
         0, _Source(system.orchestrator, publications={NAMESPACE: {}}, subscriptions={})
     )
-    made = []
-    for at in range(count):
+    readers = []
+    for index in range(count):
         app = _Sink(system.orchestrator, subscriptions={NAMESPACE: {}}, publications={})
-        made.append(network.create(at % 2, app))
-        if at % 20 == 0:
+        readers.append(network.create(index % 2, app))
+        if index % 20 == 0:
             network.step()
-    _until(network, lambda: all(_is_registered(system.app(each)) for each in made))
+    _until(network, lambda: all(_is_registered(system.app(reader)) for reader in readers))
     registered = time.process_time()
     _until(network, lambda: _is_settled(system))
     assigned = time.process_time()
     network.submit(ANONYMOUS, source, NAMESPACE, b"1")
-    _until(network, lambda: all(system.app(each).data for each in made))
+    _until(network, lambda: all(system.app(reader).data for reader in readers))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     delivered = time.process_time()
     print(
@@ -162,14 +173,14 @@ def _until(network: CanisterNetwork, done: Callable[[], bool], most: int = 20_00
 
 def _is_registered(app: App) -> bool:
     return app.subscriber is not None and all(
-        each.id is not None for each in app.subscriber.state.wanted.values()
+        wanted.id is not None for wanted in app.subscriber.state.wanted.values()
     )
 
 
 def _is_settled(system: PubSub) -> bool:
     state = system.registry.state
-    busy = any(each.dirty for each in state.brokers.values()) or any(
-        each.alert for each in state.members.values()
+    busy = any(broker.dirty for broker in state.brokers.values()) or any(
+        member.alert for member in state.members.values()
     )
     return not busy and not state.restless
 

@@ -47,15 +47,17 @@ from pubsub_emulator.xcm import Publish
 KEYS: Final = 100_000
 PUBLISHES: Final = 100
 ITEMS: Final = 1_000
-FIRST: Final = 1_000  # the first publisher; system parachains need no registration
-SMALL: Final = 100  # blocks of a simulated network
+FIRST: Final = 1_000
+"""The id of the first publisher. It is that of a system parachain, so it needs no registration."""
+SMALL: Final = 100
+"""The number of blocks that are taken from a simulated network."""
 SUBSCRIBER: Final = ParaId(3_000)
 SEED: Final = bytes(range(32))
 PLENTY: Final = Weight(1 << 60, 1 << 60)
 
 
 def key_of(para: int, index: int) -> PubsubKey:
-    """A publisher's key by number."""
+    """Return a publisher's key by its number."""
     return key_from_data(b"%d/%d" % (para, index))
 
 
@@ -69,12 +71,12 @@ class Relay:
 
     @staticmethod
     def make(publishers: int, keys: int) -> "Relay":
-        """Keys spread evenly."""
-        each = keys // publishers
+        """Return a relay chain whose keys are spread evenly over its publishers."""
+        per_publisher = keys // publishers
         paras = range(FIRST, FIRST + publishers)
         # Deregistering so many keys has to fit into a block.
         limits = Config(
-            max_stored_keys=max(each, 1_024),
+            max_stored_keys=max(per_publisher, 1_024),
             max_total_storage_size=1 << 30,
             max_block_weight=PLENTY,
         )
@@ -89,7 +91,7 @@ class Relay:
             return key_of(para, i), PublishedEntry(value, 0, RelayBlockNumber(0))
 
         owners = {
-            ParaId(para): GenesisPublisher([published(para, i) for i in range(each)])
+            ParaId(para): GenesisPublisher([published(para, i) for i in range(per_publisher)])
             for para in paras
         }
         rows, children = genesis_rows(limits, owners)
@@ -103,9 +105,10 @@ class Relay:
         The publishes update keys that exist. Each key is returned with its publisher.
         """
         rng = random.Random(164)
-        each = sum(1 for _ in self.state.child_entries(derive_child_key(ParaId(FIRST))))
+        per_publisher = sum(1 for _ in self.state.child_entries(derive_child_key(ParaId(FIRST))))
         chosen = [
-            (self.publishers[i % len(self.publishers)], rng.randrange(each)) for i in range(count)
+            (self.publishers[i % len(self.publishers)], rng.randrange(per_publisher))
+            for i in range(count)
         ]
         waiting: dict[int, list[Publish]] = {}
         for para, index in chosen:
@@ -118,7 +121,7 @@ class Relay:
 
 
 def relay_blocks() -> Iterator[Race]:
-    """A hundred publishes by one publisher and by a hundred."""
+    """Yield races of blocks with a hundred publishes, by one publisher and by a hundred."""
     return chain.from_iterable(map(_relay_block, (1, 100)))
 
 
@@ -164,13 +167,13 @@ def _entry(state: State, para: int, key: PubsubKey) -> bytes | None:
 
 
 def image(published: dict[PubsubKey, bytes]) -> State:
-    """A relay state with one publisher and some hundreds of other rows."""
+    """Return a relay state with one publisher and some hundreds of other rows."""
     top = [(b"row %d" % i, blake2_256(b"%d" % i)) for i in range(300)]
     return State.from_entries(top, {derive_child_key(ParaId(2_000)): published.items()})
 
 
 def entry(key: PubsubKey, number: int) -> bytes:
-    """The entry of a key since block `number`: 64 bytes."""
+    """Return the encoded entry of a key, published in block `number`, with a value of 64 bytes."""
     return PublishedEntry(
         2 * blake2_256(key + number.to_bytes(4, "little")), 0, RelayBlockNumber(number)
     ).encode()
@@ -179,14 +182,14 @@ def entry(key: PubsubKey, number: int) -> bytes:
 def subscriber(
     policy: CachePolicy, keys: tuple[PubsubKey, ...]
 ) -> tuple[RuntimeSpec, Header, State]:
-    """A subscriber at its genesis."""
+    """Return the runtime, header and state of a subscriber at its genesis."""
     spec = RuntimeSpec(SUBSCRIBER, merge_subscriptions([(ParaId(2_000), list(keys))]), cache=policy)
     head = genesis(spec, (public_key(SEED),))
     return spec, head.header, head.state
 
 
 def walks() -> Iterator[Race]:
-    """`plan` over the proof of new items, by policy."""
+    """Yield races of `plan` over a proof of new items, by cache policy."""
     all_keys = [key_of(2_000, i) for i in range(KEYS)]
     relay = image({key: entry(key, 1) for key in all_keys})
     keys = tuple(sorted(all_keys[:ITEMS]))
@@ -227,20 +230,21 @@ def blocks() -> Iterator[Race]:
             for key in keys[::10]:
                 published[key] = entry(key, number)
         relay = RelayBlock(RelayBlockNumber(number), image(published))
-        made = author(ChainHead(header, state), relay, NO_MESSAGES, Slot(number), SEED)
+        authored = author(ChainHead(header, state), relay, NO_MESSAGES, Slot(number), SEED)
         context = RelayContext(relay.number, relay.storage_root, Slot(number))
-        work = validating(header, state, made.candidate.encode(), context)
-        floor = hashing(made.candidate.inherent.proof)
+        work = validating(header, state, authored.candidate.encode(), context)
+        floor = hashing(authored.candidate.inherent.proof)
         yield Race(
             f"validate_block, {ITEMS:,} items, {title}", work, "hashing of its proof", floor, 31
         )
-        header, state = made.candidate.header, made.outcome.state
+        header = authored.candidate.header
+        state = authored.outcome.state
 
 
 class _Judged(Observer):
-    """Records the judge's input for each candidate.
+    """An observer that records the judge's input for each candidate.
 
-    It is the head of the parent, the bytes, and the relay chain's context.
+    It is the head of the parent, the candidate's bytes, and the relay chain's context.
     """
 
     def __init__(self, network: Network) -> None:
@@ -260,7 +264,10 @@ class _Judged(Observer):
 
 
 def small_blocks() -> Race:
-    """The first blocks of a network that `pubsub simulate` makes, without cheats."""
+    """Return a race of `validate_block` on the first blocks of a simulated network.
+
+    The network is one that `pubsub simulate` would make, without cheats.
+    """
     population = Population("bench", 0, 0)
     network = population.network(unjudged=True)
     judged = _Judged(network)
@@ -279,15 +286,21 @@ def small_blocks() -> Race:
 
 
 def validating(header: Header, state: State, encoded: bytes, context: RelayContext) -> Work:
-    """A block from its bytes to its verdict and new state."""
+    """Return work that decodes and validates a block."""
     return lambda: validate_block(ChainHead(header, state), Candidate.decode(encoded), context)
 
 
 def fuzz_cases() -> Iterator[Race]:
-    """Draw, apply and judge mutations of a proof of about fifty nodes, in cases per second."""
-    every = (World(b"bench/%d" % number, proofs_only=True).situation() for number in range(400))
+    """Yield a race: draw, apply and judge mutations of a proof of about fifty nodes."""
+    situations = (
+        World(b"bench/%d" % number, proofs_only=True).situation() for number in range(400)
+    )
     now = next(
-        (each for each in every if 45 <= len(each.canonical) <= 55 and each.budget is not None),
+        (
+            situation
+            for situation in situations
+            if 45 <= len(situation.canonical) <= 55 and situation.budget is not None
+        ),
         None,
     )
     if now is None:

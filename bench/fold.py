@@ -1,7 +1,7 @@
 """Measure the memory of folding: `python -m bench.fold [BLOCKS ...]`.
 
 A fold adds the measures of a network's blocks to the totals of its chains. The rows are drawn at
-random, which is the worst case: nearly every value is another one. Each row runs in a process of
+random, which is the worst case: nearly every value differs. Each row runs in a process of
 its own. Half of the segments are folded first, and the other half on top of their state.
 """
 
@@ -98,13 +98,13 @@ def make(store: Store, count: int) -> Iterator[float]:
 
 
 def fold(blocks: int) -> Iterator[float]:
-    """Fold so many blocks, and yield them, the peak of memory in MiB, and CPU time."""
+    """Fold blocks, and yield their number, the peak of memory in MiB, and CPU seconds."""
     with tempfile.TemporaryDirectory() as folder:
         store = open_store(Path(folder))
         count = blocks // (BLOCKS * len(CHAINS))
-        # In a process of its own, whose memory does not count.
+        # The measures are written in another process, whose memory is not measured.
         in_a_child(lambda: make(store, count))
-        found = [written(store, number) for number in range(count)]
+        places = [written(store, number) for number in range(count)]
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         began = time.process_time()
         befores: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ def fold(blocks: int) -> Iterator[float]:
                 chains=CHAINS,
                 first=first,
                 last=last - 1,
-                segments=tuple(found[first:last]),
+                segments=tuple(places[first:last]),
                 befores=befores,
                 limits=Thresholds(),
                 keep=True,

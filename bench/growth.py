@@ -28,31 +28,36 @@ from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.trie import Trie, state_root
 
-TRIE_KEYS: Final = 3_000_000  # more keys in one trie take more than 3 GB
-TRACED: Final = 1_000  # larger rows have no instructions: counting takes twenty times as long
+TRIE_KEYS: Final = 3_000_000
+"""The default of `--trie`. More keys in one trie take more than 3 GB."""
+TRACED: Final = 1_000
+"""The largest size whose instructions are counted, which takes twenty times as long."""
 NOT_MEASURED: Final = -1.0
 INSTRUCTIONS: Final = "instructions of a block, thousands"
 
 
 def instructions(work: Callable[[], object], size: int) -> float:
-    """Thousands of bytecode instructions of its second run, which no other program changes."""
+    """Return the number of bytecode instructions of some work, in thousands.
+
+    The second run is counted. Larger sizes than `TRACED` are not measured.
+    """
     if size > TRACED:
         return NOT_MEASURED
     return instructions_of(work).total() / 1e3
 
 
 def keys(count: int, most_in_a_trie: int) -> Iterator[float]:
-    """Measure a relay state of uniform keys with 64-byte values.
+    """Yield a row on a relay state of uniform keys with 64-byte values.
 
-    First the root is computed in bulk, then the trie is built that blocks write to.
+    First the root is computed in bulk. Then a trie that blocks can write to is built.
     """
     rng = random.Random(count)
     entries = [(key, key + key) for key in (rng.randbytes(32) for _ in range(count))]
     gc.collect()
     gc.freeze()
-    held = resident()
+    before_entries = resident()
     root = timed(lambda: state_root(entries))
-    yield from (count, root, 1e6 * root / count, (resident() - held) / count)
+    yield from (count, root, 1e6 * root / count, (resident() - before_entries) / count)
     if count > most_in_a_trie:
         yield from (NOT_MEASURED, NOT_MEASURED)
         return
@@ -65,7 +70,10 @@ def keys(count: int, most_in_a_trie: int) -> Iterator[float]:
 
 
 def subscribed(count: int) -> Iterator[float]:
-    """One parachain's keys of one publisher, all delivered in as many blocks as that takes."""
+    """Yield a row on a parachain that subscribes to keys of one publisher.
+
+    Blocks are built until all keys are delivered.
+    """
     wanted = tuple(sorted(key_of(2_000, at) for at in range(count)))
     relay = RelayBlock(RelayBlockNumber(1), image({key: entry(key, 1) for key in wanted}))
     relay.state.root()
@@ -81,11 +89,11 @@ def subscribed(count: int) -> Iterator[float]:
     while delivered < count:
         blocks += 1
         start = process_time()
-        made = author(head, relay, NO_MESSAGES, Slot(blocks), SEED)
+        authored = author(head, relay, NO_MESSAGES, Slot(blocks), SEED)
         spent += process_time() - start
-        delivered += len(made.outcome.deliveries)
-        head = ChainHead(made.candidate.header, made.outcome.state)
-        del made
+        delivered += len(authored.outcome.deliveries)
+        head = ChainHead(authored.candidate.header, authored.outcome.state)
+        del authored
     gc.collect()
     yield from (
         count,
@@ -98,7 +106,7 @@ def subscribed(count: int) -> Iterator[float]:
 
 
 def parachains(count: int) -> Iterator[float]:
-    """Measure parachains that subscribe to the same eight keys.
+    """Yield a row on parachains that subscribe to the same eight keys.
 
     One of the keys changes in each relay block.
     """
@@ -133,7 +141,7 @@ def rows(
 
 
 def measure(names: list[str], most: int, most_in_a_trie: int) -> None:
-    """The tables that are named."""
+    """Measure and print the tables with these names."""
     sizes = [
         size
         for size in (1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 3_000_000, 10_000_000)

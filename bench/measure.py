@@ -20,9 +20,8 @@ from typing import Any, Final, Self
 
 from pubsub_emulator.trie import step
 
-PURE: Final = step.__file__.endswith(
-    ".py"
-)  # whether the project measured is the one in pure Python
+PURE: Final = step.__file__.endswith(".py")
+"""Whether the measured project is the one in pure Python."""
 
 Work = Callable[[], object]
 
@@ -41,14 +40,17 @@ class Result:
 
     @classmethod
     def of(cls, name: str, base: str, pairs: Sequence[tuple[float, float]], *more: Any) -> Self:
-        """The medians of pairs of CPU seconds; `more` from `target` on."""
+        """Return the result of pairs of CPU seconds: of the work, and of its base.
+
+        `more` are the fields from `target` on.
+        """
         work, against = (median(seconds) * 1e3 for seconds in zip(*pairs, strict=True))
         return cls(name, base, work, against, median(mine / other for mine, other in pairs), *more)
 
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """Some work, and what it is compared with."""
+    """Some work, and other work with which it is compared."""
 
     name: str
     work: Work
@@ -56,13 +58,15 @@ class Race:
     against: Work
     pairs: int
     target: float | None = None
-    compiled_target: float | None = None  # what the ratio may be in the compiled build
+    compiled_target: float | None = None
+    """The greatest ratio allowed in the compiled build."""
     note: str = ""
 
     def run(self) -> Result:
         """Run the pairs.
 
-        Objects made before are frozen, so that no garbage collection in between visits them.
+        Objects that exist already are frozen, so that no garbage collection visits them between
+        runs.
         """
         gc.collect()
         gc.freeze()
@@ -73,26 +77,26 @@ class Race:
         )
 
     def pair(self) -> tuple[float, float]:
-        """Run the work and then its base.
+        """Run the work and then its base, and return the CPU seconds of both.
 
-        The order is always the same: each starts with the caches that the other left, never with
-        its own.
+        The order never changes: each of them starts with the caches that the other one left.
         """
         return timed(self.work), timed(self.against)
 
 
 def instructions(work: Work) -> Counter[CodeType]:
-    """Return the bytecode instructions of some work by function, the work done once before.
+    """Return the number of bytecode instructions of some work, by function.
 
-    They repeat to the last digit, also on a busy machine. Work in C counts as one call.
+    The work is done once before it is counted. The numbers are exactly the same in every run, also
+    on a busy machine. A call of a function in C counts as one instruction.
     """
     work()
-    found: Counter[CodeType] = Counter()
+    counts: Counter[CodeType] = Counter()
 
     def trace(frame: FrameType, event: str, _argument: object) -> Any:
         frame.f_trace_opcodes = True
         frame.f_trace_lines = False
-        found[frame.f_code] += event == "opcode"
+        counts[frame.f_code] += event == "opcode"
         return trace
 
     sys.settrace(trace)
@@ -100,39 +104,47 @@ def instructions(work: Work) -> Counter[CodeType]:
         work()
     finally:
         sys.settrace(None)
-    return found
+    return counts
 
 
 def timed(work: Work) -> float:
-    """CPU seconds of one run."""
+    """Run some work once and return the CPU seconds."""
     start = process_time()
     work()
     return process_time() - start
 
 
 def processes(root: int) -> dict[int, list[str]]:
-    """A process and all below it, each with its line of `/proc/PID/stat` from the state on."""
-    found: dict[int, list[str]] = {}
+    """Return a process and its descendants by process id.
+
+    Each value has the fields of `/proc/PID/stat` from the state on.
+    """
+    running: dict[int, list[str]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it ended while it was looked at
-            found[int(stat.parent.name)] = (
+        # A process may end at any time.
+        with suppress(OSError):
+            running[int(stat.parent.name)] = (
                 stat.read_text(encoding="utf-8").rpartition(")")[2].split()
             )
-    mine = [root]
-    for each in mine:  # grows as it is gone through
-        mine += [process for process, fields in found.items() if int(fields[1]) == each]
-    return {process: found[process] for process in mine if process in found}
+    family = [root]
+    # The list grows during the loop: the children of each process are appended.
+    for parent in family:
+        family += [process for process, fields in running.items() if int(fields[1]) == parent]
+    return {process: running[process] for process in family if process in running}
 
 
 def resident() -> int:
-    """Bytes of memory that this process has."""
+    """Return the resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf(
         "SC_PAGE_SIZE"
     )
 
 
 def hashing(nodes: Iterable[bytes]) -> Work:
-    """Return the floor: for each node, a copied blake2b-256 object is fed and its digest taken."""
+    """Return work that only hashes nodes with BLAKE2b-256, in the fastest way that Python allows.
+
+    It is the floor of reading and writing them.
+    """
     listed = list(nodes)
 
     def hash_all() -> None:

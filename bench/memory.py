@@ -17,7 +17,10 @@ MIB: Final = 1024
 
 
 def share(pid: int) -> int:
-    """KiB of a process, its part of what it shares included; 0 once it has ended."""
+    """Return the memory of a process in KiB, with its part of shared memory.
+
+    It is 0 for a process that has ended.
+    """
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -26,7 +29,7 @@ def share(pid: int) -> int:
 
 
 if __name__ == "__main__":
-    running = subprocess.Popen(sys.argv[1:])  # noqa: S603  # the command is what is asked for
+    running = subprocess.Popen(sys.argv[1:])  # noqa: S603  # the user gives the command
     most = 0
     then = [0]
     peaks: dict[int, int] = {}

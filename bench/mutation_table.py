@@ -14,7 +14,7 @@ from typing import Final
 FOLDER: Final = Path("mutants/pubsub_emulator")
 COLUMNS: Final = ("noticed", "survived", "no test runs it", "not run")
 _NOTICED: Final = frozenset([1, 3, 24, 36, 152, 255, -24, -9])
-"""Exit codes of a test that failed, and of a change that made its tests endless."""
+"""The exit codes of a failed test, and of a change that made its tests run without end."""
 
 
 def outcome(code: int | None) -> str:
@@ -29,13 +29,13 @@ def outcome(code: int | None) -> str:
 
 
 def outcomes(folder: Path) -> dict[str, Counter[str]]:
-    """Return the numbers of changes by folder and column."""
-    found: dict[str, Counter[str]] = {}
+    """Return the number of mutants in each column of the table, by folder of the mutated module."""
+    counts: dict[str, Counter[str]] = {}
     for path in sorted(folder.rglob("*.meta")):
         codes = json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"]
-        room = path.relative_to(folder).parent.as_posix()
-        found.setdefault(room, Counter()).update(map(outcome, codes.values()))
-    return found
+        place = path.relative_to(folder).parent.as_posix()
+        counts.setdefault(place, Counter()).update(map(outcome, codes.values()))
+    return counts
 
 
 def main() -> None:

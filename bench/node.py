@@ -50,11 +50,12 @@ PUBLISHER: Final = ParaId(1000)
 PIPELINED: Final = 32
 CALLS: Final = 3200
 TURNS: Final = 7
-WAITING: Final = 500  # extrinsics in a pool
+WAITING: Final = 500
+"""The number of extrinsics in the pool."""
 
 
 class _Sink:
-    """An outlet that counts what it is given."""
+    """An outlet that counts the characters of its events."""
 
     def __init__(self) -> None:
         self.sent = 0
@@ -66,11 +67,11 @@ class _Sink:
         work.close()
 
     async def room(self) -> None:
-        """There is always room."""
+        """Return at once, because there is always room."""
 
 
 def _server(loop: asyncio.AbstractEventLoop) -> tuple[Server, Work]:
-    """A node after twelve steps, and one step more."""
+    """Return a node after twelve steps, and a function that makes it step once more."""
     live = LiveNetwork(Simulation(load_bundled("demo"), accounts=True))
     server = Server(live, Options(port=0, dev=True, build=Build.MANUAL))
 
@@ -83,7 +84,7 @@ def _server(loop: asyncio.AbstractEventLoop) -> tuple[Server, Work]:
 
 
 def races() -> Iterator[Race]:
-    """A child read proof, and a step with and without a thousand who listen."""
+    """Yield races of a child read proof, of steps with and without subscribers, and of a pool."""
     loop = asyncio.new_event_loop()
     server, step = _server(loop)
     state = server.live.network.relay.state
@@ -96,11 +97,12 @@ def races() -> Iterator[Race]:
 
     async def answered() -> None:
         for _ in range(20):
-            found = server.dispatcher.handle(request, RELAY, None)
-            if isinstance(found, Later):  # it is read in a thread beside the event loop
-                found = await found.work
-            if not isinstance(found, Answer):
-                raise TypeError(found)
+            answer = server.dispatcher.handle(request, RELAY, None)
+            # Proofs are read in a thread beside the event loop.
+            if isinstance(answer, Later):
+                answer = await answer.work
+            if not isinstance(answer, Answer):
+                raise TypeError(answer)
 
     def proof() -> None:
         loop.run_until_complete(answered())
@@ -126,7 +128,10 @@ def races() -> Iterator[Race]:
 
 
 def _pool_race(server: Server) -> Race:
-    """A pool whose extrinsics wait while a block without any of them goes by."""
+    """Return a race: advance a pool past a block, against checking each extrinsic again.
+
+    The block has none of the pool's extrinsics.
+    """
     relay = server.live.network.relay
     if relay.runtime.accounts is None:
         raise RuntimeError("this network has no accounts")
@@ -166,7 +171,10 @@ def _twin(steps: int) -> Any:
 
 
 async def _constant(request: web.Request) -> web.StreamResponse:
-    """Answer every request with the same text: a node cannot be faster than this."""
+    """Answer every request with the same text.
+
+    A node cannot be faster than this.
+    """
     text = '{"jsonrpc":"2.0","id":1,"result":"node relay chain"}'
     if request.method == "POST":
         await request.read()

@@ -1,10 +1,10 @@
-"""How long one request to a node keeps `system_health` of another client waiting.
+"""Measure how long one request to a node delays `system_health` of another client.
 
-`python -m bench.node_health` sends one request after another, each as large as it may be: every
-method with long bytes, texts, lists and numbers in each place, and what is known to compute. Beside
-each, another client asks `system_health` without a pause. A wait is the CPU time that the node's
-process used from question to answer, which neighbours on the machine do not change; on a free core
-it is the time itself. The exit code is 1 when one exceeds 250 ms.
+`python -m bench.node_health` sends one request after another, each as large as a request may be:
+every method with long bytes, texts, lists and numbers in each place, and the methods that are known
+to take long. Meanwhile another client asks `system_health` without a pause. A wait is the CPU time
+that the node's process uses from the question to the answer. Other programs on the machine do not
+change it, and on an idle core it is the elapsed time. The exit code is 1 if a wait exceeds 250 ms.
 """
 
 import argparse
@@ -21,8 +21,10 @@ import aiohttp
 from bench.node_soak import _computing, _request
 from pubsub_emulator.node.rpc.dispatch import REQUEST
 from pubsub_emulator.node.rpc.methods import all_methods
+from pubsub_emulator.node.rpc.params import Param
 
-MOST: Final = 0.25  # seconds
+MOST: Final = 0.25
+"""The longest allowed wait in seconds."""
 _PATIENCE: Final = 30.0
 _ROOM: Final = REQUEST.bytes - 1000
 _LONG: Final[dict[str, object]] = {
@@ -43,7 +45,11 @@ _PLAIN: Final = {
 
 
 def requests(*, unsafe: bool) -> Iterator[tuple[str, object]]:
-    """Each request with its name."""
+    """Yield the name and the content of each request.
+
+    They are the heaviest requests known, and every method: once with plain arguments, and with a
+    long value of each kind in each place.
+    """
     keys = ["state_getKeysPaged", "state_queryStorageAt"]
     yield "a dry run of remarks", _computing()
     yield "brackets", "[" * _ROOM
@@ -60,24 +66,33 @@ def requests(*, unsafe: bool) -> Iterator[tuple[str, object]]:
             [_request(name, *(("0x", 1000) if "Paged" in name else ()))] * REQUEST.batch,
         )
     for name, method in sorted(all_methods(unsafe=unsafe).items()):
-        plain = [_PLAIN.get(getattr(each.read, "__name__", ""), 1000) for each in method.params]
+        plain = [_plain(param) for param in method.params]
         yield name, _request(name, *plain)
-        for at, param in enumerate(method.params):
+        for index, param in enumerate(method.params):
             for kind, value in _LONG.items():
-                given = [*plain[:at], value, *(None for each in method.params[at + 1 :])]
-                yield f"{name}, {param.name}: {kind}", _request(name, *given)
+                absent = [None] * (len(plain) - index - 1)
+                yield (
+                    f"{name}, {param.name}: {kind}",
+                    _request(name, *plain[:index], value, *absent),
+                )
+
+
+def _plain(param: Param) -> object:
+    """Return a short argument for a parameter, by the name of the function that reads it."""
+    return _PLAIN.get(getattr(param.read, "__name__", ""), 1000)
 
 
 def used(pid: int) -> float:
-    """CPU seconds of a process, all its threads together."""
+    """Return the CPU seconds of a process, of all its threads together."""
     spent = (
-        Path(each / "schedstat").read_text("utf-8") for each in Path(f"/proc/{pid}/task").iterdir()
+        Path(thread / "schedstat").read_text("utf-8")
+        for thread in Path(f"/proc/{pid}/task").iterdir()
     )
-    return sum(int(each.split()[0]) for each in spent) / 1e9
+    return sum(int(line.split()[0]) for line in spent) / 1e9
 
 
 async def waits(http: aiohttp.ClientSession, url: str, pid: int, request: object) -> float:
-    """The longest wait beside one request."""
+    """Send one request, and return the longest wait of another client meanwhile, in seconds."""
     text = request if isinstance(request, str) else json.dumps(request)
     worst = 0.0
     async with (
@@ -95,14 +110,14 @@ async def waits(http: aiohttp.ClientSession, url: str, pid: int, request: object
             worst = max(worst, used(pid) - began)
             if over:
                 break
-        for each in (sending, answer):
-            each.cancel()
+        for task in (sending, answer):
+            task.cancel()
         await asyncio.gather(sending, answer, return_exceptions=True)
     return worst
 
 
 async def main(only: str, *, unsafe: bool) -> int:
-    """Ask everything; returns the exit code."""
+    """Send all requests, print the longest waits, and return the exit code."""
     command = (Path(sys.executable).with_name("pubsub"), "serve", "oracle", "--port", "0")
     developing = ("--dev",) if unsafe else ()
     node = await asyncio.create_subprocess_exec(
@@ -115,21 +130,21 @@ async def main(only: str, *, unsafe: bool) -> int:
         url = next(
             (word.strip('",') for word in line.split() if word.strip('",').startswith("ws://")), ""
         )
-    found: list[tuple[float, str]] = []
+    longest: list[tuple[float, str]] = []
     async with aiohttp.ClientSession() as http:
         for name, request in requests(unsafe=unsafe):
             if only in name:
-                found.append((await waits(http, url, node.pid, request), name))
+                longest.append((await waits(http, url, node.pid, request), name))
     node.terminate()
     await node.wait()
-    found.sort(reverse=True)
-    for seconds, name in found[:20]:
+    longest.sort(reverse=True)
+    for seconds, name in longest[:20]:
         print(f"{seconds * 1000:8.1f} ms  {name}")
     print(
-        f"{len(found):,} requests, the median of their longest waits"
-        f" {found[len(found) // 2][0] * 1000:.1f} ms"
+        f"{len(longest):,} requests, the median of their longest waits"
+        f" {longest[len(longest) // 2][0] * 1000:.1f} ms"
     )
-    return 1 if found[0][0] > MOST else 0
+    return 1 if longest[0][0] > MOST else 0
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""A node under clients for a long time: blocks come, clients follow and vanish, memory is watched.
+"""Run a node under clients for a long time, and watch its memory.
 
 `python -m bench.node_soak --minutes 60` prints a line every ten seconds: blocks, live connections,
-resident MiB. The exit code is 1 when memory grew by more than a tenth in the second half. With
-`--hostile N`, a process of its own has N clients that read nothing, compute, send what is no JSON,
-or say nothing, and another has as many honest ones, which ask ten times a second: the exit code is
-1, too, when one answer in a hundred takes them more than a second. The node takes as many
-connections as there are clients: who comes again is refused while what it sent before is worked on.
+resident MiB. The exit code is 1 if memory grew by more than a tenth in the second half.
+
+With `--hostile N`, a second process has N clients that read nothing, let the node compute, send
+text that is not JSON, or stay silent. A third process has N honest clients, which send ten requests
+a second. The exit code is then also 1 if one honest answer in a hundred takes more than a second.
+The node accepts twice as many connections as there are such clients. A client that connects again
+is refused while its earlier requests are still processed.
 """
 
 import argparse
@@ -33,7 +35,8 @@ from pubsub_emulator.primitives.scale import encode_compact
 
 EVERY: Final = 10
 _GROWTH: Final = 1.1
-_SLOW: Final = 1.0  # seconds that 99 of 100 honest answers take at most
+_SLOW: Final = 1.0
+"""The seconds within which 99 of 100 honest requests must be answered."""
 
 
 def _request(method: str, *params: object) -> dict[str, object]:
@@ -41,7 +44,10 @@ def _request(method: str, *params: object) -> dict[str, object]:
 
 
 def _computing() -> dict[str, object]:
-    """A dry run of a batch of remarks, as long as a call of the node may be."""
+    """Return a request that takes long: a dry run of a batch of remarks.
+
+    It is as large as the arguments of a call may be.
+    """
     remark = bytes(2) + encode_compact(0)
     count = (MOST_ARGUMENTS - 100) // len(remark)
     data = (
@@ -66,7 +72,7 @@ _HOSTILE: Final = (
 
 
 async def client(http: aiohttp.ClientSession, url: str, number: int) -> None:
-    """Follow, listen and ask for a while, then vanish without a word; and again."""
+    """Subscribe and send requests for a while, then vanish, and begin again."""
     wanted = (
         _request("chainHead_v1_follow", True),
         _request("chain_subscribeNewHeads"),
@@ -85,13 +91,13 @@ async def client(http: aiohttp.ClientSession, url: str, number: int) -> None:
                     break
             if number % 2:
                 await socket.close()
-            elif socket._response.connection is not None:  # noqa: SLF001  # as a cable that is pulled
+            elif socket._response.connection is not None:  # noqa: SLF001  # like a pulled cable
                 socket._response.close()  # noqa: SLF001  # as above
         await asyncio.sleep(0)
 
 
 async def hostile(http: aiohttp.ClientSession, url: str, number: int) -> None:
-    """Send the same bad thing again and again and read nothing, then begin anew."""
+    """Send the same hostile request over and over without reading, then connect again."""
     line = _HOSTILE[number % len(_HOSTILE)]
     while True:
         with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
@@ -103,9 +109,9 @@ async def hostile(http: aiohttp.ClientSession, url: str, number: int) -> None:
 
 
 async def honest(http: aiohttp.ClientSession, url: str, took: list[float]) -> None:
-    """Ask ten times a second on one connection, and note how long each answer took.
+    """Send ten requests a second on one connection, and note the seconds of each answer.
 
-    A lost answer counts as a slow one.
+    A lost answer counts as 60 seconds.
     """
     while True:
         try:
@@ -132,9 +138,10 @@ async def _ended(tasks: list[asyncio.Task[None]]) -> None:
 def crowd(
     urls: list[str], count: int, seconds: float, answers: "Queue[list[float]] | None"
 ) -> None:
-    """Run clients in a process of their own.
+    """Run `count` clients for some seconds. This runs in a process of its own.
 
-    If `answers` is given, the clients are honest and the seconds of their answers are put there.
+    If `answers` is given, the clients are honest, and the seconds of their answers are put there.
+    Otherwise they are hostile.
     """
 
     async def run() -> None:
@@ -154,7 +161,7 @@ def crowd(
 
 
 async def soak(minutes: float, clients: int, interval: int, enemies: int) -> int:
-    """Run it; returns the exit code."""
+    """Run a node with clients, print a line per interval, and return the exit code."""
     live = LiveNetwork(Simulation(load_bundled("node"), accounts=True))
     serving = Serving(connections=clients + 2 * enemies)
     options = Options(
@@ -174,9 +181,10 @@ async def soak(minutes: float, clients: int, interval: int, enemies: int) -> int
             spawn.Process(target=crowd, args=(urls, enemies, minutes * 60, where))
             for where in wheres
         ]
-        for each in crowds:
-            each.start()
-            await asyncio.sleep(5)  # honest clients are there first
+        for process in crowds:
+            process.start()
+            # The honest clients connect first.
+            await asyncio.sleep(5)
         for _ in range(max(round(minutes * 60 / EVERY), 4)):
             await asyncio.sleep(EVERY)
             seen.append(resident() / 1_048_576)
@@ -186,8 +194,8 @@ async def soak(minutes: float, clients: int, interval: int, enemies: int) -> int
             )
             print(line, flush=True)
         took = sorted(await asyncio.to_thread(answers.get)) if crowds else [0.0]
-        for each in crowds:
-            await asyncio.to_thread(each.join)
+        for process in crowds:
+            await asyncio.to_thread(process.join)
         await _ended(work)
     if crowds:
         waits = ((part, took[int(len(took) * part / 100)]) for part in (50, 90, 99, 99.9))

@@ -34,7 +34,10 @@ SEGMENT: Final = 20
 
 
 def make_history(path: Path, segments: int) -> None:
-    """A network of one publisher and one subscriber, of at least so many segments."""
+    """Make the history of a network with one publisher and one subscriber.
+
+    It has at least `segments` segments.
+    """
     config = Network.of(publishers=[1000], subscribers={2000: {1000: KEYS}}).config
     network = Network(replace(config, segment_length=SEGMENT))
     with HistoryWriter(path, "long") as writer:
@@ -46,7 +49,10 @@ def make_history(path: Path, segments: int) -> None:
 
 
 def _extend(whole: Path, history: Path, manifests: Iterable[Path]) -> None:
-    """Add segments to a history: their files, and their manifests after them."""
+    """Add segments of a whole history to another one.
+
+    Their files are linked first, so that a manifest never names a file that is missing.
+    """
     for manifest in manifests:
         for entry in json.loads(manifest.read_bytes())["files"]:
             target = history / entry["path"]
@@ -57,7 +63,10 @@ def _extend(whole: Path, history: Path, manifests: Iterable[Path]) -> None:
 
 
 def _turn(history: Path, out: Path) -> tuple[float, float, float]:
-    """CPU seconds of a run, and of it those of judging and folding."""
+    """Audit a history, and return CPU seconds: of all, of judging and of folding.
+
+    Raises `SystemExit` if not exactly one unit was judged.
+    """
     marks: list[tuple[str, float]] = []
     began = process_time()
     result = audit(
@@ -89,18 +98,19 @@ def measure(
             shutil.copytree(before, out)
         audit(history, out, engine="python")
         before = out
-    found: dict[int, list[tuple[float, ...]]] = {size: [] for size in sizes}
+    figures: dict[int, list[tuple[float, ...]]] = {size: [] for size in sizes}
     gc.collect()
-    gc.freeze()  # a full collection of all that is imported falls on some turns and not on others
+    # Otherwise a full garbage collection of all imported modules would fall into some turns only.
+    gc.freeze()
     for turn in range(turns):
         for size, (history, out) in places.items():
             at = size - turns + turn
             _extend(whole, history, manifests[at : at + 1])
             measured = _turn(history, out)
-            found[size].append((*measured, timed(partial(audit, history, out, engine="python"))))
+            figures[size].append((*measured, timed(partial(audit, history, out, engine="python"))))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     for size in sizes:
-        yield size, (*(median(column) for column in zip(*found[size], strict=True)), peak)
+        yield size, (*(median(column) for column in zip(*figures[size], strict=True)), peak)
 
 
 if __name__ == "__main__":

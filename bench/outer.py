@@ -30,7 +30,7 @@ Record = AuthorityRecord | BlockRecord | CheckpointRecord | RelayRecord | Subscr
 
 
 class Tape(Observer):
-    """An observer that keeps what it is told, and can tell it again."""
+    """An observer that keeps the records of a network, to replay them to a history."""
 
     def __init__(self) -> None:
         self.records: list[tuple[str, Record]] = []
@@ -46,7 +46,10 @@ class Tape(Observer):
 
 
 def history() -> Iterator[Race]:
-    """Writing what a network did, beside doing it; nothing where pyarrow is not installed."""
+    """Yield a race: write the history of a network, against running the network.
+
+    Without pyarrow there is no race.
+    """
     if importlib.util.find_spec("pyarrow") is None:
         return
     from pubsub_emulator.spark_audit.history.store import (  # noqa: PLC0415  # an optional dependency
@@ -83,7 +86,10 @@ def run(tape: Tape | None = None) -> None:
 
 
 def cold_start() -> Result:
-    """`pubsub --help` beside `import click`, each in a new Python, CPU time of the child."""
+    """Compare `pubsub --help` with `import click`.
+
+    Each runs in a new Python, and the child's CPU time is measured.
+    """
     pairs = [
         (child("-m", "pubsub_emulator", "--help"), child("-c", "import click")) for _ in range(9)
     ]
@@ -91,7 +97,7 @@ def cold_start() -> Result:
 
 
 def child(*args: str) -> float:
-    """CPU seconds of one run of this Python."""
+    """Run this Python with arguments and return its CPU seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, *args], cwd=ROOT, stdout=subprocess.DEVNULL, check=False)  # noqa: S603
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

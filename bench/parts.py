@@ -52,15 +52,15 @@ def part_of(code: CodeType) -> str | None:
 
 
 def counted_by_part(work: Work) -> Counter[str]:
-    """Return the instructions of some work by part, the work done once before."""
+    """Return the instructions of some work by part. The work is done once before it is counted."""
     work()
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     known: dict[CodeType, str | None] = {}
     running = [PARTS[-1][0]]
 
     def trace(frame: FrameType, event: str, _argument: object) -> Any:
         if event == "opcode":
-            found[running[-1]] += 1
+            counts[running[-1]] += 1
         elif event == "return":
             running.pop()
         elif event == "call":
@@ -77,4 +77,4 @@ def counted_by_part(work: Work) -> Counter[str]:
         work()
     finally:
         sys.settrace(None)
-    return found
+    return counts

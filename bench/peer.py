@@ -43,7 +43,7 @@ NATIVE: Final = "native sp-trie"
 
 
 def installed() -> bool:
-    """Whether the peer can be raced; installs it where that is possible."""
+    """Return whether the peer can be raced. Install it if that is possible."""
     node = shutil.which("node")
     npm = shutil.which("npm")
     if node is None or npm is None:
@@ -60,7 +60,7 @@ def installed() -> bool:
             "--no-fund",
             f"{PACKAGE}@{VERSION}",
         ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  # found above
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  # a program on the path
         if done.returncode != 0:
             print(
                 f"the peer cannot be installed: {done.stderr.strip().splitlines()[-1:]}",
@@ -79,26 +79,29 @@ class Peer:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def give(self, **what: Any) -> None:
-        """Hand over what the next runs work on."""
+    def give(self, **data: Any) -> None:
+        """Send data for the next runs."""
         if self._process.stdin is None:
             raise RuntimeError("the peer has no input")
-        self._process.stdin.write(json.dumps(what) + "\n")
+        self._process.stdin.write(json.dumps(data) + "\n")
         self._process.stdin.flush()
 
-    def run(self, what: str) -> tuple[float, Any]:
-        """Seconds of CPU time, and the answer."""
-        self.give(run=what)
+    def run(self, task: str) -> tuple[float, Any]:
+        """Run a task of the peer by name, and return its CPU seconds and its answer.
+
+        Raises `RuntimeError` if the peer has ended.
+        """
+        self.give(run=task)
         line = self._process.stdout.readline() if self._process.stdout is not None else ""
         if not line:
             raise RuntimeError("the peer has ended")
-        said = json.loads(line)
-        return said["ms"] / 1e3, said["answer"]
+        answer = json.loads(line)
+        return answer["ms"] / 1e3, answer["answer"]
 
-    def race(  # noqa: PLR0917  # what a race has
+    def race(  # noqa: PLR0917  # the fields of a race
         self,
         name: str,
-        what: str,
+        task: str,
         work: Work,
         pairs: int,
         target: float,
@@ -106,12 +109,12 @@ class Peer:
         *,
         runs: int,
     ) -> "PeerRace":
-        """Our work beside the peer's `what`."""
+        """Return a race of our work against a task of the peer."""
         return PeerRace(
             name,
             work,
             base=self.name,
-            against=lambda: self.run(what)[0],
+            against=lambda: self.run(task)[0],
             pairs=pairs,
             target=target,
             compiled_target=compiled,
@@ -119,7 +122,7 @@ class Peer:
         )
 
     def end(self) -> None:
-        """Stop it."""
+        """Stop the peer."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait()
@@ -127,7 +130,7 @@ class Peer:
 
 @dataclass(frozen=True)
 class PeerRace(Race):
-    """Our work beside that of a peer, which reports its own seconds.
+    """A race against a peer, which reports its own seconds.
 
     Each figure is the median of a few `runs`, because the other side has emptied the caches.
     """
@@ -136,20 +139,23 @@ class PeerRace(Race):
     runs: int = 1
 
     def run(self) -> Result:
-        """Run the pairs; first runs, in which code is compiled and memory fetched, do not count."""
+        """Run the pairs after some runs that do not count.
+
+        In these first runs, code is compiled and memory is allocated.
+        """
         for _ in range(1 + self.runs):
             self.work()
             self.against()
         return super().run()
 
     def pair(self) -> tuple[float, float]:
-        """Medians of a few runs."""
+        """Return the median CPU seconds of a few runs of both sides."""
         runs = range(self.runs)
         return median(timed(self.work) for _ in runs), median(self.against() for _ in runs)
 
 
 def native_built() -> Path | None:
-    """The native peer's program, built where cargo is."""
+    """Build the native peer and return its program, `None` if that is not possible."""
     cargo = shutil.which("cargo")
     if cargo is None:
         print("no cargo here: the native peer is not raced", file=sys.stderr)
@@ -164,14 +170,17 @@ def native_built() -> Path | None:
         "--manifest-path",
         str(MANIFEST),
     ]
-    if subprocess.run(command, check=False).returncode:  # noqa: S603  # found above
+    if subprocess.run(command, check=False).returncode:  # noqa: S603  # a program on the path
         print("the native peer cannot be built", file=sys.stderr)
         return None
     return Path(os.environ.get("CARGO_TARGET_DIR", MANIFEST.parent / "target")) / "release" / "peer"
 
 
 def races() -> Iterator[PeerRace]:
-    """W1 and W4 beside smoldot, W1 to W4 beside native tries; nothing where a peer is not."""
+    """Yield races of W1 and W4 against smoldot, and of W1 to W4 against native tries.
+
+    A peer that is not available is left out.
+    """
     if installed():
         yield from _with(
             Peer(NAME, shutil.which("node") or "node", str(HERE / "peer.mjs"), str(PLACE)), _races
@@ -207,9 +216,13 @@ def on_one_core() -> Iterator[None]:
 
 
 def _given(peer: Peer) -> tuple[Entries, Hash]:
-    """The entries that the peer has now, and their root."""
+    """Give entries to a peer, and return them with their root.
+
+    Raises `RuntimeError` if the peer's root differs.
+    """
     peer.give(entries=hexed(uniform(N)))
-    entries = uniform(N)  # made again: the hexadecimal strings are gone
+    # The entries are made again, so that the hexadecimal strings are not in the memory among them.
+    entries = uniform(N)
     root = state_root(entries)
     if peer.run("root")[1] != "0x" + root.hex():
         raise RuntimeError(f"{peer.name} comes to another root")
@@ -224,8 +237,8 @@ def _races(peer: Peer) -> Iterator[PeerRace]:
     keys = [key for key, _ in random.Random(163).sample(entries, 1_000)]
     nodes: dict[Hash, bytes] = {}
     Trie.from_entries(entries).prove(keys, nodes)
-    # As a proof comes off a wire, one node after the other in memory, and nothing left of the trie
-    # around them.
+    # The nodes are copied, so that they lie in memory like a received proof: one after the other,
+    # without the rest of the trie among them.
     listed = [bytes(bytearray(node)) for node in sorted(nodes.values())]
     del nodes
     peer.give(entries=[], root_hash="0x" + root.hex(), nodes=["0x" + node.hex() for node in listed])
@@ -269,5 +282,5 @@ def _native_races(peer: Peer) -> Iterator[PeerRace]:
 
 
 def hexed(entries: Entries) -> list[list[str]]:
-    """Entries as the peer takes them."""
+    """Return entries in the form that the peer reads: pairs of hexadecimal strings."""
     return [["0x" + key.hex(), "0x" + value.hex()] for key, value in entries]

@@ -43,7 +43,10 @@ _PAIRS: Final = 7
 
 
 def _wallet(number: int) -> tuple[bytes, bytes, list[Signed]]:
-    """Two public keys, and four operations: three by the first, one by the second."""
+    """Return the two public keys of a wallet, and four operations.
+
+    The first key signs three of them, and the second key the last.
+    """
     master, issuing = (
         Secret(sha256(f"{number} {name}".encode())) for name in ("master", "issuing")
     )
@@ -57,7 +60,10 @@ def _wallet(number: int) -> tuple[bytes, bytes, list[Signed]]:
 
 
 def races() -> Iterator[Race]:
-    """The ratio of time: at most 2 is half as many operations per second as signature checks."""
+    """Yield races of processing operations against checking their signatures alone.
+
+    They compare times: a ratio of 2 is half as many operations per second as signature checks.
+    """
     folder = Path(tempfile.mkdtemp(prefix="bench-prism-"))
     wallets = [_wallet(number) for number in range(WALLETS)]
     checks: list[tuple[bytes, bytes, bytes]] = []
@@ -70,16 +76,18 @@ def races() -> Iterator[Race]:
     objects = [atala_object(raw[at : at + _OBJECT]) for at in range(0, len(raw), _OBJECT)]
     log = MemoryStore("bench")
     for number, at in enumerate(range(0, len(objects), _BLOCK), 1):
-        events = [("Prism.ObjectAnchored", {"object": each}) for each in objects[at : at + _BLOCK]]
+        events = [
+            ("Prism.ObjectAnchored", {"object": anchored}) for anchored in objects[at : at + _BLOCK]
+        ]
         block = ChainBlock(None, number, sha256(b"%d" % number), number, events)
         log.append([assemble(block, (), parent=sha256(b"%d" % (number - 1)))])
 
     def process(places: Iterator[str]) -> None:
         database = open_database(next(places))
-        found = Processor(database, log, depth=0).run()
+        count = Processor(database, log, depth=0).run()
         database.close()
-        if found != len(raw):
-            raise RuntimeError(f"{found} rows of {len(raw)} operations")
+        if count != len(raw):
+            raise RuntimeError(f"{count} rows of {len(raw)} operations")
 
     def verify() -> None:
         if not all(

@@ -38,34 +38,36 @@ from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.trie import Trie, read_proof, state_root
 
 SEED: Final = bytes(range(32))
-UNLIMITED: Final = 1 << 40  # a budget that no walk reaches
+UNLIMITED: Final = 1 << 40
+"""A budget that no walk reaches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One thing varied; `flat` names the column that says what one more costs."""
+    """A table in which one thing varies."""
 
     title: str
     columns: tuple[str, ...]
     rows: list[tuple[float, ...]]
     flat: str
+    """The name of the column with the cost of one more."""
 
     def markdown(self) -> str:
-        """The table."""
+        """Return the table in Markdown."""
         head = "| " + " | ".join(self.columns) + " |\n|" + "---|" * len(self.columns)
         body = "\n".join("| " + " | ".join(map(shown, row)) + " |" for row in self.rows)
         return f"## {self.title}\n\n{head}\n{body}\n"
 
 
 def shown(value: float) -> str:
-    """Three digits that matter."""
+    """Return a figure with three significant digits, or `-` for one that was not measured."""
     if value < 0:
         return "-"
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
 
 
 def best(work: Callable[[], object], runs: int = 3) -> float:
-    """Milliseconds of the quickest of some runs."""
+    """Return the milliseconds of the fastest of some runs."""
     return min(timed(work) for _ in range(runs)) * 1e3
 
 
@@ -81,7 +83,7 @@ def in_a_child(work: Callable[[], Iterable[float]]) -> tuple[float, ...]:
         try:
             os.write(write, " ".join(repr(float(value)) for value in work()).encode())
             code = 0
-        except Exception:  # noqa: BLE001  # whatever it is, a fork must not go on as its parent
+        except Exception:  # noqa: BLE001  # after any error, the fork must not continue as its parent
             traceback.print_exc()
         os._exit(code)
     os.close(write)
@@ -93,7 +95,7 @@ def in_a_child(work: Callable[[], Iterable[float]]) -> tuple[float, ...]:
 
 
 def by_keys(sizes: Iterable[int]) -> Table:
-    """A trie of more and more keys."""
+    """Measure larger and larger tries."""
 
     def measure(count: int) -> Iterator[float]:
         entries = uniform(count)
@@ -251,7 +253,7 @@ def by_proof(counts: Iterable[int]) -> Table:
 
 
 def by_length(lengths: Iterable[int]) -> Table:
-    """A network of one publisher and two subscribers after more and more blocks."""
+    """Measure a network of one publisher and two subscribers over longer and longer runs."""
     keys = tuple(PubsubKey(blake2_256(b"%d" % i)) for i in range(64))
     network = Network.of(
         publishers=[1000], subscribers={2000 + at: {1000: keys} for at in range(2)}
@@ -276,12 +278,11 @@ def _ten_blocks(network: Network, keys: tuple[bytes, ...], done: int) -> None:
 
 
 def tables(*, quick: bool) -> Iterator[Table]:
-    """All of them."""
+    """Measure and yield all tables."""
     top = 5 if quick else 6
     yield by_keys([10**power for power in range(3, top + 1)])
-    chain = by_length(
-        [50, 100] if quick else [100, 300, 600, 1_000]
-    )  # early, in a process still small
+    # This is measured early, while the process is still small.
+    chain = by_length([50, 100] if quick else [100, 300, 600, 1_000])
     yield by_publishers([1, 10, 100] if quick else [1, 10, 100, 1_000])
     yield by_subscribed_keys(
         [10, 100, 1_000, 10_000] if quick else [10, 100, 1_000, 10_000, 100_000]
@@ -291,7 +292,10 @@ def tables(*, quick: bool) -> Iterator[Table]:
 
 
 def plot(table: Table, folder: Path) -> None:
-    """The flat column over the first, as SVG. Needs altair and vl-convert."""
+    """Draw the column `flat` over the first column, as SVG.
+
+    This needs altair and vl-convert.
+    """
     import altair as alt  # noqa: PLC0415  # optional
 
     x, y = table.columns[0], table.flat

@@ -89,13 +89,16 @@ def used() -> dict[int, float]:
     """
     ticks = os.sysconf("SC_CLK_TCK")
     return {
-        each: sum(map(int, fields[11:15])) / ticks
-        for each, fields in processes(os.getpid()).items()
+        process: sum(map(int, fields[11:15])) / ticks
+        for process, fields in processes(os.getpid()).items()
     }
 
 
 def run(history: Path, out: Path, engine: str, master: str = "") -> dict[str, Any]:
-    """What an audit in a process of its own used and found."""
+    """Run an audit in a second process and return its measurements.
+
+    They are CPU and wall seconds (`cpu`, `wall`), `candidates`, `judged` units, and the `digest`.
+    """
     command = [sys.executable, "-c", _RUN, str(ROOT), str(history), str(out), engine, master]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603  # this program
     measured: dict[str, Any] = json.loads(done.stdout)
@@ -130,25 +133,29 @@ def make_history(path: Path, networks: int, relay_blocks: int, *, shared: bool =
 
 
 def stored_bytes(history: Path) -> tuple[int, int, int]:
-    """Return bytes of proofs as stored (references and node table), as inlined, and of other rows.
+    """Return the bytes of proofs as stored, of proofs as inlined, and of all other columns.
 
-    Inlined means each proof's nodes in its block's row, in files cut and compressed alike.
+    Stored proofs are references and a table of nodes. An inlined proof has its nodes in the row of
+    its block, in files that are cut and compressed alike.
     """
     opened = History.open(history)
-    kept = inlined = rest = 0
+    referenced = 0
+    inlined = 0
+    rest = 0
     field = pa.field("proof", pa.list_(pa.binary()))
     for commit in opened.commits:
         nodes: dict[int, bytes] = {}
         for entry in commit.files:
             if entry.table == schema.NODES.name:
-                kept += entry.size
-                nodes |= {each["number"]: each["data"] for each in opened.rows([entry], [])}
+                referenced += entry.size
+                nodes |= {row["number"]: row["data"] for row in opened.rows([entry], [])}
         for entry in commit.files:
             if entry.table != schema.BLOCKS.name:
                 continue
-            if entry.share is None or entry.share.first == 0:  # once for all chains of a file
+            # A file is counted once for all chains in it.
+            if entry.share is None or entry.share.first == 0:
                 references = proof_bytes(pq.read_metadata(history / entry.path))
-                kept += references
+                referenced += references
                 rest += entry.size - references
             table = pa.concat_tables(
                 [part for part in opened.read(entry) if not isinstance(part, Fault)]
@@ -164,11 +171,11 @@ def stored_bytes(history: Path) -> tuple[int, int, int]:
                 row_group_size=256,
             )
             inlined += proof_bytes(pq.read_metadata(pa.BufferReader(sink.getvalue())))
-    return kept, inlined, rest
+    return referenced, inlined, rest
 
 
 def proof_bytes(file: pq.FileMetaData) -> int:
-    """Compressed bytes of the column `proof`."""
+    """Return the compressed bytes of the column `proof`."""
     columns = []
     for number in range(file.num_row_groups):
         group = file.row_group(number)
@@ -181,45 +188,53 @@ def proof_bytes(file: pq.FileMetaData) -> int:
 
 
 def stored(history: Path, lone: Path) -> Iterator[Result]:
-    """The lines on storage, in kilobytes where others have milliseconds."""
+    """Yield the lines on storage. They have kilobytes in place of milliseconds."""
     for name, path, target in (
         ("ten subscribers", history, 0.25),
         ("a lone subscriber", lone, None),
     ):
-        kept, inlined, rest = stored_bytes(path)
+        referenced, inlined, rest = stored_bytes(path)
         note = f"kB, not ms; the rest of the rows is {rest / 1e3:.0f}"
         yield Result(
             f"proofs of {name}",
             "nodes inlined",
-            kept / 1e3,
+            referenced / 1e3,
             inlined / 1e3,
-            kept / inlined,
+            referenced / inlined,
             target=target,
             note=note,
         )
 
 
 def measured(history: Path, scratch: Path, small: Path, *, executors: bool) -> Iterator[Result]:
-    """Every line but those on storage."""
+    """Yield all other lines.
+
+    Raises `SystemExit` if Spark and plain Python come to different results.
+    """
     plain = run(history, scratch / "plain", "python")
     again = run(history, scratch / "plain", "python")
     spark = run(history, scratch / "spark", "spark", "local[2]")
     if spark["digest"] != plain["digest"]:
-        raise SystemExit("the two engines do not agree")
+        raise SystemExit("the two engines come to different results")
     blocks = plain["candidates"]
     added = (spark["cpu"] - plain["cpu"]) / blocks * 1e3
     note = f"{blocks:,} blocks, CPU ms a block, adds {added:.2f}"
-    each = spark["cpu"] / blocks * 1e3
+    milliseconds = spark["cpu"] / blocks * 1e3
     base = plain["cpu"] / blocks * 1e3
     name = "audit by Spark, local[2]"
-    yield Result(name, "plain Python", each, base, each / base, target=1.18, note=note)
+    yield Result(
+        name, "plain Python", milliseconds, base, milliseconds / base, target=1.18, note=note
+    )
     pairs = [
-        [run(history, scratch / f"{engine}{at}", engine, master)["cpu"] for engine, master in PAIR]
-        for at in range(PAIRS)
+        [
+            run(history, scratch / f"{engine}{index}", engine, master)["cpu"]
+            for engine, master in PAIR
+        ]
+        for index in range(PAIRS)
     ]
-    each, base = (median(cpu) / blocks * 1e3 for cpu in zip(*pairs, strict=True))
+    milliseconds, base = (median(cpu) / blocks * 1e3 for cpu in zip(*pairs, strict=True))
     note = f"CPU ms a block, medians of {PAIRS} in turns"
-    yield Result(name, "the pool", each, base, each / base, note=note)
+    yield Result(name, "the pool", milliseconds, base, milliseconds / base, note=note)
     few = {
         engine: run(small, scratch / f"small-{engine}", engine) for engine in ("python", "spark")
     }
@@ -241,10 +256,10 @@ def measured(history: Path, scratch: Path, small: Path, *, executors: bool) -> I
     )
     if executors:
         load = os.getloadavg()[0]
-        clusters = {each: f"local-cluster[{each},1,1024]" for each in (1, 2)}
+        clusters = {count: f"local-cluster[{count},1,1024]" for count in (1, 2)}
         one, two = (
-            run(history, scratch / f"{each}", "spark", name)["wall"]
-            for each, name in clusters.items()
+            run(history, scratch / f"{count}", "spark", name)["wall"]
+            for count, name in clusters.items()
         )
         note = f"wall time, load {load:.1f} before"
         yield Result("two executors", "one executor", two * 1e3, one * 1e3, two / one, note=note)
@@ -257,7 +272,7 @@ def pieces(history: Path, small: Path, scratch: Path) -> str:
     more = {
         name: (whole[name] - few[name]) / (whole["blocks"] - few["blocks"]) * 1e3 for name in PIECES
     }
-    shown = ", ".join(f"{name} {each:.3f}" for name, each in more.items())
+    shown = ", ".join(f"{name} {cost:.3f}" for name, cost in more.items())
     kinds = {"many networks": 0.0, "one network": whole["largest"]}
     ups = "; ".join(f"{name}: {' / '.join(speedups(more, share))}" for name, share in kinds.items())
     return (
@@ -269,10 +284,10 @@ def pieces(history: Path, small: Path, scratch: Path) -> str:
 def spent(history: Path, out: Path) -> defaultdict[str, float]:
     """Return the CPU seconds of an audit in this process, by piece.
 
-    The result also has the number of `blocks`, and as `largest` the share of a network's largest
-    chain.
+    Two further keys are the number of `blocks`, and `largest`, the share of the largest chain in
+    the blocks of its network.
     """
-    found: defaultdict[str, float] = defaultdict(float)
+    seconds: defaultdict[str, float] = defaultdict(float)
     give_out = PythonMapper.map
 
     def timed(mapper: PythonMapper, unit: Unit, *given: Any) -> list[Answer]:
@@ -284,7 +299,7 @@ def spent(history: Path, out: Path) -> defaultdict[str, float]:
             try:
                 return unit(text, place)
             finally:
-                found[name] += process_time() - started
+                seconds[name] += process_time() - started
 
         return give_out(mapper, one, *given)
 
@@ -292,19 +307,20 @@ def spent(history: Path, out: Path) -> defaultdict[str, float]:
     started = process_time()
     result = audit(history, out, engine="python")
     PythonMapper.map = give_out  # type: ignore[method-assign]
-    found["driver"] = process_time() - started - sum(found.values())
+    seconds["driver"] = process_time() - started - sum(seconds.values())
     first = [
         row["candidates"] for row in result.chains if row["network"] == result.chains[0]["network"]
     ]
     return defaultdict(
-        float, {**found, "blocks": result.candidates, "largest": max(first) / sum(first)}
+        float, {**seconds, "blocks": result.candidates, "largest": max(first) / sum(first)}
     )
 
 
 def speedups(more: Mapping[str, float], largest: float) -> Iterator[str]:
     """Yield the speed-up on each number of cores.
 
-    The units of a round run beside the fold of its largest chain; the driver runs alone.
+    The units of a round run at the same time as the fold of its largest chain. The driver runs
+    alone.
     """
     units = sum(more.values()) - more["driver"]
     for cores in CORES:
@@ -314,7 +330,7 @@ def speedups(more: Mapping[str, float], largest: float) -> Iterator[str]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print all lines."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.spark",
         description=__doc__,

@@ -30,9 +30,9 @@ if __name__ == "__main__":
         for part, steps in by_part.most_common():
             print(f"{steps:12,} {100 * steps / whole:5.1f} %  {part}")
         sys.exit()
-    found = instructions(race.work)
-    total = found.total()
+    counts = instructions(race.work)
+    total = counts.total()
     print(f"{race.name} ({race.note or race.base}): {total:,} instructions")
-    for code, steps in found.most_common(given.functions):
+    for code, steps in counts.most_common(given.functions):
         name = f"{code.co_filename.rpartition('pubsub_emulator/')[-1]} {code.co_qualname}"
         print(f"{steps:12,} {100 * steps / total:5.1f} %  {name}")

@@ -44,7 +44,7 @@ SETTLE_SECONDS: Final = 300
 
 @dataclass
 class Traffic:
-    """What is published and what came of it."""
+    """The replicas, the networks, and the events that were published, accepted and received."""
 
     folder: Path
     ledgers: dict[str, MemoryLedger]
@@ -52,13 +52,15 @@ class Traffic:
     accepted: set[str] = field(default_factory=set)
     published: int = 0
     kills: int = 0
-    ends: list[int] = field(default_factory=list)  # exit codes of replicas that were told to end
+    ends: list[int] = field(default_factory=list)
+    """The exit codes of replicas that were terminated."""
     ports: tuple[int, ...] = ()
-    front: str = ""  # the URL of the balancer
+    front: str = ""
+    """The URL of the balancer."""
     replicas: dict[int, "asyncio.subprocess.Process"] = field(default_factory=dict)
 
     async def take(self, request: web.Request) -> web.Response:
-        """A notification."""
+        """Count a notification that the subscriber receives."""
         self.got[(await request.json())["dataLocation"].partition("?hl=")[2]] += 1
         return web.Response()
 
@@ -78,13 +80,13 @@ class Traffic:
         )
 
     async def kill(self, port: int, how: int = signal.SIGKILL) -> None:
-        """End a replica; one that is told to end serves by then."""
+        """Stop a replica. With SIGTERM, wait first until it serves."""
         if how == signal.SIGTERM:
             await self._serves(port)
-        made = self.replicas.pop(port)
+        replica = self.replicas.pop(port)
         with contextlib.suppress(ProcessLookupError):
-            made.send_signal(how)
-        code = await made.wait()
+            replica.send_signal(how)
+        code = await replica.wait()
         if how == signal.SIGTERM:
             self.ends.append(code)
 
@@ -99,9 +101,12 @@ class Traffic:
                 await asyncio.sleep(0.05)
 
     async def forward(self, request: web.Request) -> web.Response:
-        """Hand a request to a replica that answers, as a balancer in front of them does."""
+        """Forward a request to a replica that answers, as a balancer does.
+
+        Answer with status 503 if no replica answers.
+        """
         body = await request.read()
-        for port in random.sample(self.ports, len(self.ports)):  # no secret
+        for port in random.sample(self.ports, len(self.ports)):  # not a secret
             with contextlib.suppress(aiohttp.ClientError, OSError, asyncio.TimeoutError):
                 url = f"http://127.0.0.1:{port}{request.raw_path}"
                 headers = {"Content-Type": request.headers.get("Content-Type", "application/json")}
@@ -109,18 +114,21 @@ class Traffic:
                     aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=40)) as session,
                     session.request(request.method, url, data=body, headers=headers) as answer,
                 ):
-                    found = await answer.read()
+                    content = await answer.read()
                     return web.Response(
-                        status=answer.status, body=found, content_type=answer.content_type
+                        status=answer.status, body=content, content_type=answer.content_type
                     )
         return web.Response(status=503)
 
     async def publish(self, session: aiohttp.ClientSession, number: int) -> None:
-        """Publish one event, two in three through the distributor."""
+        """Publish one event.
+
+        Two of three go through the distributor. A stranger publishes the third one on a network.
+        """
         event_id, event = event_of(number, number % 50)
         self.published += 1
         if number % 3 == 0:
-            self.ledgers[random.choice("ab")].append(event)  # no secret
+            self.ledgers[random.choice("ab")].append(event)  # not a secret
             return
         with contextlib.suppress(aiohttp.ClientError, OSError, asyncio.TimeoutError):
             url = f"{self.front}/api/v2/publishEvent"
@@ -129,10 +137,10 @@ class Traffic:
                     self.accepted.add(event_id)
 
     def lost(self) -> dict[str, list[str]]:
-        """What is not where it should be, by place."""
+        """Return the ids of the events that a network or the subscriber lacks, by its name."""
         logs = {
-            name: {notice.id or "" for notice in each.network.log}
-            for name, each in self.ledgers.items()
+            name: {notice.id or "" for notice in ledger.network.log}
+            for name, ledger in self.ledgers.items()
         }
         wanted = self.accepted.union(*logs.values())
         missing = {name: sorted(wanted - log) for name, log in logs.items()}
@@ -140,16 +148,16 @@ class Traffic:
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """Ports that nobody uses now."""
+    """Return ports that are not in use."""
     with contextlib.ExitStack() as stack:
-        made = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in made:
-            each.bind(("127.0.0.1", 0))
-        return tuple(each.getsockname()[1] for each in made)
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for listener in sockets:
+            listener.bind(("127.0.0.1", 0))
+        return tuple(listener.getsockname()[1] for listener in sockets)
 
 
 def write_settings(traffic: Traffic, store: str, urls: dict[str, str]) -> None:
-    """A settings file for each replica; webhooks go to the balancer."""
+    """Write a settings file for each replica. Webhooks go to the balancer."""
     for port in traffic.ports:
         lines = [f'public_url = "{traffic.front}"', f"port = {port}", f'store = "{store}"']
         lines += ["private_endpoints = true", "call_timeout = 3"]
@@ -159,9 +167,9 @@ def write_settings(traffic: Traffic, store: str, urls: dict[str, str]) -> None:
 
 
 async def run(folder: Path, store: str, wish: argparse.Namespace) -> bool:
-    """The traffic; whether nothing was lost or doubled."""
+    """Run the traffic, and return whether all events arrived and none was duplicated."""
     networks = SimulatedNetwork("a"), SimulatedNetwork("b", unique=False)
-    traffic = Traffic(folder, {each.name: MemoryLedger(each) for each in networks})
+    traffic = Traffic(folder, {network.name: MemoryLedger(network) for network in networks})
     front = web.Application()
     front.router.add_post("/in", traffic.take)
     front.router.add_route("*", "/{path:.*}", traffic.forward)
@@ -183,7 +191,7 @@ async def run(folder: Path, store: str, wish: argparse.Namespace) -> bool:
         settled = await _settle(traffic)
         for port in traffic.ports:
             await traffic.kill(port, signal.SIGTERM)
-    return _tell(traffic, settled=settled)
+    return _report(traffic, settled=settled)
 
 
 async def _subscribe(session: aiohttp.ClientSession, base: str) -> None:
@@ -218,6 +226,7 @@ async def _send(traffic: Traffic, session: aiohttp.ClientSession, wish: argparse
 
 
 async def _settle(traffic: Traffic) -> bool:
+    """Wait until all events have arrived. Return `False` after `SETTLE_SECONDS`."""
     end = time.monotonic() + SETTLE_SECONDS
     while any(traffic.lost().values()):
         if time.monotonic() > end:
@@ -227,11 +236,12 @@ async def _settle(traffic: Traffic) -> bool:
     return True
 
 
-def _tell(traffic: Traffic, *, settled: bool) -> bool:
+def _report(traffic: Traffic, *, settled: bool) -> bool:
+    """Print the totals and return whether the run succeeded."""
     lost: dict[str, Any] = {name: len(ids) for name, ids in traffic.lost().items()}
     logs = {
-        name: Counter(notice.id for notice in each.network.log)
-        for name, each in traffic.ledgers.items()
+        name: Counter(notice.id for notice in ledger.network.log)
+        for name, ledger in traffic.ledgers.items()
     }
     doubles = {name: counts.total() - len(counts) for name, counts in logs.items()}
     repeated = traffic.got.total() - len(traffic.got)
@@ -241,13 +251,16 @@ def _tell(traffic: Traffic, *, settled: bool) -> bool:
     )
     print(f"lost: {lost}; doubled on a network: {doubles}; notifications repeated: {repeated}")
     if any(traffic.ends):
-        print(f"exit codes of processes that were told to end: {traffic.ends}")
+        print(f"exit codes of terminated processes: {traffic.ends}")
     return settled and not any(lost.values()) and doubles["a"] == 0 and not any(traffic.ends)
 
 
 @contextlib.contextmanager
 def store_of(kind: str, folder: Path) -> Iterator[str]:
-    """The address of a new store; Redis and PostgreSQL come from their wheels."""
+    """Yield the address of a new store.
+
+    The servers of Redis and PostgreSQL come from their wheels.
+    """
     if kind == "sqlite":
         yield f"sqlite:{folder}/ied.db"
     elif kind == "redis":

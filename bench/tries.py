@@ -19,7 +19,7 @@ UPDATES: Final = 100
 
 
 def uniform(count: int) -> Entries:
-    """32-byte keys and 64-byte values."""
+    """Return entries with random keys of 32 bytes and values of 64 bytes."""
     rng = random.Random(160)
     return [(rng.randbytes(32), rng.randbytes(64)) for _ in range(count)]
 
@@ -64,7 +64,10 @@ KINDS: Final = {"uniform": uniform, "storage-like": storage_like}
 
 
 def races() -> Iterator[Race]:
-    """All of them; a big trie is alive only while its own races run."""
+    """Yield all races.
+
+    A big trie exists only while its own races run.
+    """
     for kind, make in KINDS.items():
         goal = kind == "uniform"
         for count in (1_000, 10_000, N):
@@ -82,7 +85,7 @@ def races() -> Iterator[Race]:
 
 
 def updates_of(chosen: Entries, rng: random.Random) -> Entries:
-    """New values of the same lengths."""
+    """Return updates of entries: new values of the same lengths."""
     return [(key, rng.randbytes(len(value))) for key, value in chosen]
 
 
@@ -99,7 +102,7 @@ def fresh_nodes(before: Trie, after: Trie, updates: Entries) -> list[bytes]:
 
 
 def update(trie: Trie, updates: Iterable[tuple[bytes, bytes]]) -> Trie:
-    """Insert and take the root."""
+    """Insert entries, compute the root, and return the trie."""
     for key, value in updates:
         trie.insert(key, value)
     trie.root()
@@ -110,9 +113,8 @@ def _updates(kind: str, entries: Entries, *, goal: bool) -> Iterator[Race]:
     rng = random.Random(162)
     trie = Trie.from_entries(entries)
     trie.root()
-    chosen = rng.choices(
-        entries, k=UPDATES
-    )  # the same keys in each round: what is hashed beside them is theirs
+    # Each round updates the same keys, so that it hashes the same number of nodes.
+    chosen = rng.choices(entries, k=UPDATES)
     rounds = [updates_of(chosen, rng) for _ in range(8)]
     changed = update(trie.fork(), rounds[0])
     floor = hashing(fresh_nodes(trie, changed, rounds[0]))
@@ -137,7 +139,7 @@ def _updates(kind: str, entries: Entries, *, goal: bool) -> Iterator[Race]:
 
 
 def updating_in_turns(trie: Trie, rounds: list[Entries]) -> Work:
-    """Updates of the same keys, with other values each time."""
+    """Return work that updates the same keys with other values each time."""
     turns = cycle((*rounds[1:], rounds[0]))
     return lambda: update(trie, next(turns))
 
@@ -166,10 +168,10 @@ def _proofs(kind: str, entries: Entries, *, goal: bool) -> Iterator[Race]:
 
 
 def proving(trie: Trie, keys: list[bytes]) -> Work:
-    """W3."""
+    """Return the work of W3: prove keys."""
     return lambda: trie.prove(keys, {})
 
 
 def reading(root: Hash, nodes: list[bytes], keys: list[bytes]) -> Work:
-    """W4."""
+    """Return the work of W4: read keys from a proof."""
     return lambda: read_proof(root, nodes, keys)

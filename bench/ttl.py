@@ -2,10 +2,12 @@
 
     python -m bench.ttl [--keys 100000] [--blocks 200]
 
-`steady n`: n entries come due in every block; each that is removed is published again in the next
-block, so the number of rows stays what it is. Measured over `--blocks` blocks after one lap of the
-table. `burst n`: n entries come due in one block, all others live long; measured until all n are
-gone.
+`steady n`: n entries come due in every block. Each removed entry is published again in the next
+block, so the number of rows does not change. After one lap of the table, as many blocks are
+measured as `--blocks` says.
+
+`burst n`: n entries come due in one block, and all others live long. Blocks are measured until all
+n entries are gone.
 """
 
 import argparse
@@ -55,7 +57,7 @@ class Run:
     expiry: dict[Place, int]
 
     def block(self, number: int, again: list[Place], ttl: int) -> list[Place]:
-        """Publish `again`, sweep, commit; returns what expired."""
+        """Publish `again`, sweep and commit. Return the entries that expired."""
         self.storage.log.clear()
         system.NUMBER.put(self.storage, number)
         for para, key in again:
@@ -73,13 +75,13 @@ class Run:
 
 
 def places(count: int) -> Iterator[Place]:
-    """Keys of system paras, `PER_PUBLISHER` each."""
+    """Yield keys of system parachains, `PER_PUBLISHER` of each."""
     for i in range(count):
         yield ParaId(i // PER_PUBLISHER), PubsubKey(blake2_256(i.to_bytes(4, "little")))
 
 
 def build(policy: TtlPolicy, ttls: dict[Place, int]) -> Run:
-    """A relay state in which every place was published at block `START` for its ttl."""
+    """Return a relay state in which every place was published at block `START`, with its TTL."""
     config = Config(ttl_policy=policy)
     pallet = Broadcaster(config, Balances(), _NoOwners())
     pallet.integrity_test()
@@ -95,7 +97,11 @@ def build(policy: TtlPolicy, ttls: dict[Place, int]) -> Run:
 
 
 def steady(policy: TtlPolicy, keys: int, due: int, blocks: int) -> tuple[list[int], int, float]:
-    """Lags, entries still waiting at the end, CPU seconds per block."""
+    """Measure a load in which `due` entries come due in every block.
+
+    Returns the lags in blocks, the number of entries that still wait at the end, and CPU seconds
+    per block.
+    """
     ttl = keys // due
     run = build(policy, {place: 1 + i % ttl for i, place in enumerate(places(keys))})
     warm = -(-keys // run.pallet.config.max_ttl_scans_per_idle)
@@ -131,7 +137,7 @@ def burst(policy: TtlPolicy, keys: int, due: int) -> tuple[list[int], int, float
 
 
 def row(name: str, policy: TtlPolicy, measured: tuple[list[int], int, float]) -> str:
-    """One line of the table."""
+    """Return a measurement as a line of the table."""
     lags, waiting, seconds = measured
     lags.sort()
     middle = lags[len(lags) // 2]

@@ -1,11 +1,11 @@
-"""Fetches the libraries of the live page from npm, checks them, and writes them into the package.
+"""Fetch the libraries of the live page from npm, check them, and write them into the package.
 
-    python bench/vendor.py          writes pubsub_emulator/pages/assets/vendor
-    python bench/vendor.py --check  says whether what is there is what would be written
+    python bench/vendor.py          write pubsub_emulator/pages/assets/vendor
+    python bench/vendor.py --check  fail if its files are not those that would be written
 
-A package must have the pinned integrity, so it does not matter who served it. Nothing of it is run.
-The only change is that modules name each other by file, since a page without an import map knows no
-package names.
+A package must have the pinned hash, so it does not matter who served it. Its code is not run. Only
+the names by which modules import each other are changed to file names, since a page without an
+import map does not know package names.
 """
 
 import argparse
@@ -57,14 +57,17 @@ _NAMES = {
 
 
 def vendored() -> dict[str, bytes]:
-    """The files by name. Raises `SystemExit` for a package with another hash."""
+    """Download the packages, and return their files by name, with a README that lists them.
+
+    Raises `SystemExit` if a package has another hash or lacks a file.
+    """
     out: dict[str, bytes] = {}
     rows = []
     for package, (integrity, files) in PACKAGES.items():
         data = _packed(package)
-        found = "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
-        if found != integrity:
-            sys.exit(f"{package} is not the pinned package: its hash is {found}")
+        digest = "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
+        if digest != integrity:
+            sys.exit(f"{package} is not the pinned package: its hash is {digest}")
         with tarfile.open(fileobj=io.BytesIO(data)) as archive:
             for inside, name in files.items():
                 member = archive.extractfile(f"package/{inside}")

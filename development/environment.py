@@ -85,7 +85,7 @@ def requirements(pyproject: dict[str, object], names: tuple[str, ...]) -> list[s
 
 
 def read_project() -> Project:
-    """Return the content of the first project file, with the extras of all."""
+    """Return the content of the first project file, with the extras of all project files."""
     projects = [
         tomllib.loads((ROOT / place).read_text(encoding="utf-8"))
         for place in PROJECTS
@@ -114,12 +114,12 @@ def installed() -> set[str]:
     After an interrupted set-up the set is empty.
     """
     try:
-        kept = json.loads(STAMP.read_text(encoding="utf-8"))
+        stored = json.loads(STAMP.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return set()
-    if not isinstance(kept, dict) or kept.get("stamp") != stamp() or not PYTHON.exists():
+    if not isinstance(stored, dict) or stored.get("stamp") != stamp() or not PYTHON.exists():
         return set()
-    return set(kept["parts"])
+    return set(stored["parts"])
 
 
 def _is_core(place: Path) -> bool:
@@ -135,16 +135,15 @@ def needed(job: str, args: list[str], project: Project) -> set[str]:
     ]
     if job == "test" and places and all(_is_core(ROOT / place) for place in places):
         return {"group:core-test"}
-    extras = set(DEMO_EXTRAS if job == "demo" else project["project"]["optional-dependencies"]) - {
-        "spark"
-    }
+    extras = set(DEMO_EXTRAS if job == "demo" else project["project"]["optional-dependencies"])
+    extras.discard("spark")
     if job not in ("demo", "pubsub") or re.search("spark|--master", " ".join(args)):
         extras.add("spark")
     return {f"extra:{name}" for name in extras} | {f"group:{name}" for name in GROUPS[job]}
 
 
 def quiet(*command: str | Path) -> "subprocess.CompletedProcess[str]":
-    """Run a command in the project's folder and keep what it prints."""
+    """Run a command in the project's folder and capture its output."""
     return subprocess.run(
         [str(part) for part in command], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -153,7 +152,7 @@ def quiet(*command: str | Path) -> "subprocess.CompletedProcess[str]":
 def make_venv() -> None:
     """Make an empty `.venv` with a working pip.
 
-    It works also if Python comes without ensurepip, as Debian's does.
+    This also works if Python comes without ensurepip, as Debian's does. Raises `SetupError`.
     """
     if Path(sys.prefix).resolve() == VENV.resolve():
         raise SetupError(
@@ -180,7 +179,7 @@ def make_venv() -> None:
 
 
 def venv_works() -> bool:
-    """Tell whether `.venv` exists, has this Python's version, and has a pip that starts."""
+    """Return whether `.venv` exists, has this version of Python, and has a pip that starts."""
     version = f"import sys, pip; sys.exit(sys.version_info[:3] != {tuple(sys.version_info[:3])})"
     return PYTHON.exists() and quiet(PYTHON, "-c", version).returncode == 0
 
@@ -191,7 +190,7 @@ def displaced() -> str | None:
     It is "nowhere" if the import fails. `pip install .` in `.venv` puts a copy there. Tests would
     then import the checkout, but programs that they start would import the copy.
     """
-    # -I: neither this folder nor PYTHONPATH may answer instead of what is installed
+    # With -I, Python looks for installed packages only, not in this folder or PYTHONPATH.
     find = (
         f"import importlib.util as u; found = map(u.find_spec, {PACKAGES!r});"
         " print(*(spec.origin if spec else 'nowhere' for spec in found), sep='\\n')"
@@ -205,9 +204,9 @@ def displaced() -> str | None:
 
 
 def set_up(job: str, args: list[str]) -> None:
-    """Make `.venv` ready for a job; do nothing if it is.
+    """Prepare `.venv` for a job, unless it is ready.
 
-    An interrupted set-up is taken up again.
+    An interrupted set-up is continued.
     """
     project = read_project()
     have = installed()
@@ -250,25 +249,25 @@ def _install(job: str, parts: set[str], project: Project) -> None:
     pip = [PYTHON, *PIP, "--no-compile", "--progress-bar", "off"]
     if (ROOT / CONSTRAINTS).exists():
         pip += ["--constraint", CONSTRAINTS]
-    # compat mode: a plain path entry, which mypy can follow
+    # The mode `compat` adds a plain path, which mypy can follow.
     pip += ["--config-settings", "editable_mode=compat", "--editable", "."]
     run_pip([*pip, *wanted, *requirements(project, groups)])
     if (ROOT / PROJECTS[1]).exists():
-        # A second run, since compat mode would put this package's own folder on the path.
+        # This package is installed without `compat`, which would put its own folder on the path.
         run_pip([PYTHON, *PIP, "--quiet", "--no-deps", "--editable", PROJECTS[1].parent])
 
 
 def java_is_here() -> bool:
-    """Tell whether Spark finds a Java that is new enough."""
+    """Return whether Spark finds a Java that is new enough."""
     java = shutil.which("java")
-    found = re.search(r'version "(\d+)', quiet(java, "-version").stderr) if java else None
-    return found is not None and int(found.group(1)) >= LEAST_JAVA
+    version = re.search(r'version "(\d+)', quiet(java, "-version").stderr) if java else None
+    return version is not None and int(version.group(1)) >= LEAST_JAVA
 
 
 def run_pip(command: list[str | Path]) -> None:
     """Run pip and report its progress.
 
-    Raises `SetupError`, one line; `.venv/pip.log` then has all that pip printed.
+    Raises `SetupError` with one line. The whole output of pip is then in `.venv/pip.log`.
     """
     words = [str(word) for word in command]
     lines: list[str] = []

@@ -1,8 +1,8 @@
 """Draw the rooms of a checkout and the imports between them: `python -m development.house`.
 
 A room is a folder of one of the packages. The floors are the layers of the contracts in
-`pyproject.toml`. Imports are read from the sources, wherever they stand in a file. An arrow that a
-longer way of arrows implies is left out of the picture. Arrows that do not point down are red.
+`pyproject.toml`. Imports are read from the sources, wherever they stand in a file. An arrow is left
+out of the picture if other arrows lead to the same room. Arrows that do not point down are red.
 
     python -m development.house                     write docs/images/house.svg
     python -m development.house FOLDER FILE         draw the checkout in FOLDER into FILE
@@ -53,7 +53,7 @@ class Room(NamedTuple):
 
 @dataclass(frozen=True)
 class House:
-    """The rooms of a checkout by floor, and who imports whom."""
+    """The rooms of a checkout by floor, and the imports between them."""
 
     floors: Sequence[Sequence[Room]]
     """The rooms of each floor, the highest floor first."""
@@ -62,7 +62,7 @@ class House:
 
     def level(self, room: Room) -> int:
         """Return the number of the floor of a room, counted from the top."""
-        return next(at for at, floor in enumerate(self.floors) if room in floor)
+        return next(number for number, floor in enumerate(self.floors) if room in floor)
 
     def upward(self) -> list[tuple[Room, Room]]:
         """Return the imports that point to a higher floor."""
@@ -71,7 +71,7 @@ class House:
         ]
 
     def across(self) -> list[tuple[Room, Room]]:
-        """Return the imports of a room of another package."""
+        """Return the imports of rooms in another package."""
         return [(room, other) for room, other in self.arrows() if other.package != room.package]
 
     def arrows(self) -> Iterator[tuple[Room, Room]]:
@@ -81,22 +81,25 @@ class House:
                 yield room, other
 
     def shown(self) -> Iterator[tuple[Room, Room]]:
-        """Yield the imports that no longer way implies."""
+        """Yield the imports to draw: those that do not follow from others.
+
+        An import follows from others if the imported room is also reached through another room.
+        """
         for room, other in self.arrows():
             others = self.imports[room] - {other}
-            if not any(other in self._reached(each) for each in others):
+            if not any(other in self._reached(further) for further in others):
                 yield room, other
 
     def _reached(self, start: Room) -> set[Room]:
         """Return all rooms that a room imports, directly or not."""
-        found: set[Room] = set()
+        reached: set[Room] = set()
         waiting = [start]
         while waiting:
             for other in self.imports.get(waiting.pop(), frozenset()):
-                if other not in found:
-                    found.add(other)
+                if other not in reached:
+                    reached.add(other)
                     waiting.append(other)
-        return found
+        return reached
 
 
 def house(root: Path = ROOT) -> House:
@@ -125,7 +128,7 @@ def house(root: Path = ROOT) -> House:
 
 
 def _layers(contracts: list[dict[str, Any]], root: Path, package: str) -> Iterator[list[Room]]:
-    """Yield the floors of a package, the highest first, as its contract has them."""
+    """Yield the floors of a package from the highest to the lowest, as its contract lists them."""
     for contract in contracts:
         if contract["type"] == "layers" and contract["containers"] == [package]:
             for layer in contract["layers"]:
@@ -137,17 +140,17 @@ def _layers(contracts: list[dict[str, Any]], root: Path, package: str) -> Iterat
 
 def _imported(path: Path, root: Path) -> set[Room]:
     """Return the first two parts of the names of everything that a file imports."""
-    found: set[Room] = set()
+    rooms: set[Room] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.Import):
-            names = [each.name for each in node.names]
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             above = path.relative_to(root).parts[: -node.level] if node.level else ()
             base = ".".join((*above, *filter(None, [node.module])))
-            names = [f"{base}.{each.name}" for each in node.names]
-        found |= {Room(*name.split(".")[:2]) for name in names if "." in name}
-    return found
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        rooms |= {Room(*name.split(".")[:2]) for name in names if "." in name}
+    return rooms
 
 
 def drawing(drawn: House) -> str:
@@ -186,7 +189,7 @@ def drawing(drawn: House) -> str:
 
 
 _COLOURS = {"down": "#7d87a0", "across": "#2f6fb0", "up": "#c4312b"}
-"""The colours of arrows within a package, between two packages, and that do not point down."""
+"""The colours of arrows: within a package, between packages, and arrows that do not point down."""
 _FILLS = {"pubsub_emulator": "#f3f5f9", "interchain_events": "#eaf3ea"}
 
 
@@ -199,9 +202,9 @@ def _tip(name: str, colour: str) -> str:
 
 
 def _boxes(drawn: House) -> dict[Room, tuple[float, float, float]]:
-    """Return the centre, the top and the width of each room.
+    """Return the centre, the top and the width of each room, in pixels.
 
-    Rooms of a floor are in the order of the middle of those above that import them.
+    Each floor is sorted by the mean place of the rooms above that import a room.
     """
     boxes: dict[Room, tuple[float, float, float]] = {}
     y = float(_MARGIN + _HEADING)
@@ -214,8 +217,8 @@ def _boxes(drawn: House) -> dict[Room, tuple[float, float, float]]:
         ordered = sorted(floor, key=lambda room: _middle(drawn, boxes, room))
         gap = _WIDTH / len(ordered)
         aside = -aside
-        for at, room in enumerate(ordered):
-            x = gap * (at + 0.5) + (aside if len(ordered) % 2 else 0)
+        for index, room in enumerate(ordered):
+            x = gap * (index + 0.5) + (aside if len(ordered) % 2 else 0)
             boxes[room] = (x, y, len(room.name) * _LETTER + 28)
         y += _PITCH
     return boxes
@@ -229,10 +232,10 @@ def _middle(drawn: House, boxes: Mapping[Room, tuple[float, float, float]], room
 
 def _corners(boxes: Mapping[Room, tuple[float, float, float]]) -> dict[str, tuple[float, float]]:
     """Return the place of each package's name: above its highest floor, at the left."""
-    found: dict[str, tuple[float, float]] = {}
+    corners: dict[str, tuple[float, float]] = {}
     for room, (_, y, _) in boxes.items():
-        found.setdefault(room.package, (_MARGIN, y - 10))
-    return found
+        corners.setdefault(room.package, (_MARGIN, y - 10))
+    return corners
 
 
 def _label(package: str, x: float, y: float) -> str:

@@ -71,9 +71,9 @@ RUST_PROOFS = "20000"
 def tool(name: str, *args: str, folder: Path = ROOT) -> int:
     """Run a tool of `.venv`, by default from the project's folder, and return its exit code.
 
-    The tool handles Ctrl-C itself: it may have to clean up, or to go on. SIGTERM is passed on to
-    it. Python writes its bytecode, or each process that a test starts would take a quarter of a
-    second more.
+    The tool handles Ctrl-C itself, because it may have to clean up or to continue. SIGTERM is
+    passed on to it. Python writes its bytecode, because each process that a test starts would
+    otherwise take a quarter of a second more. Raises `SetupError` if the tool is missing.
     """
     path = shutil.which(name, path=str(PYTHON.parent))
     if path is None:
@@ -85,7 +85,7 @@ def tool(name: str, *args: str, folder: Path = ROOT) -> int:
     if name != "pubsub":
         say(shlex.join((name, *args)))
     sys.stdout.flush()
-    # a handler, since a signal that is ignored would be ignored by the tool as well
+    # This is a handler because the tool would inherit an ignored signal.
     interrupt = signal.signal(signal.SIGINT, lambda _signal, _frame: None)
     running = subprocess.Popen([path, *args], cwd=folder, env=environment)
     end = signal.signal(signal.SIGTERM, lambda _signal, _frame: running.terminate())
@@ -111,24 +111,23 @@ def test(args: list[str]) -> int:
     with contextlib.ExitStack() as files:
         if memory_has_room():
             folder = files.enter_context(tempfile.TemporaryDirectory(prefix="tests-", dir=MEMORY))
-            Path(folder).chmod(
-                0o755
-            )  # if we are root, the database server of the tests runs as another user
+            # For root, the database server of the tests runs as another user.
+            Path(folder).chmod(0o755)
             os.environ["TMPDIR"] = folder
         return tool("pytest", *spread, *args)
 
 
 def memory_has_room() -> bool:
-    """Tell whether programs and files of tests can be in memory."""
+    """Return whether the file system in memory can have the programs and files of tests."""
     try:
-        found = os.statvfs(MEMORY)
+        memory = os.statvfs(MEMORY)
     except (OSError, AttributeError):
         return False
-    executable = not found.f_flag & os.ST_NOEXEC
+    executable = not memory.f_flag & os.ST_NOEXEC
     return (
         executable
         and os.access(MEMORY, os.W_OK)
-        and found.f_bavail * found.f_frsize >= MEMORY_WANTED
+        and memory.f_bavail * memory.f_frsize >= MEMORY_WANTED
     )
 
 
@@ -146,12 +145,13 @@ def missing_tool(job: str) -> str | None:
 def compiled() -> int:
     """Build both wheels with compiled modules into `build/compiled` and run their tests there."""
     target = ROOT / "build" / "compiled"
-    # setuptools would reuse what an earlier build left beside it
+    # setuptools would reuse the files of an earlier build.
     for build in (ROOT / "build", ROOT / "build" / "interchain_events"):
         for folder in (*build.glob("lib*"), *build.glob("temp*")):
             shutil.rmtree(folder, ignore_errors=True)
     shutil.rmtree(target, ignore_errors=True)
-    os.environ["PUBSUB_COMPILE"] = "1"  # a failure to compile is a failure
+    # With this variable, `setup.py` fails if a module cannot be compiled.
+    os.environ["PUBSUB_COMPILE"] = "1"
     say("building the compiled wheels (minutes)")
     options = ("--quiet", "--no-deps", "--target", target)
     built = quiet(PYTHON, *PIP, *options, ".", "./interchain_events")
@@ -160,7 +160,7 @@ def compiled() -> int:
         raise SetupError(f"the compiled build failed: {last_line(built)}")
     if quiet(PYTHON, "-c", CHECK_COMPILED, target).returncode != 0:
         raise SetupError("the compiled build is not compiled")
-    # test_descent.py subclasses a class of the kernel, which compiled code does not allow
+    # test_descent.py subclasses a class of the kernel, which compiled code does not allow.
     return test(
         [
             "-o",
@@ -172,9 +172,9 @@ def compiled() -> int:
 
 
 def interop() -> int:
-    """Build the programs of `interop/rust`.
+    """Build the programs of `interop/rust` and run them on our data. Return the exit code.
 
-    Let them read fixtures and vectors, and judge fuzz cases beside ours.
+    They read fixtures, vectors and metadata, and judge proofs and fuzz cases that ours judged too.
     """
     say("building interop/rust (minutes, once)")
     manifest = ROOT / "interop" / "rust" / "Cargo.toml"
@@ -200,12 +200,13 @@ def interop() -> int:
 
 
 def docs(args: list[str]) -> int:
-    """Build the site without any warning and follow its links.
+    """Build the site, follow its links, and return the exit code. Warnings are errors.
 
     Links to other sites are followed only with `--external`.
     """
     site = ROOT / "docs" / "_build"
-    read_once = ("--doctree-dir", str(site / ".doctrees"))  # for both builders
+    # Both builders share the pages that were read.
+    read_once = ("--doctree-dir", str(site / ".doctrees"))
     sphinx = ("--fail-on-warning", "--keep-going", "--jobs", "auto", *read_once)
     code = tool("sphinx-build", *sphinx, "docs", str(site)) or tool(
         "python", "docs/links.py", str(site)
@@ -218,7 +219,7 @@ def docs(args: list[str]) -> int:
 
 
 def lint() -> int:
-    """Run every linter, also after one has complained. Return the first bad exit code."""
+    """Run all linters, even if one fails. Return the first exit code that is not 0."""
     codes = [
         tool("ruff", "check"),
         tool("ruff", "format", "--check"),
@@ -233,9 +234,10 @@ def lint() -> int:
 
 
 def scripts(folder: Path = ROOT) -> int:
-    """Check JavaScript, TypeScript and CSS.
+    """Check JavaScript, TypeScript and CSS, and return the exit code.
 
-    Where Biome cannot be fetched, say so. If the variable CI is set, that is an error.
+    If Biome cannot be fetched, they are not checked. That is an error only if the variable CI is
+    set.
     """
     try:
         biome.fetch()

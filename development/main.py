@@ -84,12 +84,13 @@ def run(job: str, args: list[str]) -> int:
             return release(args)
         case "test":
             return jobs.test(args)
-        case _:  # ci
+        case _:
+            # The remaining job is `ci`.
             return jobs.lint() or jobs.test(args)
 
 
 def main() -> int:
-    """Read the arguments, set up, run the job. Return the exit code."""
+    """Read the arguments, set up, and run the job. Return the exit code."""
     parser = argparse.ArgumentParser(
         prog="dev.py",
         description=DESCRIPTION,

@@ -70,21 +70,21 @@ def release(args: list[str]) -> int:
 def _version(root: Path) -> str:
     """Return the version of a checkout."""
     text = (root / "pubsub_emulator/version.py").read_text(encoding="utf-8")
-    found = _VERSION.search(text)
-    if found is None:
+    version = _VERSION.search(text)
+    if version is None:
         raise SetupError("pubsub_emulator/version.py: no VERSION")
-    return found[1]
+    return version[1]
 
 
 def changelog_faults(root: Path, version: str) -> Iterator[str]:
-    """Yield why the changelog of a checkout is not that of a version."""
+    """Yield reasons why the changelog of a checkout is not ready for a version."""
     waiting = [path.name for path in (root / "changes").rglob("*.*.md")]
     if waiting:
         yield f"changes/ has {len(waiting)} files that `towncrier build` puts into CHANGELOG.md"
     newest = _HEADING.search((root / "CHANGELOG.md").read_text(encoding="utf-8"))
     if newest is None or newest[1] != version:
-        found = "nothing" if newest is None else newest[1]
-        yield f"CHANGELOG.md begins with {found}, and the version is {version}"
+        first = "nothing" if newest is None else newest[1]
+        yield f"CHANGELOG.md begins with {first}, and the version is {version}"
 
 
 # Building
@@ -97,7 +97,7 @@ def _built(folder: Path, version: str) -> list[Path]:
     archive = folder / "commit.tar"
     _call("git", "archive", "--format=tar", f"--output={archive}", "HEAD")
     with tarfile.open(archive) as commit:
-        # Python 3.11.4 brought the filter; older releases extract the project's own commit anyway.
+        # The filter exists since Python 3.11.4. The commit is our own, so older versions need none.
         commit.extraction_filter = getattr(tarfile, "data_filter", None)
         commit.extractall(source)  # noqa: S202  # as above
     made = folder / "made"
@@ -119,9 +119,9 @@ def _built(folder: Path, version: str) -> list[Path]:
     wanted = []
     for name in names:
         wanted += [f"{name}-{version}{end}" for end in _ENDS]
-    found = [file.name for file in _files(made)]
-    if sorted(found) != sorted(wanted):
-        raise SetupError(f"built were {', '.join(found)}, not {', '.join(wanted)}")
+    built = [file.name for file in _files(made)]
+    if sorted(built) != sorted(wanted):
+        raise SetupError(f"built were {', '.join(built)}, not {', '.join(wanted)}")
     return [made / name for name in wanted]
 
 
@@ -156,7 +156,7 @@ def _call(*command: str | Path, folder: Path = ROOT) -> str:
 
 
 def file_faults(file: Path, version: str) -> Iterator[str]:
-    """Yield what an index or an installer would refuse in a distribution."""
+    """Yield the faults for which an index or an installer would refuse a distribution."""
     names, metadata = _contents(file)
     for name in names:
         place = PurePosixPath(name)
@@ -189,20 +189,25 @@ def _contents(file: Path) -> tuple[list[str], Message]:
     with tarfile.open(file) as archive:
         names = archive.getnames()
         top = file.name.removesuffix(".tar.gz")
-        held = archive.extractfile(f"{top}/PKG-INFO")
-        return names, message_from_string("" if held is None else held.read().decode())
+        information = archive.extractfile(f"{top}/PKG-INFO")
+        return names, message_from_string(
+            "" if information is None else information.read().decode()
+        )
 
 
 def _record_faults(wheel: Path) -> Iterator[str]:
-    """Yield files of a wheel that its list lacks, has in vain, or has with another hash."""
+    """Yield the differences between the files of a wheel and its list, `RECORD`.
+
+    A file can be missing from the wheel or from the list, or have another hash than in the list.
+    """
     with zipfile.ZipFile(wheel) as archive:
         (place,) = (name for name in archive.namelist() if name.endswith(".dist-info/RECORD"))
         rows = list(csv.reader(io.StringIO(archive.read(place).decode())))
         listed = {row[0]: row[1] for row in rows}
-        held = {name for name in archive.namelist() if not name.endswith("/")}
-        for name in sorted(held ^ listed.keys()):
-            yield f"{wheel.name}: {name} is {'not listed' if name in held else 'not in it'}"
-        for name in sorted((held & listed.keys()) - {place}):
+        present = {name for name in archive.namelist() if not name.endswith("/")}
+        for name in sorted(present ^ listed.keys()):
+            yield f"{wheel.name}: {name} is {'not listed' if name in present else 'not in it'}"
+        for name in sorted((present & listed.keys()) - {place}):
             digest = hashlib.sha256(archive.read(name)).digest()
             hashed = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
             if listed[name] != f"sha256={hashed}":
@@ -210,7 +215,7 @@ def _record_faults(wheel: Path) -> Iterator[str]:
 
 
 def sdist_faults(files: Sequence[Path]) -> Iterator[str]:
-    """Yield source distributions whose metadata is not that of their wheel."""
+    """Yield source distributions whose requirements differ from those of their wheel."""
     for sdist in (file for file in files if file.suffix == ".gz"):
         wheel = sdist.with_name(sdist.name.removesuffix(_ENDS[0]) + _ENDS[1])
         if wheel in files and _requirements(sdist) != _requirements(wheel):
@@ -225,7 +230,7 @@ def _requirements(file: Path) -> list[str]:
 
 
 def _install(folder: Path, wheels: Sequence[Path], version: str) -> None:
-    """Install the first wheel alone, and both together, and run what they bring.
+    """Install the first wheel alone, then both together, and start their commands.
 
     The packages that they require come from `.venv`. Raises `SetupError`.
     """
@@ -233,9 +238,9 @@ def _install(folder: Path, wheels: Sequence[Path], version: str) -> None:
     alone = _environment(folder / "alone", [first])
     both = _environment(folder / "both", wheels)
     for scripts in (alone, both):
-        said = _call(scripts / "pubsub", "--version", folder=folder)
-        if said.split() != ["pubsub,", "version", version]:
-            raise SetupError(f"the installed `pubsub --version` says {said.strip()}")
+        output = _call(scripts / "pubsub", "--version", folder=folder)
+        if output.split() != ["pubsub,", "version", version]:
+            raise SetupError(f"the installed `pubsub --version` says {output.strip()}")
     _call(both / "pubsub", "prism", "--help", folder=folder)
     missing = "import sys, importlib.util as u; sys.exit(u.find_spec('interchain_events') is None)"
     _call(both / "python", "-c", missing, folder=folder)
@@ -245,7 +250,7 @@ def _install(folder: Path, wheels: Sequence[Path], version: str) -> None:
 
 
 def _environment(home: Path, wheels: Sequence[Path]) -> Path:
-    """Return the folder of the programs of a fresh environment with some wheels."""
+    """Make an environment with some wheels, and return the folder of its programs."""
     venv.create(home, with_pip=False, symlinks=os.name != "nt")
     scripts = home / ("Scripts" if os.name == "nt" else "bin")
     python = shutil.which("python", path=str(scripts)) or sys.executable
@@ -253,7 +258,8 @@ def _environment(home: Path, wheels: Sequence[Path]) -> Path:
     _call(PYTHON, "-m", "pip", *install, *wheels, folder=home.parent)
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
     packages = Path(_call(python, "-c", where).strip())
-    # Path files of `.venv` are not followed from here, so this brings no editable package.
+    # This adds the packages of `.venv`. Editable packages are path files, and Python does not
+    # follow the path files of a folder that is added in this way.
     others = Path(_call(PYTHON, "-c", where).strip())
     (packages / "others.pth").write_text(f"{others}\n", encoding="utf-8")
     return scripts

@@ -1,7 +1,7 @@
 """Check that the name of a test is a sentence of at most twelve words.
 
-A longer name is read twice, and fills more than a line of a failing run. Rules, rows and numbers
-(`ps52`, `id_34`, `2026`) are references and not words.
+A longer name has to be read twice, and takes more than a line in the report of a failing run.
+Rules, rows and numbers (`ps52`, `id_34`, `2026`) are references and not words.
 """
 
 import ast
@@ -24,13 +24,13 @@ def words(name: str) -> list[str]:
     The `s` of a genitive (`a_row_s_place`) belongs to the word before it.
     """
     parts = name.removeprefix("test_").split("_")
-    found = []
+    counted = []
     for part, following in zip(parts, [*parts[1:], ""], strict=True):
         is_rule = part in _RULES and _NUMBER.fullmatch(following) is not None
         is_number = _NUMBER.fullmatch(part) is not None
         if not is_rule and not is_number and part not in {"", "s"}:
-            found.append(part)
-    return found
+            counted.append(part)
+    return counted
 
 
 def long_names(tree: ast.AST) -> Iterator[tuple[int, str]]:

@@ -1,7 +1,8 @@
 """Check that one statement does one thing.
 
-Refused are an assignment that computes several values at once (`a, b = f(), g()`), a conditional
-expression within another, and a comprehension with two `for` clauses.
+Three kinds of statements are refused: an assignment that computes several values at once
+(`a, b = f(), g()`), a conditional expression within another, and a comprehension with two `for`
+clauses.
 """
 
 import ast
@@ -27,7 +28,7 @@ def places(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def _computes_several(node: ast.Assign) -> bool:
-    """Whether a tuple of targets gets a tuple with a call, a condition or a loop in it."""
+    """Return whether an assignment to several targets has a call, a condition or a loop."""
     if not isinstance(node.targets[0], ast.Tuple) or not isinstance(node.value, ast.Tuple):
         return False
     return any(_contains(value, _COMPUTED) for value in node.value.elts)
@@ -46,8 +47,9 @@ def check() -> int:
     code = 0
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
+            # These files are generated.
             if path.name.endswith("_pb2.py"):
-                continue  # generated
+                continue
             for line, fault in sorted(places(ast.parse(path.read_text(encoding="utf-8")))):
                 say(f"{path.relative_to(ROOT).as_posix()}:{line}: {fault}")
                 code = 1
