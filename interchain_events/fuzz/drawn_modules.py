@@ -167,9 +167,13 @@ class DrawnModule:
         makers: list[Callable[[], str]] = [self._nothing]
         if not quiet:
             makers += [self._system, self._system, self._other]
-        makers += [self._on_memory] * (2 * self._has_memory)
-        makers += [self._on_table] * (2 * bool(self._tables))
-        makers += [self._on_global] * bool(self._globals)
+        # A function that is listed twice is chosen twice as often.
+        if self._has_memory:
+            makers += [self._on_memory, self._on_memory]
+        if self._tables:
+            makers += [self._on_table, self._on_table]
+        if self._globals:
+            makers.append(self._on_global)
         if self._has_memory and not quiet:
             makers += [self._call, self._reply]
         return self._choices.choice(makers)()
@@ -264,12 +268,12 @@ class DrawnModule:
     def _other(self) -> str:
         number = self._choices.below(3)
         kind = self._helpers[number]
-        given = {
+        arguments = {
             "(param i32)": "(i32.const 3)",
             "(param i64)": "(i64.const 3)",
             "(param f32)": "(f32.const 3)",
         }.get(kind, "")
-        call = f"(call $h{number} {given})"
+        call = f"(call $h{number} {arguments})"
         call = f"(drop {call})" if "result" in kind else call
         trap = "(if (i32.const 1) (then unreachable))"
         loop = "(loop $l (br $l))"

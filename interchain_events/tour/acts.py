@@ -176,11 +176,11 @@ class EventActs:
         networks["fabric"].up = True
         world.heal()
         settled = world.settle()
-        found = surprises(world, originals)
-        must(settled and not found, f"the distributor left {found or 'work undone'}")
+        wrong = surprises(world, originals)
+        must(settled and not wrong, f"the distributor left {wrong or 'work undone'}")
         sent = sum(answer == 200 for _, _, answer in world.endpoints[endpoint].got)
-        on = {name: len(network.log) for name, network in networks.items()}
-        must(set(on.values()) == {len(originals)}, f"the networks hold {on}")
+        counts = {name: len(network.log) for name, network in networks.items()}
+        must(set(counts.values()) == {len(originals)}, f"the networks hold {counts}")
         yield (
             f"A distributor of 2 processes published the newest {len(originals)} prices on"
             f" {len(_NETWORKS)} networks: {', '.join(_NETWORKS)}."
@@ -189,7 +189,7 @@ class EventActs:
             f"fabric was down at first; now each network has these {len(originals)} events once,"
             f" and a subscriber got {sent} notifications."
         )
-        self.tour.note("distributor", on, sent, world.digest())
+        self.tour.note("distributor", counts, sent, world.digest())
 
     def _heard(self) -> list[object]:
         """Return the `seq` of each row that the canister received, in order."""

@@ -32,7 +32,7 @@ def _serve(config: Path) -> None:
     docs/distributor.md explains the fields of CONFIG.
 
     SIGTERM and Ctrl-C end it: it refuses new requests and finishes running work for up to `grace`
-    seconds. The next start or a replica does the rest.
+    seconds. Remaining work is done after the next start, or by a replica.
     """
     from interchain_events.cli.commands.distributor.serve import serve_distributor
 
@@ -158,8 +158,8 @@ def simulate(scenario: str, seed: int, cases: int) -> Result:
     same in every campaign, so `--seed` continues an interrupted campaign, and several processes can
     share one.
 
-    `losses` tells each story again for each of its transactions, before which the store is emptied,
-    becomes an older copy or is swapped for another one.
+    `losses` plays each story many times. Each time the store loses rows before another transaction:
+    it is emptied, becomes an older copy, or is swapped for another one.
     """
     from interchain_events.cli.commands.distributor.stories import simulate as run
 

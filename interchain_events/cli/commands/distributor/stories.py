@@ -18,7 +18,7 @@ from pubsub_emulator.cli.screen import say, table
 from pubsub_emulator.primitives.words import counted
 
 PROGRESS = 1_000
-"""The number of stories after each of which a campaign prints its progress."""
+"""The number of stories between two lines of progress."""
 
 
 def simulate(scenario: str, seed: int, count: int) -> Result:
@@ -27,10 +27,10 @@ def simulate(scenario: str, seed: int, count: int) -> Result:
     Raises `click.BadParameter` if there is no such scenario.
     """
     if scenario == "list":
-        listed = (
+        rows = (
             (str(number), title, rules) for number, (title, rules, _) in sorted(SCENARIOS.items())
         )
-        table("Scenarios", ("scenario", "description", "rules"), listed)
+        table("Scenarios", ("scenario", "description", "rules"), rows)
         return Result(
             {"scenarios": {str(number): title for number, (title, _, _) in SCENARIOS.items()}}
         )
@@ -108,15 +108,18 @@ def _stories(seed: int, count: int) -> Result:
 
 
 def _losses(seed: int, count: int) -> Result:
-    """Tell each story once for each of its transactions, before which the store loses rows."""
+    """Play each story once for each loss of rows before each of its transactions.
+
+    Return the surprises.
+    """
     started = time.monotonic()
-    told = 0
+    played = 0
     noticed = 0
     surprising: dict[str, list[str]] = {}
     for number in range(seed, seed + count):
         for loss in losses(steps_of(number)):
             ending = tell_with_loss(number, loss)
-            told += 1
+            played += 1
             noticed += ending.noticed > 0
             if ending.surprises:
                 place = f"{number}, {loss}"
@@ -124,27 +127,27 @@ def _losses(seed: int, count: int) -> Result:
                 say(f"story {place}: {'; '.join(ending.surprises)}")
     seconds = time.monotonic() - started
     say(
-        f"{counted(count, 'story', 'stories')}, told {counted(told, 'time')} with a loss,"
+        f"{counted(count, 'story', 'stories')}, told {counted(played, 'time')} with a loss,"
         f" of which a process noticed {noticed:,}, in {seconds:,.0f} s;"
         f" {len(surprising)} with a surprise"
     )
-    document = {"stories": count, "told": told, "noticed": noticed, "surprises": surprising}
+    document = {"stories": count, "told": played, "noticed": noticed, "surprises": surprising}
     return Result(document, FINDINGS if surprising else 0)
 
 
 def demonstrate(seed: int) -> Result:
     """Play the demonstration, and print its messages and figures."""
-    found = demo.demonstrate(seed)
-    say(f"{counted(found.events, 'event')}, published through two distributors and by strangers")
-    table("Networks", ("network", "events in its log"), found.on_networks.items())
-    table("Faults", ("faults", "times"), found.happened.items())
-    table("Subscribers", ("subscriber", "acknowledged"), found.acknowledged.items())
-    for surprise in found.surprises:
+    result = demo.demonstrate(seed)
+    say(f"{counted(result.events, 'event')}, published through two distributors and by strangers")
+    table("Networks", ("network", "events in its log"), result.on_networks.items())
+    table("Faults", ("faults", "times"), result.happened.items())
+    table("Subscribers", ("subscriber", "acknowledged"), result.acknowledged.items())
+    for surprise in result.surprises:
         say(f"surprise: {surprise}")
-    if not found.surprises:
+    if not result.surprises:
         say(
             "every event is on every network, once; each subscriber got what matches; every"
             " invariant holds"
         )
-    say(f"digest: {found.digest}")
-    return Result(found._asdict(), FINDINGS if found.surprises or not found.settled else 0)
+    say(f"digest: {result.digest}")
+    return Result(result._asdict(), FINDINGS if result.surprises or not result.settled else 0)

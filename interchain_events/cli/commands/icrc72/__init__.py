@@ -14,9 +14,9 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
 def _may_have_modules(scenario: str) -> bool:
-    """Whether a scenario may have canisters in WebAssembly.
+    """Return whether a scenario may have canisters in WebAssembly.
 
-    Those that come with the project have none.
+    Bundled scenarios have none.
     """
     return scenario.endswith(".toml")
 
@@ -195,16 +195,16 @@ _IN_NETWORK = ("publish", "register", "bare", "seed", "refuse", "trace")
 @with_json_option
 @click.pass_context
 def _conform(context: click.Context, /, url: str | None, **given: Any) -> Result:
-    """Try a canister that somebody else wrote in one role, and say rule by rule what holds.
+    """Test a canister written by somebody else in one role, and print which rules hold.
 
     The emulator plays every other role, with refusals, delays, strangers and upgrades. The module
-    is installed with the principal of the orchestrator; an orchestrator, with that of its
-    broadcaster. Each rule is required, recommended or of an extension of the draft; only a
-    required one can be broken.
+    is installed with the principal of the orchestrator, or, in the role of the orchestrator, with
+    that of its broadcaster. Each rule is required, recommended or part of an extension of the
+    draft. Only a required rule can be broken.
 
-    A canister on a replica is called as any stranger may call it. Rules for which that is
-    not enough are not testable there. Where it lets no user in, a proxy calls it:
-    `forward(canister, method, arg)`.
+    A canister on a replica is tested with calls that any stranger may make. Rules that need more
+    are "not testable there". If the canister lets no user in, a proxy can call it: a canister with
+    the method `forward(canister, method, arg)`.
     """
     from interchain_events.cli.commands.icrc72.conform import conform, conform_url
 

@@ -43,7 +43,10 @@ def conform(
     with_: tuple[str, ...],
     level: str,
 ) -> Result:
-    """Try a module in a role; exit code 1 if a required rule is broken."""
+    """Test a module in a role, and print the verdicts.
+
+    The exit code is 1 if a required rule is broken. Raises `Icrc72Error`.
+    """
     wasm = read_module(place)
     if role == "publisher" and publish is None:
         raise Icrc72Error("--publisher needs --publish: the update with a nat that makes an event")
@@ -54,7 +57,7 @@ def conform(
         write_whole(trace, trace_text(trial))
     end = f"; the trace is in {trace}" if trace else ""
     about = {"rounds": trial.network.round}
-    return _told(role, trial.book.verdicts, "not met", about, with_=with_, level=level, end=end)
+    return _result(role, trial.book.verdicts, "not met", about, with_=with_, level=level, end=end)
 
 
 def conform_url(
@@ -68,24 +71,27 @@ def conform_url(
     with_: tuple[str, ...],
     level: str,
 ) -> Result:
-    """Try a canister of a replica in a role; exit code 1 if a required rule is broken."""
+    """Test a canister of a replica in a role, and print the verdicts.
+
+    The exit code is 1 if a required rule is broken.
+    """
     from interchain_events.icrc72.port.agent import Agent
 
-    who = Principal.from_text(canister)
-    agent = Agent(url, who, None if proxy is None else Principal.from_text(proxy))
-    other = Agent(url, who) if proxy is None else None
+    principal = Principal.from_text(canister)
+    agent = Agent(url, principal, None if proxy is None else Principal.from_text(proxy))
+    other = Agent(url, principal) if proxy is None else None
 
     def ids() -> list[int]:
         return ids_of(canister, handled or "", agent.query(handled or "", NOTHING))
 
-    seen = ids if handled else None
-    verdicts, note = visit(role, agent, other, namespace, seen, with_=with_)
+    handled_ids = ids if handled else None
+    verdicts, note = visit(role, agent, other, namespace, handled_ids, with_=with_)
     note += "; --proxy sends calls through a canister" if note and not proxy else ""
     about = {"url": url, "canister": canister}
-    return _told(role, verdicts, "not testable here", about, with_=with_, level=level, note=note)
+    return _result(role, verdicts, "not testable here", about, with_=with_, level=level, note=note)
 
 
-def _told(
+def _result(
     role: str,
     verdicts: Sequence[Verdict],
     unmet: str,
@@ -98,54 +104,61 @@ def _told(
 ) -> Result:
     """Print the verdicts, and return them with the exit code.
 
-    `unmet` is the word for a rule that was not met, `level` the least binding level to print, and
-    `end` ends the last line.
+    `unmet` is the word for a rule that was not tested. `about` are further fields of the JSON
+    document. Rules of `level` and of more binding levels are printed. `end` is the end of the last
+    line.
     """
     known = rules_of(role, with_)
     printed = LEVELS[: LEVELS.index(level) + 1]
     width = max(len(unmet), len("broken"))
-    for each in verdicts:
-        if each.level not in printed:
+    for verdict in verdicts:
+        if verdict.level not in printed:
             continue
-        say(f"{_word(each, unmet):<{width}}  {each.level:<11}  {each.rule:<19} {each.about}")
-        if not each.broken:
+        word = _word(verdict, unmet)
+        say(f"{word:<{width}}  {verdict.level:<11}  {verdict.rule:<19} {verdict.about}")
+        if not verdict.broken:
             continue
         blank = " " * (width + 2)
-        for words in each.broken[:_SHOWN]:
+        for words in verdict.broken[:_SHOWN]:
             say(f"{blank}{words}")
-        if len(each.broken) > _SHOWN:
-            say(f"{blank}and {len(each.broken) - _SHOWN} more")
-        if each.cause:
-            say(f"{blank}This follows from {each.cause}.")
+        if len(verdict.broken) > _SHOWN:
+            say(f"{blank}and {len(verdict.broken) - _SHOWN} more")
+        if verdict.cause:
+            say(f"{blank}This follows from {verdict.cause}.")
         else:
-            say(f"{blank}{known[each.rule].place}: {known[each.rule].text}")
+            say(f"{blank}{known[verdict.rule].place}: {known[verdict.rule].text}")
     if note:
         say(note)
     say("")
-    say(f"{role}: {'; '.join(_count(verdicts, each) for each in printed)}{end}")
+    say(f"{role}: {'; '.join(_count(verdicts, shown) for shown in printed)}{end}")
     rules = [
         {
-            **each._asdict(),
-            "holds": each.holds if each.shown or each.broken else None,
-            "place": known[each.rule].place,
-            "text": known[each.rule].text,
+            **verdict._asdict(),
+            "holds": verdict.holds if verdict.shown or verdict.broken else None,
+            "place": known[verdict.rule].place,
+            "text": known[verdict.rule].text,
         }
-        for each in verdicts
+        for verdict in verdicts
     ]
-    broken = any(each.broken and each.level == REQUIRED for each in verdicts)
+    broken = any(verdict.broken and verdict.level == REQUIRED for verdict in verdicts)
     return Result({"role": role, **about, "rules": rules}, 1 if broken else 0)
 
 
 def _word(verdict: Verdict, unmet: str) -> str:
-    """Return the verdict in a word: only a required rule can be broken."""
+    """Return the verdict in a word. Only a required rule can be "broken"."""
     if verdict.broken:
         return "broken" if verdict.level == REQUIRED else "lacks"
     return "holds" if verdict.shown else unmet
 
 
 def _count(verdicts: Sequence[Verdict], level: str) -> str:
-    """Return how many of the rules of a level that were met hold."""
-    met = [each for each in verdicts if each.level == level and (each.shown or each.broken)]
+    """Return, as text, how many of the tested rules of a level hold."""
+    tested = [
+        verdict
+        for verdict in verdicts
+        if verdict.level == level and (verdict.shown or verdict.broken)
+    ]
     names = {REQUIRED: "required rules", EXTENSION: "rules of extensions"}
-    words = f"{sum(each.holds for each in met)} of {len(met)} {names.get(level, level)}"
+    held = sum(verdict.holds for verdict in tested)
+    words = f"{held} of {len(tested)} {names.get(level, level)}"
     return f"{words} hold" if level == REQUIRED else words

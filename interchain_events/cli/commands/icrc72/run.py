@@ -17,11 +17,15 @@ from pubsub_emulator.files.atomic import write_whole
 from pubsub_emulator.files.untrusted import read_json
 from pubsub_emulator.primitives.words import counted
 
-_PROGRESS = 100  # stories between two lines of progress
+_PROGRESS = 100
+"""The number of stories between two lines of progress."""
 
 
 def _run(place: str, *observers: Observer) -> Run:
-    """A scenario that is about to begin; what runs modules is imported where it has some."""
+    """Return a run of a scenario that is about to begin.
+
+    The machinery of modules is imported only if the scenario has canisters in WebAssembly.
+    """
     model = load(place)
     if not model.canister:
         return Run(model, observers)
@@ -68,18 +72,21 @@ def _document(outcome: Outcome) -> dict[str, object]:
     replays = {str(number): state for number, state in outcome.replays.items()}
     findings = [
         {
-            "cheat": each.cheat,
-            "actor": each.actor.text,
-            "round": each.round,
-            "evidence": each.evidence,
+            "cheat": finding.cheat,
+            "actor": finding.actor.text,
+            "round": finding.round,
+            "evidence": finding.evidence,
         }
-        for each in outcome.findings
+        for finding in outcome.findings
     ]
     return {**run, **sent, **gone, "handled": handled, "replays": replays, "findings": findings}
 
 
 def trace_event(place: str, namespace: str, number: int, svg: Path | None) -> Result:
-    """Run a scenario and show the path of one event."""
+    """Run a scenario and show the path of one event.
+
+    Raises `Icrc72Error` if there is no such event.
+    """
     recorder = Recorder()
     outcome = _run(place, recorder).finish()
     arrows = way(recorder.happenings, outcome.names, namespace, number)
@@ -89,7 +96,7 @@ def trace_event(place: str, namespace: str, number: int, svg: Path | None) -> Re
     if svg is not None:
         write_whole(svg, as_svg(arrows))
         say(f"drawn in {svg}")
-    return Result({"arrows": [each._asdict() for each in arrows]})
+    return Result({"arrows": [arrow._asdict() for arrow in arrows]})
 
 
 def play_stories(cases: int, first: int, seed: str, out: Path, *, cheats: bool) -> Result:
@@ -100,13 +107,13 @@ def play_stories(cases: int, first: int, seed: str, out: Path, *, cheats: bool) 
         rounds += outcome.rounds
         if outcome.surprise:
             smallest = shrink(outcome.plan)
-            kept = smallest if smallest.surprise else outcome
+            shown = smallest if smallest.surprise else outcome
             path = out / f"{seed}-{number}.json"
             path.parent.mkdir(parents=True, exist_ok=True)
-            case = {**written(kept.plan), "surprise": kept.surprise}
+            case = {**written(shown.plan), "surprise": shown.surprise}
             write_whole(path, json.dumps(case, indent=2) + "\n")
             surprises.append(str(path))
-            say(f"story {number}: {kept.surprise} ({path})")
+            say(f"story {number}: {shown.surprise} ({path})")
         played = number + 1 - first
         if played % _PROGRESS == 0 and played < cases:
             say(
@@ -128,7 +135,7 @@ def play_stories(cases: int, first: int, seed: str, out: Path, *, cheats: bool) 
 
 
 def replay_story(path: Path) -> Result:
-    """Play one case again."""
+    """Play the case in a file again. The exit code is 1 if it still has a surprise."""
     outcome = play_plan(read(read_json(path, error=Icrc72Error)))
     say(outcome.surprise or f"no surprise in {counted(outcome.rounds, 'round')}")
     return Result(

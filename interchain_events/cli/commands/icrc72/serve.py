@@ -17,14 +17,15 @@ from pubsub_emulator.serving.guard import Names
 
 
 def serve_scenario(scenario: str, names: Names, port: int) -> None:
-    """Serve a scenario that begins now; ends with exit code 130.
+    """Serve a scenario that begins now until Ctrl-C, and exit with code 130.
 
     Raises `PubsubError`, `OSError`.
     """
     log_lines()
     run = Run(load(scenario), modules=modules_of(scenario), genesis=time.time_ns())
     run.network.make = WasmCanister
-    # Nobody asks for the digest or for findings, and an audit of calls without end has no bound.
+    # No digest and no findings are printed here, and the observers would store all calls of a run
+    # that has no end.
     run.network.observers.clear()
     asyncio.run(_serve(run, names, port))
     sys.exit(INTERRUPTED)
@@ -34,8 +35,8 @@ async def _serve(run: Run, names: Names, number: int) -> None:
     ended = asked_to_end()
     port = Port(run, names)
     async with serve(port, names, number) as (host, bound):
-        for name, who in run.who.items():
-            say(f"{name:<14} {who.text}")
+        for name, principal in run.who.items():
+            say(f"{name:<14} {principal.text}")
         say(f"http://{host}:{bound}: {counted(run.network.subnets, 'subnet')}; Ctrl-C ends it")
         sys.stdout.flush()
         await port.tick(ended)

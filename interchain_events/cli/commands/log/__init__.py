@@ -107,8 +107,8 @@ def read(**given: object) -> None:
 def rewind(block: int, place: str) -> None:
     """Remove every leading block after BLOCK from the log.
 
-    The cursors of clients that have read further are refused; the refusal names the last event that
-    remains.
+    Cursors of clients that have read beyond BLOCK are then refused. The refusal has the number of
+    the last event that remains.
     """
     from interchain_events.events.log.sql_store import existing_store
     from pubsub_emulator.cli.screen import say

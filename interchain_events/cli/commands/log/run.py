@@ -54,12 +54,12 @@ def follow_source(  # noqa: PLR0917  # the options of the command
                 append_scenario(store, find_scenario(source), until)
         finally:
             head = store.head()
-            said = (
+            position = (
                 "empty"
                 if head.anchor is None
                 else f"block {head.anchor}, seq {head.seq}, epoch {head.epoch}"
             )
-            say(f"{store.database.place}: {said}; {head.seq - before:+,} events")
+            say(f"{store.database.place}: {position}; {head.seq - before:+,} events")
 
 
 def read_log(  # noqa: PLR0917  # the options of the command
@@ -75,14 +75,15 @@ def read_log(  # noqa: PLR0917  # the options of the command
     """Print matching rows of a log, and wait for more if wanted. Raises `PubsubError`."""
     where = _where(kinds, chain, text)
     with closing(existing_store(place)) as store:
-        for each in follow(store, after, limit, where, wait=wait):
-            if isinstance(each, TakenBack):
-                say(f"events after seq {each.seq} were reverted; continuing from there")
+        for row in follow(store, after, limit, where, wait=wait):
+            if isinstance(row, TakenBack):
+                say(f"events after seq {row.seq} were reverted; continuing from there")
             else:
-                say_document(row_json(each))
+                say_document(row_json(row))
 
 
 def _where(kinds: Sequence[str], chain: str | None, text: str | None) -> Filter:
+    """Return the filter that the options describe. Raises `BadFilter`."""
     parts: list[Filter] = []
     if kinds:
         parts.append(OneOf(*map(Kind, kinds)))
