@@ -134,7 +134,7 @@ def _extrinsic(reader: Reader) -> bytes:
     return reader.data[start : reader.pos]
 
 
-def _priced(at: At, reader: Reader) -> tuple[SignedExtrinsic | BareExtrinsic, int]:
+def _fee_arguments(at: At, reader: Reader) -> tuple[SignedExtrinsic | BareExtrinsic, int]:
     """Read the arguments of the fee functions: an extrinsic and its length in bytes.
 
     As in a Substrate runtime, the fee depends on the given length and not on the actual one.
@@ -144,7 +144,7 @@ def _priced(at: At, reader: Reader) -> tuple[SignedExtrinsic | BareExtrinsic, in
 
 def _query_info(at: At, reader: Reader) -> bytes:
     """Return `RuntimeDispatchInfo`: weight, class, and the fee without the tip."""
-    extrinsic, length = _priced(at, reader)
+    extrinsic, length = _fee_arguments(at, reader)
     if isinstance(extrinsic, BareExtrinsic):
         # A bare extrinsic is an inherent, so its class is `Mandatory` (2) and it has no fee.
         return encode_weight(WEIGHT_ZERO) + b"\x02" + scale.u128.encode(0)
@@ -158,7 +158,7 @@ def _query_info(at: At, reader: Reader) -> bytes:
 
 def _query_fee_details(at: At, reader: Reader) -> bytes:
     """Return `FeeDetails`: an optional inclusion fee of three parts, and the tip."""
-    extrinsic, length = _priced(at, reader)
+    extrinsic, length = _fee_arguments(at, reader)
     if isinstance(extrinsic, BareExtrinsic):
         return b"\x00" + scale.u128.encode(0)
     fee = fee_of(length, at.runtime.calls.weight(extrinsic.call), extrinsic.extra.tip)

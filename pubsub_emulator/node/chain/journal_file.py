@@ -20,7 +20,7 @@ class JournalFile:
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self.kept = False
-        """Whether it stays when the node ends: somebody may have seen its blocks."""
+        """Whether the file stays if an error ends the node: somebody may have seen its blocks."""
 
     def action(self, action: Action) -> None:
         """Write an action of the next step."""
@@ -35,7 +35,10 @@ class JournalFile:
 
 @contextmanager
 def new_journal(path: Path, head: journal.Head) -> Iterator[JournalFile]:
-    """A new journal. It is removed if the block fails before `kept` is set. Raises `OSError`."""
+    """Open a new journal for the duration of a context.
+
+    The file is removed if an error ends the context before `kept` is set. Raises `OSError`.
+    """
     with path.open("x", encoding="utf-8") as file:
         writer = JournalFile(file)
         try:

@@ -265,7 +265,7 @@ class Timeline:
         return branch[::-1], current is not None
 
     def pin(self, block: Block) -> None:
-        """Keep a block stored until it has been unpinned as often as it was pinned."""
+        """Keep a block stored until `unpin` has been called once for each call of `pin`."""
         self._pins[block.chain][block.hash] += 1
 
     def unpin(self, block: Block) -> None:
@@ -275,6 +275,7 @@ class Timeline:
         if pins[block.hash] > 0:
             return
         del pins[block.hash]
+        # The first blocks are always stored, and blocks in the window are discarded by `_prune`.
         if self._first < block.relay_number < self._oldest:
             self._forget_block(block)
 
@@ -284,7 +285,7 @@ class Timeline:
     def _views(self, since: Mapping[Chain, int]) -> Mapping[Chain, ChainView]:
         """Return the views of all chains at the newest moment.
 
-        `since` is the field `ChainView.since` of each view.
+        `since` has the height of each chain's final block at the start, or after the last rewind.
         """
         best = self.newest.heads
         final = self._final().heads

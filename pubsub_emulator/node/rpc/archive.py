@@ -213,7 +213,7 @@ def _changes(before: Block, block: Block, item: DiffItem) -> Iterator[dict[str, 
 
 
 def _declare_stop(name: str, event: str) -> None:
-    """Declare a method that ends a subscription with these events."""
+    """Declare a method that ends a subscription. `event` is the name of its events."""
 
     @method(name, Param("subscription", text), live=True)
     def stop(call: Call, subscription: str) -> None:

@@ -84,9 +84,9 @@ def submit_extrinsic(call: Call, extrinsic: bytes) -> Json:
     """Put an extrinsic into the pool and return its hash."""
 
     def then(verdict: Verdict) -> Json:
-        name = submit(call, extrinsic, verdict)
+        extrinsic_hash = submit(call, extrinsic, verdict)
         call.node.tell_pooled(call.chain)
-        return hexed(name)
+        return hexed(extrinsic_hash)
 
     return when_checked(call, extrinsic, then)
 

@@ -117,8 +117,8 @@ async def dry_run(call: Call, config: DryRun) -> Json:
     ]
     if len(inputs_given) != 1:
         raise refused(
-            "one of extrinsic, ump, dmp and hrmp is tried at a time, not"
-            f" {' and '.join(inputs_given) or 'none'}"
+            "one of extrinsic, ump, dmp and hrmp must be given at a time, and the call has"
+            f" {' and '.join(inputs_given) or 'none of them'}"
         )
     block = call.block(config.at)
     at = call.node.at(block)
@@ -212,7 +212,11 @@ def try_messages(
     senders = [message.para for message in messages if isinstance(message, actions.Upward)]
     senders += [message.sender for message in messages if isinstance(message, actions.Horizontal)]
     turns = dict.fromkeys(map(ParaId, senders))
-    sent = _until(branch, turns, lambda _: not _wait(branch, messages), "leave their senders")
+
+    def have_left(_newest: Moment) -> bool:
+        return not _any_waits(branch, messages)
+
+    sent = _until(branch, turns, have_left, "leave their senders")
     if chain is RELAY:
         # The relay chain executes the messages in the block after the one that received them.
         after = branch.step().relay.state
@@ -227,7 +231,7 @@ def try_messages(
     return differences(moment.heads[chain].state, after)
 
 
-def _wait(branch: LiveNetwork, messages: Iterable[actions.Action]) -> bool:
+def _any_waits(branch: LiveNetwork, messages: Iterable[actions.Action]) -> bool:
     """Return whether one of the messages has not left its sender yet."""
     for action in messages:
         match action:

@@ -123,7 +123,7 @@ class RpcSubscription:
         self.end()
 
     async def room(self) -> None:
-        """Wait until the client has received most of what was sent."""
+        """Wait until the client has received most of the sent messages."""
         if self.session is not None:
             await self.session.outlet.room()
 

@@ -279,7 +279,7 @@ async def test_a_runtime_follows_the_newest_one_and_waits_for_its_block(
         ),
         (
             replace(newer, spec_version=newer.spec_version + 1, accounts=False),
-            "accounts exactly if the chain has them",
+            "cannot change whether the chain has accounts",
         ),
         (
             replace(newer, spec_version=newer.spec_version + 1, handler="gone"),
