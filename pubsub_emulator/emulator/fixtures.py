@@ -371,7 +371,7 @@ class FixtureMaker(Observer):
         self._heads.setdefault(record.chain, ChainHead(record.header, record.state).fork())
 
     def candidate(self, record: BlockRecord) -> None:
-        """Make a fixture if the candidate's kind has too few, and follow the chain."""
+        """Make a fixture unless there are enough of the candidate's kind. Follow the chain."""
         parent = self._heads[record.chain]
         kind, about = _kind(parent.state, record)
         count = self._seen.get(kind, 0)

@@ -179,8 +179,8 @@ def _upgrade(network: Network, action: actions.Upgrade) -> int:
     current = newest_runtime(network, ParaId(action.para))
     if (spec.para_id, spec.accounts) != (current.para_id, current.accounts):
         refuse(
-            f"a new runtime of {current.para_id} must have the same id, and accounts exactly if the"
-            " chain has them"
+            f"a new runtime of {current.para_id} must have the same id, and cannot change whether"
+            " the chain has accounts"
         )
     if spec.spec_version != current.spec_version + 1:
         newest = f"{current.spec_version}, the newest runtime of {current.para_id}"

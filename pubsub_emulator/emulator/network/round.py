@@ -126,7 +126,10 @@ class Round:
         self._unjudged = unjudged
 
     def turn(self, chain: Parachain) -> None:
-        """Give a parachain its turn: the blocks of its pace, all on one relay parent."""
+        """Let a parachain build the blocks of its turn, all of them on the same relay parent.
+
+        If it cannot build, the turn ends, and `idle` has the reason.
+        """
         # A parachain that has left the relay chain builds no blocks.
         if not self._relay.runtime.paras.is_parachain(self._relay.storage(), chain.para):
             chain.abandon()

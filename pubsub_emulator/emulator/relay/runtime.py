@@ -225,7 +225,7 @@ class RelayRuntime:
     def _pallets(self) -> tuple[Hooks, ...]:
         """Return the chain's pallets in the order of their hooks.
 
-        `on_idle` begins with another pallet in each block, so their number matters.
+        Each block calls `on_idle` of another pallet first, so the number of pallets matters, too.
         """
         config = self.config
         left_out = () if config.accounts else ACCOUNTS

@@ -40,7 +40,10 @@ class Error(PalletError):
 
 
 def _versioned(name: str, codec: XcmCodec[Xcm] | XcmCodec[Location]) -> Codec[object]:
-    """Return a codec for an XCM version, which must be 5, and a value after it."""
+    """Return a codec for a versioned XCM type: a byte for the version, then the value.
+
+    The version must be 5. Reading any other one raises `ScaleError`.
+    """
 
     def encode_versioned(value: object) -> bytes:
         return bytes((VERSION,)) + codec.encode(value)  # type: ignore[arg-type]  # the codec checks what it is given

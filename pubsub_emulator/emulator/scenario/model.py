@@ -377,12 +377,17 @@ class Scenario(Model):
         return {para: tuple(sorted(selected[para])) for para in sorted(selected)}
 
     def select(self, publishers: tuple[ParaId, ...] | str) -> tuple[ParaId, ...]:
-        """Return the publishers that a subscription names."""
+        """Return the publishers that a subscription names: ids, `all`, `system` or `public`."""
         if isinstance(publishers, tuple):
             return publishers
         threshold = self.relay.system_para_threshold
-        wanted = {"all": (True, False), "system": (True,), "public": (False,)}[publishers]
-        return tuple(para for para in self.publisher_ids() if (para < threshold) in wanted)
+        match publishers:
+            case "system":
+                return tuple(para for para in self.publisher_ids() if para < threshold)
+            case "public":
+                return tuple(para for para in self.publisher_ids() if para >= threshold)
+            case _:
+                return self.publisher_ids()
 
 
 def published_key(para: ParaId, index: int) -> PubsubKey:
