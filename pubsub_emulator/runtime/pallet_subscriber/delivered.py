@@ -90,7 +90,7 @@ def _cell(row: bytes, at: int) -> LastDelivered | None:
 class DeliveredReader:
     """A reader of one publisher's rows for a walk.
 
-    Each row is read after the stop rule and charged once (PS-45).
+    Each row is read once the stop rule allows it, and charged once (PS-45).
     """
 
     def __init__(self, storage: Storage, meter: Meter, para: ParaId, keys: Keys) -> None:

@@ -110,9 +110,9 @@ class Meter:
         return node
 
     def read(self, node_hash: Hash, key: bytes, depth: int) -> bytes:
-        """Take a node or value after the stop rule, and charge its cost.
+        """Apply the stop rule, then take a node or value from the source and charge its cost.
 
-        Raises `Stopped` and `Cut`.
+        Raises `Stopped` if the rule stops the walk, and `Cut` if the source does not have the node.
         """
         # This repeats `check`. Calling it here would take a tenth of the time of a walk.
         if self.used > self._last_start:

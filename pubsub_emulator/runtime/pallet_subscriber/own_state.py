@@ -89,7 +89,7 @@ class OwnState:
         return self._keys
 
     def of(self, state: State) -> "OwnState":
-        """Return a copy of this count if it is of `state`, or else an empty one."""
+        """Return a copy of this count if it counts nodes of `state`, and otherwise an empty one."""
         copy = OwnState(state)
         if copy._root == self._root:
             copy._keys = dict(self._keys)

@@ -89,7 +89,7 @@ def accesses(read: int, written: int, plan: Plan) -> int:
 def own_state_bytes(
     state: State, keys: Iterable[bytes], known: OwnState | None = None
 ) -> tuple[int, int]:
-    """Return the bytes of proving `keys`, and the part of them that only rows of caches cause.
+    """Return the size of a proof of `keys` in bytes, and the part that only rows of caches cause.
 
     `state` is the parachain's. `known` is the count of a walk over that state, to continue from.
     The runtime under `:code` is never counted.

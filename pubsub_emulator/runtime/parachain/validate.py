@@ -410,7 +410,7 @@ def check_messages_weight(spec: RuntimeSpec, inherent: Inherent, rules: Rules) -
 def check_advancement(
     spec: RuntimeSpec, inherent: Inherent, statics: StaticValues, rules: Rules
 ) -> list[Offence]:
-    """Check that messages are hashed only if the share has no room for them (UP-10)."""
+    """Check that messages are hashed only if they exceed the shares of a block (UP-10)."""
     shares = spec.shares(rules)
     faults = advancement_faults(
         inherent.messages, shares, statics.largest_messages, statics.largest_downward

@@ -59,7 +59,7 @@ class Cache:
     def lookup(self, node_hash: Hash) -> bytes | None:  # noqa: ARG002  # for subclasses
         """Return the bytes of a node of the child trie, or `None`.
 
-        It is called after the stop rule, at most once per node.
+        It is called at most once per node, after the stop rule has allowed the read.
         """
         return None
 

@@ -130,9 +130,9 @@ class NodeCache(Cache):
 
     def _add(self, storage: Storage, info: CacheInfo, visited: Mapping[Hash, bytes]) -> CacheInfo:
         """Store the visited nodes that were not in the cache, and return the new info row."""
-        # A node that was free, because another publisher's walk took it, may already be stored
-        # here. Checking this would be an uncharged read. The node may then be counted twice, and
-        # the next completion starts a new generation.
+        # If another publisher's walk has already taken a node, the node was free and was not looked
+        # up in this cache, where it may be stored. Checking this would be an uncharged read. Such a
+        # node is counted twice, and the next completion then starts a new generation.
         generation = (self.para, info.generation)
         nodes = info.nodes
         size = info.bytes
