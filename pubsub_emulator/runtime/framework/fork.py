@@ -31,9 +31,10 @@ class Fork:
 
 
 def state_number(state: State, source: str) -> int:
-    """Return the number of a state's block, as `System.Number` of the state says.
+    """Return the block number that a state has under `System.Number`.
 
-    `source` is named in errors. Raises `BadFork` or `StateUnavailable`.
+    `source` is named in errors. Raises `BadFork` if the number is missing or not a number, and
+    `StateUnavailable`.
     """
     raw = state.top.get(NUMBER.key)
     if raw is None or not 4 <= len(raw) <= 8 or int.from_bytes(raw, "little") >= U32_MAX:

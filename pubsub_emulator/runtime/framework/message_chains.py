@@ -170,7 +170,7 @@ class InboundMessages:
 
     @cached_property
     def encoded(self) -> bytes:
-        """Return the SCALE bytes of `InboundMessagesData`, as in the table."""
+        """Return the SCALE bytes of `InboundMessagesData`, in the order listed at the class."""
         downward = Abridged(list(self.downward), list(self.hashed_downward))
         full = _flat(self.horizontal)
         hashed = _flat(self.hashed_horizontal)

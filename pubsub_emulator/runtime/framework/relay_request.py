@@ -7,7 +7,7 @@ The names and the layout are those of `cumulus_primitives_core`:
                       1  Child { storage_key: Vec<u8>, key: Vec<u8> }
 
 A child trie's `storage_key` is written without `:child_storage:default:`. Requests are read from
-runtimes and nodes that are not trusted, so what is decoded has a limited number of keys and bytes.
+runtimes and nodes that are not trusted, so decoding limits the number of keys and bytes.
 """
 
 from collections.abc import Iterable

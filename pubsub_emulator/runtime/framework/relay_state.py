@@ -81,7 +81,8 @@ class RelayStateProof:
     def read_entry(self, key: bytes, codec: Codec[T], fallback: T | None = None) -> T:
         """Return the decoded value of a key of the top trie, or `fallback` if it is absent.
 
-        Raises `AbsentEntry` without a fallback, `UndecodableEntry` and `NotRequested`.
+        Raises `AbsentEntry` if it is absent and there is no fallback, `UndecodableEntry` if `codec`
+        refuses it, and `NotRequested` if the key was not requested.
         """
         value = self.read_optional_entry(key, codec)
         if value is None:

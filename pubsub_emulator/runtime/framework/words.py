@@ -46,7 +46,7 @@ def words(value: object, most: int | None = PREVIEW) -> str:
 
 
 def printable(value: bytes, most: int = PREVIEW) -> str:
-    """A published value as text if it is printable, else in hex."""
+    """Return a published value as text if it is printable, and otherwise in hex."""
     try:
         text = value.decode("ascii")
     except UnicodeDecodeError:

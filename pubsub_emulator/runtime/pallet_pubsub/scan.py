@@ -119,9 +119,9 @@ class Lap:
             return TtlRow(ParaId(int.from_bytes(para, "little")), key, expiry)
 
     def cost(self) -> Weight:
-        """Return the weight of finding the rows so far, with marks.
+        """Return the weight of finding the rows so far, and of reading and writing marks.
 
-        Finding the end of the table is in `on_idle_base`.
+        The weight of finding the end of the table is part of `on_idle_base`.
         """
         return (
             weights.examine_row() * self._read
