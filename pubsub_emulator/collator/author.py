@@ -62,7 +62,7 @@ class RelayAccess(Protocol):
 
     @property
     def storage_root(self) -> Hash:
-        """The root of its state."""
+        """Return the storage root of the relay block."""
 
     @property
     def headers(self) -> tuple[Header, ...]:
@@ -87,7 +87,7 @@ class RelayBlock:
 
     @property
     def storage_root(self) -> Hash:
-        """The root of its state."""
+        """Return the storage root of the relay block."""
         return self.state.root()
 
     def prove(

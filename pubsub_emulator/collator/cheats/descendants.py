@@ -108,7 +108,7 @@ def forge_descendant(situation: Situation, draws: Draws) -> Proposal:
     Verdict.BAD_DESCENDANTS,
 )
 def descendants_of_another_block(situation: Situation, draws: Draws) -> Proposal:
-    """Show as many relay headers, but from an older relay block on."""
+    """Show the right number of relay headers, but beginning with an older relay block."""
     count = len(_shown(situation))
     root = situation.relay.storage_root
     others = [

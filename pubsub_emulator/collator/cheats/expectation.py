@@ -231,8 +231,8 @@ def _leads_to_heads(situation: Situation, inherent: Inherent, statics: StaticVal
     last = LAST_RELAY_PARENT.get(situation.storage)
 
     def leads(before: Hash, messages: list[tuple[int, bytes]], head: Hash) -> bool:
-        # A queue that was created again since then starts from an empty chain, and all of its
-        # messages are newer than the last relay parent.
+        # If the queue was removed and created again since the last block, its chain starts from
+        # the zero head, and all of its messages are newer than the last relay parent.
         numbers = (inherent.relay_parent_number, *(sent_at for sent_at, _ in messages))
         newer = last is not None and last < min(numbers)
         starts = (before, ZERO_HEAD) if newer else (before,)

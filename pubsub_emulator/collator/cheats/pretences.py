@@ -262,7 +262,7 @@ def as_if_not_cached(situation: Situation, _draws: Draws) -> Proposal:
     on_proof=True,
 )
 def poison_cache(situation: Situation, draws: Draws) -> Proposal:
-    """Use a publisher's paths of a state that no relay block has, under its genuine root."""
+    """Use nodes of a state that no relay block has as if they belonged to the genuine root."""
     if situation.foreign is None:
         return None
     genuine = situation.proof.nodes

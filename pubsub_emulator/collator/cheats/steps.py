@@ -523,7 +523,7 @@ def check_step(step: Step) -> None:
 
 
 def _ensure_sizes(step: Step) -> None:
-    """Raise `BadStep` unless a step can be applied, and without much memory."""
+    """Raise `BadStep` if a step cannot be applied, or only with much memory."""
     length = {
         Claim: "value",
         SignWith: "seed",
