@@ -74,8 +74,9 @@ class Descent:
         self.at = 0
         self._nodes = nodes
         self._shared = shared_with_next
-        # The hash of each node, the node, the nibble at which it starts, and, if it is a branch of
-        # hashes whose partial key the last key follows, its bitmap and the length of that partial.
+        # For each node: its hash, its bytes, and the nibble at which it starts. These are followed
+        # by zeros, or by the bitmap and the length of the partial key of a branch of hashes that
+        # the last key passes through.
         self._trail: list[tuple[Hash, bytes, int, int, int]] = []
 
     def child(self, reference: Hash, depth: int, above: int) -> bytes | None:  # noqa: ARG002  # for subclasses

@@ -88,8 +88,8 @@ class ValueMismatch(TrieError):
     """
 
     def __init__(self, key: bytes, *, is_absent: bool) -> None:
-        said = "absent, but a value was expected" if is_absent else "present, but was not expected"
-        super().__init__(f"key 0x{key.hex()} is {said}")
+        state = "absent, but a value was expected" if is_absent else "present, but was not expected"
+        super().__init__(f"key 0x{key.hex()} is {state}")
         self.key = key
 
 

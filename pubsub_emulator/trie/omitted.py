@@ -45,11 +45,11 @@ def check_omitted(
             raise UnusedNodes(len(proof))
         return
     reader = _Reader(proof, reads, codec.MAX_INLINE_VALUE[version])
-    found = reader.root()
+    computed = reader.root()
     if reader.unused:
         raise UnusedNodes(reader.unused)
-    if found != root:
-        raise RootMismatch(root, found)
+    if computed != root:
+        raise RootMismatch(root, computed)
 
 
 class _Open:

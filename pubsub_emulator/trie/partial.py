@@ -53,9 +53,9 @@ class PartialNode:
     children: dict[int, "PartialNode | Far"]
     is_value_inline: bool = False
     """Whether the value stays in the node at any length, as layout version 0 stores it."""
-    kept: list[bytes] = field(default_factory=list, init=False, compare=False, repr=False)
-    """Cache of the node's bytes: empty, or one element. It stays valid because nodes never change.
-    """
+    encodings: list[bytes] = field(default_factory=list, init=False, compare=False, repr=False)
+    """A cache of the node's bytes: empty, or one element. It stays valid because nodes never
+    change."""
 
     def with_child(self, nibble: int, child: "PartialNode | Far | None") -> "PartialNode":
         """Return the same node with another child at `nibble`, or `None` for no child."""
@@ -362,21 +362,21 @@ class PartialTrie:
     def _load(self, reference: Reference, digits: str, depth: int) -> PartialNode:
         if isinstance(reference, PartialNode):
             return reference
-        seen = self._seen.get(reference.hash)
-        if seen is None:
+        node = self._seen.get(reference.hash)
+        if node is None:
             encoded = self._fetched(reference.hash, digits, depth)
             try:
-                seen = _decode(encoded)
+                node = _decode(encoded)
             except BadNode as bad:
                 raise bad.placed(reference.hash, self._first) from None
-            self._seen[reference.hash] = seen
-        return seen
+            self._seen[reference.hash] = node
+        return node
 
     def _fetched(self, wanted: bytes, digits: str, depth: int) -> bytes:
-        found = self._fetch(wanted)
-        if found is None:
+        encoded = self._fetch(wanted)
+        if encoded is None:
             raise MissingNode(wanted, self._first, bytes.fromhex(digits[: len(digits) & ~1]), depth)
-        return found
+        return encoded
 
 
 def _differences(mine: PartialTrie, theirs: PartialTrie) -> Iterator[Difference]:
@@ -445,9 +445,10 @@ def _decode(encoded: bytes) -> PartialNode:
 
 def encode(node: PartialNode) -> bytes:
     """Return a node's bytes."""
-    if not node.kept:
-        node.kept.append(_encoded(node))
-    return node.kept[0]
+    # The node is frozen, so its cache is a list.
+    if not node.encodings:
+        node.encodings.append(_encoded(node))
+    return node.encodings[0]
 
 
 def _encoded(node: PartialNode) -> bytes:

@@ -226,11 +226,12 @@ MOST_NIBBLES: Final = 0x3F
 
 
 def followed_branch(node: bytes, key: bytes, depth: int) -> int:
-    """Return the bitmap of a branch of hashes whose partial key `key` follows and outlasts, else 0.
+    """Return the bitmap of a branch of hashes that `key` passes through, and 0 otherwise.
 
-    The node starts at nibble `depth` of the key. Its first byte is that of a branch without a value
-    and with less than `MOST_NIBBLES` nibbles, and it has more than 34 bytes. After
-    `(nibbles + 1) // 2` bytes it is as `branch_of_hashes` says.
+    The key passes through the branch if it has the branch's partial key and continues after it. The
+    node starts at nibble `depth` of the key. It must have more than 34 bytes and the first byte of
+    a branch without a value and with fewer than `MOST_NIBBLES` nibbles. After the partial key, its
+    bytes are as those that `branch_of_hashes` accepts after the first byte.
     """
     nibbles = node[0] & 0x3F
     bitmap_at = (nibbles + 3) >> 1

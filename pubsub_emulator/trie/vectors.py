@@ -117,10 +117,10 @@ def check_omitted_proof(vector: Document) -> None:
         try:
             check_omitted(root, nodes, reads, vector["version"])
         except TrieError as error:
-            found = {"error": type(error).__name__, "ok": False}
+            result = {"error": type(error).__name__, "ok": False}
         else:
-            found = {"ok": True}
-        same(f"what is found of {items}", found, vector[expected])
+            result = {"ok": True}
+        same(f"what is found of {items}", result, vector[expected])
 
 
 def check_children(vector: Document) -> None:
