@@ -99,9 +99,11 @@ class XcmExecutor:
         weight: Weight,
         message_id: bytes,
     ) -> Execution:
-        """Run `message` from `origin` on `chain`; `weight` is the weigher's result.
+        """Run a message from `origin` on `chain`, and return its outcome.
 
-        A message cannot make it raise. If the barrier refuses, nothing runs: `Error{0, Barrier}`.
+        `weight` is the result of the weigher. A message cannot make this raise an error. If the
+        barrier refuses the message, nothing runs, and the outcome is `Error` for instruction 0 with
+        `Barrier`.
         """
         properties = Properties(message_id)
         rejected = self.barrier.should_execute(origin, message, weight, properties)

@@ -93,9 +93,10 @@ def nested(instruction: Instruction) -> Xcm | None:
 
 
 def extent(message: Sequence[Instruction]) -> tuple[int, int]:
-    """Return the number of levels of messages and of all instructions.
+    """Return the depth of a message, in levels of nested messages, and its number of instructions.
 
-    Counting stops just beyond the limit of instructions.
+    The number includes those of nested messages. Counting stops just beyond the limit of
+    instructions.
     """
     depth = count = 0
     waiting: list[tuple[int, Sequence[Instruction]]] = [(1, message)]

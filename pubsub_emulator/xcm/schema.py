@@ -402,7 +402,10 @@ def variant(index: int) -> Callable[[type[T]], type[T]]:
 
 
 def declare(base: type[Variants], variants: Unnamed) -> None:
-    """Declare variants of `base` that no code mentions by name and that may contain `base`."""
+    """Declare variants of `base` from a table. Their classes need no names in the source.
+
+    Their fields may contain `base`, so this is called after `base` has its codec.
+    """
     for index, (name, fields) in variants.items():
         variant(index)(
             type(name, (base,), {"__module__": base.__module__, "__annotations__": dict(fields)})
