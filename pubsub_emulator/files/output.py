@@ -16,11 +16,11 @@ MARKER: Final = "summary.json"
 
 @contextmanager
 def new_folder(target: Path, *, replace: bool = False, marker: str = MARKER) -> Iterator[Path]:
-    """A folder to write to that becomes `target` if the block succeeds and is removed if it fails.
+    """Yield a folder to write to, and rename it to `target` at the end of the context.
 
-    `replace` lets it take the place of an earlier output, known by the file `marker` in it. Raises
-    `InputError` when anything else is in the way, before any work is done; `OSError` as the disk
-    does.
+    If the context ends with an error, the folder is removed. With `replace`, it may replace an
+    earlier output, which has the file `marker`. Raises `InputError` before any work is done if
+    something else is at `target`, and `OSError`.
     """
     taken = target.exists() and (not target.is_dir() or any(target.iterdir()))
     if taken and not (replace and (target / marker).is_file()):
@@ -32,16 +32,17 @@ def new_folder(target: Path, *, replace: bool = False, marker: str = MARKER) -> 
     staging.mkdir()
     try:
         yield staging
-    except OSError as error:  # it names the target, and not what is temporary
+    except OSError as error:
+        # The message names the target instead of the temporary folder.
         if error.filename is not None:
             error.filename = str(error.filename).replace(str(staging), str(target))
         raise
     except PubsubError as error:
-        said = (
+        renamed = (
             part.replace(str(staging), str(target)) if isinstance(part, str) else part
             for part in error.args
         )
-        error.args = tuple(said)
+        error.args = tuple(renamed)
         raise
     else:
         if target.exists():

@@ -34,7 +34,7 @@ Shown = Line | Grid | Doing
 
 
 def made_safe(page: Shown) -> Shown:
-    """A page whose texts are all `safe`."""
+    """Return a page with all of its texts escaped by `safe`."""
     match page:
         case Line(text):
             return Line(safe(text))

@@ -94,7 +94,7 @@ class PublishedEntry(NamedTuple):
             whole = False
         if whole:
             lifetime = int.from_bytes(data[end:], "little")
-            inserted: RelayBlockNumber = lifetime >> 32  # type: ignore[assignment]  # a call of the NewType is a tenth
+            inserted: RelayBlockNumber = lifetime >> 32  # type: ignore[assignment]  # calling the NewType would take a tenth of the time
             return PublishedEntry(data[start:end], lifetime & U32_MAX, inserted)
         # Longer values take the general way. It also raises the error for invalid ones.
         reader = Reader(data)

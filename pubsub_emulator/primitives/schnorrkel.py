@@ -210,7 +210,10 @@ def _challenge(public: bytes, point: bytes, message: bytes) -> int:
 
 
 def sign(key: Pair, message: bytes) -> bytes:
-    """Return the signature of a message, 64 bytes, the same in each run."""
+    """Return the signature of a message, 64 bytes.
+
+    It is deterministic: the same key and message always have the same signature.
+    """
     seed = key.nonce + key.public + message
     nonce = int.from_bytes(blake2b(seed, digest_size=64).digest(), "little") % ORDER
     point = combined(nonce).encode()
