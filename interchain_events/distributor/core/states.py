@@ -60,12 +60,12 @@ def _state(tx: Transaction, network: str, event_id: str) -> NetworkState:
         return NetworkState(network, "absent", dead.reason, refused=True)
     job = rows.get_job(tx, target, event_id)
     state = "claimed" if lease_end(tx, published, event_id) > tx.now else "absent"
-    held = rows.get_state(tx, network) is not rows.State.READY
+    is_unread = rows.get_state(tx, network) is not rows.State.READY
     if job is None:
         return NetworkState(network, state)
     if job.reason:
         return NetworkState(network, state, job.reason)
-    return NetworkState(network, state, NOT_READ if held else "", waiting=not held)
+    return NetworkState(network, state, NOT_READ if is_unread else "", waiting=not is_unread)
 
 
 def status_of(event: Whereabouts, *, new: bool) -> int:

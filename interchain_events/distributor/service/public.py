@@ -221,10 +221,10 @@ class PublicAdapter(HttpAdapter):
 
 
 def shown_among(notices: tuple[Notice, ...], event_id: str, entity: str, second: int = 0) -> Place:
-    """Return whether an id is among the shown events, and the second of the last one.
+    """Return whether an id is among the shown events, and the time of the last event in seconds.
 
-    An absent id may be hidden by another event of its entity and second. If `second` is 0, it is
-    unknown, so any event of the entity may hide the id.
+    An absent id may be hidden by another event of its entity that has the same `second`. If
+    `second` is 0, it is unknown, so any event of the entity may hide the id.
     """
     there = any(notice.id == event_id for notice in notices)
     hiding = (notice.event.order == entity and second in {0, notice.time} for notice in notices)
