@@ -214,7 +214,7 @@ Answers: TypeAlias = Sequence[Told]
 
 def _place_of(due: Answers, status: OperationStatus) -> int:
     """Return the place of the first answer with a status."""
-    return next(place for place, told in enumerate(due) if told.update.status is status)
+    return next(place for place, answer in enumerate(due) if answer.update.status is status)
 
 
 def _replaced(due: Answers, place: int, update: Update) -> list[Told]:
@@ -247,7 +247,7 @@ def _misplace(due: Answers, _others: Answers) -> list[Told]:
 
 
 def _borrow(due: Answers, others: Answers) -> list[Told]:
-    borrowed = next(told.update for told in others if told.update.place is not None)
+    borrowed = next(answer.update for answer in others if answer.update.place is not None)
     return _replaced(due, _place_of(due, OperationStatus.PENDING), borrowed)
 
 

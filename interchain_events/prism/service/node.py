@@ -58,7 +58,7 @@ class PrismNode:
         """Whether the chain or the database does not answer. This is logged only once."""
 
     async def __aenter__(self) -> Self:
-        self._service.handed_over = self._to_anchor.set
+        self._service.wake_anchoring = self._to_anchor.set
         await self._service.events.__aenter__()
         self._task = asyncio.create_task(self._follow())
         self._handing = asyncio.create_task(self._hand_over())

@@ -130,7 +130,7 @@ class PrismService:
         self._status_recorder = status_recorder
         self._looking = asyncio.Lock()
         """Held while a status is read and recorded, so that records are in order."""
-        self.handed_over: Callable[[], None] = lambda: None
+        self.wake_anchoring: Callable[[], None] = lambda: None
         """A function that is called when there is something new to anchor. The node sets it."""
         self._status_streams: dict[Held, bytes] = {}
         """The operation of each open stream of statuses."""
@@ -166,7 +166,7 @@ class PrismService:
             )
         self._check_schedule(client, len(signed))
         stored = await asyncio.to_thread(self.scheduled.add, signed, self.branch.number)
-        self.handed_over()
+        self.wake_anchoring()
         await self._look_at_statuses()
         return stored
 

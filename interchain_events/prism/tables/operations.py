@@ -153,8 +153,8 @@ class OperationLog(LogReader):
     def last_common(self, cut: Cursor) -> tuple[Cursor, bytes]:
         """Return the cursor of the last row that remains after a rewind to `cut`, and its id.
 
-        More rows may have been taken back since then. If no row remains, the cursor has seq 0 and
-        the id is empty.
+        Later rewinds may have removed more rows, and are taken into account. If no row remains, the
+        cursor has seq 0 and the id is empty.
         """
         with self._database.transaction() as session:
             epoch = position(session).epoch

@@ -279,8 +279,8 @@ def _has_foreign_tables(database: Database) -> bool:
             return False
         if "migrations" not in names:
             return True
-        found = session.run("SELECT version FROM migrations WHERE component = ?", (COMPONENT,))
-    return not found or found[0][0] < 2
+        versions = session.run("SELECT version FROM migrations WHERE component = ?", (COMPONENT,))
+    return not versions or versions[0][0] < 2
 
 
 def _carry_over(session: Session) -> None:
