@@ -79,7 +79,7 @@ class SqliteDatabase:
         self._file = self._identity()
 
     def _create(self) -> None:
-        """Create the file if there is none. Raises `StoreError`."""
+        """Create the file if it does not exist. Raises `StoreUnavailable`."""
         if self.place == _IN_MEMORY:
             return
         try:

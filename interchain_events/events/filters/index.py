@@ -128,7 +128,7 @@ def _value_route(path: tuple[Route, ...], value: Scalar) -> Route:
 
 
 def _routes(part: Filter) -> tuple[Route, ...]:
-    """Return routes of which every row that matches the filter fulfils at least one."""
+    """Return routes for a filter: every row that it matches fulfils at least one of them."""
     match part:
         case Kind(kind) if kind.endswith(".*"):
             return (("pallet", kind[:-2]),)

@@ -107,8 +107,8 @@ def _field(path: tuple[Step, ...], op: str, value: Scalar | tuple[Scalar, ...]) 
     test = _test(op, value)
 
     def predicate(_row: Row, fields: Mapping[str, Value]) -> bool:
-        found = walk(fields, path)
-        return found is not MISSING and test(found)
+        value_there = walk(fields, path)
+        return value_there is not MISSING and test(value_there)
 
     return predicate
 

@@ -177,7 +177,7 @@ class _SqliteField:
         return Clause("(json_type(body, ?) = ?)", (self._path, name))
 
     def truth(self, value: bool) -> Clause:
-        """Return the condition that the value is `true` or `false`."""
+        """Return the condition that the value is the boolean `value`."""
         return self.has_type("true" if value else "false")
 
     def text(self, op: str, value: str) -> Clause:
@@ -251,18 +251,18 @@ class _PostgresField:
         return Clause(f"(jsonb_typeof{self._at.sql} = ?::text)", (*self._at.params, name))
 
     def truth(self, value: bool) -> Clause:
-        """Return the condition that the value is `true` or `false`."""
+        """Return the condition that the value is the boolean `value`."""
         return Clause(
             f"({self._at.sql} = ?::jsonb)", (*self._at.params, "true" if value else "false")
         )
 
     def text(self, op: str, value: str) -> Clause:
         """Return the comparison with a text, by code points."""
-        found = f"({self._at.sql} #>> '{{}}')"
+        text = f"({self._at.sql} #>> '{{}}')"
         if op == "prefix":
-            test = Clause(f"starts_with({found}, ?::text)", (*self._at.params, value))
+            test = Clause(f"starts_with({text}, ?::text)", (*self._at.params, value))
         else:
-            test = Clause(f'({found} COLLATE "C" {op} ?::text)', (*self._at.params, value))
+            test = Clause(f'({text} COLLATE "C" {op} ?::text)', (*self._at.params, value))
         return _both(self.has_type("string"), test)
 
     def number(self, op: str, value: int) -> Clause:

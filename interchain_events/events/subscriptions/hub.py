@@ -101,7 +101,7 @@ class Hub:
         """Open a stream and return its number.
 
         The stream gets the rows that match one of `filters` and have a greater `seq` than `after`
-        in the hub's current epoch.
+        in the hub's current epoch. With `seam`, it also gets a message when its catch-up ends.
         """
         self._next += 1
         where = filters[0] if len(filters) == 1 else OneOf(*filters)

@@ -34,9 +34,10 @@ def append_node(
 
 
 def append_history(store: SqlStore, root: Path, until: int | None = None) -> None:
-    """Append the blocks of a history up to `until`, of the log's network or the only one.
+    """Append the blocks of a history to a log, up to the block `until`.
 
-    Raises `SourceError` if the history has several networks, and none is that of the log.
+    They are the blocks of the log's network, or of the history's only one. Raises `SourceError` if
+    the history has several networks, and the log's is not among them.
     """
     from interchain_events.events.log.sources.history import (  # noqa: PLC0415  # an extra
         history_blocks,
