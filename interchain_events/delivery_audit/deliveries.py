@@ -85,21 +85,23 @@ def audit_deliveries(context: SparkContext, folder: Path) -> Audited:
     )
     marked = _mark_branch(deliveries, epochs).cache()
     valid = marked.where(~F.col("taken_back"))
-    begun = _begun(streams, valid, epochs).cache()
-    wanted = _wanted(log, [row[0] for row in begun.select("filters").distinct().collect()]).cache()
+    started = _begun(streams, valid, epochs).cache()
+    wanted = _wanted(
+        log, [row[0] for row in started.select("filters").distinct().collect()]
+    ).cache()
     # Deliveries are joined with the log by network and `seq`. The id and the digest then show
     # whether a delivery is the log's event.
     truth = log.select(
         "network", "seq", F.col("id").alias("true_id"), F.col("digest").alias("true_digest")
     )
-    filters = begun.select("network", "stream", "filters", "after")
+    filters = started.select("network", "stream", "filters", "after")
     judged = (
         valid.join(truth, ["network", "seq"], "left").join(filters, ["network", "stream"]).cache()
     )
     is_altered = (F.col("true_id") == F.col("id")) & (F.col("true_digest") != F.col("digest"))
     is_invented = F.col("true_id").isNull() | (F.col("true_id") != F.col("id"))
     frames = [
-        _missing(begun, wanted, judged),
+        _missing(started, wanted, judged),
         _doubled(judged),
         _out_of_order(judged),
         _not_asked_for(judged, wanted),
@@ -110,8 +112,8 @@ def audit_deliveries(context: SparkContext, folder: Path) -> Audited:
     delivered, taken_back = marked.agg(
         F.count("*"), F.coalesce(F.sum(F.col("taken_back").cast("int")), F.lit(0))
     ).collect()[0]
-    audited = Audited(findings, begun.count(), deliveries=delivered, taken_back=taken_back)
-    for frame in (marked, begun, wanted, judged):
+    audited = Audited(findings, started.count(), deliveries=delivered, taken_back=taken_back)
+    for frame in (marked, started, wanted, judged):
         frame.unpersist()
     return audited
 
@@ -136,8 +138,8 @@ def counted(frames: Sequence[DataFrame], subject: str, first: str) -> list[Row]:
 def read_table(session: SparkSession, folder: Path, table: Table) -> DataFrame:
     """Read a table in a folder. A table without files is empty.
 
-    Raises `DeliveriesError` if it is the table of the log or of the streams: without these,
-    deliveries cannot be judged.
+    Raises `DeliveriesError` if the tables of the log or of the streams have no files, because
+    deliveries cannot be judged without them.
     """
     schema = ", ".join(f"`{column.name}` {_TYPES[str(column.type)]}" for column in table.columns)
     place = folder / table.name
@@ -175,9 +177,9 @@ def _mark_branch(deliveries: DataFrame, epochs: DataFrame) -> DataFrame:
 def _begun(streams: DataFrame, valid: DataFrame, epochs: DataFrame) -> DataFrame:
     """Return one row per stream: its filters, and the cursors `after` and `reached`.
 
-    `after` is the cursor at which the stream began. `reached` is the cursor at which it ended. If
-    it has not ended, it is the last delivery, or the beginning without deliveries. Cursors beyond a
-    later rewind are cut back to it.
+    `after` is the cursor at which the stream began. `reached` is the cursor at which it ended. For
+    a stream that has not ended, `reached` is the cursor of its last delivery, or `after` if it has
+    none. Cursors beyond a later rewind are cut back to it.
     """
     branch = streams.join(_least_common(streams, epochs), ["network", "epoch"], "left")
     limited = branch.withColumn(
@@ -231,14 +233,14 @@ def _doubled(judged: DataFrame) -> DataFrame:
 
 
 def _out_of_order(judged: DataFrame) -> DataFrame:
-    """Find first deliveries of events after a delivery of a later one."""
-    seen = Window.partitionBy("network", "stream", "seq", "id").orderBy("position")
+    """Find events whose first delivery comes after that of a later event."""
+    same_event = Window.partitionBy("network", "stream", "seq", "id").orderBy("position")
     before = (
         Window.partitionBy("network", "stream")
         .orderBy("position")
         .rowsBetween(Window.unboundedPreceding, -1)
     )
-    ordered = judged.withColumn("nth", F.row_number().over(seen)).withColumn(
+    ordered = judged.withColumn("nth", F.row_number().over(same_event)).withColumn(
         "highest", F.max("seq").over(before)
     )
     return _of(

@@ -13,7 +13,7 @@ def _check(case: Document) -> None:
     except NoGlobalIdError as error:
         result = ("error", str(error))
     stated = ("id", case["id"]) if "id" in case else ("error", case["error"])
-    same("what is found", result, stated)
+    same("the id or error", result, stated)
 
 
 FORMATS: Final = (
