@@ -161,6 +161,7 @@ def _pool_race(server: Server) -> Race:
 
 
 def _twin(steps: int) -> Any:
+    """Return the function that steps a simulation like that of the node, after some steps."""
     simulation = Simulation(load_bundled("demo"), accounts=True)
     for _ in range(steps):
         simulation.step()

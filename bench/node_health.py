@@ -50,7 +50,6 @@ def requests(*, unsafe: bool) -> Iterator[tuple[str, object]]:
     They are the heaviest requests known, and every method: once with plain arguments, and with a
     long value of each kind in each place.
     """
-    keys = ["state_getKeysPaged", "state_queryStorageAt"]
     yield "a dry run of remarks", _computing()
     yield "brackets", "[" * _ROOM
     yield "empty lists", "[" + "[]," * (REQUEST.values // 2 - 10) + "0]"
@@ -59,7 +58,7 @@ def requests(*, unsafe: bool) -> Iterator[tuple[str, object]]:
         "state_getKeysPaged",
         "chain_getBlock",
         "system_chain",
-        *keys,
+        "state_queryStorageAt",
     ):
         yield (
             f"a batch of {name}",

@@ -190,10 +190,11 @@ def races() -> Iterator[PeerRace]:
         yield from _with(Peer(NATIVE, str(native)), _native_races)
 
 
-def _with(peer: Peer, made: Callable[[Peer], Iterator[PeerRace]]) -> Iterator[PeerRace]:
+def _with(peer: Peer, make: Callable[[Peer], Iterator[PeerRace]]) -> Iterator[PeerRace]:
+    """Yield the races that `make` returns, with both processes on one core, then stop the peer."""
     with on_one_core():
         try:
-            yield from made(peer)
+            yield from make(peer)
         finally:
             peer.end()
 
