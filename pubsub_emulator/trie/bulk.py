@@ -101,8 +101,8 @@ def _regular_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash |
             ways.append((depth >> 1, (depth >> 1) + 1, LOW_BITS, [HASHED_LEAF_HEADS[left]] * 256))
         else:
             ways.append((depth >> 1, (depth >> 1) + 1, HIGH_BITS, ODD_HASHED_LEAF_HEADS[left] * 16))
-    # The open branch: nibbles above its children, bits of the children it has, their hashes after
-    # room for its head.
+    # The open branch: its depth, a bit for each child so far, and the children's hashes after an
+    # empty element for the branch's head.
     depth = -1
     bitmap = 0
     hashes: list[bytes] = []

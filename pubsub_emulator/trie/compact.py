@@ -80,8 +80,8 @@ def decode_compact(root: bytes, items: Iterable[bytes], limit: int = DEFAULT_LIM
     top = _decode_trie(waiting, found)
     if top != root:
         raise RootMismatch(root, top)
-    # The proof may hold no node of a child trie whose root it shows, so a trie waits for the root
-    # that names it.
+    # The proof may have the root of a child trie without any of its nodes. So a decoded trie is
+    # pending until the search finds its root.
     pending: bytes | None = None
     for child_root in _child_roots(found, root, limit):
         if pending is None and waiting:

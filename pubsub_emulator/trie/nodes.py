@@ -155,8 +155,8 @@ def encode_stale(root: Node, max_inline: int) -> None:
     path may be thousands of nodes long.
     """
     branches = [root] if root.children is not None else []
-    # A branch, a changed child, and where the branch's encoding has the child's hash; 0 where it
-    # has to be made anew.
+    # A branch, a changed child, and the index of the child's hash in the branch's encoding. The
+    # index is 0 if the branch has to be encoded anew.
     steps: list[tuple[Node, Node, int]] = [(root, root, 0)]
     for node in branches:
         dirty = node.dirty
@@ -233,7 +233,8 @@ def encode_branch(node: Node, max_inline: int) -> None:
                 pieces.append(old[start:at])
     references = b"".join(pieces)
     node.encoded = head + references
-    # An inline reference is shorter than a hash with its length, so this says that there is none.
+    # An inline reference is shorter than a hash with its length byte. So if the references have the
+    # greatest possible length, all of them are hashes.
     hashes_only = len(references) == 33 * CHILDREN[bitmap]
     node.refs = len(head) if hashes_only else -len(head)
     node.shape = bitmap
