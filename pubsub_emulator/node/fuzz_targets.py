@@ -156,14 +156,16 @@ def _requests() -> Iterable[bytes]:
     }
     for name, method in sorted(node.methods.items()):
         params: list[object] = samples.get(name, [])
-        for param in () if params else method.params:
-            hint = f"{param}".lower()
-            if "keys" in hint:
-                params.append([key])
-            elif "key" in hint:
-                params.append(key)
-            else:
-                params.append(block if "hash" in hint else 1)
+        # Arguments of other methods follow from the names of their parameters.
+        if not params:
+            for param in method.params:
+                hint = f"{param}".lower()
+                if "keys" in hint:
+                    params.append([key])
+                elif "key" in hint:
+                    params.append(key)
+                else:
+                    params.append(block if "hash" in hint else 1)
         yield json.dumps({"jsonrpc": "2.0", "id": 1, "method": name, "params": params}).encode()
     query = [
         {"key": key, "type": "descendantsValues"},

@@ -49,6 +49,7 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
         verdicts.append(Verdict.BAD_VALIDATION_DATA)
     offset = situation.spec.relay_parent_offset
     wrong_number = len(inherent.descendants) != (offset + 1 if offset else 0)
+    # A list times a truth value, here and below, is the list or an empty one.
     verdicts += [Verdict.BAD_DESCENDANTS] * wrong_number
     weight = inherent.messages.weight
     misreported = _exceeds_or_disorders(situation, inherent)

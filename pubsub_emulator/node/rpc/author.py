@@ -156,9 +156,9 @@ def next_index(call: Call, address: str) -> Json:
 
 
 def _tried(call: Call, extrinsic: bytes, at: bytes | None, run: Callable[[At], bytes]) -> bytes:
-    """Call `run`, which reads `extrinsic`, with the block `at` and return its result.
+    """Call `run` with the block `at` and return its result.
 
-    Raises `RpcError` 2 if the extrinsic is too long or cannot be decoded.
+    Raises `RpcError` 2 if `extrinsic`, which `run` reads, is too long or cannot be decoded.
     """
     if len(extrinsic) > MOST_EXTRINSIC:
         raise _cannot_try(f"more than {MOST_EXTRINSIC} bytes")
