@@ -225,8 +225,8 @@ def prepare(database: Database) -> None:
     """
     if _has_foreign_tables(database):
         raise StoreError(
-            f"{database.place}: another program made its table `subscriptions`; give a database of"
-            " this node's own"
+            f"{database.place}: another program made its table `subscriptions`; give this node a"
+            " database of its own"
         )
     second: list[str | Callable[[Session], None]] = [*SECOND, _carry_over, *_CARRIED]
     migrate(database, COMPONENT, [FIRST, second, THIRD, FOURTH, [*FIFTH, _process_again]])

@@ -28,7 +28,7 @@ def run_audit(
     """Compare the tables in the folder `deliveries` with the log at `place`.
 
     If `with_statuses` is true, the statuses of PRISM operations are compared as well. `master` is
-    Spark's. Raises `PubsubError`.
+    the URL of Spark's master. Raises `PubsubError`.
     """
     has_streams = (deliveries / tables.EVENT_STREAMS.name).is_dir()
     status_tables = (
@@ -40,9 +40,9 @@ def run_audit(
         raise DeliveriesError(f"{deliveries}: there is no table {tables.EVENT_STREAMS.name}")
     with tempfile.TemporaryDirectory(prefix="pubsub-events-") as name:
         folder = Path(name)
-        for copied in (tables.EVENT_STREAMS.name, tables.EVENT_DELIVERIES.name):
-            if (deliveries / copied).is_dir():
-                shutil.copytree(deliveries / copied, folder / copied)
+        for table_name in (tables.EVENT_STREAMS.name, tables.EVENT_DELIVERIES.name):
+            if (deliveries / table_name).is_dir():
+                shutil.copytree(deliveries / table_name, folder / table_name)
         with closing(existing_store(place)) as store:
             if with_statuses:
                 prepare(store.database)

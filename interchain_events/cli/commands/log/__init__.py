@@ -64,8 +64,8 @@ def follow(**given: object) -> None:
 
     SOURCE is a node's ws:// or http:// URL, the folder of a history, or a scenario to run. Only
     finalised blocks of a node are read. If a node reverted blocks, the log reverts them too. If the
-    node's final block is below the log's end, this waits for the node to reach it. A node with
-    methods dev_* has reverted blocks then.
+    node's final block is below the log's end, this waits until the node has reached that height. If
+    the node has methods dev_*, it has reverted blocks in this case, and the log does the same.
     """
     from interchain_events.cli.commands.log.run import follow_source
 
