@@ -12,7 +12,11 @@ _COMMAND: Final = re.compile(r"(?<![\w/.-])pubsub(?= [a-z])")
 
 
 def program() -> str:
-    """`pubsub` if it is on PATH, else the relative path of the script beside this interpreter."""
+    """Return the word by which a user can call this program.
+
+    It is `pubsub` if that is on PATH, and otherwise the relative path of the script beside this
+    Python.
+    """
     script = Path(sys.executable).with_name(NAME)
     if shutil.which(NAME) is not None or not script.is_file():
         return NAME

@@ -194,7 +194,7 @@ def _mixed_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash:
     """Return the root of at least one entry, with any keys and values."""
     table = dict(entries)
     keys = sorted(table)
-    # The open branch, with its value as its encoding holds it.
+    # The open branch. Its value is in the form that its encoding has.
     depth = -1
     half = -1
     bitmap = 0

@@ -82,9 +82,10 @@ class IncompleteProof(TrieError):
 
 
 class ValueMismatch(TrieError):
-    """A proof without values shows that `key` is absent although a value was expected, or has it.
+    """A proof without values contradicts the expected value of `key`.
 
-    A different value is a `RootMismatch`, since the proof does not contain values.
+    Either the key is absent although a value was expected, or it is present although it should be
+    absent. A different value is a `RootMismatch`, since the proof does not contain values.
     """
 
     def __init__(self, key: bytes, *, is_absent: bool) -> None:

@@ -14,7 +14,7 @@ from pubsub_emulator.node.chain.block import Moment
 class JournalFile:
     """A journal that is written line by line.
 
-    What a step follows from is on the disk before the step is visible.
+    The actions before a step, and the step itself, are on the disk before the step is visible.
     """
 
     def __init__(self, file: TextIO) -> None:

@@ -81,7 +81,10 @@ Events = Iterator[dict[str, object] | None]
 
 
 def _start(call: Call, event: str, events: Events) -> Json:
-    """Open a subscription, send events in the background at the client's pace; return the id."""
+    """Open a subscription and return its id.
+
+    The events are sent in the background, at the client's pace.
+    """
     subscription = Stream(call.chain, event)
     opened = call.open(subscription)
     if call.session is not None:
