@@ -6,8 +6,8 @@
 
 A `Cache` is opened when the walk reaches a publisher. It can return the bytes of a node (`lookup`)
 and the number of items that are already resolved (`covers`, `covers_absence`). Each of these reads
-is made after the stop rule and is charged. Nothing is written until `apply` calls `store`. The code
-of the walk is the same for all policies.
+is charged, and is made only if the stop rule allows it. Nothing is written until `apply` calls
+`store`. The code of the walk is the same for all policies.
 """
 
 from typing import Final
