@@ -1,11 +1,13 @@
-"""Draws the pictures of the live page in `docs/images/`, in the tests' browser.
+"""Draws the pictures of pages in `docs/images/`, in the tests' browser.
 
-    PYTHONPATH=tests python -m support.explorer.pictures
+    PYTHONPATH=tests python -m support.explorer.pictures [DEMO]
 
-writes `lab.svg`, whose frames are the first steps of the page, `node-desktop.png` and
-`node-phone.png`.
+writes `lab.svg`, whose frames are the first steps of the live page, `node-desktop.png` and
+`node-phone.png`. With the folder that `pubsub demo` wrote, it writes only `report.png`, the top of
+the report in it.
 """
 
+import sys
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,8 +24,10 @@ _WIDTH: Final = 1080
 _HEIGHT: Final = 720
 _SECONDS: Final = 2.5
 """Seconds of a frame."""
-_WAIT: Final = 2_000
+WAIT: Final = 2_000
 """Milliseconds until a page has drawn what a click changed."""
+_REPORT: Final = (1100, 1781)
+"""Width and height of the picture of the report."""
 _TO_WEBP: Final = """async (png) => {
   const image = new Image();
   image.src = png;
@@ -46,7 +50,14 @@ class Frame(NamedTuple):
 def _step(page: Page, name: str) -> None:
     """Click the button of one of the first steps."""
     page.locator("details button:enabled", has_text=name).first.click()
-    page.wait_for_timeout(_WAIT)
+    page.wait_for_timeout(WAIT)
+
+
+def take_first_steps(page: Page) -> None:
+    """Publish, subscribe, cheat and build blocks with the buttons of the page."""
+    for name in ("Publish it", "Subscribe to it", "Build blocks", "Give it the cheat"):
+        _step(page, name)
+    _step(page, "Build blocks")
 
 
 def _frames(page: Page) -> Iterator[Frame]:
@@ -60,10 +71,10 @@ def _frames(page: Page) -> Iterator[Frame]:
     yield Frame("a collator is given a cheat", page.screenshot())
     _step(page, "Build blocks")
     page.locator("details summary").first.click()
-    page.wait_for_timeout(_WAIT)
+    page.wait_for_timeout(WAIT)
     yield Frame("its block is refused, with the evidence", page.screenshot())
     page.mouse.wheel(0, _HEIGHT - 200)
-    page.wait_for_timeout(_WAIT)
+    page.wait_for_timeout(WAIT)
     yield Frame("its proof as a trie, and where its bytes went", page.screenshot())
 
 
@@ -100,18 +111,35 @@ def _still(browser: Browser, url: str, file: Path, width: int, height: int) -> N
     """Draw the page in a window of a size."""
     page = browser.new_page(viewport={"width": width, "height": height})
     page.goto(url)
-    page.wait_for_timeout(_WAIT)
+    page.wait_for_timeout(WAIT)
     page.screenshot(path=file)
     page.close()
 
 
+def _report(demo: Path) -> None:
+    """Draw the top of the demonstration's report, with the parts of its first publisher open."""
+    report = demo / "audit" / "report" / "report.html"
+    width, height = _REPORT
+    with launched(ready()) as browser:
+        page = browser.new_page(viewport={"width": width, "height": height})
+        page.goto(report.resolve().as_uri())
+        page.wait_for_timeout(WAIT)
+        page.locator("details", has_text="publisher").first.locator("summary").first.click()
+        page.wait_for_timeout(WAIT)
+        page.evaluate("window.scrollTo(0, 0)")
+        page.screenshot(path=IMAGES / "report.png")
+
+
 def main() -> None:
-    """Draw all pictures."""
+    """Draw all pictures, or that of the report."""
+    if len(sys.argv) > 1:
+        _report(Path(sys.argv[1]))
+        return
     with launched(ready()) as browser:
         node = Served("--no-open", command=("lab",))
         page = browser.new_page(viewport={"width": _WIDTH, "height": _HEIGHT})
         page.goto(node.url)
-        page.wait_for_timeout(_WAIT)
+        page.wait_for_timeout(WAIT)
         frames = list(_frames(page))
         (IMAGES / "lab.svg").write_text(_animation(frames, page), encoding="utf-8")
         page.close()
