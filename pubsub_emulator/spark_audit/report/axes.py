@@ -72,14 +72,22 @@ def height_of(width: int) -> int:
 
 
 def colored(
-    field: str, names: Sequence[str], colors: Sequence[str], width: int, *, lines: bool = False
+    field: str,
+    names: Sequence[str],
+    colors: Sequence[str],
+    width: int,
+    *,
+    lines: bool = False,
+    labels: Sequence[str] = (),
 ) -> alt.Color:
     """Return a colour channel with a colour for each name. `colors` are names in the palette.
 
-    Its legend is above the chart, in as many columns as fit.
+    Its legend is above the chart, in as many columns as fit. It begins where the chart does, right
+    of the `labels` of the vertical axis.
     """
     cell = max(map(len, names), default=1) * LETTER + 2 * _LEGEND
-    room = max(int((width - 2 * MARGIN) // cell), 1)
+    left = max(map(len, labels), default=0) * LETTER
+    room = max(int((width - 2 * MARGIN - left) // cell), 1)
     symbol = "stroke" if lines else "square"
     columns = min(room, max(len(names), 1))
     legend = alt.Legend(

@@ -166,7 +166,9 @@ def savings(rows: Sequence[Savings], width: int, chain_names: Names) -> axes.Spe
             )
     axis = alt.Axis(format="%", tickCount=5, grid=False)
     x = alt.X("bytes:Q", stack="normalize", title="share of the full proof", axis=axis)
-    color = axes.colored("cause:N", causes, ("two", "one", "three", "seven"), width=width)
+    color = axes.colored(
+        "cause:N", causes, ("two", "one", "three", "seven"), width=width, labels=names
+    )
     return axes.finished(
         _stacked("chain", names, x, color=color),
         width,
@@ -283,7 +285,8 @@ def collators(ranking: Sequence[Collator], width: int, chain_names: Names) -> ax
     x = alt.X(
         "findings:Q", title="findings", axis=alt.Axis(tickMinStep=1, format=",d", tickCount=6)
     )
-    chart = _stacked("collator", names, x, color=axes.colored("code:N", codes, colors, width=width))
+    color = axes.colored("code:N", codes, colors, width=width, labels=names)
+    chart = _stacked("collator", names, x, color=color)
     return axes.finished(chart, width, 28 * max(len(shown), 1), rows=rows)
 
 

@@ -22,7 +22,7 @@ from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.spark_audit.judge.aggregate import nearest_rank
 from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report import charts
-from pubsub_emulator.spark_audit.report.axes import NARROW, WIDE, Spec, powers_of_two, steps
+from pubsub_emulator.spark_audit.report.axes import LETTER, NARROW, WIDE, Spec, powers_of_two, steps
 from pubsub_emulator.spark_audit.report.breakdown import MOST_PARTS, ByteShare, where_bytes_go
 from pubsub_emulator.spark_audit.report.culprits import Collator, culprits, unread
 from pubsub_emulator.spark_audit.report.delays import MOST_BARS, delays
@@ -296,6 +296,17 @@ def test_collators_whose_names_look_alike_stay_apart(width: int) -> None:
     assert len(set(_ordered(spec))) == 6
     assert {row["collator"] for row in spec["datasets"]["rows"]} == set(_ordered(spec))
     assert all(row["findings"] == 2 for row in spec["datasets"]["rows"])
+
+
+@WIDTHS
+def test_a_legend_has_room_right_of_the_names_of_collators(width: int) -> None:
+    codes = ["OmittedBelowBudget", "RelayParentDecreased", "BadSeal", "UnusedNodes"]
+    collator = Collator(("demo", 2000), bytes(range(32)), findings=Counter(codes))
+    spec = charts.collators([collator], width, {})
+    [name] = _ordered(spec)
+    columns: int = spec["encoding"]["color"]["legend"]["columns"]
+    assert columns * max(map(len, codes)) * LETTER <= width - len(name) * LETTER
+    assert columns == (4 if width == WIDE else 1)
 
 
 @WIDTHS
