@@ -1,8 +1,8 @@
 """Strict reading of Candid: a message has the expected types or is refused (IC-11b).
 
-Values are coerced as in Candid 0.1.8. A message whose types cannot be read as the expected ones is
-refused as a whole. Under `opt`, each value counts: one that does not fit becomes null. Additional
-fields and arguments are skipped.
+Values are coerced as in Candid 0.1.8. A message is refused as a whole if its types cannot be read
+as the expected ones. Under `opt`, values are judged one by one: a value that does not fit becomes
+null. Additional fields and arguments are skipped.
 
 A reader is a function for one pair of a type in the message and an expected type. Readers are made
 when a message first needs them. Messages of one sender usually begin with the same type table, so a
@@ -28,7 +28,7 @@ _NAT_AS_INT: Final = ("nat", "int")
 """The only pair of different primitive types of which one may be read as the other."""
 
 KEPT_TABLES: Final = 64
-"""How many type tables a decoder caches readers for. Strangers may send any number of them."""
+"""For how many type tables a decoder caches readers. Strangers may send any number of them."""
 
 KEPT_MESSAGES: Final = 32
 """How many of the last messages a decoder caches with their values.
@@ -78,9 +78,10 @@ class Decoder:
         reader = Reader(data)
         try:
             reads = self._known(reader)
-            if reads is None:  # not `or`: a known header without arguments has an empty list
+            # A known header without arguments has an empty list.
+            if reads is None:
                 reads = self._prepare(reader)
-            found = [read(reader) for read in reads]
+            values = [read(reader) for read in reads]
         except CandidError as error:
             raise CandidError(f"byte {reader.at}: {error}") from error
         except RecursionError as error:
@@ -90,7 +91,7 @@ class Decoder:
                 f"byte {reader.at}: the message ends here, {len(data) - reader.at} bytes follow"
             )
         # After the expected values come the `None`s of skipped arguments.
-        return tuple(found[: len(self._types)])
+        return tuple(values[: len(self._types)])
 
     def _known(self, reader: Reader) -> list[Read] | None:
         """Return the cached readers for the header of a message and advance to the first value.
@@ -112,16 +113,16 @@ class Decoder:
         wire = read_header(reader)
         plans = _Plans(strict=self._strict)
         reads: list[Read] = []
-        for at, wanted in enumerate(self._types):
-            if at >= len(wire):
+        for position, wanted in enumerate(self._types):
+            if position >= len(wire):
                 if not t.may_be_null(wanted):
-                    raise CandidError(f"argument {at} is missing")
+                    raise CandidError(f"argument {position} is missing")
                 reads.append(_always(_nothing_of(wanted)))
-            elif not t.is_readable(wire[at], wanted):
-                raise CandidError(f"argument {at} does not have the expected type")
+            elif not t.is_readable(wire[position], wanted):
+                raise CandidError(f"argument {position} does not have the expected type")
             else:
-                reads.append(plans.reader(wire[at], wanted))
-        reads += [plans.skipper(each) for each in wire[len(self._types) :]]
+                reads.append(plans.reader(wire[position], wanted))
+        reads += [plans.skipper(extra) for extra in wire[len(self._types) :]]
         if len(self._kept) >= KEPT_TABLES:
             del self._kept[next(iter(self._kept))]
         self._kept[reader.data[: reader.at]] = reads
@@ -140,26 +141,29 @@ class _Plans:
         """Return the function that reads values of type `wire` as `wanted`."""
         wire = t.resolved(wire)
         wanted = t.resolved(wanted)
-        known = self._readers.get((id(wire), id(wanted)))
-        if known is None:
-            # The keys are object ids. Python may reuse an id as soon as its object is gone.
+        key = (id(wire), id(wanted))
+        read = self._readers.get(key)
+        if read is None:
+            # The keys are object ids, which Python may reuse when an object is gone. So both
+            # objects are kept.
             self._kept += [wire, wanted]
-            known = self._readers[id(wire), id(wanted)] = self._make(wire, wanted)
-        return known
+            read = self._make(wire, wanted)
+            self._readers[key] = read
+        return read
 
     def _make(self, wire: t.Type, wanted: t.Type) -> Read:
         """Make the reader for a pair of resolved types.
 
-        Types that do not fit get a reader that raises `_Mismatch`, because the value may be under
-        an `opt`, which then becomes null, or in a case that never occurs.
+        Types that do not fit get a reader that raises `_Mismatch` when it is called. The value may
+        be under an `opt`, which then becomes null, or in a case that never occurs.
         """
         if isinstance(wire, t.Prim) and (wire is wanted or wire.name == "empty"):
             return _PRIMITIVE_READERS[wire.name]
         if isinstance(wanted, t.Prim):
             if wanted.name == "reserved":
                 return _always(None, after=self.skipper(wire))
-            same = isinstance(wire, t.Prim) and (wire.name, wanted.name) == _NAT_AS_INT
-            return Reader.leb if same else _mismatch
+            fits = isinstance(wire, t.Prim) and (wire.name, wanted.name) == _NAT_AS_INT
+            return Reader.leb if fits else _mismatch
         if isinstance(wanted, t.Opt):
             return self._opt(wire, wanted)
         if isinstance(wire, t.Vec) and isinstance(wanted, t.Vec):
@@ -182,19 +186,19 @@ class _Plans:
         """Return a reader that makes the real reader when it is first called.
 
         Types may contain themselves, so readers of inner types cannot be made at once. Primitive
-        types and blobs cannot, and get their readers directly for speed.
+        types and blobs do not contain other types, so their readers are made at once, for speed.
         """
-        made: list[Read] = []
+        simple = t.resolved(wire)
+        if isinstance(simple, t.Prim) or t.is_blob(simple):
+            return self.reader(wire, wanted)
+        cached: list[Read] = []
 
         def read(reader: Reader) -> object:
-            if not made:
-                made.append(self.reader(wire, wanted))
-            return made[0](reader)
+            if not cached:
+                cached.append(self.reader(wire, wanted))
+            return cached[0](reader)
 
-        simple = t.resolved(wire)
-        return (
-            self.reader(wire, wanted) if isinstance(simple, t.Prim) or t.is_blob(simple) else read
-        )
+        return read
 
     def _opt(self, wire: t.Type, wanted: t.Opt) -> Read:
         """Make the reader that reads any type as an optional type.
@@ -206,20 +210,28 @@ class _Plans:
         nothing = _nothing_of(wanted)
         if isinstance(wire, t.Prim) and wire.name in {"null", "reserved"}:
             return _always(nothing)
-        inside = wire.inner if isinstance(wire, t.Opt) else wire
         if not isinstance(wire, t.Opt) and wrapped:
             return _always(nothing, after=self._lazy(wire, wire))
-        within = self._lazy(inside, wanted.inner)
-        inner = _as_it_is(within) if self._strict else _tried(within, self._lazy(inside, inside))
+        wire_inner = wire.inner if isinstance(wire, t.Opt) else wire
+        read_inner = self._lazy(wire_inner, wanted.inner)
+        if self._strict:
+            inner = _strict_opt(read_inner)
+        else:
+            inner = _lenient_opt(read_inner, self._lazy(wire_inner, wire_inner))
+
+        def read_bare(reader: Reader) -> object:
+            value = inner(reader)
+            return None if value is _NOTHING else value
+
         if not isinstance(wire, t.Opt):
-            return lambda reader: None if (value := inner(reader)) is _NOTHING else value
+            return read_bare
 
         def read(reader: Reader) -> object:
-            there = reader.byte()
-            if there > 1:
+            flag = reader.byte()
+            if flag > 1:
                 raise CandidError("an optional value must begin with 0 or 1")
             reader.count()
-            if not there:
+            if not flag:
                 return nothing
             reader.enter()
             value = inner(reader)
@@ -233,8 +245,8 @@ class _Plans:
     def _vec(self, wire: t.Type, wanted: t.Type, *, as_bytes: bool) -> Read:
         """Make the reader of a vector with items of type `wire` that are read as `wanted`.
 
-        `as_bytes` says that the result is bytes. Both types cannot be `vec nat8`, which has a
-        reader of its own, so this is for a `vec empty` that is read as `vec nat8`.
+        With `as_bytes`, the result is bytes. This is for a `vec empty` that is read as `vec nat8`;
+        a `vec nat8` has another reader.
         """
         item = self._lazy(wire, wanted)
 
@@ -242,9 +254,9 @@ class _Plans:
             count = reader.leb()
             reader.count(count + 1)
             reader.enter()
-            found = tuple([item(reader) for _ in range(count)])
+            items = tuple([item(reader) for _ in range(count)])
             reader.depth -= 1
-            return bytes(cast("tuple[int, ...]", found)) if as_bytes else found
+            return bytes(cast("tuple[int, ...]", items)) if as_bytes else items
 
         return read
 
@@ -255,28 +267,28 @@ class _Plans:
         fields are skipped. Missing fields are null if their types permit it; otherwise the records
         do not fit.
         """
-        places = {each.id: at for at, each in enumerate(wanted.fields)}
+        missing = {field.id: position for position, field in enumerate(wanted.fields)}
         steps: list[tuple[int, Read]] = []
-        for each in wire.fields:
-            at = places.pop(each.id, None)
-            field = each.type if at is None else wanted.fields[at].type
+        for field in wire.fields:
+            position = missing.pop(field.id, -1)
             # Position -1 marks a field that is read and dropped.
-            steps.append((-1 if at is None else at, self._lazy(each.type, field)))
+            expected = field.type if position < 0 else wanted.fields[position].type
+            steps.append((position, self._lazy(field.type, expected)))
         blank: list[object] = [None] * len(wanted.fields)
-        for at in places.values():
-            if not t.may_be_null(wanted.fields[at].type):
+        for position in missing.values():
+            if not t.may_be_null(wanted.fields[position].type):
                 return _mismatch
-            blank[at] = _nothing_of(wanted.fields[at].type)
+            blank[position] = _nothing_of(wanted.fields[position].type)
         make = wanted.make
 
         def read(reader: Reader) -> object:
             reader.count()
             reader.enter()
             values = blank[:]
-            for at, step in steps:
+            for position, step in steps:
                 value = step(reader)
-                if at >= 0:
-                    values[at] = value
+                if position >= 0:
+                    values[position] = value
             reader.depth -= 1
             return tuple(values) if make is None else make(tuple(values))
 
@@ -287,21 +299,22 @@ class _Plans:
 
         A case that `wanted` lacks is a mismatch only if a value of it occurs.
         """
-        takes = {each.id: each for each in wanted.fields}
+        wanted_cases = {case.id: case for case in wanted.fields}
         cases: list[tuple[str, Read]] = []
-        for each in wire.fields:
-            case = takes.get(each.id)
-            cases.append(
-                ("", _mismatch) if case is None else (case.name, self._lazy(each.type, case.type))
-            )
+        for wire_case in wire.fields:
+            case = wanted_cases.get(wire_case.id)
+            if case is None:
+                cases.append(("", _mismatch))
+            else:
+                cases.append((case.name, self._lazy(wire_case.type, case.type)))
 
         def read(reader: Reader) -> object:
-            at = reader.leb()
-            if at >= len(cases):
-                raise CandidError(f"the variant has no case {shown(at)}")
+            number = reader.leb()
+            if number >= len(cases):
+                raise CandidError(f"the variant has no case {shown(number)}")
             reader.count()
             reader.enter()
-            name, inner = cases[at]
+            name, inner = cases[number]
             value = inner(reader)
             reader.depth -= 1
             return t.Variant(name, value)
@@ -314,23 +327,25 @@ def _mismatch(_reader: Reader) -> object:
     raise _Mismatch("a value does not have the expected type")
 
 
-def _tried(read: Read, skip: Read) -> Read:
+def _lenient_opt(read: Read, skip: Read) -> Read:
     """Return a reader that gives `_NOTHING` for a value that does not fit, and skips it."""
 
     def read_or_skip(reader: Reader) -> object:
-        # The budget is not restored: values that are read twice cost twice.
-        at, depth = reader.at, reader.depth
+        # The budget is not restored, so a value that is read twice is counted twice.
+        start = reader.at
+        depth = reader.depth
         try:
             return read(reader)
         except _Mismatch:
-            reader.at, reader.depth = at, depth
+            reader.at = start
+            reader.depth = depth
             skip(reader)
             return _NOTHING
 
     return read_or_skip
 
 
-def _as_it_is(inner: Read) -> Read:
+def _strict_opt(inner: Read) -> Read:
     """Return a reader that refuses the message if a value under `opt` does not fit (strict)."""
 
     def read(reader: Reader) -> object:
@@ -357,8 +372,8 @@ def _always(value: object, after: Read | None = None) -> Read:
 
 def _nothing_of(type_: t.Type) -> object:
     """Return the Python value of null for a type, which is `()` for `opt opt t` and the like."""
-    found = t.resolved(type_)
-    return () if isinstance(found, t.Opt) and t.may_be_null(found.inner) else None
+    resolved = t.resolved(type_)
+    return () if isinstance(resolved, t.Opt) and t.may_be_null(resolved.inner) else None
 
 
 def _blob(reader: Reader) -> bytes:

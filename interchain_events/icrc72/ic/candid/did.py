@@ -60,9 +60,9 @@ def parse_types(text: str, definitions: Mapping[str, t.Type] | None = None) -> t
     Raises `DidError`.
     """
     parser = _Parser(text, {}, dict(definitions or {}))
-    found = parser.arguments()
+    types = parser.arguments()
     parser.end()
-    return found
+    return types
 
 
 class _Parser:
@@ -101,15 +101,15 @@ class _Parser:
     def arguments(self) -> tuple[t.Type, ...]:
         """Read a list of types, with the parentheses."""
         self._expect("(")
-        found: list[t.Type] = []
+        types: list[t.Type] = []
         while not self._skip(")"):
             # An argument may have a name, which only documents.
             if self._peek(1) == ":":
                 self._at += 2
-            found.append(self._type())
+            types.append(self._type())
             if not self._is(")"):
                 self._expect(",")
-        return tuple(found)
+        return tuple(types)
 
     def _service(self) -> dict[str, Method]:
         """Read the methods of a service, with the braces."""
@@ -163,7 +163,7 @@ class _Parser:
         before it. A case without a type has the type null.
         """
         self._expect("{")
-        found: list[t.Field] = []
+        fields: list[t.Field] = []
         follows = 0
         while not self._skip("}"):
             labelled = self._peek(1) == ":" or (not of_record and self._peek(1) in {";", "}"})
@@ -172,10 +172,10 @@ class _Parser:
             identity = t.hash_of(name) if number is None else number
             follows = identity + 1
             type_: t.Type = self._type() if not labelled or self._skip(":") else t.PRIMS["null"]
-            found.append(t.Field(identity, name, type_))
+            fields.append(t.Field(identity, name, type_))
             if not self._is("}"):
                 self._expect(";")
-        return t.checked_fields(tuple(found))
+        return t.checked_fields(tuple(fields))
 
     def _peek(self, ahead: int = 0) -> str | None:
         at = self._at + ahead
@@ -186,9 +186,10 @@ class _Parser:
 
     def _skip(self, sign: str) -> bool:
         """Skip a sign if it comes next, and return whether it did."""
-        found = self._is(sign)
-        self._at += found
-        return found
+        follows = self._is(sign)
+        if follows:
+            self._at += 1
+        return follows
 
     def _expect(self, sign: str) -> None:
         if not self._skip(sign):
@@ -197,23 +198,30 @@ class _Parser:
     def _unexpected(self, wanted: str) -> DidError:
         if self._at >= len(self._tokens):
             return DidError(f"the text ends where {wanted} was expected")
-        _, found, line = self._tokens[self._at]
-        return DidError(f"line {line}: {wanted} was expected, not {found!r}")
+        _, token, line = self._tokens[self._at]
+        return DidError(f"line {line}: {wanted} was expected, not {token!r}")
 
     def _take(self, kind: str) -> str | None:
         """Return the next token and advance if it is of a kind; otherwise return `None`."""
-        found = self._at < len(self._tokens) and self._tokens[self._at][0] == kind
-        self._at += found
-        return self._tokens[self._at - 1][1] if found else None
+        if self._at >= len(self._tokens):
+            return None
+        token_kind, token, _ = self._tokens[self._at]
+        if token_kind != kind:
+            return None
+        self._at += 1
+        return token
 
     def _name(self) -> str:
-        if (found := self._take("name")) is None:
+        """Read a name. Raises `DidError` if none follows."""
+        name = self._take("name")
+        if name is None:
             raise self._unexpected("a name")
-        return found
+        return name
 
     def _number(self) -> int | None:
-        found = self._take("number")
-        return None if found is None else int(found.replace("_", ""), 0)
+        """Read a number, and return `None` if none follows."""
+        digits = self._take("number")
+        return None if digits is None else int(digits.replace("_", ""), 0)
 
     def _label(self) -> str:
         """Read the name of a field, case or method, which may be quoted."""
@@ -223,8 +231,9 @@ class _Parser:
 
 def _tokens(text: str) -> list[tuple[str, str, int]]:
     """Split a text into tokens: kind (`text`, `number`, `name` or `sign`), text and line."""
-    found: list[tuple[str, str, int]] = []
-    at, line = 0, 1
+    tokens: list[tuple[str, str, int]] = []
+    at = 0
+    line = 1
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
@@ -232,7 +241,7 @@ def _tokens(text: str) -> list[tuple[str, str, int]]:
                 f"line {line}: {text[at : at + 20]!r} cannot be in an interface description"
             )
         if match.lastgroup is not None:
-            found.append((match.lastgroup, match.group(), line))
+            tokens.append((match.lastgroup, match.group(), line))
         line += match.group().count("\n")
         at = match.end()
-    return found
+    return tokens

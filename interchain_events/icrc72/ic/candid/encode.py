@@ -121,38 +121,43 @@ class _Table:
         return place
 
 
-def _writer(type_: t.Type, made: dict[int, list[Write]]) -> Write:
+def _writer(type_: t.Type, writers: dict[int, list[Write]]) -> Write:
     """Return the function that writes values of a type.
 
-    `made` has a list for each type that was met. It is empty while the type's writer is being made,
-    and has the writer afterwards. A recursive type meets its own empty list and gets a function
-    that looks the writer up when it is called. The writer of a variant is there before those of its
-    cases, so that the recursion of ICRC16 values, which goes through a variant, costs no look-up.
+    `writers` has a list for each type that was met, by the type's object id. The list is empty
+    while the type's writer is being made, and has the writer afterwards. A recursive type meets its
+    own empty list, and gets a function that looks the writer up when it is called. The writer of a
+    variant is made before those of its cases. So the recursion of ICRC16 values, which goes through
+    a variant, does not need such look-ups.
     """
     type_ = t.resolved(type_)
     if isinstance(type_, t.Prim):
         return _PRIMITIVE_WRITERS[type_.name]
-    known = made.get(id(type_))
+    known = writers.get(id(type_))
     if known is not None:
         return known[0] if known else lambda value, out: known[0](value, out)  # noqa: PLW0108 — it is not made yet
-    cell = made[id(type_)] = []
+    cell: list[Write] = []
+    writers[id(type_)] = cell
     if t.is_blob(type_):
         write: Write = _write_blob
     elif isinstance(type_, t.Opt):
-        write = _opt_writer(_writer(type_.inner, made), wrapped=t.may_be_null(type_.inner))
+        write = _opt_writer(_writer(type_.inner, writers), wrapped=t.may_be_null(type_.inner))
     elif isinstance(type_, t.Vec):
-        write = _vec_writer(_writer(type_.inner, made))
+        write = _vec_writer(_writer(type_.inner, writers))
     elif isinstance(type_, t.Record):
-        places = sorted(range(len(type_.fields)), key=lambda at: type_.fields[at].id)
-        write = _record_writer([(at, _writer(type_.fields[at].type, made)) for at in places])
+        fields = type_.fields
+        positions = sorted(range(len(fields)), key=lambda position: fields[position].id)
+        write = _record_writer(
+            [(position, _writer(fields[position].type, writers)) for position in positions]
+        )
     elif isinstance(type_, t.Cases):
         cases: dict[str, tuple[bytes, Write]] = {}
         write = _variant_writer(cases)
         cell.append(write)
-        for at, each in enumerate(sorted(type_.fields, key=lambda field: field.id)):
+        for number, case in enumerate(sorted(type_.fields, key=lambda field: field.id)):
             tag = bytearray()
-            leb128(at, tag)
-            cases[each.name] = bytes(tag), _writer(each.type, made)
+            leb128(number, tag)
+            cases[case.name] = bytes(tag), _writer(case.type, writers)
         return write
     else:
         raise CandidError("references are not written")

@@ -71,12 +71,12 @@ def _case(type_: t.Cases, tag: str) -> t.Field:
 
     Raises `CandidError` if there is none.
     """
-    for each in type_.fields:
-        if each.name == tag:
-            return each
-    for each in type_.fields:
-        if each.name.casefold() == tag.casefold():
-            return each
+    for field in type_.fields:
+        if field.name == tag:
+            return field
+    for field in type_.fields:
+        if field.name.casefold() == tag.casefold():
+            return field
     raise _no_case(tag)
 
 
@@ -105,29 +105,28 @@ def _read(type_: t.Type, written: Any) -> Any:
     if isinstance(type_, t.Prim):
         return _PRIMITIVES[type_.name if type_.name in _PRIMITIVES else "number"](written)
     if isinstance(type_, t.Opt):
-        inner = tuple(_read(type_.inner, each) for each in written)
+        inner = tuple(_read(type_.inner, item) for item in written)
         if t.may_be_null(type_.inner):
             return inner
         return inner[0] if inner else None
     if t.is_blob(type_):
         return bytes.fromhex(written.removeprefix("0x"))
     if isinstance(type_, t.Vec):
-        return tuple(_read(type_.inner, each) for each in written)
+        return tuple(_read(type_.inner, item) for item in written)
     if isinstance(type_, t.Record):
-        parts = (
-            written if isinstance(written, list) else [written[each.name] for each in type_.fields]
-        )
+        parts = written
+        if not isinstance(written, list):
+            parts = [written[field.name] for field in type_.fields]
         values = tuple(
-            _read(each.type, part) for each, part in zip(type_.fields, parts, strict=True)
+            _read(field.type, part) for field, part in zip(type_.fields, parts, strict=True)
         )
         return values if type_.make is None else type_.make(values)
     if isinstance(type_, t.Cases):
         ((tag, inside),) = written.items()
-        found = [each for each in type_.fields if each.name == tag]
-        if not found:
-            raise _no_case(tag)
-        case = found[0]
-        return t.Variant(tag, _read(case.type, inside))
+        for case in type_.fields:
+            if case.name == tag:
+                return t.Variant(tag, _read(case.type, inside))
+        raise _no_case(tag)
     raise CandidError("references have no JSON form")
 
 

@@ -143,11 +143,11 @@ def resolved(type_: Type) -> Type:
     # More steps than definitions mean that a name was met twice.
     met = 0
     while isinstance(type_, Named):
-        found = type_.definitions.get(type_.name)
+        definition = type_.definitions.get(type_.name)
         met += 1
-        if found is None or met > len(type_.definitions):
+        if definition is None or met > len(type_.definitions):
             raise DidError(f"the type {type_.name} is not defined")
-        type_ = found
+        type_ = definition
     return type_
 
 
@@ -193,19 +193,19 @@ def is_readable(wire: Type, wanted: Type) -> bool:
         if (id(one), id(other)) in seen:
             continue
         seen.add((id(one), id(other)))
-        below = _rests_on(one, other)
+        below = _inner_pairs(one, other)
         if below is None:
             return False
         todo += below
     return True
 
 
-def _rests_on(wire: Type, wanted: Type) -> list[tuple[Type, Type]] | None:
+def _inner_pairs(wire: Type, wanted: Type) -> list[tuple[Type, Type]] | None:
     """Return the pairs of inner types that must also be readable.
 
     Returns `None` if the outer types do not fit.
     """
-    # Anything may be read as opt: a value that does not fit becomes null.
+    # Candid reads every type as an `opt`: a value that does not fit becomes null.
     if isinstance(wanted, Opt) or (isinstance(wanted, Prim) and wanted.name == "reserved"):
         return []
     if isinstance(wire, Prim):
@@ -218,13 +218,19 @@ def _rests_on(wire: Type, wanted: Type) -> list[tuple[Type, Type]] | None:
     if isinstance(wire, Vec) and isinstance(wanted, Vec):
         return [(wire.inner, wanted.inner)]
     if isinstance(wire, Record) and isinstance(wanted, Record):
-        has = {each.id: each.type for each in wire.fields}
-        if any(each.id not in has and not may_be_null(each.type) for each in wanted.fields):
-            return None
-        return [(has[each.id], each.type) for each in wanted.fields if each.id in has]
+        wire_types = {field.id: field.type for field in wire.fields}
+        pairs: list[tuple[Type, Type]] = []
+        for field in wanted.fields:
+            if field.id in wire_types:
+                pairs.append((wire_types[field.id], field.type))
+            elif not may_be_null(field.type):
+                return None
+        return pairs
     if isinstance(wire, Cases) and isinstance(wanted, Cases):
-        takes = {each.id: each.type for each in wanted.fields}
-        return [(each.type, takes[each.id]) for each in wire.fields if each.id in takes]
+        wanted_types = {case.id: case.type for case in wanted.fields}
+        return [
+            (case.type, wanted_types[case.id]) for case in wire.fields if case.id in wanted_types
+        ]
     return None
 
 
@@ -234,10 +240,10 @@ def checked_fields(fields: tuple[Field, ...]) -> tuple[Field, ...]:
     Raises `DidError` if two of them have the same id. This happens with two names of the same hash,
     and with a name whose hash is also written as a number.
     """
-    if len({each.id for each in fields}) != len(fields):
+    if len({field.id for field in fields}) != len(fields):
         raise DidError(
             "two fields of one type have the same id:"
-            f" {', '.join(each.name for each in fields)[:200]}"
+            f" {', '.join(field.name for field in fields)[:200]}"
         )
     return fields
 

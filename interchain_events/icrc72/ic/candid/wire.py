@@ -59,9 +59,11 @@ class Reader:
 
     def leb(self) -> int:
         """Read a natural number in unsigned LEB128. Needless trailing zero groups are accepted."""
-        data, at = self.data, self.at
+        data = self.data
+        at = self.at
         size = len(data)
-        shift = found = 0
+        shift = 0
+        number = 0
         start = at
         while at < size:
             byte = data[at]
@@ -70,19 +72,20 @@ class Reader:
             # number of many thousand bytes.
             if shift > 448:
                 return self._long_leb(start)
-            found |= (byte & 0x7F) << shift
+            number |= (byte & 0x7F) << shift
             if byte < 0x80:
                 self.at = at
-                return found
+                return number
             shift += 7
         raise CandidError("the message ends in a number")
 
     def sleb(self) -> int:
         """Read an integer in signed LEB128. Needless sign groups are accepted."""
         start = self.at
-        found = self.leb()
-        # Bit 6 of the last byte is the sign. The bytes that were read give the width of the number.
-        return found - (1 << 7 * (self.at - start)) if self.data[self.at - 1] & 0x40 else found
+        number = self.leb()
+        # Bit 6 of the last byte is the sign. Each byte has 7 bits of the number.
+        is_negative = self.data[self.at - 1] & 0x40
+        return number - (1 << 7 * (self.at - start)) if is_negative else number
 
     def _long_leb(self, start: int) -> int:
         """Read a number that begins at `start`, however long, in less than quadratic time."""
@@ -100,10 +103,10 @@ class Reader:
 
         Indices from 0 refer to the type table; negative ones are opcodes.
         """
-        found = self.sleb()
-        if not -(1 << 63) <= found < 1 << 63:
+        index = self.sleb()
+        if not -(1 << 63) <= index < 1 << 63:
             raise CandidError("a type index has more than 64 bits")
-        return found
+        return index
 
     def text(self) -> str:
         """Read text, which is its length in bytes and its UTF-8 bytes."""
@@ -155,10 +158,10 @@ def _joined(groups: list[int]) -> int:
     Joining halves recursively does most of the work on short numbers, so it is not quadratic.
     """
     if len(groups) <= 64:
-        found = 0
-        for at, group in enumerate(groups):
-            found |= group << 7 * at
-        return found
+        number = 0
+        for position, group in enumerate(groups):
+            number |= group << 7 * position
+        return number
     half = len(groups) // 2
     return _joined(groups[:half]) | _joined(groups[half:]) << 7 * half
 
@@ -175,12 +178,12 @@ def read_header(reader: Reader) -> tuple[t.Type, ...]:
     if count > len(reader.data):
         raise CandidError(f"the type table is longer than the message: {shown(count)}")
     table: dict[str, t.Type] = {}
-    wanted: list[int] = []
+    referred: list[int] = []
     methods: list[int] = []
-    for at in range(count):
-        table[str(at)] = _entry(reader, table, wanted, methods)
-    if wanted and max(wanted) >= count:
-        raise CandidError(f"the type table has no type {max(wanted)}")
+    for position in range(count):
+        table[str(position)] = _entry(reader, table, referred, methods)
+    if referred and max(referred) >= count:
+        raise CandidError(f"the type table has no type {max(referred)}")
     for index in methods:
         method = table.get(str(index))
         if not isinstance(method, t.Reference) or method.kind != "func":
@@ -190,13 +193,13 @@ def read_header(reader: Reader) -> tuple[t.Type, ...]:
         raise CandidError(
             f"the message of {len(reader.data)} bytes has too many values: {shown(arguments)}"
         )
-    found: list[t.Type] = []
+    types: list[t.Type] = []
     for _ in range(arguments):
         index = reader.index()
         if index >= count:
             raise CandidError(f"the type table has no type {index}")
-        found.append(_place(index, table))
-    return tuple(found)
+        types.append(_place(index, table))
+    return tuple(types)
 
 
 def _place(index: int, table: dict[str, t.Type]) -> t.Type:
@@ -210,21 +213,21 @@ def _place(index: int, table: dict[str, t.Type]) -> t.Type:
 
 
 def _entry(
-    reader: Reader, table: dict[str, t.Type], wanted: list[int], methods: list[int]
+    reader: Reader, table: dict[str, t.Type], referred: list[int], methods: list[int]
 ) -> t.Type:
     """Read one entry of the type table.
 
     Entries may refer to later ones, so references become `Named` nodes. Their indices are added to
-    `wanted`, those of the methods of services also to `methods`, and the caller checks them when it
-    knows the whole table.
+    `referred`, and those of the methods of services also to `methods`. The caller checks the
+    indices when it has read the whole table.
     """
 
     def type_() -> t.Type:
         index = reader.index()
-        wanted.append(index)
+        referred.append(index)
         return t.Named(str(index), table) if index >= 0 else _place(index, table)
 
-    before = len(wanted)
+    before = len(referred)
     code = reader.index()
     if code == -18:
         return t.Opt(type_())
@@ -244,7 +247,7 @@ def _entry(
         return t.Reference("func")
     if code == -23:
         _methods(reader, type_)
-        methods += wanted[before:]
+        methods += referred[before:]
         return t.Reference("service")
     if code < -24:
         # Candid reserves these opcodes for future types and gives their length, so that today's
@@ -264,15 +267,15 @@ def _bounded(reader: Reader) -> int:
 
 def _fields(reader: Reader, type_: Callable[[], t.Type]) -> tuple[t.Field, ...]:
     """Read the fields of a record or variant, whose ids must ascend and have at most 32 bits."""
-    found: list[t.Field] = []
+    fields: list[t.Field] = []
     last = -1
     for _ in range(_bounded(reader)):
         identity = reader.leb()
         if not last < identity < 1 << 32:
             raise CandidError("the fields of a type are not in ascending order of 32-bit ids")
         last = identity
-        found.append(t.Field(identity, str(identity), type_()))
-    return tuple(found)
+        fields.append(t.Field(identity, str(identity), type_()))
+    return tuple(fields)
 
 
 def _methods(reader: Reader, type_: Callable[[], t.Type]) -> None:
