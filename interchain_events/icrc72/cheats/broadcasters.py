@@ -74,8 +74,8 @@ def _delivering(change: Callable[[EventNotification], EventNotification]) -> Bro
 
     class Changed(Delivery):
         def _notification(self, note: Note) -> EventNotification:
-            made = super()._notification(note)
-            return made if made.namespace.startswith("icrc72:") else change(made)
+            honest = super()._notification(note)
+            return honest if honest.namespace.startswith("icrc72:") else change(honest)
 
     return cheating(delivery=Changed)
 
@@ -110,17 +110,22 @@ def _burst(stage: Stage) -> None:
 def _favours(note: EventNotification) -> EventNotification:
     """Exchange the positions of two subscribers in the priority header."""
     (place, _) = read(note.headers).priority
-    last = (keys.PRIORITY, array([nat(3 - (place or 0)), nat(2)]))
+    # The other one of the positions 1 and 2.
+    exchanged = 3 if place is None else 3 - place
+    header = (keys.PRIORITY, array([nat(exchanged), nat(2)]))
     return note._replace(
-        headers=tuple(last if each[0] == keys.PRIORITY else each for each in note.headers or ())
+        headers=tuple(
+            header if key == keys.PRIORITY else (key, value) for key, value in note.headers or ()
+        )
     )
 
 
 def _favoured(stage: Stage) -> None:
     """Publish an event to two subscribers of different rank."""
     name = "stage.ranked"
-    made = [stage.actor(1, None, {name: {}}) for _ in range(2)]
-    ranks = [[bytes(who), rank] for who, rank in zip(made, (1, 9), strict=True)]
+    low = stage.actor(1, None, {name: {}})
+    high = stage.actor(1, None, {name: {}})
+    ranks = [[bytes(low), 1], [bytes(high), 9]]
     teller = stage.actor(1, {name: {keys.MODE: "priority", keys.PRIORITIES: ranks}})
     stage.network.step(90)
     stage.tell(teller, name, [1], 40)

@@ -35,14 +35,17 @@ def _brings(make: Callable[[Stage], Event]) -> Deed:
 
 def _copies(stage: Stage) -> None:
     """Let a second publisher, who is allowed, use an id of the first one."""
-    who, there = stage.near, stage.system.orchestrator
-    named: Variant[Literal["namespace"], str] = Variant("namespace", NAMESPACE)
-    change = PublicationUpdate(named, (keys.list_key("publishers:allowed"), array([blob(who)])))
-    stage.say(stage.teller, there, methods.UPDATE_PUBLICATION, (change,))
-    stage.say(who, there, methods.REGISTER_PUBLICATION, (PublicationRegistration(NAMESPACE, ()),))
+    second = stage.near
+    orchestrator = stage.system.orchestrator
+    publication: Variant[Literal["namespace"], str] = Variant("namespace", NAMESPACE)
+    allowed = (keys.list_key("publishers:allowed"), array([blob(second)]))
+    update = PublicationUpdate(publication, allowed)
+    stage.say(stage.teller, orchestrator, methods.UPDATE_PUBLICATION, (update,))
+    registration = PublicationRegistration(NAMESPACE, ())
+    stage.say(second, orchestrator, methods.REGISTER_PUBLICATION, (registration,))
     stage.network.step(30)
     stage.emit(3)
-    stage.say(who, stage.entry, methods.PUBLISH, (stage.event(who, 2),))
+    stage.say(second, stage.entry, methods.PUBLISH, (stage.event(second, 2),))
 
 
 def _early(stage: Stage) -> None:
@@ -62,7 +65,7 @@ def _confirms(stage: Stage) -> None:
 
 def _floods(stage: Stage) -> None:
     """Register more subscriptions than the quota, which is 5 on the stage."""
-    items = tuple(SubscriptionRegistration(f"flood.n{at}", ()) for at in range(9))
+    items = tuple(SubscriptionRegistration(f"flood.n{number}", ()) for number in range(9))
     stage.say(stage.stranger, stage.system.orchestrator, methods.REGISTER_SUBSCRIPTION, items)
 
 

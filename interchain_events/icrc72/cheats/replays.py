@@ -34,8 +34,8 @@ def _silence(stage: Stage) -> None:
 
 
 class _Mute(Replays):
-    def _report(self, _ctx: Context, _number: int, each: Replaying) -> None:
-        each.report = 1 << 60
+    def _report(self, _ctx: Context, _number: int, replay: Replaying) -> None:
+        replay.report = 1 << 60
 
 
 def _telling(lying: type[Replays]) -> type[App]:
@@ -54,37 +54,40 @@ def _telling(lying: type[Replays]) -> type[App]:
 
 class _BadHash(Replays):
     @staticmethod
-    def marked(event: Event, number: int, each: Replaying) -> Event:
-        marked = Replays.marked(event, number, each)
-        headers = tuple(each for each in marked.headers or () if each[0] != keys.HASH)
+    def marked(event: Event, number: int, replay: Replaying) -> Event:
+        marked = Replays.marked(event, number, replay)
+        headers = tuple(header for header in marked.headers or () if header[0] != keys.HASH)
         return marked._replace(data=map_({"n": nat(666)}), headers=headers)
 
 
 class _NewId(Replays):
     @staticmethod
-    def marked(event: Event, number: int, each: Replaying) -> Event:
-        marked = Replays.marked(event, number, each)
+    def marked(event: Event, number: int, replay: Replaying) -> Event:
+        marked = Replays.marked(event, number, replay)
         return marked._replace(eventId=event.eventId * 1000) if event.eventId == 6 else marked
 
 
 class _Fewer(Replays):
-    def _rows(self, each: Replaying) -> list[int]:
+    def _rows(self, replay: Replaying) -> list[int]:
         log = self.publisher.state.log
-        return [row for row in super()._rows(each) if log[row].event.eventId != 4]
+        return [row for row in super()._rows(replay) if log[row].event.eventId != 4]
 
 
 class _More(Replays):
-    def _report(self, ctx: Context, number: int, each: Replaying) -> None:
-        if each.state == "completed":
-            each.count = max(each.count, 99)
-        super()._report(ctx, number, each)
+    def _report(self, ctx: Context, number: int, replay: Replaying) -> None:
+        if replay.state == "completed":
+            replay.count = max(replay.count, 99)
+        super()._report(ctx, number, replay)
 
 
 class _Again(Replays):
-    def _report(self, ctx: Context, number: int, each: Replaying) -> None:
-        if each.state == "completed" and not each.text:
-            each.state, each.text, each.place, each.count = "running", "twice", each.start, 0
-        super()._report(ctx, number, each)
+    def _report(self, ctx: Context, number: int, replay: Replaying) -> None:
+        if replay.state == "completed" and not replay.text:
+            replay.state = "running"
+            replay.text = "twice"
+            replay.place = replay.start
+            replay.count = 0
+        super()._report(ctx, number, replay)
 
 
 def _unasked(stage: Stage) -> None:
@@ -103,28 +106,28 @@ class _Rewriting(Archive):
     def _page(
         self, caller: Principal, time: int, page: tuple[str, int, int, int]
     ) -> tuple[Event, ...]:
-        found = super()._page(caller, time, page)
+        events = super()._page(caller, time, page)
         return tuple(
-            each._replace(data=map_({"n": nat(666)})) if each.eventId == 5 else each
-            for each in found
+            event._replace(data=map_({"n": nat(666)})) if event.eventId == 5 else event
+            for event in events
         )
 
 
 def _rewrites(stage: Stage) -> None:
     """Replay events from an archive that changes the data of one."""
-    name, network, system = "stage.kept", stage.network, stage.system
+    name = "stage.kept"
+    network = stage.network
     archive = _Rewriting(MemoryStore(name))
-    where = network.create(0, RoleCanister([archive]))
-    config = {name: {keys.REPLAY: True}}
-    made = Actor(
-        system.orchestrator,
-        system.settings,
-        publications=config,
+    publisher = Actor(
+        stage.system.orchestrator,
+        stage.system.settings,
+        publications={name: {keys.REPLAY: True}},
         subscriptions={},
-        archive=where,
+        archive=network.create(0, RoleCanister([archive])),
         keep=0,
     )
-    teller = archive.writer = network.create(0, made)
+    teller = network.create(0, publisher)
+    archive.writer = teller
     listener = stage.actor(1, None, {name: {}})
     network.step(90)
     stage.tell(teller, name, range(1, 9), 3)
@@ -145,27 +148,27 @@ def _reports(stage: Stage) -> None:
 
 
 class _ToAll(Acceptance):
-    def _take(self, it: Arrival, replay: int, way: Delivered | Forwarded, full: Full) -> Answer:
-        if isinstance(way, Delivered):
-            for who in [
-                each
-                for each in self.state.subscribers.get(it.event.namespace, ())
-                if each != way.subscriber
-            ]:
-                note = self._note(it, self._store(it.event, own=False), (0, 0, who, None))
-                note.replay = replay
-                self.delivery.add(it.ctx, who, note)
-        return super()._take(it, replay, way, full)
+    def _take(
+        self, arrival: Arrival, replay: int, role: Delivered | Forwarded, full: Full
+    ) -> Answer:
+        if isinstance(role, Delivered):
+            event = arrival.event
+            for subscriber in list(self.state.subscribers.get(event.namespace, ())):
+                if subscriber != role.subscriber:
+                    number = self._store(event, own=False)
+                    note = self._note(arrival, number, (0, 0, subscriber, None))
+                    note.replay = replay
+                    self.delivery.add(arrival.ctx, subscriber, note)
+        return super()._take(arrival, replay, role, full)
 
 
 class _NoReplay(Acceptance):
-    def _take(self, it: Arrival, replay: int, way: Delivered | Forwarded, full: Full) -> Answer:
-        delivers = isinstance(way, Delivered)
-        return (
-            ok((self.delivery.role.next_notification(),))
-            if delivers
-            else super()._take(it, replay, way, full)
-        )
+    def _take(
+        self, arrival: Arrival, replay: int, role: Delivered | Forwarded, full: Full
+    ) -> Answer:
+        if isinstance(role, Delivered):
+            return ok((self.delivery.role.next_notification(),))
+        return super()._take(arrival, replay, role, full)
 
 
 _PRICE: Final = class_(("perEvent", nat(5)), ("currency", text("icrc2:aaaaa-aa")))

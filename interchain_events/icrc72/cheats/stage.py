@@ -69,12 +69,16 @@ class Troupe:
         make: type[App] = Actor,
     ) -> Principal:
         """Install an actor with its publications and subscriptions, and return its id."""
-        who, settings = self.system.orchestrator, self.system.settings
-        made = make(who, settings, publications=published or {}, subscriptions=followed or {})
-        return self.network.create(subnet, made)
+        app = make(
+            self.system.orchestrator,
+            self.system.settings,
+            publications=published or {},
+            subscriptions=followed or {},
+        )
+        return self.network.create(subnet, app)
 
     def tell(self, who: Principal, namespace: str, numbers: Iterable[int], rounds: int = 1) -> None:
-        """Let an actor publish numbers, with `rounds` rounds for each."""
+        """Let an actor publish numbers, and step the network by `rounds` after each."""
         for number in numbers:
             self.network.submit(ANONYMOUS, who, namespace, b"%d" % number)
             self.network.step(rounds)

@@ -100,12 +100,12 @@ def read_certificate(data: bytes, root_key: bytes, canister: Principal, now: int
             raise BadRequest(
                 f"the certificate is of subnet {subnet.text}, which does not have {canister.text}"
             )
-    found = Certified(subnet, _signed_tree(certificate, key))
-    time = found.value(b"time")
+    certified = Certified(subnet, _signed_tree(certificate, key))
+    time = certified.value(b"time")
     if time is None:
         raise BadRequest("the certificate shows no time")
     check_time(number(time), now)
-    return found
+    return certified
 
 
 def check_time(time: int, now: int) -> None:
@@ -121,22 +121,22 @@ def number(leb128: bytes) -> int:
     """
     if not 0 < len(leb128) <= LONGEST_NUMBER:
         raise BadRequest(f"a number of {len(leb128):,} bytes, not of 1 to {LONGEST_NUMBER}")
-    ends = [each < 0x80 for each in leb128]
-    found = sum((each & 0x7F) << 7 * at for at, each in enumerate(leb128))
+    # The last byte of a number is the only one that is below 0x80.
+    ends = [byte < 0x80 for byte in leb128]
     if ends != [False] * (len(leb128) - 1) + [True]:
         raise BadRequest("a number does not end where its bytes end")
-    if found >= 1 << 64:
+    value = sum((byte & 0x7F) << 7 * position for position, byte in enumerate(leb128))
+    if value >= 1 << 64:
         raise BadRequest("a number has more than 64 bits")
-    return found
+    return value
 
 
 def _in_ranges(ranges: list[bytes], canister: Principal) -> bool:
     """Return whether a canister is in ranges of ids, which are CBOR lists of pairs of ends."""
     for raw in ranges:
-        for each in Fields({"ranges": read_cbor(raw, MOST_DEPTH)}, "a subnet").list(
-            "ranges", MOST_RANGES
-        ):
-            match each:
+        fields = Fields({"ranges": read_cbor(raw, MOST_DEPTH)}, "a subnet")
+        for range_ in fields.list("ranges", MOST_RANGES):
+            match range_:
                 case [bytes(low), bytes(high)] if low <= canister <= high:
                     return True
     return False
@@ -193,11 +193,13 @@ class Agent:
             Encoding.DER, PublicFormat.SubjectPublicKeyInfo
         )
         self._user = self_authenticating(self._der)
-        self.canister, self._proxy, self._pause = canister, proxy, pause
+        self.canister = canister
+        self._proxy = proxy
+        self._pause = pause
         self.caller = self._user if proxy is None else proxy
         """The principal that the canister sees as the caller."""
         self.calls = 0
-        """How many calls were made."""
+        """The number of calls that were made."""
         self._met: dict[Principal, Certified] = {}
         """For each canister, the certified keys of the nodes of its subnet."""
         _, body = self._http("/api/v2/status")
@@ -205,18 +207,18 @@ class Agent:
             self.root_key = Fields(read_cbor(body, _ANSWER_DEPTH), "the status").blob("root_key")
         except BadRequest as error:
             raise ReplicaError(f"{self.url} is not a replica: {error}") from None
-        for each in (canister, proxy):
-            if each is not None:
-                self._meet(each)
+        self._meet(canister)
+        if proxy is not None:
+            self._meet(proxy)
 
     def _meet(self, canister: Principal) -> Certified:
         """Return the certified state of a canister's subnet. Raises `AgentError` if it has none."""
         if canister not in self._met:
-            about = (b"canister", canister, b"controllers")
-            found = self._read_state(canister, ((b"subnet",), about))
-            if found.value(*about) is None:
+            controllers = (b"canister", canister, b"controllers")
+            certified = self._read_state(canister, ((b"subnet",), controllers))
+            if certified.value(*controllers) is None:
                 raise AgentError(f"{self.url} has no canister {canister.text}")
-            self._met[canister] = found
+            self._met[canister] = certified
         return self._met[canister]
 
     def call(self, method: str, arg: bytes) -> Answer:
@@ -250,7 +252,7 @@ class Agent:
         return f"call {self.calls}"
 
     def heard(self) -> list[str] | None:
-        """Return the methods that the canister has called at the proxy, as far as this remembers.
+        """Return the methods of the proxy that the canister has called, as far as it remembers.
 
         Returns `None` without a proxy.
         """
@@ -272,14 +274,14 @@ class Agent:
             answer = Fields(read_cbor(body, _ANSWER_DEPTH), "the answer")
             replied = answer.text("status") == "replied"
             names = ("reply",) if replied else ("reject_code", "reject_message", "error_code")
-            said = {name: answer.values[name] for name in ("status", *names) if answer.has(name)}
+            signed = {name: answer.values[name] for name in ("status", *names) if answer.has(name)}
             signature = Fields(answer.list("signatures", 100)[0], "the signature")
             key = met.value(
                 b"subnet", met.subnet, b"node", signature.blob("identity"), b"public_key"
             )
-            said |= {"request_id": hash_of(content), "timestamp": signature.nat("timestamp")}
+            signed |= {"request_id": hash_of(content), "timestamp": signature.nat("timestamp")}
             check_signature(
-                key or b"", signature.blob("signature"), separated("ic-response") + hash_of(said)
+                key or b"", signature.blob("signature"), separated("ic-response") + hash_of(signed)
             )
             check_time(signature.nat("timestamp"), time.time_ns())
             if replied:
@@ -303,26 +305,26 @@ class Agent:
         if status in _NO_ROUTE:
             status, body = self._post(canister, "v2", "call", content)
         path = (b"request_status", hash_of(content))
-        found = self._told(canister, body) if body else None
+        certified = self._told(canister, body) if body else None
         ends = time.monotonic() + PATIENCE
         while True:
-            state = found.value(*path, b"status") if found is not None else None
-            if found is not None and state == b"replied":
-                return Answer(found.value(*path, b"reply") or b"")
-            if found is not None and state == b"rejected":
-                return self._rejected(found, path)
+            state = certified.value(*path, b"status") if certified is not None else None
+            if certified is not None and state == b"replied":
+                return Answer(certified.value(*path, b"reply") or b"")
+            if certified is not None and state == b"rejected":
+                return self._rejected(certified, path)
             if state == b"done":
                 raise ReplicaError(f"{self.url}: the answer of {method} is no longer kept")
             if time.monotonic() > ends:
                 raise ReplicaError(f"{self.url}: {method} has not ended in {PATIENCE:g} s")
             time.sleep(_PAUSE)
-            found = self._read_state(canister, (path,))
+            certified = self._read_state(canister, (path,))
 
-    def _rejected(self, found: Certified, path: Path) -> Answer:
+    def _rejected(self, certified: Certified, path: Path) -> Answer:
         """Return the reject of a call."""
-        words = found.value(*path, b"reject_message") or b""
+        words = certified.value(*path, b"reject_message") or b""
         try:
-            code = number(found.value(*path, b"reject_code") or b"")
+            code = number(certified.value(*path, b"reject_code") or b"")
         except BadRequest as error:
             raise ReplicaError(f"{self.url}: the reject code is not a number: {error}") from error
         return Answer(b"", code, words.decode(errors="backslashreplace"))

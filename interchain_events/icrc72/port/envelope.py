@@ -220,16 +220,16 @@ def _no_tag(_value: object, _immutable: bool) -> NoReturn:
 
 def _paths(content: Fields) -> tuple[Path, ...]:
     """Return the paths of a `read_state` request."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for path in content.list("paths", MOST_PATHS):
-        each = path if isinstance(path, (list, tuple)) else (None,)
-        labels = tuple(label for label in each if isinstance(label, bytes))
-        if len(labels) != len(each) or len(labels) > MOST_LABELS:
+        given = path if isinstance(path, (list, tuple)) else (None,)
+        labels = tuple(label for label in given if isinstance(label, bytes))
+        if len(labels) != len(given) or len(labels) > MOST_LABELS:
             raise BadRequest(
                 f"content: a path is a list of up to {MOST_LABELS} labels, which are bytes"
             )
-        found.append(labels)
-    return tuple(found)
+        paths.append(labels)
+    return tuple(paths)
 
 
 def _check_sender(
@@ -276,19 +276,19 @@ def check_signature(key: bytes, signature: bytes, message: bytes) -> None:
     ECDSA signatures are the two numbers of 32 bytes each, and not DER.
     """
     try:
-        found = load_der_public_key(key)
+        public_key = load_der_public_key(key)
     except (ValueError, UnsupportedAlgorithm):
         raise BadRequest("the key is neither Ed25519 nor ECDSA in DER") from None
     try:
-        if isinstance(found, Ed25519PublicKey):
-            found.verify(signature, message)
+        if isinstance(public_key, Ed25519PublicKey):
+            public_key.verify(signature, message)
             return
-        if isinstance(found, EllipticCurvePublicKey) and found.curve.name in {
+        if isinstance(public_key, EllipticCurvePublicKey) and public_key.curve.name in {
             "secp256k1",
             "secp256r1",
         }:
             halves = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
-            found.verify(encode_dss_signature(*halves), message, ECDSA(SHA256()))
+            public_key.verify(encode_dss_signature(*halves), message, ECDSA(SHA256()))
             return
     except InvalidSignature:
         raise BadRequest("the signature is not one of its key") from None
