@@ -89,8 +89,8 @@ class Archive(Core):
 
     def event(self, namespace: str, identifier: int) -> Event | None:
         """Return an event of the archive, or `None`."""
-        found = self.page(namespace, identifier, identifier + 1, 1)
-        return found[0] if found else None
+        events = self.page(namespace, identifier, identifier + 1, 1)
+        return events[0] if events else None
 
     def page(self, namespace: str, start: int, end: int, take: int) -> tuple[Event, ...]:
         """Return the first `take` events of a namespace with ids from `start` and below `end`."""

@@ -148,15 +148,18 @@ class App(RoleCanister):
             raise Icrc72Error(f"{namespace!r} is not a publication of this app")
         value = of(data)
         self.publisher.check(ctx, namespace, value, headers)
-        mine = self.publisher.state.mine[namespace]
-        made = [
-            *(each[3] for each in self._emitted if each[0] == namespace),
-            *(each[2] for each in mine.waiting),
-        ]
-        if number is not None and number <= max([mine.last, *(each or 0 for each in made)]):
-            raise Icrc72Error(
-                f"event {shown(number)} of {namespace} does not come after all former ones"
-            )
+        if number is not None:
+            publication = self.publisher.state.mine[namespace]
+            last = publication.last
+            for emitted_namespace, _, _, emitted_number in self._emitted:
+                if emitted_namespace == namespace:
+                    last = max(last, emitted_number or 0)
+            for _, _, waiting_number, _, _ in publication.waiting:
+                last = max(last, waiting_number or 0)
+            if number <= last:
+                raise Icrc72Error(
+                    f"event {shown(number)} of {namespace} does not come after all former ones"
+                )
         self._emitted.append((namespace, value, headers, number))
 
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
@@ -229,14 +232,14 @@ def _pairs(
 
     Raises `ConfigError` with the name of the malformed one.
     """
-    found: dict[str, Pairs] = {}
+    pairs: dict[str, Pairs] = {}
     for name, config in configs.items():
-        found[name] = tuple((key, of(value)) for key, value in config.items())
+        pairs[name] = tuple((key, of(value)) for key, value in config.items())
         try:
-            check(Principal(), found[name])
+            check(Principal(), pairs[name])
         except ConfigError as error:
             raise ConfigError(f"{name}: {error}") from error
-    return found
+    return pairs
 
 
 __all__ = ["FILTER", "REPLAY", "SKIP", "App", "Context", "EventNotification", "Trap", "plain"]

@@ -30,16 +30,16 @@ _ORDERS: Final = {
 C = TypeVar("C", str, bytes, int, float)
 
 
-def compare_word(found: Value, operator: str, text: str, *, literal: bool) -> bool:
+def compare_word(value: Value, operator: str, text: str, *, literal: bool) -> bool:
     """Return whether a value is in a relation to a word of a filter.
 
     The value's tag decides whether the word is read as a number, hex bytes, true or false, or text.
     A `literal` word, in which characters are escaped, is only text.
     """
     if operator.endswith("~="):
-        return found.tag == "Text" and _contains(found.value, operator, text)
+        return value.tag == "Text" and _contains(value.value, operator, text)
     number = not literal and _NUMBER.fullmatch(text) is not None
-    match found:
+    match value:
         case ("Text", words):
             return _ordered(words, operator, text)
         case ("Principal", who):
@@ -53,12 +53,12 @@ def compare_word(found: Value, operator: str, text: str, *, literal: bool) -> bo
             return _ordered(int(truth), operator, int(text == "true"))
         case ("Float", raw) if number:
             return _ordered(_double(raw), operator, _nearest(text))
-        case _ if number and (exact := _exact(found)) is not None:
+        case _ if number and (exact := _exact(value)) is not None:
             return _ordered(_order(exact, Fraction(text)), operator, 0)
     return operator in {"!=", "<>"}
 
 
-def compare(found: Value, operator: str, other: Value) -> bool:
+def compare(value: Value, operator: str, other: Value) -> bool:
     """Return whether two values are in a relation.
 
     Numbers are compared with numbers whatever their tags are, and other values only with those of
@@ -66,21 +66,21 @@ def compare(found: Value, operator: str, other: Value) -> bool:
     """
     if operator.endswith("~="):
         return (
-            found.tag == "Text"
+            value.tag == "Text"
             and other.tag == "Text"
-            and _contains(found.value, operator, other.value)
+            and _contains(value.value, operator, other.value)
         )
-    one = _comparable(found)
+    one = _comparable(value)
     two = _comparable(other)
     if one is not None and type(one) is type(two):
         return bool(_ORDERS[operator](one, two))
-    if found.tag == "Float" and other.tag == "Float":
-        return _ordered(_double(found.value), operator, _double(other.value))
-    exact = _exact(found)
+    if value.tag == "Float" and other.tag == "Float":
+        return _ordered(_double(value.value), operator, _double(other.value))
+    exact = _exact(value)
     wanted = _exact(other)
     if exact is not None and wanted is not None:
         return _ordered(_order(exact, wanted), operator, 0)
-    return operator in {"!=", "<>"} and found != other
+    return operator in {"!=", "<>"} and value != other
 
 
 def _comparable(value: Value) -> str | bytes | bool | None:
@@ -130,9 +130,9 @@ def _ordered(one: C, operator: str, two: C) -> bool:
     return bool(_ORDERS[operator](one, two))
 
 
-def _contains(found: str, operator: str, words: str) -> bool:
+def _contains(text: str, operator: str, words: str) -> bool:
     """Return whether a text contains another one: `~~` ignores case, `!` negates."""
     if "~~" in operator:
-        found = found.translate(_ASCII_LOWER)
+        text = text.translate(_ASCII_LOWER)
         words = words.translate(_ASCII_LOWER)
-    return (words in found) != operator.startswith("!")
+    return (words in text) != operator.startswith("!")

@@ -68,9 +68,10 @@ class PubSub:
     def _core(self, identity: Principal, kind: type[C]) -> C:
         """Return the core of a kind in a canister. Raises `Icrc72Error` if it has none."""
         canister = self.network.canister(identity)
-        for core in canister.cores if isinstance(canister, RoleCanister) else ():
-            if isinstance(core, kind):
-                return core
+        if isinstance(canister, RoleCanister):
+            for core in canister.cores:
+                if isinstance(core, kind):
+                    return core
         raise Icrc72Error(f"{identity.text} is not a {kind.name}")
 
     def app(self, identity: Principal) -> App:
@@ -82,50 +83,57 @@ class PubSub:
 
     def logs(self) -> dict[Principal, dict[tuple[str, int], Event]]:
         """Return the logs of all apps that publish, each by namespace and id."""
-        found: dict[Principal, dict[tuple[str, int], Event]] = {}
+        logs: dict[Principal, dict[tuple[str, int], Event]] = {}
         for host in self.network.hosts():
             if isinstance(host.code, App) and host.code.publisher is not None:
                 log = whole_log(self.network, host.code.publisher)
-                found[host.id] = {(each.namespace, each.eventId): each for each in log}
-        return found
+                logs[host.id] = {(event.namespace, event.eventId): event for event in log}
+        return logs
 
     def unrest(self, followers: Iterable[Principal]) -> list[str]:
-        """Return a phrase for each thing that is still under way to running subscribers."""
+        """Return a phrase for each running subscriber and broadcaster that is not at rest.
+
+        A subscriber is not at rest while it misses or holds events, and a broadcaster while it has
+        notifications in its queues.
+        """
         running = set(self.network.running())
-        found: list[str] = []
-        for who in followers:
-            subscriber = self.app(who).subscriber if who in running else None
+        phrases: list[str] = []
+        for follower in followers:
+            subscriber = self.app(follower).subscriber if follower in running else None
             if subscriber is not None:
                 state = subscriber.state
-                held = subscriber.holding()
-                if state.gaps or state.current or held:
-                    found.append(
-                        f"{who.text[:5]}: gaps {len(state.gaps)}, asks {state.current}, holds"
-                        f" {held}"
+                waiting = subscriber.holding()
+                if state.gaps or state.current or waiting:
+                    phrases.append(
+                        f"{follower.text[:5]}: gaps {len(state.gaps)}, asks {state.current}, holds"
+                        f" {waiting}"
                     )
         brokers = self.brokers if self.orchestrator in running else {}
         for identity in self.broadcasters:
             dead = identity in brokers and brokers[identity].dead
-            queues = (
-                self.broadcaster(identity).state.queues if identity in running and not dead else {}
-            )
-            for who, queue in queues.items():
+            if dead or identity not in running:
+                continue
+            for follower, queue in self.broadcaster(identity).state.queues.items():
                 if queue.live or queue.replayed or queue.system:
                     queued = f"{queue.live}, {queue.replayed} and {queue.system}"
-                    found.append(
-                        f"{identity.text[:5]} holds {queued} notifications for {who.text[:5]}"
+                    phrases.append(
+                        f"{identity.text[:5]} holds {queued} notifications for {follower.text[:5]}"
                     )
-        return found
+        return phrases
 
-    def successor(self, who: Principal) -> Canister:
+    def successor(self, identity: Principal) -> Canister:
         """Return new code for an upgrade: the same app with its configuration, or a broadcaster."""
-        old = self.network.canister(who)
+        old = self.network.canister(identity)
         if not isinstance(old, App):
             return RoleCanister([Broadcaster(self.orchestrator, self.settings)])
-        mine = {} if old.publisher is None else old.publisher.state.mine
-        wanted = {} if old.subscriber is None else old.subscriber.state.wanted
-        published: dict[str, Config] = {name: dict(each.config) for name, each in mine.items()}
-        followed: dict[str, Config] = {name: dict(each.config) for name, each in wanted.items()}
+        published: dict[str, Config] = {}
+        if old.publisher is not None:
+            for name, publication in old.publisher.state.mine.items():
+                published[name] = dict(publication.config)
+        followed: dict[str, Config] = {}
+        if old.subscriber is not None:
+            for pattern, wanted in old.subscriber.state.wanted.items():
+                followed[pattern] = dict(wanted.config)
         return type(old)(
             self.orchestrator, self.settings, publications=published, subscriptions=followed
         )
@@ -170,10 +178,10 @@ def deploy(
     network.create(
         0, RoleCanister([Orchestrator([], settings, may_publish=may_publish, valid=valid)])
     )
-    made = PubSub(network, kind, me, settings)
+    system = PubSub(network, kind, me, settings)
     for subnet in broadcasters:
-        made.add_broadcaster(subnet, make)
-    return made
+        system.add_broadcaster(subnet, make)
+    return system
 
 
 def deploy_direct(

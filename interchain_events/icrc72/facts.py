@@ -278,7 +278,7 @@ EVERYBODY: Final = Principal()
 """In place of a subscriber in a relay fact: all subscribers that have neither filter nor skip."""
 
 
-def is_late(who: Principal, wanted: Iterable[Width], entries: frozenset[Principal]) -> bool:
+def is_late(subscriber: Principal, wanted: Iterable[Width], entries: frozenset[Principal]) -> bool:
     """Return whether a relay was widened for a subscriber while an event waited for it (IC-40a).
 
     An entry widens a relay before the exit serves a new subscriber. Events that already wait at the
@@ -287,4 +287,6 @@ def is_late(who: Principal, wanted: Iterable[Width], entries: frozenset[Principa
     chain with a later event. Otherwise the subscriber would see a gap, and ask for a replay of
     events that it was never due. `wanted` has the filters and skips of its subscriptions.
     """
-    return who in entries or (EVERYBODY in entries and all(each == WIDE for each in wanted))
+    return subscriber in entries or (
+        EVERYBODY in entries and all(width == WIDE for width in wanted)
+    )

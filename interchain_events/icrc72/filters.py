@@ -413,17 +413,17 @@ class _Evaluation:
         return self._walk(self._data if path.root else item, path.steps, 0)
 
     def _walk(
-        self, value: Value, steps: tuple[Name | All | Where, ...], at: int
+        self, value: Value, steps: tuple[Name | All | Where, ...], position: int
     ) -> Iterator[Value]:
         """Yield the values to which the steps from number `at` lead, looking into Options."""
         self._step()
         value = unwrapped(value)
-        if at == len(steps):
+        if position == len(steps):
             yield value
             return
-        step = steps[at]
-        for each in self._children(value, step):
-            yield from self._walk(each, steps, at + 1)
+        step = steps[position]
+        for child in self._children(value, step):
+            yield from self._walk(child, steps, position + 1)
 
     def _children(self, value: Value, step: Name | All | Where) -> Iterator[Value]:
         """Yield the values to which one step leads.

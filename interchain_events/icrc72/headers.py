@@ -48,26 +48,26 @@ def read(pairs: Pairs | None) -> Headers:
     if not pairs:
         return _NONE
     # Reversed, because the first of repeated keys counts.
-    found = dict(reversed(pairs))
-    said = found.get(keys.HASH)
+    values = dict(reversed(pairs))
+    hash_value = values.get(keys.HASH)
     hash_ = None
-    if said is not None:
-        hash_ = said.value if said.tag == "Blob" else b""
-    partition = found.get(keys.PARTITION)
-    late = as_items(found.get(keys.RELAY_LATE)) or ()
+    if hash_value is not None:
+        hash_ = hash_value.value if hash_value.tag == "Blob" else b""
+    partition = values.get(keys.PARTITION)
+    late = as_items(values.get(keys.RELAY_LATE)) or ()
     return Headers(
         hash_,
         None if partition is None else _numbers(partition),
-        as_nat(found.get(keys.REPLAY_ID)),
-        as_nat(found.get(keys.REPLAY_END, found.get("icrc77:replay:end"))),
-        as_principal(found.get(keys.BROADCASTER)),
-        as_principal(found.get(keys.RELAY)),
-        keys.RELAY in found or keys.RELAY_RECEIVED in found,
-        as_nat(found.get(keys.RELAY_PREV)),
-        frozenset(who for who in map(as_principal, late) if who is not None),
-        _numbers(found.get(keys.PRIORITY)),
-        as_nat(found.get(keys.PREV)),
-        not keys.BROADCASTER_HEADERS.isdisjoint(found),
+        as_nat(values.get(keys.REPLAY_ID)),
+        as_nat(values.get(keys.REPLAY_END, values.get("icrc77:replay:end"))),
+        as_principal(values.get(keys.BROADCASTER)),
+        as_principal(values.get(keys.RELAY)),
+        keys.RELAY in values or keys.RELAY_RECEIVED in values,
+        as_nat(values.get(keys.RELAY_PREV)),
+        frozenset(entry for entry in map(as_principal, late) if entry is not None),
+        _numbers(values.get(keys.PRIORITY)),
+        as_nat(values.get(keys.PREV)),
+        not keys.BROADCASTER_HEADERS.isdisjoint(values),
     )
 
 

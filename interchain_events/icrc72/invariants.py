@@ -66,12 +66,15 @@ class InvariantObserver:
             self._execute(happening)
         elif kind in {"upgrade", "uninstall"}:
             self._open = {
-                n: each for n, each in self._open.items() if each[0] != happening.receiver
+                number: (receiver, round_)
+                for number, (receiver, round_) in self._open.items()
+                if receiver != happening.receiver
             }
 
-    def _breaks(self, rule: str, what: str) -> None:
+    def _breaks(self, rule: str, breach: str) -> None:
+        """Add a breach of a rule, unless there are already 20."""
         if len(self.broken) < 20:
-            self.broken.append(f"{rule}: {what} (round {self._now})")
+            self.broken.append(f"{rule}: {breach} (round {self._now})")
 
     def _execute(self, happening: Happening) -> None:
         """Check the order of requests (I7), and note notifications."""
@@ -93,13 +96,15 @@ class InvariantObserver:
     def _step(self) -> None:
         """Check the states of replays (R3). It runs after each message to the orchestrator."""
         for number, replay in self.system.registry.state.replays.items():
-            had = self._states.get(number, "")
-            if had != replay.state:
+            former = self._states.get(number, "")
+            if former == replay.state:
+                continue
+            if not former and replay.state != "pending":
                 # Within one execution a replay can be registered and reach its next state.
-                had = had or ("pending" if replay.state != "pending" else "")
-                if replay.state not in STEPS.get(had, ()):
-                    self._breaks("R3", f"replay {number} went from {had} to {replay.state}")
-                self._states[number] = replay.state
+                former = "pending"
+            if replay.state not in STEPS.get(former, ()):
+                self._breaks("R3", f"replay {number} went from {former} to {replay.state}")
+            self._states[number] = replay.state
 
     def finish(
         self,
@@ -112,39 +117,39 @@ class InvariantObserver:
         delivered.
         """
         self._step()
-        for number, (who, since) in self._open.items():
+        for number, (canister, since) in self._open.items():
             if self._now - since > LATE:
-                self._breaks("I6", f"call {number} of {who.text} in round {since} has no response")
-        for who, numbers in over.items():
+                breach = f"call {number} of {canister.text} in round {since} has no response"
+                self._breaks("I6", breach)
+        for subscriber, numbers in over.items():
             for number in numbers:
                 replay = self.system.registry.state.replays.get(number)
                 if replay is not None and replay.state == "completed":
-                    self._judge_replay(replay, who, list(logs.get(replay.publisher, {}).values()))
+                    log = list(logs.get(replay.publisher, {}).values())
+                    self._judge_replay(replay, subscriber, log)
         return self.broken
 
-    def _judge_replay(self, replay: Replay, who: Principal, log: list[Event]) -> None:
+    def _judge_replay(self, replay: Replay, subscriber: Principal, log: list[Event]) -> None:
         """Check that a replay notified the events of its range that pass, in order (R1)."""
-        rows = [
-            each
-            for each in log
-            if each.namespace == replay.namespace and replay.start <= each.eventId
+        events = [
+            event
+            for event in log
+            if event.namespace == replay.namespace and replay.start <= event.eventId
         ]
-        rows.sort(key=lambda each: each.eventId)
-        sent = rows[: replay.count]
-        if replay.end is not None and any(each.eventId >= replay.end for each in sent):
-            self._breaks(
-                "R1", f"replay {replay.id} counts {replay.count} events, its range has fewer"
-            )
+        events.sort(key=lambda event: event.eventId)
+        sent = events[: replay.count]
+        if replay.end is not None and any(event.eventId >= replay.end for event in sent):
+            breach = f"replay {replay.id} counts {replay.count} events, its range has fewer"
+            self._breaks("R1", breach)
         width = Width(replay.filter, replay.skip)
-        due = [each.eventId for each in sent if lets_pass(width, each)]
-        got: dict[int, Value] = {}
-        data = {each.eventId: each.data for each in rows}
+        due = [event.eventId for event in sent if lets_pass(width, event)]
+        notified: dict[int, Value] = {}
         for _, receiver, note in self.notes:
-            if receiver == who and read(note.headers).replay == replay.id:
-                got.setdefault(note.eventId, note.data)
-        if list(got) != due:
-            self._breaks(
-                "R1", f"replay {replay.id} notified {list(got)[:12]}, its range has {due[:12]}"
-            )
-        elif any(data[number] != value for number, value in got.items()):
+            if receiver == subscriber and read(note.headers).replay == replay.id:
+                notified.setdefault(note.eventId, note.data)
+        data = {event.eventId: event.data for event in events}
+        if list(notified) != due:
+            breach = f"replay {replay.id} notified {list(notified)[:12]}, its range has {due[:12]}"
+            self._breaks("R1", breach)
+        elif any(data[number] != value for number, value in notified.items()):
             self._breaks("R1", f"replay {replay.id} has other data than the log")

@@ -154,13 +154,13 @@ def _matches_segment(pattern: str, segment: str) -> bool:
     if not parts or not segment.startswith(first):
         return False
     *middle, last = parts
-    at = len(first)
+    position = len(first)
     for part in middle:
-        found = segment.find(part, at)
-        if found < 0:
+        index = segment.find(part, position)
+        if index < 0:
             return False
-        at = found + len(part)
-    return len(segment) - at >= len(last) and segment.endswith(last)
+        position = index + len(part)
+    return len(segment) - position >= len(last) and segment.endswith(last)
 
 
 def cleaned(segment: str) -> str:

@@ -136,11 +136,11 @@ def fitting(items: Iterable[T], size: Callable[[T], int], settings: Settings) ->
 
     One item is always returned, however large it is, so that senders make progress.
     """
-    found: list[T] = []
+    batch: list[T] = []
     total = 0
-    for each in items:
-        total += size(each)
-        if len(found) >= settings.batch_notifications or (found and total > settings.batch_bytes):
+    for item in items:
+        total += size(item)
+        if len(batch) >= settings.batch_notifications or (batch and total > settings.batch_bytes):
             break
-        found.append(each)
-    return found
+        batch.append(item)
+    return batch
