@@ -206,16 +206,16 @@ class Archive(Core):
         while len(self._hashes) < length:
             for row in self.store.read(len(self._hashes), 1000).rows:
                 self._hashes.append(value_hash(self._block(row)))
-        found: list[tuple[int, Value]] = []
+        blocks: list[tuple[int, Value]] = []
         left = _MOST_BYTES
         asked = (range(start, min(start + count, length)) for start, count in ranges[:_MOST_RANGES])
-        for at in chain.from_iterable(asked):
-            (row,) = self.store.read(at, 1).rows
+        for index in chain.from_iterable(asked):
+            (row,) = self.store.read(index, 1).rows
             left -= len(row.body)
-            if left < 0 and found:
+            if left < 0 and blocks:
                 break
-            found.append((at, self._block(row)))
-        return length, tuple(found), ()
+            blocks.append((index, self._block(row)))
+        return length, tuple(blocks), ()
 
     def _page(
         self, _caller: Principal, _time: int, page: tuple[str, int, int, int]
@@ -232,22 +232,23 @@ def _text_of(number: int) -> str:
 def whole_log(network: CanisterNetwork, publisher: Publisher) -> list[Event]:
     """Return a publisher's log, with archived data read from its archive.
 
-    Events that were given up are left out, and archived ones if the archive cannot be found.
+    Events that were given up are left out, and so are archived ones if the archive's core cannot be
+    read.
     """
     archive: Archive | None = None
     if publisher.archive is not None:
         canister = network.canister(publisher.archive)
-        cores = canister.cores if isinstance(canister, RoleCanister) else ()
-        archive = next((each for each in cores if isinstance(each, Archive)), None)
-    found: list[Event] = []
+        if isinstance(canister, RoleCanister):
+            archive = next((core for core in canister.cores if isinstance(core, Archive)), None)
+    log: list[Event] = []
     for row in publisher.state.log:
         if row.refused:
             continue
         event: Event | None = row.event
         if row.archived:
-            event = (
-                None if archive is None else archive.event(row.event.namespace, row.event.eventId)
-            )
+            event = None
+            if archive is not None:
+                event = archive.event(row.event.namespace, row.event.eventId)
         if event is not None:
-            found.append(event)
-    return found
+            log.append(event)
+    return log

@@ -13,6 +13,7 @@ from interchain_events.icrc72.cheats.catalogue import CHEATS
 from interchain_events.icrc72.cheats.stage import run
 from interchain_events.icrc72.errors import Icrc72Error
 from interchain_events.icrc72.ic.messaging import Schedule
+from interchain_events.icrc72.ic.principal import Principal
 from interchain_events.icrc72.invariants import InvariantObserver
 from interchain_events.icrc72.stories import Plan, Surprise, begin, drawn, finish
 
@@ -51,16 +52,19 @@ def play_plan(plan: Plan) -> Outcome:
     except Surprise as surprise:
         return Outcome(plan, story.network.round, str(surprise))
     logs = story.system.logs()
-    apps = {who: story.system.app(who) for who in story.steady}
-    over = {
-        who: list(app.subscriber.state.over)
-        for who, app in apps.items()
-        if app.subscriber is not None
-    }
+    over: dict[Principal, list[int]] = {}
+    for canister in story.steady:
+        subscriber = story.system.app(canister).subscriber
+        if subscriber is not None:
+            over[canister] = list(subscriber.state.over)
     broken = watch.finish(logs, over)
-    found = audit.finish(logs, story.network.running())
-    words = "; ".join(f"{each.cheat} by {each.actor.text}: {each.evidence}" for each in found)
-    accused = [f"accused although honest: {words}"] if words else []
+    findings = audit.finish(logs, story.network.running())
+    accusations = [
+        f"{finding.cheat} by {finding.actor.text}: {finding.evidence}" for finding in findings
+    ]
+    accused: list[str] = []
+    if accusations:
+        accused.append(f"accused although honest: {'; '.join(accusations)}")
     return Outcome(plan, story.network.round, "; ".join(broken + accused))
 
 
@@ -71,12 +75,10 @@ def play_cheat(number: int) -> str:
     """
     cheat = CHEATS[number % len(CHEATS)]
     findings = run(cheat, Schedule(b"cheat %d" % number, number % 2, 0))
-    if any(each.cheat == cheat.name for each in findings):
+    names = [finding.cheat for finding in findings]
+    if cheat.name in names:
         return ""
-    return (
-        f"{cheat.name} was not found; found:"
-        f" {', '.join(each.cheat for each in findings) or 'nothing'}"
-    )
+    return f"{cheat.name} was not found; found: {', '.join(names) or 'nothing'}"
 
 
 def campaign(seed: str, cases: int, first: int = 0) -> Iterator[Outcome]:

@@ -193,7 +193,8 @@ class App(RoleCanister):
         self.rearm(ctx)
 
     def _publish(self, ctx: Context) -> None:
-        emitted, self._emitted = self._emitted, []
+        emitted = self._emitted
+        self._emitted = []
         if self.publisher is None:
             return
         for namespace, data, headers, number in emitted:

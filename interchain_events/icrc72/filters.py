@@ -433,10 +433,10 @@ class _Evaluation:
         if isinstance(step, Where):
             match value:
                 case ("Array" | "Set", items):
-                    for each in items:
+                    for item in items:
                         self._step()
-                        if self.holds(step.filter, unwrapped(each)):
-                            yield each
+                        if self.holds(step.filter, unwrapped(item)):
+                            yield item
                 case ("Map" | "Class" | "ValueMap", _) if self.holds(step.filter, value):
                     yield value
         elif isinstance(step, All):
@@ -453,10 +453,10 @@ class _Evaluation:
                     if entry[0] == step.name:
                         yield entry[1]
             case ("ValueMap", pairs):
-                for key, each in pairs:
+                for key, inside in pairs:
                     self._step()
                     if key == ("Text", step.name):
-                        yield each
+                        yield inside
             case (("Array" | "Bytes" | "Floats" | "Nats"), packed):
                 if step.index is not None and -len(packed) <= step.index < len(packed):
                     # Packed arrays have bare Python values, and `_items` gives them their tags.

@@ -50,7 +50,8 @@ class InvariantObserver:
 
     def happened(self, happening: Happening) -> None:
         """Check an entry of the trace."""
-        kind, number = happening.kind, happening.number
+        kind = happening.kind
+        number = happening.number
         self._now = happening.round
         if kind == "send":
             self._open[number] = happening.sender, happening.round

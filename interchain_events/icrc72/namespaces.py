@@ -191,8 +191,10 @@ def to_text(identifier: int) -> str:
     if identifier < 0:
         raise IdentifierError(f"{shown(identifier)} is no identifier: it is negative")
     digits = [_DIGITS[identifier & 31]]
-    while identifier := identifier >> 5:
+    identifier >>= 5
+    while identifier:
         digits.append(_DIGITS[identifier & 31])
+        identifier >>= 5
     return "".join(reversed(digits))
 
 
@@ -203,7 +205,7 @@ def from_text(text: str) -> int:
     """
     if not text or text.startswith(("-", "0x", "0X")) or text.endswith("-"):
         raise IdentifierError(f"{text[:80]!r} is no identifier")
-    found = 0
+    number = 0
     for letter in text:
         if letter == "-":
             continue
@@ -212,8 +214,8 @@ def from_text(text: str) -> int:
             raise IdentifierError(
                 f"{text[:80]!r} is no identifier: {letter!r} is no digit of Crockford base32"
             )
-        found = found << 5 | value
-    return found
+        number = number << 5 | value
+    return number
 
 
 def from_blob(blob: bytes) -> int:

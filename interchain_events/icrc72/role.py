@@ -269,18 +269,22 @@ class RoleCanister(Canister):
     def _confirm(self, ctx: Context, numbers: tuple[int, ...]) -> None:
         """Confirm notifications: Ok for each one that was pending for the caller (IC-44).
 
-        Every confirmer sees every id: the cores share one counter, and each knows only its own ids.
+        Each confirmer is called with every id, because the cores share one counter, and a confirmer
+        knows only the ids of its own core.
         """
         results: list[Result[None]] = []
         for number in numbers[: self.batch_items]:
-            said = [each(ctx, number) for each in self.confirmers]
-            refusal = err("Unauthorized" if "Unauthorized" in said else "NotFound")
-            results.append(ok(None) if "Ok" in said else refusal)
+            answers = [confirmer(ctx, number) for confirmer in self.confirmers]
+            if "Ok" in answers:
+                results.append(ok(None))
+            else:
+                results.append(err("Unauthorized" if "Unauthorized" in answers else "NotFound"))
         if len(numbers) > len(results):
             results.append(too_many(self.batch_items))
         accepted: AllAccepted = Variant("allAccepted")
         itemized: Itemized = Variant("itemized", tuple(results))
-        CONFIRM.reply(ctx, accepted if all(each.tag == "Ok" for each in results) else itemized)
+        all_ok = all(result.tag == "Ok" for result in results)
+        CONFIRM.reply(ctx, accepted if all_ok else itemized)
 
     def pre_upgrade(self) -> bytes:
         """Return the counter of notifications and the states of all cores."""

@@ -355,7 +355,7 @@ class Pulling(s.Part):
         slices = (m.by_subscriber(who), m.by_namespace(namespace))
         page = m.Page(None, 1000, m.OrchestrationFilter(m.NO_STATISTICS, slices))
 
-        def got(infos: tuple[m.SubscriptionInfo, ...]) -> None:
+        def answered(infos: tuple[m.SubscriptionInfo, ...]) -> None:
             served: list[s.ServedSubscription] = []
             for info in infos:
                 config = read_subscription(info.config)
@@ -365,13 +365,13 @@ class Pulling(s.Part):
                     )
             pulling.subscriptions[namespace, who] = tuple(served)
 
-        self._ask(ctx, pulling, methods.GET_SUBSCRIPTIONS, page, got)
+        self._ask(ctx, pulling, methods.GET_SUBSCRIPTIONS, page, answered)
 
     def _ask_publication(self, ctx: Context, pulling: Pulled, namespace: str) -> None:
         """Ask for the configuration of a publication."""
         page = m.Page(None, 1, m.OrchestrationFilter(m.NO_STATISTICS, (m.by_namespace(namespace),)))
 
-        def got(infos: tuple[m.PublicationInfo, ...]) -> None:
+        def answered(infos: tuple[m.PublicationInfo, ...]) -> None:
             for info in infos:
                 if info.namespace == namespace:
                     config = read_publication(info.config)
@@ -383,12 +383,12 @@ class Pulling(s.Part):
                         trusted=config.trusted,
                     )
 
-        self._ask(ctx, pulling, methods.GET_PUBLICATIONS, page, got)
+        self._ask(ctx, pulling, methods.GET_PUBLICATIONS, page, answered)
 
     def _ask_replay(self, ctx: Context, pulling: Pulled, number: int) -> None:
         """Ask whether a replay is isolated."""
 
-        def got(infos: tuple[m.ReplayStatus | None, ...]) -> None:
+        def answered(infos: tuple[m.ReplayStatus | None, ...]) -> None:
             for status in infos:
                 if status is not None and status.replayId == number:
                     value = first(status.config, keys.REPLAY_ISOLATED)
@@ -397,7 +397,7 @@ class Pulling(s.Part):
 
         # A page begins after `prev`, so this page has exactly the one replay.
         page = m.Page(number - 1, 1, m.OrchestrationFilter(m.NO_STATISTICS, ()))
-        self._ask(ctx, pulling, methods.GET_REPLAYS, page, got)
+        self._ask(ctx, pulling, methods.GET_REPLAYS, page, answered)
 
     def _ended(self, ctx: Context, pulling: Pulled) -> None:
         """Apply and confirm a system event if all questions about it are answered."""

@@ -84,7 +84,8 @@ class _Twice(Delivery):
     def _send_new(self, ctx: Context, spot: Spot, left: int) -> int:
         sent = super()._send_new(ctx, spot, left)
         window = self._window(spot)
-        for note in [] if window is None else list(window.out.values()):
+        notes = [] if window is None else list(window.out.values())
+        for note in notes:
             if not note.namespace.startswith("icrc72:"):
                 again = self._notification(note)._replace(
                     notificationId=self.role.next_notification()

@@ -73,7 +73,8 @@ def _fakes(role: str) -> Deed:
     """Return a deed: a stranger notifies a broadcaster or a subscriber."""
 
     def deed(stage: Stage) -> None:
-        target, name = stage.far, NAMESPACE
+        target = stage.far
+        name = NAMESPACE
         if role == "broadcaster":
             target = stage.exit
             name = system_namespace("broadcaster", stage.exit)

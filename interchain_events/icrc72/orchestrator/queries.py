@@ -332,13 +332,13 @@ class Queries:
         filter_ = page.filter or _ALL
         slices = different(filter_.slice)
         replays = self.state.replays
-        found = [
+        numbers = [
             number
             for number, replay in replays.items()
             if all(_concerns(replay, slice_) for slice_ in slices)
         ]
         statuses: list[m.ReplayStatus] = []
-        for number in self._page(found, page, lambda number: number):
+        for number in self._page(numbers, page, lambda number: number):
             replay = replays[number]
             stats = self._stats(filter_, "icrc77:replay", self._replay_stats(replay))
             state = m.state_of(replay.state, replay.count, replay.text)

@@ -157,12 +157,9 @@ class Fields:
     def list(self, name: str, most: int) -> tuple[object, ...]:
         """Return a list of at most `most` values."""
         value = self.values.get(name)
-        found = tuple(value) if isinstance(value, (list, tuple)) else None
-        return (
-            self._wrong(name, f"a list of up to {most}")
-            if found is None or len(found) > most
-            else found
-        )
+        if not isinstance(value, (list, tuple)) or len(value) > most:
+            return self._wrong(name, f"a list of up to {most}")
+        return tuple(value)
 
     def map(self, name: str) -> "Fields":
         """Return the fields of an inner map."""
@@ -179,7 +176,7 @@ def read_cbor(body: bytes, depth: int) -> object:
     _check_items(body)
     try:
         given = dict.fromkeys(_TAGS, _no_tag)
-        found: object = cbor2.loads(
+        decoded: object = cbor2.loads(
             body,
             semantic_decoders=given,
             tag_hook=_no_tag,
@@ -188,7 +185,7 @@ def read_cbor(body: bytes, depth: int) -> object:
         )
     except (cbor2.CBORDecodeError, TypeError) as error:
         raise BadRequest(f"the body is not CBOR: {error}") from None
-    return found
+    return decoded
 
 
 def _check_items(body: bytes) -> None:
@@ -249,11 +246,13 @@ def _check_sender(
         raise BadRequest(f"sender_pubkey is not the key of {sender.text}")
     targets: frozenset[bytes] | None = None
     if envelope.has("sender_delegation"):
-        for at, each in enumerate(envelope.list("sender_delegation", MOST_DELEGATIONS)):
-            signed = Fields(each, f"sender_delegation[{at}]")
+        delegations = envelope.list("sender_delegation", MOST_DELEGATIONS)
+        for index, signed_delegation in enumerate(delegations):
+            place = f"sender_delegation[{index}]"
+            signed = Fields(signed_delegation, place)
             delegation = signed.map("delegation")
             if delegation.nat("expiration") < now:
-                raise BadRequest(f"sender_delegation[{at}] has ended")
+                raise BadRequest(f"{place} has ended")
             if delegation.has("targets"):
                 given = delegation.list("targets", MOST_PATHS)
                 allowed = frozenset(target for target in given if isinstance(target, bytes))
@@ -261,7 +260,7 @@ def _check_sender(
             try:
                 digest = hash_of(delegation.values)
             except TypeError as error:
-                raise BadRequest(f"sender_delegation[{at}]: {error}") from None
+                raise BadRequest(f"{place}: {error}") from None
             check_signature(
                 key, signed.blob("signature"), separated("ic-request-auth-delegation") + digest
             )

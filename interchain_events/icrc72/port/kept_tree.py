@@ -137,7 +137,7 @@ class KeptTree:
         self._root = node
 
     def _neighbours(self, root: _Node, absent: bytes) -> list[bytes]:
-        """Return the labels just before and after an absent one, as far as there are any.
+        """Return the labels just before and after an absent one, if they exist.
 
         A label of another length is padded with zeros or cut off before it is compared. It may
         then equal a label that exists. That label is returned along with its neighbours.
@@ -145,28 +145,28 @@ class KeptTree:
         label = absent[:LENGTH].ljust(LENGTH, b"\0")
         differs = _first_difference(label, self._nearest(root, label).label)
         path, node = self._descend(root, label, differs)
-        found: list[bytes] = []
+        labels: list[bytes] = []
         has_before = False
         has_after = False
         if differs == LENGTH * 8:
-            found.append(label)
+            labels.append(label)
         elif _bit(label, differs):
-            found.append(_last(node).label)
+            labels.append(_last(node).label)
             has_before = True
         else:
-            found.append(_first(node).label)
+            labels.append(_first(node).label)
             has_after = True
         # A neighbour that is not below this node is on the other side of the deepest fork where the
         # path took the other branch.
         for fork in reversed(path):
             if _bit(label, fork.bit):
                 if not has_before:
-                    found.append(_last(fork.left).label)
+                    labels.append(_last(fork.left).label)
                     has_before = True
             elif not has_after:
-                found.append(_first(fork.right).label)
+                labels.append(_first(fork.right).label)
                 has_after = True
-        return found
+        return labels
 
 
 def _bit(label: bytes, at: int) -> int:
@@ -196,15 +196,15 @@ def _last(node: _Node) -> _Leaf:
 
 def _leaves(root: _Node) -> list[_Leaf]:
     """Return all leaves."""
-    found: list[_Leaf] = []
+    leaves: list[_Leaf] = []
     waiting = [root]
     while waiting:
         node = waiting.pop()
         if isinstance(node, _Fork):
             waiting += [node.left, node.right]
         else:
-            found.append(node)
-    return found
+            leaves.append(node)
+    return leaves
 
 
 def _form(node: _Node, shown: dict[bytes, list[Path]]) -> Form:

@@ -41,7 +41,7 @@ class Encoder:
 
     def __init__(self, types: Sequence[t.Type]) -> None:
         table = _Table()
-        places = [table.index(each) for each in types]
+        places = [table.index(type_) for type_ in types]
         header = bytearray(MAGIC)
         leb128(len(table.entries), header)
         for entry in table.entries:
@@ -51,7 +51,7 @@ class Encoder:
             sleb128(place, header)
         self.header = bytes(header)
         """The bytes before the values of each message."""
-        self._writers = [_writer(each, {}) for each in types]
+        self._writers = [_writer(type_, {}) for type_ in types]
         self._count = len(types)
         self._sized: tuple[object, int] | None = None
 
@@ -114,9 +114,9 @@ class _Table:
         elif isinstance(type_, t.Record | t.Cases):
             entry.append(0x6C if isinstance(type_, t.Record) else 0x6B)
             leb128(len(type_.fields), entry)
-            for each in sorted(type_.fields, key=lambda field: field.id):
-                leb128(each.id, entry)
-                sleb128(self.index(each.type), entry)
+            for field in sorted(type_.fields, key=lambda field: field.id):
+                leb128(field.id, entry)
+                sleb128(self.index(field.type), entry)
         self.entries[place] = bytes(entry)
         return place
 
@@ -183,8 +183,8 @@ def _opt_writer(inner: Write, *, wrapped: bool) -> Write:
         if not isinstance(value, tuple) or len(value) > 1:
             raise t.unencodable(value, "an optional of an optional type: () or (value,)")
         out.append(len(value))
-        for each in value:
-            inner(each, out)
+        for item in value:
+            inner(item, out)
 
     return write_wrapped if wrapped else write
 
@@ -199,8 +199,8 @@ def _vec_writer(inner: Write) -> Write:
             out.append(count)
         else:
             leb128(count, out)
-        for each in value:
-            inner(each, out)
+        for item in value:
+            inner(item, out)
 
     return write
 

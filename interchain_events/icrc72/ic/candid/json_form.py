@@ -48,18 +48,17 @@ def to_json(type_: t.Type, value: Any) -> Any:
     if isinstance(type_, t.Opt):
         if not t.may_be_null(type_.inner):
             value = () if value is None else (value,)
-        return [to_json(type_.inner, each) for each in value]
+        return [to_json(type_.inner, item) for item in value]
     if t.is_blob(type_):
         return "0x" + value.hex()
     if isinstance(type_, t.Vec):
-        return [to_json(type_.inner, each) for each in value]
+        return [to_json(type_.inner, item) for item in value]
     if isinstance(type_, t.Record):
-        forms = [to_json(each.type, part) for each, part in zip(type_.fields, value, strict=True)]
-        return (
-            forms
-            if _is_tuple(type_)
-            else {each.name: form for each, form in zip(type_.fields, forms, strict=True)}
-        )
+        fields = type_.fields
+        forms = [to_json(field.type, part) for field, part in zip(fields, value, strict=True)]
+        if _is_tuple(type_):
+            return forms
+        return {field.name: form for field, form in zip(fields, forms, strict=True)}
     if isinstance(type_, t.Cases):
         case = _case(type_, value[0])
         return {case.name: to_json(case.type, value[1])}
@@ -87,7 +86,8 @@ def _no_case(tag: object) -> CandidError:
 
 def _is_tuple(type_: t.Record) -> bool:
     """Return whether the fields of a record are named 0, 1, … in this order."""
-    return bool(type_.fields) and all(each.name == str(at) for at, each in enumerate(type_.fields))
+    fields = type_.fields
+    return bool(fields) and all(field.name == str(number) for number, field in enumerate(fields))
 
 
 def _primitive_to_json(name: str, value: Any) -> Any:
