@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from pubsub_emulator.trie.codec import CHILDREN, digest_of, feed, new_hasher
 from pubsub_emulator.trie.nibbles import shared_digits
-from pubsub_emulator.trie.nodes import NIBBLE, Node, Owner, encode_branch, encode_leaf
+from pubsub_emulator.trie.nodes import NIBBLE, Node, Owner, encode_branch, encode_leaf, with_encoded_value
 
 
 def write(
@@ -71,8 +71,8 @@ def write(
                     node.drop_child(nibble)
                     grown -= 1
                 else:
-                    leaf = children[nibble] = child.with_value(owner, value)
-                    encode_leaf(leaf, max_inline)
+                    leaf = with_encoded_value(child, owner, value, max_inline)
+                    children[nibble] = leaf
                     _refer(node, nibble, leaf)
                 break
             if child.owner is not owner:

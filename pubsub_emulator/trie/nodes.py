@@ -300,6 +300,21 @@ def encode_leaf(node: Node, max_inline: int) -> None:
     node.stale = False
 
 
+def with_encoded_value(leaf: Node, owner: Owner, value: bytes, max_inline: int) -> Node:
+    """Return the same leaf with another owner and value, encoded."""
+    at = leaf.refs
+    old = leaf.encoded
+    node = Node(owner, leaf.partial, value)
+    if at > 0 and (old[0] < LEAF) == (len(value) > max_inline):
+        # The header and the partial key stay, as in `encode_leaf`.
+        node.encoded = old[:at] + _store_value(node, max_inline)
+        node.refs = at
+        node.stale = False
+    else:
+        encode_leaf(node, max_inline)
+    return node
+
+
 def _store_value(node: Node, max_inline: int) -> bytes:
     """Fill in the `tail` of a node with a value."""
     value = node.value or b""
