@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from operator import attrgetter
 from struct import Struct, error
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.scale import AnyCodec, Codec, Reader, UintCodec
@@ -12,6 +12,8 @@ from pubsub_emulator.primitives.type_info import Composite, Field, Parameter, pa
 
 T = TypeVar("T")
 
+_Functions: TypeAlias = tuple[Callable[[T], bytes], Callable[[Reader], T]]
+"""The functions that encode and read a value."""
 _FORMATS: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 """The letters for unsigned integers of so many bytes in a format of the module `struct`."""
 
@@ -36,8 +38,9 @@ def struct(
         return cls(*[codec.read(reader) for codec in codecs])
 
     layout = _layout(codecs)
+    functions: _Functions[T] = (encode, read)
     if layout is not None:
-        encode, read = _of_integers(cls, names, layout, encode=encode, read=read)
+        functions = _of_integers(cls, names, layout, encode=encode, read=read)
     name = getattr(cls, "__name__", "struct")
     infos = tuple(
         Field(codec.info, name.rstrip("_")) for name, codec in pairs if codec.info is not None
@@ -47,7 +50,7 @@ def struct(
         if len(infos) == len(pairs)
         else None
     )
-    return Codec(name, encode, read, info)
+    return Codec(name, *functions, info)
 
 
 def _layout(codecs: tuple[AnyCodec, ...]) -> Struct | None:
@@ -65,7 +68,7 @@ def _of_integers(
     *,
     encode: Callable[[T], bytes],
     read: Callable[[Reader], T],
-) -> tuple[Callable[[T], bytes], Callable[[Reader], T]]:
+) -> _Functions[T]:
     """Return functions that encode and read all fields at once.
 
     Chains store many records of integers. Whatever does not fit is left to `encode` and `read`,

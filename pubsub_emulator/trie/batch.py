@@ -15,7 +15,14 @@ from collections.abc import Mapping
 
 from pubsub_emulator.trie.codec import CHILDREN, digest_of, feed, new_hasher
 from pubsub_emulator.trie.nibbles import shared_digits
-from pubsub_emulator.trie.nodes import NIBBLE, Node, Owner, encode_branch, encode_leaf, with_encoded_value
+from pubsub_emulator.trie.nodes import (
+    NIBBLE,
+    Node,
+    Owner,
+    encode_branch,
+    encode_leaf,
+    with_encoded_value,
+)
 
 
 def write(

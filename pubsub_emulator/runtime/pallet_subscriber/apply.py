@@ -192,8 +192,23 @@ class _Deliverer:
     ) -> bool:
         """Call the handler for one change, and return whether it succeeded."""
         if value is None or state is None:
-            return self._succeeds(self._handler.on_data_removed, para, key)
-        return self._succeeds(self._handler.on_data_updated, para, key, value, state)
+            return self._succeeds(self._removed, para, key)
+        return self._succeeds(self._updated, para, key, value, state)
+
+    # A handler without such a method fails like any other, so it is looked up within the call.
+
+    def _updated(
+        self,
+        context: HandlerContext,
+        para: ParaId,
+        key: PubsubKey,
+        value: bytes,
+        state: TtlState,
+    ) -> None:
+        self._handler.on_data_updated(context, para, key, value, state)
+
+    def _removed(self, context: HandlerContext, para: ParaId, key: PubsubKey) -> None:
+        self._handler.on_data_removed(context, para, key)
 
     def relay_state(self, handler: RelayStateHandler) -> None:
         """Call the handler for the requested keys, and deposit an event if it fails (UP-14)."""

@@ -317,6 +317,14 @@ def test_a_handler_that_exceeds_its_weight_fails_even_if_it_hides_it(
     assert bool(list(subscriber.storage.iter_prefix(b"written "))) is not fails
 
 
+def test_a_handler_without_the_methods_fails_like_any_other() -> None:
+    """PS-66: the method is looked up within the call."""
+    nothing: Any = object()
+    step = one().block(Relay(1, {1000: {KEY: entry()}}), handler=nothing)
+    assert [d.failed for d in step.deliveries] == [True]
+    assert [e for e in step.events if isinstance(e, HandlerFailed)] == [HandlerFailed(P, KEY)]
+
+
 def test_a_handler_overwriting_a_child_root_fails_in_a_valid_block() -> None:
     """PS-66: no handler can make a block that its own chain cannot build."""
     forges = Recorder(
