@@ -1,6 +1,7 @@
 """Canisters that attack their host: they trap, are refused, or get an answer, and nothing stays."""
 
 from dataclasses import replace
+from typing import Final
 
 import pytest
 import wasmtime
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.icrc72.wat import IMPORTS, ask, canister, method
 from support.plumbing.examples import scaled
+from support.plumbing.processes import python
 
 from interchain_events.fuzz.drawn_modules import Choices, drawn_module
 from interchain_events.icrc72.ic.candid.encode import leb128
@@ -638,10 +640,47 @@ def test_a_compiler_that_takes_too_much_is_ended(
 
 
 def test_modules_that_are_kept_have_a_limit_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_CACHED_BYTES", 300)
-    for at in range(50):
-        load(built(f'(memory 1) (data (i32.const 0) "a text that makes it longer {at}")'))
-    assert sum(size for size, _ in module._CACHE.values()) <= 300  # as above
+    monkeypatch.setattr(module, "_CACHED_BYTES", 1 << 20)
+    for number in range(50):
+        load(built(f'(memory 1) (data (i32.const 0) "a text that makes it longer {number}")'))
+    assert 1 < len(module._CACHE) <= (1 << 20) // (96 << 10)  # nothing else shows it
+
+
+_SMALL_MODULES: Final = """
+import gc
+from pathlib import Path
+
+import wasmtime
+
+from interchain_events.icrc72.ic.wasm import module, system
+
+module._CACHED_BYTES = 1 << 40
+
+
+def memory():
+    gc.collect()
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.partition("VmRSS:")[2].split()[0])
+
+
+def load(numbers):
+    for number in numbers:
+        code = f'(memory 1) (func (export "canister_query f") (drop (i32.const {number})))'
+        system.linker(module.load(bytes(wasmtime.wat2wasm(f"(module {code})"))))
+
+
+load(range(100))
+before = memory()
+load(range(100, 500))
+print(memory() - before, sum(size for size, _ in list(module._CACHE.values())[100:]))
+"""
+
+
+def test_a_small_module_that_is_kept_counts_with_all_the_memory_it_takes() -> None:
+    run = python("-c", _SMALL_MODULES)
+    assert run.returncode == 0, run.stderr
+    taken, counted = map(int, run.stdout.split())
+    assert taken <= counted, "strangers' small modules would take more than the limit"
 
 
 def test_limits_that_are_changed_hold() -> None:
