@@ -3,7 +3,7 @@ slots.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -27,6 +27,7 @@ from pubsub_emulator.primitives.header import (
     aura_seal,
 )
 from pubsub_emulator.primitives.scale import Codec, Reader, compact_len, encode_compact
+from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import Hash, Slot
 
 
@@ -337,3 +338,38 @@ def test_a_copy_of_a_hashed_header_has_a_hash_of_its_own() -> None:
     other = replace(header, number=header.number + 1)
     assert other.hash() == blake2_256(other.encode()) != header.hash()
     assert header == replace(other, number=header.number)
+
+
+@dataclass(frozen=True)
+class Record:
+    """Integers of all lengths that are written at once."""
+
+    first: int
+    second: int
+    third: int
+    fourth: int
+
+
+@given(st.tuples(*[st.integers(-1, 1 << bits) for bits in (8, 16, 32, 64)]), st.binary(max_size=17))
+def test_a_record_of_integers_is_as_its_fields_one_after_the_other(
+    values: tuple[int, int, int, int], data: bytes
+) -> None:
+    """The errors are the same, too."""
+    codecs = (scale.u8, scale.u16, scale.u32, scale.u64)
+    record = struct(Record, *codecs)
+
+    def fields() -> bytes:
+        return b"".join([codec.encode(v) for codec, v in zip(codecs, values, strict=True)])
+
+    def message(action: Callable[[], object]) -> object:
+        try:
+            return action()
+        except ScaleError as error:
+            return str(error)
+
+    assert message(lambda: record.encode(Record(*values))) == message(fields)
+    reader = Reader(data)
+    one_by_one = message(lambda: Record(*[codec.read(reader) for codec in codecs]))
+    at_once = Reader(data)
+    assert message(lambda: record.read(at_once)) == one_by_one
+    assert at_once.pos == reader.pos
