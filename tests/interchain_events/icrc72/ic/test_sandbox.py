@@ -676,7 +676,7 @@ print(memory() - before, sum(size for size, _ in list(module._CACHE.values())[10
 """
 
 
-def test_a_small_module_that_is_kept_counts_with_all_the_memory_it_takes() -> None:
+def test_a_kept_module_counts_with_the_memory_that_it_takes() -> None:
     run = python("-c", _SMALL_MODULES)
     assert run.returncode == 0, run.stderr
     taken, counted = map(int, run.stdout.split())
