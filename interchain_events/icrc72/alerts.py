@@ -172,7 +172,7 @@ def _put(entries: _Entries, key: str, fact: f.Fact | f.MemberFact, value: object
 
     The shapes of some keys have no room for a value. It is then not written.
     """
-    # The last field of a fact is its kind, which is written by the key.
+    # The last field of a fact is its kind. It is not written, because the key implies it.
     fact_parts = cast("Parts", fact[:-1])
     room = len(_SHAPES[key]) - len(fact_parts)
     value_parts: Parts = (None,) * room

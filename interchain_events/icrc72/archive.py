@@ -120,7 +120,7 @@ class Archive(Core):
 
     def _keep(self, part: ArchivePart, events: list[Event]) -> None:
         """Put a complete block into the store."""
-        entries = tuple(self._entry(part, at, event) for at, event in enumerate(events))
+        entries = tuple(self._entry(part, index, event) for index, event in enumerate(events))
         after = self.store.head().seq
         block = Block(part.number, part.hash, part.parent, entries)
         self.store.append([block])
@@ -134,7 +134,7 @@ class Archive(Core):
         rows.append(row.seq)
 
     @staticmethod
-    def _entry(part: ArchivePart, at: int, event: Event) -> Row:
+    def _entry(part: ArchivePart, index: int, event: Event) -> Row:
         """Return an event as a row of the store. Data and headers are in Candid."""
         fields = {
             "eventId": _text_of(event.eventId),
@@ -149,15 +149,15 @@ class Archive(Core):
         body = encode_fields({name: canonical(value) for name, value in fields.items()})
         time = event.timestamp // 10**6
         return Row(
-            0,
-            part.number,
-            None,
-            part.round,
-            at,
-            event.namespace,
-            event_id(part.hash, at),
-            time,
-            body,
+            seq=0,
+            anchor=part.number,
+            chain=None,
+            block=part.round,
+            index=index,
+            kind=event.namespace,
+            id=event_id(part.hash, index),
+            time=time,
+            body=body,
         )
 
     def _event(self, row: Row) -> Event:

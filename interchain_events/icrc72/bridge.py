@@ -80,7 +80,7 @@ class Bridge(App):
     def refused(self) -> int:
         """Return the number of namespaces that the orchestrator has refused."""
         mine = {} if self.publisher is None else self.publisher.state.mine
-        return sum(bool(each.error) for each in mine.values())
+        return sum(bool(publication.error) for publication in mine.values())
 
     def namespace(self, chain: int | None, kind: str) -> str:
         """Return the namespace for rows of a chain (`None` is the relay chain) and a kind."""
@@ -114,5 +114,5 @@ def value_of(value: object) -> Value:
     if isinstance(value, str):
         return of(bytes.fromhex(value[2:]) if _BYTES.fullmatch(value) else value)
     if isinstance(value, Mapping):
-        return of({str(name): value_of(each) for name, each in value.items()})
-    return of([value_of(each) for each in value] if isinstance(value, Sequence) else value)
+        return of({str(name): value_of(part) for name, part in value.items()})
+    return of([value_of(part) for part in value] if isinstance(value, Sequence) else value)

@@ -71,7 +71,7 @@ def play_plan(plan: Plan) -> Outcome:
 def play_cheat(number: int) -> str:
     """Play a cheat under a schedule of its own, and return an error if the audit does not find it.
 
-    `number` chooses both; the cheats repeat with other schedules. Returns an empty text on success.
+    `number` selects the cheat, in turn, and seeds the schedule. Returns an empty text on success.
     """
     cheat = CHEATS[number % len(CHEATS)]
     findings = run(cheat, Schedule(b"cheat %d" % number, number % 2, 0))

@@ -316,15 +316,15 @@ def _changed_list(
     canister = keys.icrc75_key(which)
     if key in {name, f"{name}:add", f"{name}:remove"}:
         given = _principals(key, value)
-        had = config.lists.get(which, ())
+        former = config.lists.get(which, ())
         if key.endswith(":add"):
-            given = tuple(dict.fromkeys((*had, *given)))
+            given = tuple(dict.fromkeys((*former, *given)))
         elif key.endswith(":remove"):
             # Without this, removing from a missing list would create an empty one, which excludes
             # everybody.
             if which not in config.lists:
                 return config
-            given = tuple(member for member in had if member not in given)
+            given = tuple(member for member in former if member not in given)
         return replace(config, lists={**config.lists, which: given})
     if key == f"{canister}:remove":
         canisters = dict(config.canisters)
@@ -335,12 +335,12 @@ def _changed_list(
     return None
 
 
-def _controllers(had: tuple[Principal, ...], key: str, value: v.Value) -> tuple[Principal, ...]:
+def _controllers(former: tuple[Principal, ...], key: str, value: v.Value) -> tuple[Principal, ...]:
     """Return the controllers after adding or removing some. The last one cannot be removed."""
     given = _principals(key, value)
     if key.endswith(":add"):
-        return tuple(dict.fromkeys((*had, *given)))
-    left = tuple(controller for controller in had if controller not in given)
+        return tuple(dict.fromkeys((*former, *given)))
+    left = tuple(controller for controller in former if controller not in given)
     if not left:
         raise ConfigError("the last controller cannot be removed")
     return left

@@ -121,7 +121,7 @@ SUBSCRIBER_REPLAY_REMOVE: Final = "icrc77:subscriber:replay:remove"
 
 def _key(name: str, row: list[str], which: str) -> Key:
     """Return a row of `keys.toml` with the name of a list in place of `LIST`."""
-    name, value, meaning, *aliases = (each.replace(":LIST:", f":{which}:") for each in (name, *row))
+    name, value, meaning, *aliases = (text.replace(":LIST:", f":{which}:") for text in (name, *row))
     return Key(name, value, meaning, tuple(aliases))
 
 
@@ -141,7 +141,7 @@ TABLES: Final = {title: _table(rows) for title, rows in _WRITTEN.items()}
 
 PUBLICATION, SUBSCRIPTION, REPLAY_CONFIG, HEADERS, *_ = TABLES.values()
 
-BROADCASTER_HEADERS: Final = {each.name for each in HEADERS} - {
+BROADCASTER_HEADERS: Final = {header.name for header in HEADERS} - {
     HASH,
     PARTITION,
     REPLAYED,

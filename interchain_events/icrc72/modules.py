@@ -13,7 +13,10 @@ from interchain_events.icrc72.scenario import Modules
 
 
 def read_module(place: Path) -> bytes:
-    """The bytes of a module's file. Raises `Icrc72Error`."""
+    """Return the bytes of a module's file.
+
+    Raises `Icrc72Error` if it cannot be read or is not a module.
+    """
     try:
         wasm = place.read_bytes()
         load(wasm)
@@ -25,12 +28,15 @@ def read_module(place: Path) -> bytes:
 
 
 def canister_of(wasm: bytes, who: Principal, *, bare: bool) -> WasmCanister:
-    """A canister that is installed with a principal, or without an argument."""
+    """Return a canister that is installed with a principal, or with `bare` without an argument."""
     return WasmCanister(wasm, NOTHING if bare else Encoder(parse_types("(principal)")).encode(who))
 
 
 def modules_of(place: str) -> Modules:
-    """What makes the canisters of a scenario, whose files are named from its folder on."""
+    """Return a function that makes a scenario's canisters from modules.
+
+    `place` is the scenario's file. The paths of modules are relative to its folder.
+    """
     return lambda model, who: canister_of(
         read_module(Path(place).parent / model.wasm), who, bare=model.bare
     )

@@ -48,7 +48,7 @@ class Codec:
     ) -> None:
         self.types = types
         self._encoder = Encoder(types)
-        self._decoders = [Decoder(each) for each in (types, *others)]
+        self._decoders = [Decoder(accepted) for accepted in (types, *others)]
         self.encode = self._encoder.encode
         self._empty: Message | None = None
         """The message without values, which answers most notifications."""
@@ -57,11 +57,12 @@ class Codec:
         self.size = self._encoder.size
 
     def message(self, *values: object, proven: bool = False) -> bytes:
-        """Return the message with these values, which carries them to another emulated role.
+        """Return the message with these values.
 
-        Reading refuses values that are nested too deep, and so must this way: the values of a long
-        message are only carried if they are `proven`, that is, were read from messages before.
-        Raises `CandidError` like `encode`.
+        The message also carries the Python values, so that another emulated role need not decode
+        it. Decoding refuses values that are nested too deep. A short message cannot contain such
+        values; a long one carries its values only if they are `proven`, which means that they were
+        themselves decoded from messages. Raises `CandidError` like `encode`.
         """
         if not values and self._empty is not None:
             return self._empty
@@ -108,13 +109,14 @@ class MethodCodec:
     @cached_property
     def args(self) -> Codec:
         """Return the codec of the arguments."""
-        others = [each.arguments for each in self._readings if each.arguments]
+        others = [reading.arguments for reading in self._readings if reading.arguments]
         return Codec(self.method.arguments, others)
 
     @cached_property
     def rets(self) -> Codec:
         """Return the codec of the results."""
-        return Codec(self.method.results, [each.results for each in self._readings if each.results])
+        others = [reading.results for reading in self._readings if reading.results]
+        return Codec(self.method.results, others)
 
 
 @cache
@@ -146,11 +148,12 @@ def codec(method: str) -> MethodCodec:
     A method of several services has the same types in each of them.
     """
     for service in SERVICES:
-        found = interface(service).methods.get(method)
-        if found is not None:
-            readings = interface("readings").methods.values()
+        definition = interface(service).methods.get(method)
+        if definition is not None:
+            variants = interface("readings").methods.values()
             return MethodCodec(
-                found, [each for each in readings if each.name.startswith(f"{method}__")]
+                definition,
+                [variant for variant in variants if variant.name.startswith(f"{method}__")],
             )
     raise KeyError(method)
 

@@ -139,7 +139,7 @@ def _bad_filter(vector: Document) -> None:
 
 
 def _skip(vector: Document) -> None:
-    skip = skip_of(array(nat(int(each)) for each in vector["skip"]))
+    skip = skip_of(array(nat(int(number)) for number in vector["skip"]))
     same("the delivery", skip.passes(int(vector["eventId"])), vector["delivered"])
 
 

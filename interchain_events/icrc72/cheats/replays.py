@@ -38,14 +38,14 @@ class _Mute(Replays):
         replay.report = 1 << 60
 
 
-def _telling(lying: type[Replays]) -> type[App]:
-    """Return a publisher whose part for replays is replaced."""
+def _publisher_with(replays_class: type[Replays]) -> type[App]:
+    """Return a class of publishers that replay by `replays_class`."""
 
     class Liar(Actor):
-        def __init__(self, *given: Any, **named: Any) -> None:
-            super().__init__(*given, **named)
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
             if self.publisher is not None:
-                self.publisher.replays = lying(
+                self.publisher.replays = replays_class(
                     self.publisher.orchestrator, self.publisher.settings, self.publisher
                 )
 
@@ -174,16 +174,16 @@ class _NoReplay(Acceptance):
 _PRICE: Final = class_(("perEvent", nat(5)), ("currency", text("icrc2:aaaaa-aa")))
 _PRICED: Final[Config] = {keys.REPLAY: True, keys.PRICING: _PRICE}
 CHEATS: Final = (
-    Cheat("ReplaysAltered", "publisher", Stage.replayed, teller=_telling(_BadHash)),
-    Cheat("ReplaysInvented", "publisher", Stage.replayed, teller=_telling(_NewId)),
-    Cheat("SkipsInReplay", "publisher", Stage.replayed, teller=_telling(_Fewer)),
-    Cheat("Overcharges", "publisher", Stage.replayed, teller=_telling(_More)),
-    Cheat("ReplaysTwice", "publisher", Stage.replayed, teller=_telling(_Again)),
+    Cheat("ReplaysAltered", "publisher", Stage.replayed, teller=_publisher_with(_BadHash)),
+    Cheat("ReplaysInvented", "publisher", Stage.replayed, teller=_publisher_with(_NewId)),
+    Cheat("SkipsInReplay", "publisher", Stage.replayed, teller=_publisher_with(_Fewer)),
+    Cheat("Overcharges", "publisher", Stage.replayed, teller=_publisher_with(_More)),
+    Cheat("ReplaysTwice", "publisher", Stage.replayed, teller=_publisher_with(_Again)),
     Cheat("ReplaysUnasked", "publisher", _unasked),
     Cheat("Rewrites", "archive", _rewrites),
     Cheat("ReplaysToAll", "broadcaster", _crowd, broker=cheating(_ToAll)),
     Cheat("DropsReplay", "broadcaster", Stage.replayed, broker=cheating(_NoReplay)),
-    Cheat("NeverReports", "publisher", _silence, teller=_telling(_Mute)),
+    Cheat("NeverReports", "publisher", _silence, teller=_publisher_with(_Mute)),
     Cheat("AsksForAll", "subscriber", lambda stage: stage.replayed(1, 1_000_000, 3)),
     Cheat("PaysNothing", "subscriber", lambda stage: stage.replayed(1, 3, 3), publication=_PRICED),
     Cheat("CancelsOthers", "subscriber", _cancels),

@@ -231,9 +231,10 @@ def _judge_isolated(trial: Trial, who: Principal, teller: Principal) -> None:
 
 
 def try_changes(candidate: Candidate, book: Book, seed: bytes, refuse: int) -> Trial:
-    """Try an orchestrator with changes, deletions, kinds of publications and two publishers.
+    """Try an orchestrator: changes, deletions, a list of publishers, and two publishers.
 
-    Like in its first trial, the candidate is made with the principal of the only broadcaster.
+    As in its first trial, the candidate is made with the principal of the only broadcaster.
+    `refuse` is the percentage of requests that the network refuses while members register.
     """
     network = CanisterNetwork(1, seed=seed, schedule=Schedule(seed, 1, refuse))
     me = network.next_id(0)

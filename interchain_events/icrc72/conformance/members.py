@@ -355,18 +355,18 @@ def _send_odd(trial: Trial, stand: Principal, odd: list[Odd], begun: int) -> Non
     `begun` is the first entry of the trace that counts.
     """
     network = trial.network
-    arguments = {each: HANDLE.argument((each.notification,)) for each in odd}
+    arguments = {sent: HANDLE.argument((sent.notification,)) for sent in odd}
     waiting = odd
     for _ in range(_REPEATS):
-        for each in waiting:
-            network.submit(ANONYMOUS, stand, SAY, encode((trial.who, HANDLE.name, arguments[each])))
+        for sent in waiting:
+            network.submit(ANONYMOUS, stand, SAY, encode((trial.who, HANDLE.name, arguments[sent])))
         network.step(20)
         confirmed = _confirmed_since(trial, stand, begun)
         trapped = {execution.data for execution in _trapped_since(trial, stand, begun)}
         waiting = [
-            each
-            for each in waiting
-            if each.notification.notificationId not in confirmed and arguments[each] not in trapped
+            sent
+            for sent in waiting
+            if sent.notification.notificationId not in confirmed and arguments[sent] not in trapped
         ]
         if not waiting:
             break

@@ -312,8 +312,8 @@ class Probes:
     def replaying(self, name: str, prefix: str, events: int | None, *, waits: int = 20) -> None:
         """Judge the answers of an orchestrator about replays, and a replay of four events.
 
-        `events` is how many of the four exist, or `None` if this is not known. `waits` is how many
-        times the state of the replay is asked for until it has ended.
+        `events` is how many of the four exist, or `None` if this is not known. The state of the
+        replay is read until it has ended, at most `waits` times.
         """
 
         def asks(namespace: str, start: int, end: int) -> m.Results[int] | None:

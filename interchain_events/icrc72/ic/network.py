@@ -224,7 +224,7 @@ class CanisterNetwork(Messaging):
         return Answer(data)
 
     def stop(self, identity: Principal) -> None:
-        """Begin to stop a canister. It is stopped when it waits for no more answers (IC-8)."""
+        """Begin to stop a canister. It stops once it has all answers that it waits for (IC-8)."""
         host = self.host(identity)
         if host.status == c.RUNNING:
             host.status = c.STOPPING_STATUS
@@ -356,7 +356,7 @@ class CanisterNetwork(Messaging):
         heapq.heapify(late)
 
     def _arrivals(self, place: Subnet) -> list[tuple[Host, _Arrived]]:
-        """Take the messages that have arrived in the order of their keys, with their canisters.
+        """Take the messages that have arrived, each with its canister, in the order of their keys.
 
         Messages to the management canister and to unknown canisters are served at once.
         """

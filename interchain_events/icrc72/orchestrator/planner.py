@@ -427,7 +427,7 @@ class Planner:
         """Return whether a fact may be removed, because no other fact depends on it (IC-40a).
 
         A subscriber of a retiring broadcaster stays until the queues are empty. An exit accepts
-        events from an entry as long as that may relay to it. An entry accepts events from a
+        events from an entry as long as the entry may relay to it. An entry accepts events from a
         publisher until the publisher was informed about other entries. A sick broadcaster drops all
         facts at once, because its state is lost anyway.
         """

@@ -213,10 +213,10 @@ class Queries:
         self, _caller: Principal, _time: int, page: m.ByPrincipal
     ) -> tuple[m.PublisherInfo, ...]:
         """Answer `icrc72_get_publishers`."""
-        every = chained.from_iterable(
+        publishers = chained.from_iterable(
             publication.publishers for publication in self.state.publications.values()
         )
-        items, filter_ = self._items(page, lambda row: (row.publisher,), every)
+        items, filter_ = self._items(page, lambda row: (row.publisher,), every=publishers)
         infos: list[m.PublisherInfo] = []
         for publisher in self._page(items, page, bytes):
             numbers = self._publisher_stats(publisher)
@@ -258,8 +258,8 @@ class Queries:
         self, _caller: Principal, _time: int, page: m.ByPrincipal
     ) -> tuple[m.SubscriberInfo, ...]:
         """Answer `icrc72_get_subscribers`."""
-        every = (subscription.subscriber for subscription in self._open())
-        items, filter_ = self._items(page, lambda row: (row.subscriber,), every)
+        subscribers = (subscription.subscriber for subscription in self._open())
+        items, filter_ = self._items(page, lambda row: (row.subscriber,), every=subscribers)
         infos: list[m.SubscriberInfo] = []
         for subscriber in self._page(items, page, bytes):
             numbers = self._subscriber_stats(subscriber)
@@ -276,8 +276,8 @@ class Queries:
             assigned = self._assigned(broker, page.filter or _ALL)
             if assigned is not None:
                 return assigned
-        every = (subscription.id for subscription in self._open())
-        items, filter_ = self._items(page, lambda row: (row.subscription_id,), every)
+        ids = (subscription.id for subscription in self._open())
+        items, filter_ = self._items(page, lambda row: (row.subscription_id,), every=ids)
         numbers = self._page(items, page, lambda number: number)
         return self._fitting(
             (self._subscription(number, filter_) for number in numbers), "SubscriptionInfo"
@@ -316,8 +316,8 @@ class Queries:
         self, _caller: Principal, _time: int, page: m.ByPrincipal
     ) -> tuple[m.BroadcasterInfo, ...]:
         """Answer `icrc72_get_broadcasters`."""
-        every = (broker.id for broker in self.state.brokers.values() if broker.registered)
-        items, filter_ = self._items(page, lambda row: (row.entry, row.exit), every)
+        brokers = (broker.id for broker in self.state.brokers.values() if broker.registered)
+        items, filter_ = self._items(page, lambda row: (row.entry, row.exit), every=brokers)
         prefix = "icrc72:broadcaster:stats:"
         infos: list[m.BroadcasterInfo] = []
         for broadcaster in self._page(items, page, bytes):

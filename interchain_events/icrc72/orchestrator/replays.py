@@ -155,7 +155,7 @@ class Replays(Part):
             created=ctx.now,
             rest=tuple(publishers[1:]),
         )
-        # With a count of `most`, every publisher may have to replay as many events.
+        # If the count is `most`, the range may include that many events of every publisher.
         events = count * len(publishers) if count == most else count
         refusal = _set_price(replay, publication, publishers, events)
         return replay if refusal is None else refusal

@@ -48,7 +48,10 @@ class Subscriptions(Part):
     """Called with a broadcaster that registers again and so has lost its state."""
 
     def ask(self, ctx: Context, item: m.SubscriptionRegistration) -> list[Question]:
-        """Return the questions to list canisters without which a registration cannot be judged."""
+        """Return the questions that list canisters must answer before a registration is judged.
+
+        There are none about a system namespace, to which only its own canister may subscribe.
+        """
         if is_system(item.namespace):
             return []
         questions: list[Question] = []

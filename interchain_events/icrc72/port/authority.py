@@ -144,9 +144,9 @@ class Authority:
         self, subnet: int, time: int, parts: Mapping[bytes, State], paths: Sequence[Path]
     ) -> dict[str, object]:
         """Return a signed tree without a delegation. It always shows the time."""
-        of_all: dict[bytes, State] = {each.id: _about(each) for each in self.subnets}
-        ranges: dict[bytes, State] = {each.id: {each.first: each.ranges} for each in self.subnets}
-        state = {**parts, b"canister_ranges": ranges, b"subnet": of_all, b"time": nat(time)}
+        descriptions: dict[bytes, State] = {keys.id: _about(keys) for keys in self.subnets}
+        ranges: dict[bytes, State] = {keys.id: {keys.first: keys.ranges} for keys in self.subnets}
+        state = {**parts, b"canister_ranges": ranges, b"subnet": descriptions, b"time": nat(time)}
         tree, root = witness(state, [*paths, (b"time",)])
         return {"tree": tree, "signature": self.subnets[subnet].sign(root)}
 

@@ -234,7 +234,7 @@ class Port:
         if head == b"canister" and len(path) > 2 and canister == path[1] and path[2] in _PROVED:
             return
         raise BadRequest(
-            f"the path {[each.decode(errors='backslashreplace') for each in path]} is not read here"
+            f"the path {[part.decode(errors='backslashreplace') for part in path]} is not read here"
         )
 
     def _state(self, subnet: int) -> dict[bytes, State]:

@@ -258,6 +258,7 @@ class Publisher(Core):
             unknown = publication.id is None or publication.creator is None
             asking = publication.namespace in self._asking.under_way
             if unknown and not publication.error and not asking:
+                # Register, or ask for the configuration, again after five rounds.
                 rounds.append(now + 5)
             for sender in publication.senders.values():
                 has_events = sender.next < len(sender.events)

@@ -293,7 +293,10 @@ class Subscriber(Core):
                 self._drain(chain)
 
     def _gap(self, gap: Gap) -> None:
-        """Record a gap, once for each filter and skip with which its replays are asked for."""
+        """Record a gap once for each replay configuration with which to ask for its events.
+
+        Gaps beyond `settings.gaps` are only counted.
+        """
         self.inbox.count("gaps")
         for config in self.state.asks_for(gap.namespace):
             if len(self.state.gaps) < self.settings.gaps:

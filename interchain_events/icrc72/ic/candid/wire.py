@@ -58,7 +58,7 @@ class Reader:
         return self.data[at]
 
     def leb(self) -> int:
-        """Read a natural number in unsigned LEB128. Needless trailing zero groups are accepted."""
+        """Read a natural number in unsigned LEB128. Redundant trailing zero groups are accepted."""
         data = self.data
         at = self.at
         size = len(data)
@@ -80,7 +80,7 @@ class Reader:
         raise CandidError("the message ends in a number")
 
     def sleb(self) -> int:
-        """Read an integer in signed LEB128. Needless sign groups are accepted."""
+        """Read an integer in signed LEB128. Redundant sign extension is accepted."""
         start = self.at
         number = self.leb()
         # Bit 6 of the last byte is the sign. Each byte has 7 bits of the number.

@@ -135,7 +135,7 @@ def sections_of(raw: bytes) -> list[Section]:
 
 
 def read_type(reader: Reader) -> tuple[int, str]:
-    """Read a type of values. Returns its byte and its name.
+    """Read a value type. Returns its byte and its name.
 
     The long form of a type, such as `(ref null func)`, gets the byte of the short one if there is
     one.
@@ -262,7 +262,7 @@ def _scan_instructions(reader: Reader, end: int, code: Code) -> int:
             if instruction == _LOOP:
                 weight += 1
             joins += weight
-            # The type of the block: a type of values, or the index of a function's type.
+            # The type of the block: a value type, or the index of a function's type.
             if data[reader.at] in {_REF_NULL, _REF}:
                 reader.byte()
             reader.leb()
