@@ -193,7 +193,7 @@ class Commands(Group):
         return list(sentences_of_all())
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command with this name, `None` if there is none."""
+        """Return the command with this name, or `None` if it does not exist."""
         package = _package_of(cmd_name)
         if package is None:
             return None
@@ -259,9 +259,9 @@ def main() -> None:
         for stream in (sys.stdout, sys.stderr):
             with (
                 suppress(OSError, ValueError),
-                open(os.devnull, "wb") as nothing,  # noqa: PTH123  # no path of a user
+                open(os.devnull, "wb") as null_device,  # noqa: PTH123  # no path of a user
             ):
-                os.dup2(nothing.fileno(), stream.fileno())
+                os.dup2(null_device.fileno(), stream.fileno())
         sys.exit(PIPE_CLOSED)
 
 

@@ -47,7 +47,7 @@ ON_SPARK: Final = (
 
 
 def is_postgres(place: str) -> bool:
-    """Whether a database's place is a URL of PostgreSQL, whose driver is in an extra."""
+    """Return whether a database's place is a URL of PostgreSQL, whose driver is in an extra."""
     return place.startswith(("postgresql:", "postgres:"))
 
 
@@ -64,7 +64,7 @@ class ExtraNotInstalled(PubsubError):
 
 
 def _packages() -> dict[str, str]:
-    """Return the extra that brings a package, by import name, of all distributions."""
+    """Return the extra of each optional package of all distributions, by its import name."""
     from pubsub_emulator.extension import extensions
 
     packages = dict(PACKAGES)

@@ -1,4 +1,4 @@
-"""Whether the program is a process of its own, and what it then spares."""
+"""A mark for a process that only runs this program, and the memory that it then saves."""
 
 import click
 
@@ -11,7 +11,7 @@ class OwnProcess:
 
 
 def spare_memory() -> None:
-    """Make Arrow use less memory if this process was started as this program."""
+    """Make Arrow use less memory, unless a test or a host program calls the command line."""
     context = click.get_current_context(silent=True)
     if context is not None and context.find_object(OwnProcess) is not None:
         from pubsub_emulator.spark_audit.engine.memory import spare

@@ -27,7 +27,7 @@ class NamedPath(click.Path):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> str | bytes | os.PathLike[str]:
-        """Return the path."""
+        """Return the path. An empty name is a usage error."""
         if not os.fspath(value):
             self.fail("the name of the file or folder is empty", param, ctx)
         return super().convert(value, param, ctx)

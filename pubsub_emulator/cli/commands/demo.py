@@ -109,9 +109,10 @@ def command(out: Path, master: str | None, engine: str) -> None:
 
 @contextmanager
 def _followed(history: Path, audit: Path, engine: str) -> Generator[None]:
-    """Judge segments as they are committed, in a process of its own.
+    """Audit the history in a process of its own while the context writes it.
 
-    The audit afterwards judges what that left.
+    The later audit judges only the segments that this process has not judged. Only the engine
+    `pool` has cores to spare for it; with another engine this does nothing.
     """
     if engine != "pool":
         yield

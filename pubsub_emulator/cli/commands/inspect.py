@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _is_recorded(path: Path) -> bool:
-    """Whether a path is a folder or a Parquet file, and not a scenario or JSON."""
+    """Return whether a path is a folder or a Parquet file, and not a scenario or JSON."""
     return path.is_dir() or path.suffix == ".parquet"
 
 

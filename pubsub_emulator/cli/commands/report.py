@@ -46,7 +46,7 @@ def command(audit: str, out: Path | None) -> Result:
 
 
 def can_draw() -> bool:
-    """Whether the extra `plot` is installed."""
+    """Return whether the extra `plot` is installed."""
     return all(map(find_spec, ("altair", "jinja2", "vl_convert")))
 
 

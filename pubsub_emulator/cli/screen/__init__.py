@@ -302,9 +302,10 @@ def table(
 ) -> None:
     """Print a table: names on the left, figures on the right.
 
-    To fit the width of the screen, prose in cells is wrapped between words; then long hashes are
-    shortened in their middle; then rows become columns; then each row becomes a list below its
-    first `names_rows` cells. A word or figure is only broken if it alone is wider than the screen.
+    The first `names_rows` cells of a row name it. To fit the width of the screen, prose in cells is
+    wrapped between words; then long hashes are shortened in their middle; then rows become columns;
+    then each row becomes a list with its names as the heading. A word or figure is only broken if
+    it alone is wider than the screen.
     """
     from pubsub_emulator.cli.screen.tables import (
         print_table,

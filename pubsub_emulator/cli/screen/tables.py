@@ -38,7 +38,7 @@ def print_table(
 ) -> None:
     """Print a table, with `aside` on standard error.
 
-    The first `names_rows` cells of each row are names. If the table is too wide and has one column
+    The first `names_rows` cells of a row name it. If the table is too wide and has one column
     of names, rows and columns are exchanged. If it is still too wide, each row becomes a table of
     its own.
     """
@@ -99,7 +99,7 @@ def _print(console: Terminal, names: tuple[str, ...], cells: list[tuple[str, ...
 
 
 def _is_figure(cell: str) -> bool:
-    """Whether a cell is a figure, possibly with a unit."""
+    """Return whether a cell is a figure, possibly with a unit."""
     return cell in ("", "-", "none") or (
         cell[0].isdigit() and not cell.startswith("0x") and len(cell.split()) <= 2
     )
@@ -117,7 +117,7 @@ def _fitting(
 
     `gap` stands in the middle of a shortened hash.
     """
-    if _least(names, cells) <= width:
+    if _min_width(names, cells) <= width:
         return cells
     for digits in _KEPT_DIGITS:
         cut = [
@@ -127,7 +127,7 @@ def _fitting(
             )
             for row in cells
         ]
-        if _least(names, cut) <= width:
+        if _min_width(names, cut) <= width:
             return cut
     return None
 
@@ -140,11 +140,13 @@ def _shortened(match: re.Match[str], length: int, gap: str) -> str:
     return f"{prefix}{digits[:length]}{gap}{digits[-length:]}"
 
 
-def _least(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> int:
-    return sum(_least_widths(names, cells)) + GAP * (len(names) - 1)
+def _min_width(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> int:
+    """Return the width of the narrowest table that breaks no word and no figure."""
+    return sum(_min_widths(names, cells)) + GAP * (len(names) - 1)
 
 
-def _least_widths(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> list[int]:
+def _min_widths(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> list[int]:
+    """Return the width of the widest unbreakable part of each column."""
     widths = []
     for column, name in enumerate(names):
         parts = name.split()
@@ -161,14 +163,14 @@ def _unbroken(cell: str) -> list[str]:
 
 def _widths(names: tuple[str, ...], cells: list[tuple[str, ...]], width: int) -> list[int]:
     """Return the width of each column. Free space goes to the first columns that need it."""
-    least = _least_widths(names, cells)
+    min_widths = _min_widths(names, cells)
     natural = [
         max(map(cell_len, (name, *(row[column] for row in cells))))
         for column, name in enumerate(names)
     ]
-    room = max(width - sum(least) - GAP * (len(names) - 1), 0)
+    room = max(width - sum(min_widths) - GAP * (len(names) - 1), 0)
     widths = []
-    for need, full in zip(least, natural, strict=True):
+    for need, full in zip(min_widths, natural, strict=True):
         more = min(room, full - need)
         widths.append(min(need, width) + more)
         room -= more

@@ -11,7 +11,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
 def _has_folder(places: tuple[str, ...]) -> bool:
-    """Whether a run, a history or an audit is compared, and not only scenarios and rules."""
+    """Return whether a run, a history or an audit is compared, and not only scenarios and rules."""
     return any(Path(place).is_dir() for place in places)
 
 

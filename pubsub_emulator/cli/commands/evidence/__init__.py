@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _is_audit(path: str) -> bool:
-    """Whether a path is the folder or URI of an audit, and not a finding's file."""
+    """Return whether a path is the folder or URI of an audit, and not a finding's file."""
     return not Path(path).is_file()
 
 

@@ -82,7 +82,8 @@ def list_findings(audit: str) -> Result:
 def _shown(finding: Mapping[str, object], judgement: Judgement) -> Iterator[str]:
     """Yield the lines of a judgement.
 
-    For figures with a whole proof, they are the finding and the hashes of its nodes.
+    If it has figures with a whole proof, they are the finding's detail and the hashes of the nodes
+    that the proof did not need.
     """
     try:
         figures = (

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _is_recorded(source: str | None) -> bool:
-    """Whether a source is a folder, or a file that is not a scenario."""
+    """Return whether a source is a folder, or a file that is not a scenario."""
     path = Path(source or "")
     return source is not None and (path.is_dir() or (path.is_file() and path.suffix != ".toml"))
 

@@ -38,7 +38,8 @@ def schema_text() -> str:
 def write_scenario(path: Path, like: str | None, *, schema: bool) -> None:
     """Write a scenario that can be run at once, and with `schema` the JSON Schema beside it.
 
-    Raises `InputError` if the file exists, and `SettingsError` if `like` is not a scenario's name.
+    Raises `InputError` if the file exists or does not end with .toml, and `SettingsError` if `like`
+    is not a scenario's name.
     """
     if path.exists():
         raise InputError(f"{path}: the file exists; name another one or remove it")

@@ -36,7 +36,7 @@ def open_files(
 ) -> bool:
     """Run the command and return whether every byte of every proof was needed.
 
-    Raises as `open_proofs`.
+    Raises `UsageError` for both a header and a root, and the errors of `open_proofs`.
     """
     if header is not None and root is not None:
         raise click.UsageError("give either --header or --root")

@@ -17,33 +17,36 @@ def write_snapshot(name: str, out: Path) -> None:
     say(f"written: {out}, {_total(sizes)}")
 
 
-def check_snapshot(name: str, kept_in: Path, tolerance: str, *, diff: bool) -> bool:
-    """Measure a scenario and show what grew by more than the tolerance.
+def check_snapshot(name: str, snapshot: Path, tolerance: str, *, diff: bool) -> bool:
+    """Measure a scenario and compare its proof sizes with those in a snapshot.
 
-    Returns whether anything grew.
+    Returns whether a figure exceeds the tolerance, or the snapshot is of another version of the
+    scenario. Figures that exceed it are shown, with `diff` all that changed.
     """
     share = proof_sizes.parse_tolerance(tolerance)
-    stored = proof_sizes.read_sizes(kept_in)
+    stored = proof_sizes.read_sizes(snapshot)
     scenario = find_scenario(name)
     if proof_sizes.scenario_hash(scenario) != stored.scenario_hash:
-        say(f"{kept_in}: not a snapshot of this version of {scenario.name}; --out writes a new one")
+        say(
+            f"{snapshot}: not a snapshot of this version of {scenario.name}; --out writes a new one"
+        )
         return True
     now = _measure(scenario)
     changes = proof_sizes.compare(stored, now, share)
     shown = changes if diff else [change for change in changes if change.exceeds]
     if shown:
         table(
-            f"{scenario.name}: in {kept_in} and now",
+            f"{scenario.name}: in {snapshot} and now",
             ("", "kept", "now", "change", ""),
             map(_row, shown),
         )
     problems = proof_sizes.verdict(stored, now, share)
     if problems:
-        many = f"{len(problems)} of {counted(len(now.figures), 'figure')}"
+        portion = f"{len(problems)} of {counted(len(now.figures), 'figure')}"
         verb = "exceeds" if len(problems) == 1 else "exceed"
-        say(f"{many} {verb} the tolerance of {tolerance}; --out writes the present ones")
+        say(f"{portion} {verb} the tolerance of {tolerance}; --out writes the present ones")
     else:
-        say(f"{kept_in}: within {tolerance}, {_total(now)}")
+        say(f"{snapshot}: within {tolerance}, {_total(now)}")
     return bool(problems)
 
 

@@ -127,6 +127,7 @@ async def _serve(
         say("others can reach this node, and Alice, whose key is public, controls it")
     async with server.serving() as places:
         if writer is not None:
+            # From here on somebody may see the blocks, so an error must not remove the journal.
             writer.kept = True
         for place in places:
             chain = "relay chain" if place.chain is RELAY else f"parachain {place.chain}"
