@@ -22,7 +22,8 @@ from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, decod
 def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:
     """Return the view of a block that is executed again on its parent.
 
-    The rules are those of its record. Raises `CompareError` if the state before it is not known.
+    It is executed by the rules in its record. Raises `CompareError` if the state before it is not
+    known.
     """
     parent, state = judged.pre()
     outcome, refusal = judge_block(

@@ -38,7 +38,8 @@ def scenario(path: Path, rules: Rules = SHIPPED) -> View:
     publishers = []
     subscribers = []
     for group in parsed.publishers:
-        ids, ttls = (", ".join(map(str, values)) for values in (group.paras, group.ttls()))
+        ids = ", ".join(map(str, group.paras))
+        ttls = ", ".join(map(str, group.ttls()))
         sizes = " to ".join(map(str, dict.fromkeys((group.sizes().min, group.sizes().max))))
         publishers.append((ids, group.keys, sizes, f"{group.update_rate / 1_000_000:g}", ttls))
     for subscriber in parsed.subscribers:

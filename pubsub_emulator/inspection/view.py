@@ -19,7 +19,7 @@ class View:
 
 
 def view(kind: str, path: Path, figures: Mapping[str, object], pages: Iterable[Shown] = ()) -> View:
-    """A view that begins with the kind, the path, and some figures that say everything in short."""
+    """Return a view that begins with the kind and the path, then a summary in figures."""
     rows: list[tuple[str, str | int]] = []
     for name, value in figures.items():
         if not isinstance(value, list | dict):
@@ -35,12 +35,12 @@ _IDS: Final = frozenset({"chain", "number", "block", "slot", "relay_parent", "se
 
 
 def fields_of(thing: object, *names: str) -> dict[str, object]:
-    """Figures that are called as its fields."""
+    """Return some fields of an object by name."""
     return {name: getattr(thing, name) for name in names}
 
 
 def header_figures(header: Header) -> dict[str, object]:
-    """A header in short."""
+    """Return the main fields of a header as figures."""
     return {
         "number": header.number,
         "hash": header.hash(),
@@ -52,5 +52,5 @@ def header_figures(header: Header) -> dict[str, object]:
 
 
 def counted(title: str, header: tuple[str, str], counts: Mapping[str, int]) -> Grid:
-    """A table of counts, by name."""
+    """Return a table of counts, by name."""
     return Grid(title, header, tuple((str(name), count) for name, count in sorted(counts.items())))

@@ -117,9 +117,10 @@ def request_of(text: str, names: Names, seconds: float) -> RelayProofRequest:
 
 
 def child_trie(text: str) -> bytes:
-    """Return a child trie's storage key: of a publisher by its id, or from hexadecimal digits.
+    """Return the storage key of the child trie that a text names.
 
-    The digits may begin with the prefix of child tries. Raises `InputError`.
+    The text is a publisher's id or the key itself in hexadecimal digits, with or without the prefix
+    of child tries. Raises `InputError`.
     """
     if text.isascii() and text.isdecimal() and int(text) <= U32_MAX:
         return derive_child_key(ParaId(int(text)))

@@ -102,6 +102,7 @@ class NodeSource:
     def costs(self, request: RelayProofRequest, para: ParaId | None) -> Iterator[BlockCost]:
         """Yield the cost in each block. Raises `ClientError`, `StateUnavailable`."""
         for block in self.blocks:
+            # The answers about a block are stored once its cost is known, or dropped if it fails.
             with nullcontext() if self.kept is None else self.kept.accepted():
                 cost = self._cost(block, request, para)
             yield cost

@@ -130,7 +130,8 @@ class Line:
 def lines_of(sides: Sequence[Figures]) -> list[Line]:
     """Return a line for each figure of any side.
 
-    A verdict or an error that one side has and another has not is 0 there.
+    If a side lacks a verdict or an error, it has 0 of it. If it lacks another figure, it has
+    `None`.
     """
     names = dict.fromkeys(chain.from_iterable(sides))
     return [

@@ -65,7 +65,7 @@ class NodeApi(ABC):
     def events_by_metadata(self, block: bytes) -> list[Deposited]:
         """Return the events of a relay block, decoded by the chain's metadata.
 
-        Raises `ClientError`.
+        Only a node at a URL does this. Raises `ClientError`, or `CommandError` in this process.
         """
         raise CommandError(f"block 0x{block.hex()} is not read by metadata in this process")
 
@@ -95,8 +95,8 @@ class InProcess(NodeApi):
     ) -> None:
         """Start a node for a scenario.
 
-        `accounts` gives all chains the profile with accounts. Raises as `Simulation` if the
-        scenario cannot work.
+        `accounts` gives all chains the profile with accounts. Raises the errors of `Simulation`
+        if the scenario cannot work.
         """
         self.forks = forks
         self._node = LocalNode(Simulation(scenario, accounts=accounts, forks=forks, rules=rules))

@@ -128,7 +128,7 @@ class Session:
     ) -> Self:
         """Return a session over a scenario's network.
 
-        `accounts` gives all chains the profile with accounts. Raises as `Simulation`.
+        `accounts` gives all chains the profile with accounts. Raises the errors of `Simulation`.
         """
         return cls(InProcess(scenario, accounts=accounts, forks=forks, rules=rules), rules)
 
@@ -318,7 +318,7 @@ class Session:
 
     @property
     def paras(self) -> list[ParaId]:
-        """Every parachain. Raises `CommandError` as `facts`."""
+        """Every parachain. Raises `CommandError` like `facts`."""
         return [parachain.para for parachain in self.facts.parachains]
 
     @property

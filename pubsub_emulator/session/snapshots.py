@@ -32,6 +32,10 @@ def _save(session: Session, name: str) -> Iterator[Shown]:
 
 
 def _free(session: Session, name: str, *, snapshots: bool = False) -> None:
+    """Check that a name is free. With `snapshots`, it may be the name of a snapshot.
+
+    Raises `CommandError`.
+    """
     if name == "now":
         raise CommandError("`now` means the present state; choose another name")
     if name == session.branch or name in session.branches:
@@ -118,6 +122,7 @@ def _head(session: Session, height: str) -> Iterator[Shown]:
         raise CommandError(
             f"the network has the relay blocks {first} to {session.number}, not {target}"
         )
+    # The hash of height 0 is that of the first block, even if a fork's first block is higher.
     session.ask("dev_setHead", target if target > first else hexed(session.relay_hash(0)))
     session.cut(target)
     yield Line(f"the network is at relay block {target}")
@@ -148,18 +153,17 @@ def _diff(
     b = session.named(name_b)
     yield Line(f"A: {name_a}, relay block {a.number}")
     yield Line(f"B: {name_b}, relay block {b.number}")
-    pairs = [
+    chains_in_both = [
         (chain, _state(session, a, chain), _state(session, b, chain), height, b.heads[chain][0])
         for chain, (height, _) in a.heads.items()
         if chain in b.heads
     ]
-    if where is not None and where not in [pair[0] for pair in pairs]:
-        raise CommandError(
-            f"unknown chain {where!r}. Chains: {', '.join(pair[0] for pair in pairs)}"
-        )
+    names = [name for name, *_ in chains_in_both]
+    if where is not None and where not in names:
+        raise CommandError(f"unknown chain {where!r}. Chains: {', '.join(names)}")
     by_chain = {
         name: differences(state_a, state_b, session.key_name, relay=name == RELAY)
-        for name, state_a, state_b, _, _ in pairs
+        for name, state_a, state_b, _, _ in chains_in_both
         if where in (None, name)
     }
     if not any(by_chain.values()):
@@ -183,7 +187,7 @@ def _diff(
                 len(by_chain[name]),
                 sum(not entry.of_every_block for entry in by_chain[name]),
             )
-            for name, _, _, in_a, in_b in pairs
+            for name, _, _, in_a, in_b in chains_in_both
             if by_chain[name]
         )
         yield Grid("chains that differ", header, rows)
@@ -191,7 +195,7 @@ def _diff(
         if differing:
             yield from pages(name, differing, item, FEW if where is None else None)
     if where is not None and item is None:
-        state_a, state_b = next(pair[1:3] for pair in pairs if pair[0] == where)
+        state_a, state_b = chains_in_both[names.index(where)][1:3]
         difference = diff_states(state_a, state_b)
         if difference is not None:
             yield Line(
