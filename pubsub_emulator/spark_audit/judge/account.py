@@ -62,6 +62,7 @@ class ChainAccount:
 
     def note_segment(self, segment: int) -> None:
         """Record that a segment has data of the chain."""
+        # Earlier segments without data are now gaps between segments that have some.
         self.absent += self.since
         self.since = []
         self.last = segment

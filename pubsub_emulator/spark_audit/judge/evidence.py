@@ -171,9 +171,10 @@ def hexed(value: bytes | None) -> str | None:
 
 
 def judge(evidence: bytes, rules: Rules = SHIPPED) -> Judgement:
-    """Judge evidence again from its bytes alone, by `rules` if the chain's state names them.
+    """Judge evidence again from its bytes alone.
 
-    Raises `EvidenceError` if the evidence is malformed or contradicts itself.
+    A block is judged by `rules` if the chain's state names them, and by the shipped rules if it
+    names none. Raises `EvidenceError` if the evidence is malformed or contradicts itself.
     """
     try:
         reader = Reader(evidence)
@@ -407,7 +408,7 @@ def _callback(delivery: Delivery) -> bytes:
 
 
 def _decode(name: str, decode: Callable[[bytes], T], data: bytes) -> T:
-    """Decode bytes. Raises `EvidenceError`, which uses `name`, if they do not decode."""
+    """Decode bytes. Raises `EvidenceError`, with `name` in its message, if they do not decode."""
     try:
         return decode(data)
     except ScaleError as error:

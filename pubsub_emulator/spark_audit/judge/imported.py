@@ -52,8 +52,8 @@ def judge_imported(
 ) -> Judged:
     """Check an imported block and attribute the bytes of its relay proof (AU-9, AU-18).
 
-    `repeated` is the size of the nodes that the proof of the chain's previous block had as well, in
-    bytes. The block is not executed, because only its proof is known, not its state.
+    `repeated` is the size, in bytes, of the nodes that were also in the proof of the chain's
+    previous block. The block is not executed, because only its proof is known, not its state.
     """
     position = row["position"]
     notes: list[Note] = [*_foreign_columns(place, row), *_header_contradictions(place, row)]

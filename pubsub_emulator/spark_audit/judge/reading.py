@@ -59,6 +59,7 @@ def read_checkpoints(place: Place, store: Store) -> Checkpoints:
             if by_segment.setdefault(row["segment"], row) != row:
                 error = f"segment {row['segment']} has two checkpoints"
                 out.faults.append(place.fault(error, table=schema.CHECKPOINTS))
+            # Only a chain's first segment has its own checkpoint in a file of its own commit.
             out.first = out.first or row["segment"] == segment == entry.segment
     out.start = by_segment.get(segment)
     out.end = by_segment.get(segment + 1)
