@@ -124,17 +124,17 @@ def grown(results: list[Result], tolerance: float) -> list[str]:
 
 
 def is_counted(race: Race) -> bool:
-    """Return whether the instructions of a line are kept.
+    """Return whether the instruction count of a line is stored.
 
-    In the pure build they are kept for one line of each name.
+    It is stored in the pure build, for one line of each name.
     """
     return PURE and race.name.startswith(COUNTED) and race.base.startswith("hashing")
 
 
 def kept_steps() -> dict[str, int]:
-    """Return the kept instructions by line for this version of Python.
+    """Return the stored counts of bytecode instructions, by the name of a line of the table.
 
-    Those of other versions cannot be compared.
+    They were counted with this version of Python, because those of others cannot be compared.
     """
     kept: dict[str, dict[str, int]] = json.loads(KEPT_STEPS.read_text(encoding="utf-8"))
     return kept.get(PYTHON, {})

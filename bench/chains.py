@@ -291,7 +291,7 @@ def validating(header: Header, state: State, encoded: bytes, context: RelayConte
 
 
 def fuzz_cases() -> Iterator[Race]:
-    """Yield a race: draw, apply and judge mutations of a proof of about fifty nodes."""
+    """Yield a race of drawing, applying and judging mutations of a proof of about fifty nodes."""
     situations = (
         World(b"bench/%d" % number, proofs_only=True).situation() for number in range(400)
     )

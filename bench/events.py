@@ -70,7 +70,7 @@ def races() -> Iterator[Race]:
 
 
 def _append(folder: Path) -> Race:
-    """Return a race: append blocks to the log, against inserting the same bare rows.
+    """Return a race between appending blocks to the log and inserting the same rows directly.
 
     The rows go into the same table of another file. Both use one transaction per block.
     """
@@ -175,7 +175,7 @@ def _select(page: Callable[[int], list[Any]]) -> int:
 
 
 def _matching() -> Race:
-    """Return a race: match events against many subscriptions, and against few.
+    """Return a race between matching events with many subscriptions and with few.
 
     The same hundred subscriptions match in both.
     """

@@ -91,7 +91,10 @@ def written(store: Store, number: int) -> tuple[results.Rows, results.Rows]:
 
 
 def make(store: Store, count: int) -> Iterator[float]:
-    """Write the measures of segments, and yield their number."""
+    """Write the measures of `count` segments.
+
+    Yields `count`, because work in a child must yield figures.
+    """
     for number in range(count):
         segment(store, number)
     yield count

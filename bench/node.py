@@ -128,7 +128,7 @@ def races() -> Iterator[Race]:
 
 
 def _pool_race(server: Server) -> Race:
-    """Return a race: advance a pool past a block, against checking each extrinsic again.
+    """Return a race between advancing a pool past a block and checking each extrinsic again.
 
     The block has none of the pool's extrinsics.
     """

@@ -47,8 +47,8 @@ _PLAIN: Final = {
 def requests(*, unsafe: bool) -> Iterator[tuple[str, object]]:
     """Yield the name and the content of each request.
 
-    They are the heaviest requests known, and every method: once with plain arguments, and with a
-    long value of each kind in each place.
+    First come the heaviest requests known. Then each method is called with plain arguments, and
+    with a long value of each kind in place of each argument.
     """
     yield "a dry run of remarks", _computing()
     yield "brackets", "[" * _ROOM
@@ -60,10 +60,8 @@ def requests(*, unsafe: bool) -> Iterator[tuple[str, object]]:
         "system_chain",
         "state_queryStorageAt",
     ):
-        yield (
-            f"a batch of {name}",
-            [_request(name, *(("0x", 1000) if "Paged" in name else ()))] * REQUEST.batch,
-        )
+        params = ("0x", 1000) if "Paged" in name else ()
+        yield f"a batch of {name}", [_request(name, *params)] * REQUEST.batch
     for name, method in sorted(all_methods(unsafe=unsafe).items()):
         plain = [_plain(param) for param in method.params]
         yield name, _request(name, *plain)

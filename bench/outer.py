@@ -46,7 +46,7 @@ class Tape(Observer):
 
 
 def history() -> Iterator[Race]:
-    """Yield a race: write the history of a network, against running the network.
+    """Yield a race between writing the history of a network and running the network.
 
     Without pyarrow there is no race.
     """

@@ -273,7 +273,7 @@ def clients(args: list[str]) -> int:
 
 
 def worlds(args: list[str]) -> int:
-    """Fetch chains of other makers and test the distributor on them."""
+    """Fetch development chains of other projects and test the distributor on them."""
     return tool("python", "tests/worlds/install.py") or tool(
         "pytest", "tests/worlds", "--worlds", *args
     )

@@ -43,7 +43,7 @@ def _contains(tree: ast.AST, kinds: type[ast.AST] | tuple[type[ast.AST], ...]) -
 
 
 def check() -> int:
-    """Report every such place in `FOLDERS`. Return 1 if there is one."""
+    """Report every statement in `FOLDERS` that does several things. Return 1 if there is one."""
     code = 0
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
