@@ -415,7 +415,7 @@ class _Evaluation:
     def _walk(
         self, value: Value, steps: tuple[Name | All | Where, ...], position: int
     ) -> Iterator[Value]:
-        """Yield the values to which the steps from number `at` lead, looking into Options."""
+        """Yield the values to which the steps from `position` on lead, looking into Options."""
         self._step()
         value = unwrapped(value)
         if position == len(steps):

@@ -183,9 +183,9 @@ class Record:
                         self._find("Rewrites", call.sender, call.round, words)
 
     def _paged(self, call: Happening, response: bytes) -> None:
-        """Judge an archive that returns other data than the publisher has published.
+        """Record a finding if an archive returns an event with other data than was published.
 
-        The publisher is then not to blame for the hash mismatch that it reports.
+        The publisher that reads it is then not to blame if it reports a hash mismatch.
         """
         for event in ARCHIVE_PAGE.result(response):
             key = (event.namespace, event.source, event.eventId)

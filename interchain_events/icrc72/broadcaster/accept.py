@@ -506,7 +506,7 @@ class Acceptance(s.Part):
         return ok((note.id,))
 
     def _is_full(self, ctx: Context, role: s.Delivered | s.Forwarded) -> bool:
-        """Return whether the lane or the subscriber's queue takes no further event of a replay."""
+        """Return whether the lane or the subscriber's queue refuses further events of a replay."""
         if isinstance(role, s.Forwarded):
             return len(role.lane.queue) >= self.settings.batch_notifications
         return self.delivery.replay_full(ctx, self.delivery.queue_of(ctx, role.subscriber))

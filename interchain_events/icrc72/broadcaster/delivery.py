@@ -128,16 +128,17 @@ class Delivery(Part):
         return Note(number, order, namespace, identifier, ctx.time, 0, size, data=data)
 
     def live_full(self, queue: Queue) -> bool:
-        """Return whether a subscriber's queue takes no further live event (IC-45b)."""
+        """Return whether a subscriber's queue refuses further live events (IC-45b)."""
         return (
             queue.live >= self.settings.queue_notifications
             or queue.live_bytes >= self.settings.queue_bytes
         )
 
     def replay_full(self, ctx: Context, queue: Queue) -> bool:
-        """Return whether a subscriber's queue takes no further replayed event (IC-45c).
+        """Return whether a subscriber's queue refuses further replayed events (IC-45c).
 
-        Replayed events may fill half of it. A silent subscriber does not get any.
+        Replayed events may fill half of it. The queue of a silent subscriber refuses them until it
+        is empty.
         """
         settings = self.settings
         silent = ctx.now - queue.heard > settings.silence

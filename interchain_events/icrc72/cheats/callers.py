@@ -23,8 +23,8 @@ from interchain_events.icrc72.namespaces import system_namespace
 from interchain_events.icrc72.values import Value, array, blob, map_, nat
 
 
-def _brings(make: Callable[[Stage], Event]) -> Deed:
-    """Return a deed: the publisher publishes three honest events and then this one."""
+def _publishing(make: Callable[[Stage], Event]) -> Deed:
+    """Return a deed in which the publisher adds the event of `make` to three honest ones."""
 
     def deed(stage: Stage) -> None:
         stage.emit(3)
@@ -140,15 +140,17 @@ def _other_headers(*more: tuple[str, Value]) -> Callable[[Stage], Event]:
 
 CHEATS: Final = (
     Cheat("PublishesEarly", "publisher", _early),
-    Cheat("ForgesSource", "publisher", _brings(lambda stage: stage.event(stage.near, 4, 3))),
-    Cheat("PlantsHeaders", "publisher", _brings(_other_headers((keys.BROADCASTER, blob(b"x"))))),
+    Cheat("ForgesSource", "publisher", _publishing(lambda stage: stage.event(stage.near, 4, 3))),
+    Cheat(
+        "PlantsHeaders", "publisher", _publishing(_other_headers((keys.BROADCASTER, blob(b"x"))))
+    ),
     Cheat("UsesForeignIds", "publisher", _copies),
     Cheat(
         "Equivocates",
         "publisher",
-        _brings(lambda s: s.event(s.teller, 2, 1)._replace(data=map_({"n": nat(9)}))),
+        _publishing(lambda s: s.event(s.teller, 2, 1)._replace(data=map_({"n": nat(9)}))),
     ),
-    Cheat("BreaksChain", "publisher", _brings(lambda stage: stage.event(stage.teller, 9, 7))),
+    Cheat("BreaksChain", "publisher", _publishing(lambda stage: stage.event(stage.teller, 9, 7))),
     Cheat("ConfirmsOthers", "subscriber", _confirms),
     Cheat("AlwaysTraps", "subscriber", _joined_by(_Traps)),
     Cheat("Floods", "subscriber", _floods),

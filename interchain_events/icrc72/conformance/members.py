@@ -224,8 +224,8 @@ def _lose(trial: Trial, teller: Principal, name: str) -> int | None:
 
     The candidate is stopped while its exit queues the events, and the exit is removed before it
     runs again. Its first request for a replay is refused, so it has to ask again. Returns `None` if
-    it did. Otherwise it cannot handle the five events, and later ones only out of order; then the
-    first id of the five is returned.
+    it did. Otherwise returns the first id of the five: the candidate cannot handle these events,
+    and handles later ones out of order.
     """
     network = trial.network
     first = _FirstReplay(trial.who)

@@ -187,7 +187,7 @@ class Moves(Part):
         return False
 
     def _empty(self, ctx: Context, broker: Broker, since: int) -> None:
-        """Finish a broadcaster that gets no events any more.
+        """Finish a broadcaster that no longer gets events.
 
         When its queues are empty, or `silence` rounds after `since`, its subscribers may be removed
         (see `Planner.removable`). When it then holds no facts, it is no longer registered.

@@ -301,7 +301,7 @@ class Planner:
             self.state.member_reasons[cause] = counted
 
     def settled(self, fact: f.Fact) -> None:
-        """List the members as restless that may have waited for a broadcaster to change a fact."""
+        """Mark members as restless if they may have waited for a broadcaster to change a fact."""
         match fact:
             case f.SubscriberFact(_, who) | f.PublisherFact(_, who):
                 keys_ = [("publisher", who), ("subscriber", who)]

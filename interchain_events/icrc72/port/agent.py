@@ -305,7 +305,7 @@ class Agent:
         if status in _NO_ROUTE:
             status, body = self._post(canister, "v2", "call", content)
         path = (b"request_status", hash_of(content))
-        certified = self._told(canister, body) if body else None
+        certified = self._verified(canister, body) if body else None
         ends = time.monotonic() + PATIENCE
         while True:
             state = certified.value(*path, b"status") if certified is not None else None
@@ -329,7 +329,7 @@ class Agent:
             raise ReplicaError(f"{self.url}: the reject code is not a number: {error}") from error
         return Answer(b"", code, words.decode(errors="backslashreplace"))
 
-    def _told(self, canister: Principal, body: bytes) -> Certified:
+    def _verified(self, canister: Principal, body: bytes) -> Certified:
         """Return the verified state in an answer. Raises `NotAdmitted` if it is a rejection."""
         try:
             answer = Fields(read_cbor(body, _ANSWER_DEPTH), "the answer")
@@ -347,7 +347,7 @@ class Agent:
         content = self._content(
             "read_state", paths=[[bytes(label) for label in path] for path in paths]
         )
-        return self._told(canister, self._post(canister, "v2", "read_state", content)[1])
+        return self._verified(canister, self._post(canister, "v2", "read_state", content)[1])
 
     def _content(self, kind: str, **more: object) -> dict[str, object]:
         """Return the content of a request, with sender and expiry."""
