@@ -91,7 +91,7 @@ def _table(columns: pa.Schema) -> tuple[str | None, Table | None]:
         if named in tables:
             return whose, tables[named]
     published = (
-        each for each in RESULT_TABLES.values() if published_schema(each).names == columns.names
+        table for table in RESULT_TABLES.values() if published_schema(table).names == columns.names
     )
     table = next(published, None)
     return None if table is None else "an audit", table
