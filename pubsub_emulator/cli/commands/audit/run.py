@@ -177,6 +177,7 @@ def _follow(request: AuditOptions) -> AuditResult:
 
 
 def _turn(result: AuditResult) -> str:
+    """Return the line about one audit of a history that is followed."""
     findings = sum(result.findings.values())
     return (
         f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {result.units_judged} units judged, "

@@ -58,8 +58,8 @@ def write(audit: str, finding: str, out: Path) -> Result:
     matching = [row for row in _findings(audit) if row["id"].hex().startswith(start)]
     ids = dict.fromkeys(row["id"] for row in matching)
     if len(ids) != 1:
-        many = "no finding" if not ids else f"{len(ids)} findings"
-        raise FindingError(f"{audit}: {many} with an id that begins with {start}")
+        findings = "no finding" if not ids else f"{len(ids)} findings"
+        raise FindingError(f"{audit}: {findings} with an id that begins with {start}")
     out.parent.mkdir(parents=True, exist_ok=True)
     write_whole(out, finding_text(matching[0]))
     files("written:", ((out, f"{matching[0]['code']}, for `pubsub evidence`"),))

@@ -143,7 +143,7 @@ async def _serve(
 
 
 def tell_accounts() -> None:
-    """Tell the development accounts with their keys, which everybody knows."""
+    """Print the development accounts with their keys, which everybody knows."""
     from pubsub_emulator.client.extrinsics import development_seed
     from pubsub_emulator.runtime.accounts.endowed import ED25519, ENDOWMENT, NAMES, SR25519, UNIT
 

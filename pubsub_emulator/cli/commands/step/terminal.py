@@ -34,7 +34,7 @@ HISTORY: Final = "step-history"
 def perform(session: Session, line: str, interrupts: Interrupts) -> bool:
     """Run one line and show its pages.
 
-    Returns whether it finished. Raises `PubsubError` as `Session.execute`.
+    Returns whether it finished. Raises the errors of `Session.execute`.
     """
     pages = session.execute(line)
     with interrupts.taken(), bar() as advance:
