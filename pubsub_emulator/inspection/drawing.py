@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pubsub_emulator.spark_audit.history.row import Row
 
 MOST_BLOCKS: Final = 500
-"""Relay blocks of a history that its page has, unless others are asked for."""
+"""The relay blocks on the page of a history, unless the user gives another number."""
 KINDS: Final = (
     "a scenario, a history, a saved session, a fixture, a case of a campaign or a finding"
 )
@@ -58,7 +58,8 @@ def page_from(
 ) -> str:
     """Return the page about a folder or a JSON file, for a browser.
 
-    Of a history, it has the first `blocks` relay blocks. `network` chooses one of several networks.
+    The page of a history has its first `blocks` relay blocks. `network` chooses one of several
+    networks.
     Blocks of chains that name `rules` are executed by them. `stage` shows the progress.
 
     Raises `InputError` if the path cannot be drawn, and the errors of the reader of its kind.
@@ -235,16 +236,16 @@ def _blocks(
         unpruned = tuple(
             (ParaId(entry["publisher"]), entry["bytes"]) for entry in row["unpruned"] or ()
         )
-        place = (row["included_at"], row["segment"])
         again = judge_again(
             chain,
             parent,
             state,
             judged.candidate,
             judged.relay,
-            *place,
-            unpruned,
-            row["strategy"],
+            included_at=row["included_at"],
+            segment=row["segment"],
+            unpruned=unpruned,
+            strategy=row["strategy"],
             rules=recorder.rules,
         )
         if again.outcome is not None and row["status"] == "included":

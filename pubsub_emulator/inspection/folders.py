@@ -107,8 +107,8 @@ def history_block(path: Path, block: str, rules: Rules = SHIPPED) -> View:
     record = HistoryRecord(path, rules)
     chains = [entry for entry in record.chains if entry[1] == chain and network in (None, entry[0])]
     if not chains:
-        there = ", ".join(f"{name}/{para}" for name, para in record.chains) or "none"
-        raise InputError(f"{path}: --block {block}: no such chain. Chains: {there}")
+        known_chains = ", ".join(f"{name}/{para}" for name, para in record.chains) or "none"
+        raise InputError(f"{path}: --block {block}: no such chain. Chains: {known_chains}")
     if len(chains) > 1:
         choices = ", ".join(f"{name}/{chain}:{number}" for name, _ in chains)
         raise InputError(f"{path}: --block {block}: several networks have that chain: {choices}")
@@ -136,14 +136,17 @@ def history_block(path: Path, block: str, rules: Rules = SHIPPED) -> View:
     )
 
 
-def _numbers(there: list[int]) -> str:
-    if not there:
+def _numbers(numbers: list[int]) -> str:
+    """Return ascending block numbers in words."""
+    if not numbers:
         return "no blocks"
-    if there[-1] - there[0] + 1 == len(there):
-        return f"blocks {there[0]} to {there[-1]}" if len(there) > 1 else f"block {there[0]}"
-    few = ", ".join(map(str, there[:MOST_NAMED]))
+    if numbers[-1] - numbers[0] + 1 == len(numbers):
+        return (
+            f"blocks {numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else f"block {numbers[0]}"
+        )
+    few = ", ".join(map(str, numbers[:MOST_NAMED]))
     return f"blocks {few}" + (
-        f" and {len(there) - MOST_NAMED} more" if len(there) > MOST_NAMED else ""
+        f" and {len(numbers) - MOST_NAMED} more" if len(numbers) > MOST_NAMED else ""
     )
 
 

@@ -20,7 +20,7 @@ def look(path: Path, block: str | None = None, rules: Rules = SHIPPED) -> View:
 
     Blocks of chains that name `rules` are executed by them, and scenarios are checked by them.
 
-    Raises `InputError`, and as its reader.
+    Raises `InputError`, and the errors of the reader of its kind.
     """
     if path.is_dir():
         return _folder(path, block, rules)

@@ -226,8 +226,8 @@ def _origin(path: Path, kind: OutputKind) -> tuple[str, str]:
             return f"networks {first}{more}", "its blocks may be nowhere else"
         case OutputKind.AUDIT:
             history = _audited(path) or ""
-            there = "://" in history or Path(history).is_dir()
-            kept_for = "" if there else "its history is gone"
+            exists = "://" in history or Path(history).is_dir()
+            kept_for = "" if exists else "its history is gone"
             return f"pubsub audit {history}", kept_for
         case OutputKind.SESSION:
             return "pubsub step or lab", "its commands are nowhere else"

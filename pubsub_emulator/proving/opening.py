@@ -151,7 +151,7 @@ def rows(opened: Opened) -> list[tuple[object, ...]]:
 
 
 def unneeded(opened: Opened) -> list[str]:
-    """Return a line for each node that nothing needs."""
+    """Return a line for each node that is not needed."""
     unread = [f"unread node {hexed(node_hash)}" for node_hash in opened.found.unread]
     unplaced = [
         f"unplaced node {hexed(node_hash)}: no node of the proof leads to it"

@@ -239,7 +239,7 @@ class _LastStates(Observer):
         self.states: deque[KnownState] = deque(maxlen=blocks.count)
 
     def relay_block(self, record: RelayRecord) -> None:
-        """Keep the state of a new block, unless it follows the last one that is asked for."""
+        """Keep the state of a new block, unless it is after the last block to return."""
         if self._last is None or record.number <= self._last:
             state = self._simulation.network.relay.state.fork()
             self.states.append(KnownState(record.number, record.hash, Provable.of(state)))

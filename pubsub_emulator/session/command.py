@@ -25,8 +25,8 @@ class CommandError(PubsubError):
 def split_line(line: str) -> list[str]:
     """Split a line into its words. A comment has no words.
 
-    Raises `CommandError` for an open quote, and for lone surrogates: standard input makes them of
-    bytes that its encoding does not have.
+    Raises `CommandError` for an open quote, and for lone surrogates. Standard input replaces bytes
+    that are invalid in its encoding by them.
     """
     if any("\ud800" <= character <= "\udfff" for character in line):
         raise CommandError(f"the line has bytes outside of the input's encoding: {line.strip()}")

@@ -101,7 +101,7 @@ def _ensure_not_beyond(number: int, last: int) -> None:
 
 
 def _ensure_harmless(place: str, line: str) -> None:
-    """Check a line. Raises `CommandError` for a command that no journal contains."""
+    """Check that a line steps or changes the network. Raises `CommandError` if it does not."""
     try:
         words = split_line(line)
         command = find(words[0]) if words else None

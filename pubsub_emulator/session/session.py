@@ -193,7 +193,7 @@ class Session:
     def read(self, kind: TypeAdapter[T], method: str, *params: object, chain: str = RELAY) -> T:
         """Return the answer of a method as a typed value.
 
-        Raises `BadAnswer`, and as `ask`.
+        Raises `BadAnswer` and the errors of `ask`.
         """
         return read(kind, self.ask(method, *params, chain=chain), self._place(method))
 
@@ -323,7 +323,7 @@ class Session:
 
     @property
     def subscribers(self) -> list[ParaId]:
-        """All parachains that can subscribe. Raises `CommandError` as `facts`."""
+        """All parachains that can subscribe. Raises `CommandError` like `facts`."""
         return [parachain.para for parachain in self.facts.parachains if not parachain.on_demand]
 
     def para(self, text: str, what: str = "a parachain's id is a whole number") -> ParaId:
@@ -458,7 +458,7 @@ class Session:
     # Keys
 
     def key(self, text: str) -> PubsubKey:
-        """Return the key with a name, or given in hex.
+        """Return the key that a text names or, with 0x, contains in hex.
 
         The name is stored for `key_name`. Raises `CommandError`.
         """
