@@ -49,9 +49,9 @@ class _Sink(App):
 
 
 def _network(observers: tuple[Observer, ...] = ()) -> tuple[PubSub, Principal, list[Principal]]:
-    """Return three subnets, their publisher and their subscribers.
+    """Return a system on three subnets, its publisher and its subscribers.
 
-    They are as in the demonstration.
+    They are those of the demonstration.
     """
     network = CanisterNetwork(3)
     network.observers.extend(observers)

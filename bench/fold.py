@@ -82,7 +82,7 @@ def segment(store: Store, number: int) -> None:
 
 
 def written(store: Store, number: int) -> tuple[results.Rows, results.Rows]:
-    """Return the places of the measures of a segment."""
+    """Return the files with the measures of a segment: its blocks and its publishers."""
     blocks, publishers = (
         next(path for path in store.walk(f"items/{number}") if f"/{name}-" in path)
         for name in ("blocks", "publishers")

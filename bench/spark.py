@@ -268,16 +268,19 @@ def measured(history: Path, scratch: Path, small: Path, *, executors: bool) -> I
 def pieces(history: Path, small: Path, scratch: Path) -> str:
     """Describe the CPU time of one more block, for the driver and its units, and the speed-ups."""
     whole = spent(history, scratch / "pieces")
-    few = spent(small, scratch / "small-pieces")
+    base = spent(small, scratch / "small-pieces")
     more = {
-        name: (whole[name] - few[name]) / (whole["blocks"] - few["blocks"]) * 1e3 for name in PIECES
+        name: (whole[name] - base[name]) / (whole["blocks"] - base["blocks"]) * 1e3
+        for name in PIECES
     }
     shown = ", ".join(f"{name} {cost:.3f}" for name, cost in more.items())
     kinds = {"many networks": 0.0, "one network": whole["largest"]}
-    ups = "; ".join(f"{name}: {' / '.join(speedups(more, share))}" for name, share in kinds.items())
+    factors = "; ".join(
+        f"{name}: {' / '.join(speedups(more, share))}" for name, share in kinds.items()
+    )
     return (
         f"ms for one more block: {shown}; times as fast on {' / '.join(map(str, CORES))} cores,"
-        f" {ups}"
+        f" {factors}"
     )
 
 
