@@ -230,7 +230,7 @@ def test_the_command_writes_checks_and_shows_what_exceeds(run: Callable[..., Res
     beyond = run("small.toml", "--check", "small.proof-snapshot", "--tolerance", "1%")
     assert beyond.exit_code == 1
     assert "2000.proof_bytes" in beyond.stdout
-    assert "1 of 15 figures exceed the tolerance of 1%" in beyond.stdout
+    assert "1 of 15 figures exceeds the tolerance of 1%" in beyond.stdout
 
 
 def test_the_command_says_that_a_scenario_has_changed(run: Callable[..., Result]) -> None:
