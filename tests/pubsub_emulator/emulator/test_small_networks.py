@@ -120,7 +120,7 @@ def test_networks_steps_and_records_are_one_line() -> None:
     network = _network()
     (step,) = network.step()
     assert repr(network) == "<Network at relay block 1, parachains 1000, 2000>"
-    assert repr(step) == "<Step: relay block 1, 1 candidates>"
+    assert repr(step) == "<Step: relay block 1, 1 candidate>"
     assert repr(step.records[0]) == "<BlockRecord: chain 2000, block 1, valid, 9 nodes>"
 
 
