@@ -409,7 +409,14 @@ def _same_walk(now: Situation) -> Found:
     """
     source = {blake2_256(node): node for node in now.canonical}
     calls = now.calls_in(now.messages)
-    over_proof = plan(now.view, now.relay.storage_root, source, now.allowed, calls)
+    over_proof = plan(
+        now.view,
+        now.relay.storage_root,
+        source,
+        now.allowed,
+        calls,
+        authorities=now.authorities,
+    )
     over_state = now.walked
     of_proof, of_state = (
         [walk.cursor, walk.used, walk.changes, list(walk.taken)]

@@ -54,6 +54,13 @@ def test_ps_52_of_thousands_of_changed_proofs_none_is_accepted_but_the_canonical
     }
 
 
+def test_ps_52_a_walk_that_takes_the_keys_of_relay_headers_is_the_same() -> None:
+    # With this seed, the first world has an honest block with descendants of its relay parent.
+    result = campaign(5, "1", first=())
+    assert described(result) == []
+    assert result.honest == 1
+
+
 def test_ps_52_every_strategy_is_tried_in_one_campaign_and_meets_what_it_must() -> None:
     told: list[tuple[int, int]] = []
     result = campaign(
