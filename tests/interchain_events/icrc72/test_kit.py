@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.icrc72.wrong_roles import ROLES, WRONG, asked
 
-from interchain_events.cli.commands.icrc72.conform import _told
+from interchain_events.cli.commands.icrc72.conform import _result
 from interchain_events.icrc72.cheats.stage import Actor
 from interchain_events.icrc72.conformance.members import (
     _judge_inbox,
@@ -259,7 +259,7 @@ def test_only_a_required_rule_makes_the_exit_code(capsys: pytest.CaptureFixture[
     ]
 
     def tell(level: str, *more: Verdict) -> tuple[int, str]:
-        result = _told("subscriber", [*lacks, *more], "not met", {}, with_=(), level=level)
+        result = _result("subscriber", [*lacks, *more], "not met", {}, with_=(), level=level)
         return result.code, capsys.readouterr().out
 
     code, shown = tell("extension")
