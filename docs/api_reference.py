@@ -202,7 +202,8 @@ class IndexedDomain(PythonDomain):
         """The objects that a name means."""
         every = self.objects
         if self._indexed != len(every):
-            self._by_end, self._indexed = {}, len(every)
+            self._by_end = {}
+            self._indexed = len(every)
             for full in every:
                 self._by_end.setdefault(full.rpartition(".")[2], []).append(full)
         ends = self._by_end.get(name.removesuffix("()").rpartition(".")[2], ())

@@ -171,10 +171,10 @@ class Archive(Core):
             int(fields["eventId"], 0),
             prev,
             int(fields["timestamp"]),
-            row.kind,
-            data,
-            source,
-            headers,
+            namespace=row.kind,
+            data=data,
+            source=source,
+            headers=headers,
         )
 
     def _block(self, row: Row) -> Value:

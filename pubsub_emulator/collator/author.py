@@ -223,7 +223,15 @@ def author(  # noqa: PLR0917  # a block has this many parts
     inherent = make_inherent(parent, spec, relay, walked, messages)
     body = OfferedBody(extrinsics)
     candidate, outcome = build(
-        storage, spec, parent.header, inherent, walked, slot, seed, handlers, body
+        storage,
+        spec,
+        parent.header,
+        inherent=inherent,
+        walked=walked,
+        slot=slot,
+        seed=seed,
+        handlers=handlers,
+        body=body,
     )
     return Authored(
         candidate, outcome, proof.unpruned, parent.header, parent.state.root(), body.refused
@@ -242,10 +250,10 @@ def make_inherent(
         relay.number,
         relay.storage_root,
         walked.proof(),
-        parent.header.encode(),
-        spec.max_pov_size,
-        messages,
-        descendants(spec, relay),
+        parent_head=parent.header.encode(),
+        max_pov_size=spec.max_pov_size,
+        messages=messages,
+        descendants=descendants(spec, relay),
     )
 
 
@@ -320,7 +328,17 @@ def build(  # noqa: PLR0917  # as above
     body = OfferedBody() if body is None else body
     digest = (aura_pre_digest(slot),)
     number = ParaBlockNumber(parent.number + 1)
-    outcome = execute_block(storage, spec, parent, number, digest, inherent, walked, handlers, body)
+    outcome = execute_block(
+        storage,
+        spec,
+        parent,
+        number=number,
+        digest=digest,
+        inherent=inherent,
+        plan=walked,
+        handlers=handlers,
+        extrinsics=body,
+    )
     root = extrinsics_root(inherent, body.extrinsics)
     header = Header(parent.hash(), number, outcome.state_root, root, outcome.digest)
     return Candidate(seal(header, seed), inherent, body.extrinsics), outcome

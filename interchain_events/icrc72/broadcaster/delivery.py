@@ -125,7 +125,16 @@ class Delivery(Part):
         number = self.role.next_notification()
         order = (self.state.last_event, 0, 0)
         size = type_codec("broadcaster", VALUE).size(data)
-        return Note(number, order, namespace, identifier, ctx.time, 0, size, data=data)
+        return Note(
+            number,
+            order,
+            namespace,
+            event_id=identifier,
+            made=ctx.time,
+            stored=0,
+            size=size,
+            data=data,
+        )
 
     def live_full(self, queue: Queue) -> bool:
         """Return whether a subscriber's queue refuses further live events (IC-45b)."""

@@ -136,7 +136,17 @@ def _forge(stage: Stage) -> None:
     """Let a broadcaster forge a system event of the orchestrator to the far subscriber."""
     data = map_({keys.EXIT_REMOVE: array([array([nat(1), blob(stage.exit)])])})
     name = system_namespace("subscriber", stage.far)
-    note = EventNotification(9999, 9999, None, 1, name, data, None, stage.system.orchestrator, None)
+    note = EventNotification(
+        9999,
+        9999,
+        None,
+        timestamp=1,
+        namespace=name,
+        data=data,
+        headers=None,
+        source=stage.system.orchestrator,
+        filter=None,
+    )
     _as(stage, stage.exit, stage.far, HANDLE, (note,))
 
 

@@ -78,7 +78,17 @@ def _fakes(role: str) -> Deed:
         if role == "broadcaster":
             target = stage.exit
             name = system_namespace("broadcaster", stage.exit)
-        note = EventNotification(1, 1, None, 1, name, map_({}), None, stage.stranger, None)
+        note = EventNotification(
+            1,
+            1,
+            None,
+            timestamp=1,
+            namespace=name,
+            data=map_({}),
+            headers=None,
+            source=stage.stranger,
+            filter=None,
+        )
         stage.say(stage.stranger, target, methods.HANDLE, (note,))
 
     return deed

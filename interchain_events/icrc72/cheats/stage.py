@@ -110,7 +110,13 @@ class Troupe:
     ) -> Event:
         """Return an event of the stage's namespace with any id, predecessor and headers."""
         return Event(
-            number, prev, self.network.time(0), NAMESPACE, map_({"n": nat(number)}), source, headers
+            number,
+            prev,
+            self.network.time(0),
+            namespace=NAMESPACE,
+            data=map_({"n": nat(number)}),
+            source=source,
+            headers=headers,
         )
 
 

@@ -143,7 +143,17 @@ def fake(
 ) -> m.EventNotification:
     """Return a forged notification of an event."""
     value = map_({"n": nat(number)}) if data is None else data
-    return m.EventNotification(number, number, None, 1, namespace, value, (), source, None)
+    return m.EventNotification(
+        number,
+        number,
+        None,
+        timestamp=1,
+        namespace=namespace,
+        data=value,
+        headers=(),
+        source=source,
+        filter=None,
+    )
 
 
 def fake_alert(
@@ -214,7 +224,10 @@ class Probes:
         def published(source: Principal, *numbers: int) -> m.Results[tuple[int, ...]] | None:
             data = map_({"n": nat(1)})
             events = tuple(
-                m.Event(number, None, time, namespace, data, source, None) for number in numbers
+                m.Event(
+                    number, None, time, namespace=namespace, data=data, source=source, headers=None
+                )
+                for number in numbers
             )
             return self.update(methods.PUBLISH, events)
 

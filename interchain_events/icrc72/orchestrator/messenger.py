@@ -171,7 +171,15 @@ class Messenger(Part):
     ) -> bytes:
         """Return the encoded argument of a call that notifies of one system event."""
         notification = EventNotification(
-            number, identifier, None, ctx.time, namespace, data, None, ctx.me, None
+            number,
+            identifier,
+            None,
+            timestamp=ctx.time,
+            namespace=namespace,
+            data=data,
+            headers=None,
+            source=ctx.me,
+            filter=None,
         )
         return HANDLE.argument((notification,))
 
@@ -358,7 +366,15 @@ class Messenger(Part):
             alert.notification = self.role.next_notification()
             alert.message = self._notification(ctx, alert.notification, alert.id, namespace, data)
         else:
-            alert.event = Event(alert.id, None, ctx.time, namespace, data, ctx.me, None)
+            alert.event = Event(
+                alert.id,
+                None,
+                ctx.time,
+                namespace=namespace,
+                data=data,
+                source=ctx.me,
+                headers=None,
+            )
         return True
 
     def _drop(self, member: Member) -> None:

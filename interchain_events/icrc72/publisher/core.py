@@ -139,7 +139,15 @@ class Publisher(Core):
         if known.hash is not None and known.hash != value_hash(data):
             raise Icrc72Error(f"the header {keys.HASH} is not the hash of the data")
         # Ids that the publisher gives are never longer than these.
-        trial = m.Event(OWN * OWN, OWN * OWN, ctx.time, namespace, data, ctx.me, headers)
+        trial = m.Event(
+            OWN * OWN,
+            OWN * OWN,
+            ctx.time,
+            namespace=namespace,
+            data=data,
+            source=ctx.me,
+            headers=headers,
+        )
         size = type_codec("broadcaster", "Event").size(trial)
         if size > self.settings.event_bytes:
             raise TooLarge(f"an event has at most {self.settings.event_bytes} bytes, not {size}")
@@ -220,7 +228,15 @@ class Publisher(Core):
         if publication.partitions > 1:
             index_and_count = [nat(partition), nat(publication.partitions)]
             headers = (*headers, (keys.PARTITION, array(index_and_count)))
-        logged = m.Event(number, prev, time, publication.namespace, data, me, headers)
+        logged = m.Event(
+            number,
+            prev,
+            time,
+            namespace=publication.namespace,
+            data=data,
+            source=me,
+            headers=headers,
+        )
         index = state.log[-1].index + 1 if state.log and state.log[-1].round == round_ else 0
         if partition not in publication.senders:
             publication.senders[partition] = Sender(self._entry(publication, partition))

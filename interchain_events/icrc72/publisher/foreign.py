@@ -209,10 +209,10 @@ def event_of(block: Value, publisher: Principal) -> Event | None:
         identifier,
         as_nat(first(parts, "prevEventId")),
         time,
-        namespace,
-        data,
-        publisher,
-        None if headers is None else _pairs(headers),
+        namespace=namespace,
+        data=data,
+        source=publisher,
+        headers=None if headers is None else _pairs(headers),
     )
 
 

@@ -302,7 +302,13 @@ class Archiving:
         rows = state.log[block.first + offset : block.first + block.count]
         events = tuple(row.event for row in fitting(rows, lambda row: row.size, self.settings))
         part = ArchivePart(
-            state.archived + 1, block.round, parent, block.hash, offset, block.count, events
+            state.archived + 1,
+            block.round,
+            parent,
+            hash=block.hash,
+            offset=offset,
+            total=block.count,
+            events=events,
         )
         self._busy = True
 

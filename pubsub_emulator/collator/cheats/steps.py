@@ -92,16 +92,16 @@ class Draft:
             header.parent_hash,
             header.number,
             header.aura_slot() or 0,
-            header.state_root,
-            inherent.relay_parent_number,
-            inherent.relay_parent_storage_root,
-            list(inherent.proof),
-            queues,
-            inherent.parent_head,
-            inherent.max_pov_size,
-            {sender: list(links.hashed) for sender, links in inbound.links.items()},
-            [header.encode() for header in inherent.descendants],
-            inherent.collator_peer_id,
+            state_root=header.state_root,
+            relay_parent_number=inherent.relay_parent_number,
+            relay_parent_storage_root=inherent.relay_parent_storage_root,
+            proof=list(inherent.proof),
+            queues=queues,
+            parent_head=inherent.parent_head,
+            max_pov_size=inherent.max_pov_size,
+            hashed={sender: list(links.hashed) for sender, links in inbound.links.items()},
+            descendants=[header.encode() for header in inherent.descendants],
+            collator_peer_id=inherent.collator_peer_id,
             extrinsics=list(candidate.extrinsics),
             logs=header.unsealed()[1:],
         )
@@ -136,11 +136,11 @@ class Draft:
             RelayBlockNumber(self.relay_parent_number),
             self.relay_parent_storage_root,
             tuple(self.proof),
-            self.parent_head,
-            self.max_pov_size,
-            messages,
-            tuple(map(Header.decode, self.descendants)),
-            self.collator_peer_id,
+            parent_head=self.parent_head,
+            max_pov_size=self.max_pov_size,
+            messages=messages,
+            descendants=tuple(map(Header.decode, self.descendants)),
+            collator_peer_id=self.collator_peer_id,
         )
 
     def sealed_by(self, seeds: Sequence[bytes]) -> Candidate:
@@ -581,7 +581,16 @@ def claimed_results(honest: Header, outcome: BlockOutcome) -> tuple[Step, ...]:
 
 def apply_to_proof(proof: Iterable[bytes], steps: Iterable[Step]) -> tuple[bytes, ...]:
     """Return the list of nodes after the steps that change only this list."""
-    draft = Draft(Hash(b""), 0, 0, Hash(b""), 0, Hash(b""), list(proof), [(None, [])])
+    draft = Draft(
+        Hash(b""),
+        0,
+        0,
+        state_root=Hash(b""),
+        relay_parent_number=0,
+        relay_parent_storage_root=Hash(b""),
+        proof=list(proof),
+        queues=[(None, [])],
+    )
     for step in steps:
         if step.on_proof:
             step.apply(draft)
