@@ -161,7 +161,10 @@ def crowd(
 
 
 async def soak(minutes: float, clients: int, interval: int, enemies: int) -> int:
-    """Run a node with clients, print a line per interval, and return the exit code."""
+    """Run a node with clients, print its memory every `EVERY` seconds, and return the exit code.
+
+    With `enemies`, as many honest and as many hostile clients run in two further processes.
+    """
     live = LiveNetwork(Simulation(load_bundled("node"), accounts=True))
     serving = Serving(connections=clients + 2 * enemies)
     options = Options(
@@ -176,14 +179,15 @@ async def soak(minutes: float, clients: int, interval: int, enemies: int) -> int
         ]
         spawn = multiprocessing.get_context("spawn")
         answers: Queue[list[float]] = spawn.Queue()
-        wheres = (answers, None) if enemies else ()
+        # The honest crowd puts its latencies into a queue, and the hostile one has no queue.
+        queues = (answers, None) if enemies else ()
         crowds = [
-            spawn.Process(target=crowd, args=(urls, enemies, minutes * 60, where))
-            for where in wheres
+            spawn.Process(target=crowd, args=(urls, enemies, minutes * 60, queue))
+            for queue in queues
         ]
         for process in crowds:
             process.start()
-            # The honest clients connect first.
+            # The honest crowd is connected before the hostile one starts.
             await asyncio.sleep(5)
         for _ in range(max(round(minutes * 60 / EVERY), 4)):
             await asyncio.sleep(EVERY)
@@ -193,19 +197,22 @@ async def soak(minutes: float, clients: int, interval: int, enemies: int) -> int
                 f" {seen[-1]:7.1f} MiB"
             )
             print(line, flush=True)
-        took = sorted(await asyncio.to_thread(answers.get)) if crowds else [0.0]
+        latencies = sorted(await asyncio.to_thread(answers.get)) if crowds else [0.0]
         for process in crowds:
             await asyncio.to_thread(process.join)
         await _ended(work)
     if crowds:
-        waits = ((part, took[int(len(took) * part / 100)]) for part in (50, 90, 99, 99.9))
-        shown = ", ".join(f"{part:g} %: {seconds * 1000:.0f} ms" for part, seconds in waits)
-        print(f"{len(took):,} honest answers, {shown}")
+        shown = ", ".join(
+            f"{percent:g} %: {1000 * latencies[int(len(latencies) * percent / 100)]:.0f} ms"
+            for percent in (50, 90, 99, 99.9)
+        )
+        print(f"{len(latencies):,} honest answers, {shown}")
+    # There are at least four samples.
     half = len(seen) // 2
     quarter = len(seen) // 4
-    growth = median(seen[-quarter or -1 :]) / median(seen[half : half + (quarter or 1)])
-    print(f"from the third quarter to the last, memory grew to {growth:.3f} of what it was")
-    return 1 if growth > _GROWTH or took[int(len(took) * 0.99)] > _SLOW else 0
+    growth = median(seen[-quarter:]) / median(seen[half : half + quarter])
+    print(f"from the third quarter to the last, memory grew by the factor {growth:.3f}")
+    return 1 if growth > _GROWTH or latencies[int(len(latencies) * 0.99)] > _SLOW else 0
 
 
 if __name__ == "__main__":

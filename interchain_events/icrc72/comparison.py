@@ -59,10 +59,10 @@ def compare_word(value: Value, operator: str, text: str, *, literal: bool) -> bo
 
 
 def compare(value: Value, operator: str, other: Value) -> bool:
-    """Return whether two values are in a relation.
+    """Return whether `value operator other` holds.
 
-    Numbers are compared with numbers whatever their tags are, and other values only with those of
-    the same kind.
+    Numbers are compared with numbers of any tag, and other values only with those of the same kind.
+    Values of different kinds are unequal, and no other relation holds between them.
     """
     if operator.endswith("~="):
         return (
@@ -70,16 +70,16 @@ def compare(value: Value, operator: str, other: Value) -> bool:
             and other.tag == "Text"
             and _contains(value.value, operator, other.value)
         )
-    one = _comparable(value)
-    two = _comparable(other)
-    if one is not None and type(one) is type(two):
-        return bool(_ORDERS[operator](one, two))
+    left = _comparable(value)
+    right = _comparable(other)
+    if left is not None and type(left) is type(right):
+        return bool(_ORDERS[operator](left, right))
     if value.tag == "Float" and other.tag == "Float":
         return _ordered(_double(value.value), operator, _double(other.value))
-    exact = _exact(value)
-    wanted = _exact(other)
-    if exact is not None and wanted is not None:
-        return _ordered(_order(exact, wanted), operator, 0)
+    left_number = _exact(value)
+    right_number = _exact(other)
+    if left_number is not None and right_number is not None:
+        return _ordered(_order(left_number, right_number), operator, 0)
     return operator in {"!=", "<>"} and value != other
 
 

@@ -215,9 +215,10 @@ def _history(path: Path, network: str | None, most: int, rules: Rules, stage: St
 def _blocks(
     record_: "HistoryRecord", network: str, chain: int, last: int, recorder: Recorder
 ) -> Iterator[BlockRecord]:
-    """Yield the blocks of a chain up to a relay block.
+    """Yield the blocks of a chain that were included up to the relay block `last`.
 
-    They are executed one after the other from the first checkpoint.
+    They are executed again in their order. Where the state is not the one before a block, as at the
+    beginning of another branch, a new checkpoint is recorded.
     """
     from pubsub_emulator.spark_audit.history import schema
 

@@ -87,7 +87,7 @@ def _list_items(storage: Storage, chain: str, known: Mapping[str, AnyItem]) -> I
 def find_item(known: Mapping[str, AnyItem], name: str) -> AnyItem:
     """Return an item by `Pallet.Item`, or by `Item` if that name is unique.
 
-    Upper and lower case are the same. Raises `CommandError`, which suggests similar names.
+    Case is ignored. Raises `CommandError` if no item or several have this name.
     """
     folded = {key.lower().replace("::", "."): key for key in known}
     folded_name = name.lower().replace("::", ".")
@@ -97,11 +97,9 @@ def find_item(known: Mapping[str, AnyItem], name: str) -> AnyItem:
     if len(matching) != 1:
         if matching:
             raise CommandError(f"several items are called {name!r}: {', '.join(matching)}")
-        short = {key.rpartition(".")[2].lower(): key for key in known}
-        similar = [
-            short.get(close, folded.get(close, close))
-            for close in get_close_matches(folded_name, [*folded, *short], n=3)
-        ]
+        by_item = {key.rpartition(".")[2].lower(): key for key in known}
+        by_name = folded | by_item
+        similar = [by_name[close] for close in get_close_matches(folded_name, by_name, n=3)]
         hint = (
             f"did you mean {' or '.join(dict.fromkeys(similar))}?"
             if similar

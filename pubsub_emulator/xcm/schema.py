@@ -402,14 +402,13 @@ def variant(index: int) -> Callable[[type[T]], type[T]]:
 
 
 def declare(base: type[Variants], variants: Unnamed) -> None:
-    """Declare variants of `base` from a table. Their classes need no names in the source.
+    """Make the classes of those variants of `base` that no code refers to by name.
 
-    Their fields may contain `base`, so this is called after `base` has its codec.
+    Call this after `base` has its codec, because the fields may contain `base`.
     """
     for index, (name, fields) in variants.items():
-        variant(index)(
-            type(name, (base,), {"__module__": base.__module__, "__annotations__": dict(fields)})
-        )
+        members = {"__module__": base.__module__, "__annotations__": dict(fields)}
+        variant(index)(type(name, (base,), members))
 
 
 U8 = Annotated[int, uint(8)]

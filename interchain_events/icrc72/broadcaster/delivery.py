@@ -436,9 +436,9 @@ class Delivery(Part):
         return None
 
     def _emptied(self, who: Principal, replay: int, window: Window) -> None:
-        """Go on with the next batch if the batch of a window is done.
+        """Start the next batch of a window if its present batch is done.
 
-        An empty window of an isolated replay is deleted.
+        A window of an isolated replay is deleted if no notification is left in it.
         """
         if window.out:
             return

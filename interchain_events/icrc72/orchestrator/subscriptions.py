@@ -201,13 +201,18 @@ class Subscriptions(Part):
     def _find(
         self, ctx: Context, identifier: m.Identifier, subscriber: Principal | None
     ) -> SubscriptionRecord | None:
-        """Return the subscription with an id, or with a pattern and a subscriber, or `None`.
+        """Return the subscription with an id, or with the pattern of a subscriber.
 
-        Without a subscriber, the pattern is one of the caller.
+        The subscriber is the caller unless it is given. Returns `None` if there is no such
+        subscription or its pattern is one of the system.
         """
-        name = m.named(identifier)
-        registered = self.state.by_subscriber.get(subscriber or ctx.caller, {})
-        number = registered.get(name, 0) if isinstance(name, str) else name
+        id_or_pattern = m.named(identifier)
+        if isinstance(id_or_pattern, str):
+            registered = self.state.by_subscriber.get(subscriber or ctx.caller, {})
+            # No subscription has the id 0.
+            number = registered.get(id_or_pattern, 0)
+        else:
+            number = id_or_pattern
         subscription = self.state.subscriptions.get(number)
         if subscription is None or is_system(subscription.pattern):
             return None

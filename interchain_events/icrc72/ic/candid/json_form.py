@@ -66,9 +66,9 @@ def to_json(type_: t.Type, value: Any) -> Any:
 
 
 def _case(type_: t.Cases, tag: str) -> t.Field:
-    """Return the case of a tag: that of the same name, or else of the same letters.
+    """Return the case with the name `tag`, or the first that differs in upper and lower case only.
 
-    Raises `CandidError` if there is none.
+    Raises `CandidError` if there is no such case.
     """
     for field in type_.fields:
         if field.name == tag:

@@ -521,7 +521,10 @@ _SPLAT: Final = b"\xfd\x12"
 
 
 def _add_globals(added: _Added, parts: _Parts) -> int:
-    """Add the functions that save and load the mutable globals. Returns the number of integers."""
+    """Add the functions that save and load the mutable globals.
+
+    Returns the number of integers that the first one returns and the second one takes.
+    """
     if not parts.globals:
         return 0
     types = b"".join(_LANES[global_.type].types for global_ in parts.globals)
@@ -532,10 +535,11 @@ def _add_globals(added: _Added, parts: _Parts) -> int:
         lanes = _LANES[global_.type]
         for instructions in lanes.save:
             saving += _with_operand(0x23, global_.number) + instructions
-        for lane in range(len(lanes.types)):
+        for half in range(len(lanes.types)):
             loading += _with_operand(0x20, parameter)
-            # The first half of a vector is put into both lanes, then the second into its own.
-            if global_.type == scan.V128 and lane == 0:
+            # The first half of a vector is put into both lanes. `lanes.load` then writes the second
+            # half over one of them.
+            if global_.type == scan.V128 and half == 0:
                 loading += _SPLAT
             parameter += 1
         loading += lanes.load + _with_operand(0x24, global_.number)

@@ -218,7 +218,8 @@ def scan_code(sections: list[Section]) -> Code:
         if section.number == TYPES:
             parameters = [len(type_.takes) for type_ in types_of(section.content)]
         elif section.number == FUNCTIONS:
-            types = [reader.leb() for _ in range(reader.leb())]
+            count = reader.leb()
+            types = [reader.leb() for _ in range(count)]
         elif section.number == CODE:
             code.functions = reader.leb()
             for number in range(code.functions):
