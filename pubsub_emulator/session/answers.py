@@ -33,7 +33,7 @@ Freshness = Annotated[TtlState | None, BeforeValidator(_freshness)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
-class Place(Answer):
+class ParachainSetting(Answer):
     """A parachain of the network; one that is on demand only publishes."""
 
     para: Para
@@ -48,7 +48,7 @@ class Origin(Answer):
     source: Text | None
 
 
-class Publisher(Answer):
+class PublisherSetting(Answer):
     """A publisher of the scenario, and how many keys it has."""
 
     para: Para
@@ -60,13 +60,13 @@ class Setting(Answer):
 
     name: Text
     relay_blocks: Count
-    publishers: tuple[Publisher, ...]
+    publishers: tuple[PublisherSetting, ...]
     missing_keys: Count
     """Keys of each publisher that are subscribed and never published."""
     accounts: StrictBool
     first: Count
     max_value_length: Count
-    parachains: tuple[Place, ...]
+    parachains: tuple[ParachainSetting, ...]
     forks: tuple[Origin, ...]
 
     def key_names(self) -> dict[PubsubKey, str]:
@@ -86,7 +86,7 @@ class Setting(Answer):
                 yield missing_key(group.para, index), f"{group.para}/never/{index}"
 
 
-class Parachain(Answer):
+class ParachainStatus(Answer):
     """A parachain with its newest block."""
 
     para: Para
@@ -98,7 +98,7 @@ class Parachain(Answer):
     waiting: Count
 
 
-class Runtime(Answer):
+class NewestRuntime(Answer):
     """A parachain's newest runtime."""
 
     code: Bytes
@@ -134,7 +134,7 @@ class Failure(Answer):
     why: Text
 
 
-class RelayBlock(Answer):
+class RelayBlockOutcome(Answer):
     """A relay block with all that was built for it."""
 
     number: Count
@@ -154,7 +154,7 @@ class RelayBlock(Answer):
         return tuple(block for block in self.blocks if block.verdict is not None)
 
 
-class Delivery(Answer):
+class DeliveredKey(Answer):
     """A delivery to a subscriber; no value for a key that is gone."""
 
     para: Para
@@ -166,7 +166,7 @@ class Delivery(Answer):
     ttl_state: Freshness
 
 
-class Collator(Answer):
+class CollatorStatus(Answer):
     """A collator, and the share of its turns in which it tries its strategies."""
 
     collator: Count
@@ -233,16 +233,16 @@ class Publishers(Answer):
     publishers: list[dict[str, object]]
 
 
-BLOCK: Final[TypeAdapter[RelayBlock | None]] = TypeAdapter(RelayBlock | None)
+BLOCK: Final[TypeAdapter[RelayBlockOutcome | None]] = TypeAdapter(RelayBlockOutcome | None)
 CANDIDATES: Final[TypeAdapter[list[dict[str, object]] | None]] = TypeAdapter(
     list[dict[str, object]] | None
 )
 CHOSEN: Final = TypeAdapter(Chosen)
-COLLATORS: Final = TypeAdapter(tuple[Collator, ...])
+COLLATORS: Final = TypeAdapter(tuple[CollatorStatus, ...])
 COUNTED: Final = TypeAdapter(Counted)
-DELIVERIES: Final = TypeAdapter(tuple[Delivery, ...])
+DELIVERIES: Final = TypeAdapter(tuple[DeliveredKey, ...])
 LEDGER: Final[TypeAdapter[Ledger | None]] = TypeAdapter(Ledger | None)
-PARACHAINS: Final = TypeAdapter(tuple[Parachain, ...])
+PARACHAINS: Final = TypeAdapter(tuple[ParachainStatus, ...])
 PUBLISHERS: Final = TypeAdapter(Publishers)
-RUNTIME: Final = TypeAdapter(Runtime)
+RUNTIME: Final = TypeAdapter(NewestRuntime)
 SETTING: Final = TypeAdapter(Setting)

@@ -36,8 +36,8 @@ def split_line(line: str) -> list[str]:
         raise CommandError(f"{error} in: {line.strip()}") from error
 
 
-class Kind(Enum):
-    """The kind of an argument. Completion depends on it."""
+class ParameterKind(Enum):
+    """The kind of a parameter. Completion depends on it."""
 
     PARA = "a parachain's id"
     SUBSCRIBER = "the id of a parachain that subscribes"
@@ -57,11 +57,14 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """One argument. `words` lists every allowed value, or is empty if any is allowed."""
+class CommandParameter:
+    """One parameter of a command.
+
+    `words` lists every allowed value, or is empty if any is allowed.
+    """
 
     name: str
-    kind: Kind
+    kind: ParameterKind
     optional: bool = False
     many: bool = False
     words: tuple[str, ...] = ()
@@ -77,13 +80,13 @@ Run = Callable[..., Iterator[Shown]]
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class SessionCommand:
     """One command. The journal of a session consists of the lines whose commands have `changes`."""
 
     name: str
     summary: str
     run: Run
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[CommandParameter, ...] = ()
     details: str = ""
     examples: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
@@ -137,18 +140,20 @@ class Command:
 
 
 _KINDS: Final = {
-    **{kind.name: kind for kind in Kind},
-    **dict.fromkeys(("BLOCK", "BLOCKS", "TTL", "MOST", "DEPOSIT", "COLLATOR"), Kind.NUMBER),
-    **dict.fromkeys(("A", "B", "FROM"), Kind.SNAPSHOT),
-    **dict.fromkeys(("PARAM", "ACTION"), Kind.VALUE),
-    **dict.fromkeys(("METHOD", "WHICH", "WHAT", "FIELD", "CALL"), Kind.WORD),
-    "RATE": Kind.SHARE,
+    **{kind.name: kind for kind in ParameterKind},
+    **dict.fromkeys(
+        ("BLOCK", "BLOCKS", "TTL", "MOST", "DEPOSIT", "COLLATOR"), ParameterKind.NUMBER
+    ),
+    **dict.fromkeys(("A", "B", "FROM"), ParameterKind.SNAPSHOT),
+    **dict.fromkeys(("PARAM", "ACTION"), ParameterKind.VALUE),
+    **dict.fromkeys(("METHOD", "WHICH", "WHAT", "FIELD", "CALL"), ParameterKind.WORD),
+    "RATE": ParameterKind.SHARE,
 }
 _PARAMETER: Final = re.compile(r"(\[?)([A-Z]+)(…?)(?::([a-z]+))?\]?")
 
 
 def command(
-    section: list[Command],
+    section: list[SessionCommand],
     usage: str,
     *examples: str,
     aliases: tuple[str, ...] = (),
@@ -165,9 +170,9 @@ def command(
     name, *arguments = usage.split()
     parameters = []
     for match in filter(None, map(_PARAMETER.fullmatch, arguments)):
-        kind = Kind[match[4].upper()] if match[4] else _KINDS[match[2]]
+        kind = ParameterKind[match[4].upper()] if match[4] else _KINDS[match[2]]
         parameters.append(
-            Parameter(
+            CommandParameter(
                 match[2], kind, bool(match[1]), bool(match[3]), (words or {}).get(match[2], ())
             )
         )
@@ -175,7 +180,7 @@ def command(
     def keep(run: Run) -> Run:
         summary, _, details = cleandoc(run.__doc__ or "").partition("\n\n")
         section.append(
-            Command(
+            SessionCommand(
                 name,
                 summary,
                 run,
@@ -201,11 +206,11 @@ def unknown(what: str, name: str, known: Iterable[str], otherwise: str = "") -> 
     return CommandError(f"unknown {what} {name!r}; {hint}")
 
 
-BY_NAME: Final[dict[str, Command]] = {}
+BY_NAME: Final[dict[str, SessionCommand]] = {}
 """Commands by name and alias. `session.table` adds them, when the package is imported."""
 
 
-def find(name: str) -> Command:
+def find(name: str) -> SessionCommand:
     """Return the command with this name or alias.
 
     Raises `CommandError`, which suggests similar names.

@@ -5,12 +5,17 @@ from typing import Final
 
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.runtimes import runtime_of
-from pubsub_emulator.session.command import BY_NAME, Kind, Parameter
+from pubsub_emulator.session.command import BY_NAME, CommandParameter, ParameterKind
 from pubsub_emulator.session.node_api import RELAY
 from pubsub_emulator.session.session import Session
 from pubsub_emulator.session.table import COMMANDS
 
-_OF_A_SCENARIO: Final = (Kind.PARA, Kind.SUBSCRIBER, Kind.PUBLISHER, Kind.CHAIN)
+_OF_A_SCENARIO: Final = (
+    ParameterKind.PARA,
+    ParameterKind.SUBSCRIBER,
+    ParameterKind.PUBLISHER,
+    ParameterKind.CHAIN,
+)
 
 
 def complete(session: Session, line: str) -> list[str]:
@@ -26,7 +31,7 @@ def complete(session: Session, line: str) -> list[str]:
         return []
     parameter = parameters[min(len(words) - 2, len(parameters) - 1)]
     before, comma, rest = (
-        started.rpartition(",") if parameter.kind is Kind.STRATEGY else ("", "", started)
+        started.rpartition(",") if parameter.kind is ParameterKind.STRATEGY else ("", "", started)
     )
     return [
         before + comma + word
@@ -35,22 +40,27 @@ def complete(session: Session, line: str) -> list[str]:
     ]
 
 
-def _offers(session: Session, parameter: Parameter, before: list[str]) -> Iterable[str]:
+def _offers(session: Session, parameter: CommandParameter, before: list[str]) -> Iterable[str]:
     if session.setting is None and parameter.kind in _OF_A_SCENARIO:
         return []
     owners = tuple(f"{word}/" for word in before)
-    offers: dict[Kind, Callable[[], Iterable[str]]] = {
-        Kind.WORD: lambda: parameter.words,
-        Kind.PARA: lambda: map(str, session.paras),
-        Kind.SUBSCRIBER: lambda: map(str, session.subscribers),
-        Kind.PUBLISHER: lambda: (str(entry.para) for entry in session.facts.publishers),
-        Kind.CHAIN: lambda: [RELAY, *map(str, session.paras)],
-        Kind.KEY: lambda: (
+    offers: dict[ParameterKind, Callable[[], Iterable[str]]] = {
+        ParameterKind.WORD: lambda: parameter.words,
+        ParameterKind.PARA: lambda: map(str, session.paras),
+        ParameterKind.SUBSCRIBER: lambda: map(str, session.subscribers),
+        ParameterKind.PUBLISHER: lambda: (str(entry.para) for entry in session.facts.publishers),
+        ParameterKind.CHAIN: lambda: [RELAY, *map(str, session.paras)],
+        ParameterKind.KEY: lambda: (
             [name for name in session.key_names() if name.startswith(owners)] or session.key_names()
         ),
-        Kind.STRATEGY: lambda: STRATEGIES,
-        Kind.ITEM: lambda: runtime_of(relay=before[:1] == [RELAY]).items,
-        Kind.SNAPSHOT: lambda: ["now", session.branch, *session.branches, *session.snapshots],
-        Kind.COMMAND: lambda: [entry.name for entry in COMMANDS],
+        ParameterKind.STRATEGY: lambda: STRATEGIES,
+        ParameterKind.ITEM: lambda: runtime_of(relay=before[:1] == [RELAY]).items,
+        ParameterKind.SNAPSHOT: lambda: [
+            "now",
+            session.branch,
+            *session.branches,
+            *session.snapshots,
+        ],
+        ParameterKind.COMMAND: lambda: [entry.name for entry in COMMANDS],
     }
     return offers[parameter.kind]() if parameter.kind in offers else []

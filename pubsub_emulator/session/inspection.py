@@ -14,13 +14,13 @@ from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.framework.words import printable, words
 from pubsub_emulator.session import answers
-from pubsub_emulator.session.answers import Delivery
+from pubsub_emulator.session.answers import DeliveredKey
 from pubsub_emulator.session.blocks import ledger_pages, ttl_words
-from pubsub_emulator.session.command import Command, CommandError, command, number
+from pubsub_emulator.session.command import CommandError, SessionCommand, command, number
 from pubsub_emulator.session.node_api import RELAY
 from pubsub_emulator.session.session import SOME, Session
 
-INSPECTION: Final[list[Command]] = []
+INSPECTION: Final[list[SessionCommand]] = []
 
 
 @command(INSPECTION, "status", aliases=("s",))
@@ -140,12 +140,12 @@ def _deliveries(
     yield delivery_grid(session, "deliveries", received)
 
 
-def deliveries(session: Session, block: bytes) -> tuple[Delivery, ...]:
+def deliveries(session: Session, block: bytes) -> tuple[DeliveredKey, ...]:
     """Return the deliveries of a relay block."""
     return session.read(answers.DELIVERIES, "pubsub_deliveries", None, hexed(block))
 
 
-def delivery_grid(session: Session, title: str, received: Iterable[Delivery]) -> Grid:
+def delivery_grid(session: Session, title: str, received: Iterable[DeliveredKey]) -> Grid:
     """Return a table of deliveries."""
     rows = []
     for delivery in received:
@@ -166,7 +166,9 @@ def _verdicts(session: Session, para: str | None = None) -> Iterator[Shown]:
     yield refusal_grid("refused blocks", session.blocks(), session.listed(para))
 
 
-def refusal_grid(title: str, blocks: Iterable[answers.RelayBlock], paras: Iterable[ParaId]) -> Grid:
+def refusal_grid(
+    title: str, blocks: Iterable[answers.RelayBlockOutcome], paras: Iterable[ParaId]
+) -> Grid:
     """Return a table of the refused blocks of some parachains."""
     rows: list[tuple[str | int, ...]] = []
     for block in blocks:
@@ -242,7 +244,7 @@ def _collators(session: Session, para_text: str | None = None) -> Iterator[Shown
     yield Grid("collators", ("parachain", "collator", "key", "tries"), tuple(rows))
 
 
-def _habit(collator: answers.Collator) -> str:
+def _habit(collator: answers.CollatorStatus) -> str:
     rate = round(collator.rate * MILLION)
     often = "" if rate == MILLION else f" in {rate / MILLION:.0%} of its turns"
     return (

@@ -22,8 +22,8 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
 )
 from pubsub_emulator.session.answers import CHOSEN, COUNTED
 from pubsub_emulator.session.command import (
-    Command,
     CommandError,
+    SessionCommand,
     command,
     hexadecimal,
     number,
@@ -31,7 +31,7 @@ from pubsub_emulator.session.command import (
 )
 from pubsub_emulator.session.session import Session
 
-NETWORK: Final[list[Command]] = []
+NETWORK: Final[list[SessionCommand]] = []
 
 PUBLISHER_ID: Final = "a publisher's id is a whole number"
 

@@ -48,7 +48,7 @@ from pubsub_emulator.runtime.framework.words import words
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec, runtime_spec
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.session import answers
-from pubsub_emulator.session.answers import Parachain, RelayBlock, Setting
+from pubsub_emulator.session.answers import ParachainStatus, RelayBlockOutcome, Setting
 from pubsub_emulator.session.command import CommandError, find, hexadecimal, number, split_line
 from pubsub_emulator.session.node_api import RELAY, Deposited, InProcess, NodeApi
 
@@ -239,7 +239,7 @@ class Session:
         """Return the lines of a journal, by default of the present one."""
         return [line for _, line in (self.journal if journal is None else journal)]
 
-    def advance(self) -> RelayBlock:
+    def advance(self) -> RelayBlockOutcome:
         """Have the node build one relay block. An error rolls it back."""
         block = self.block(hexed(self.read(HASH, "dev_newBlock", {"count": 1})))
         self.note("step 1", block.number - 1)
@@ -359,13 +359,13 @@ class Session:
             chain = str(self.para(chain, "a chain is `relay` or a parachain's id"))
         return self.node.state(chain, self.newest(chain))
 
-    def parachains(self) -> tuple[Parachain, ...]:
+    def parachains(self) -> tuple[ParachainStatus, ...]:
         """Return all parachains with their newest blocks."""
         return self.read(answers.PARACHAINS, "pubsub_parachains")
 
     # Blocks
 
-    def block(self, name: int | str) -> RelayBlock:
+    def block(self, name: int | str) -> RelayBlockOutcome:
         """Return a relay block by height or hash. Raises `CommandError` if it is not kept."""
         relay_block = self.read(answers.BLOCK, "pubsub_block", name)
         if relay_block is None:
@@ -375,7 +375,7 @@ class Session:
     def _unkept(self, name: int | str) -> str:
         return f"relay block {name} is not kept; the newest one is {self.number}"
 
-    def block_at(self, text: str | None) -> RelayBlock:
+    def block_at(self, text: str | None) -> RelayBlockOutcome:
         """Return the relay block of a height, by default the newest. Raises `CommandError`."""
         if self.number == self.facts.first:
             raise CommandError("no block has been built yet; `step` builds one")
@@ -383,7 +383,7 @@ class Session:
             self.number if text is None else number(text, "BLOCK is the height of a relay block")
         )
 
-    def blocks(self, most: int = HISTORY) -> list[RelayBlock]:
+    def blocks(self, most: int = HISTORY) -> list[RelayBlockOutcome]:
         """Return the newest relay blocks that are kept, in ascending order."""
         newest = self.number
         descending = []

@@ -13,12 +13,18 @@ from pubsub_emulator.primitives.scale import Codec
 from pubsub_emulator.runtime.framework.pallet import AnyItem
 from pubsub_emulator.runtime.framework.words import words
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
-from pubsub_emulator.session.command import Command, CommandError, command, hexadecimal, number
+from pubsub_emulator.session.command import (
+    CommandError,
+    SessionCommand,
+    command,
+    hexadecimal,
+    number,
+)
 from pubsub_emulator.session.node_api import RELAY
 from pubsub_emulator.session.session import Session
 from pubsub_emulator.session.storage_commands import find_item
 
-SETTINGS: Final[list[Command]] = []
+SETTINGS: Final[list[SessionCommand]] = []
 
 _NUMBERS: Final = ("max_pov_size", "max_cache_bytes", "max_trie_depth", "relay_parent_offset")
 _SWITCHES: Final = ("reserve_minimum", "meter_cache_reads")

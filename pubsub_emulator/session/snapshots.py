@@ -9,12 +9,12 @@ from pubsub_emulator.files.pages import Grid, Line, Shown
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.session import saved
-from pubsub_emulator.session.command import Command, CommandError, command, number, unknown
+from pubsub_emulator.session.command import CommandError, SessionCommand, command, number, unknown
 from pubsub_emulator.session.differences import FEW, differences, pages
 from pubsub_emulator.session.node_api import RELAY
 from pubsub_emulator.session.session import Checkpoint, Session
 
-SNAPSHOTS: Final[list[Command]] = []
+SNAPSHOTS: Final[list[SessionCommand]] = []
 
 
 @command(SNAPSHOTS, "save NAME", "save before")

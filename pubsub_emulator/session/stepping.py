@@ -7,15 +7,15 @@ from typing import Final
 from pubsub_emulator.files.pages import Doing, Line, Shown
 from pubsub_emulator.primitives.words import counted
 from pubsub_emulator.runtime.parachain.block import Verdict
-from pubsub_emulator.session.answers import Built, RelayBlock
-from pubsub_emulator.session.command import Command, CommandError, command, number, unknown
+from pubsub_emulator.session.answers import Built, RelayBlockOutcome
+from pubsub_emulator.session.command import CommandError, SessionCommand, command, number, unknown
 from pubsub_emulator.session.node_api import RELAY
 from pubsub_emulator.session.session import Session
 
-STEPPING: Final[list[Command]] = []
+STEPPING: Final[list[SessionCommand]] = []
 
 
-def summary(session: Session, block: RelayBlock) -> Iterator[Line]:
+def summary(session: Session, block: RelayBlockOutcome) -> Iterator[Line]:
     """Yield a line about a relay block, and a line with the reason for each request that failed."""
     events = session.events(RELAY, block.hash)
     valid = len(block.valid)
@@ -113,14 +113,16 @@ def _until(
     )
 
 
-def _event_names(session: Session, block: RelayBlock) -> Iterator[str]:
+def _event_names(session: Session, block: RelayBlockOutcome) -> Iterator[str]:
     """Yield the names of the events of a relay block, and of the blocks that became valid in it."""
     yield from (event.name for event in session.events(RELAY, block.hash))
     for built in block.valid:
         yield from (event.name for event in session.events(str(built.para), built.hash))
 
 
-def _condition(session: Session, kind: str, subject: str | None) -> Callable[[RelayBlock], bool]:
+def _condition(
+    session: Session, kind: str, subject: str | None
+) -> Callable[[RelayBlockOutcome], bool]:
     """Return a predicate for the event that `until` waits for.
 
     Raises `CommandError` for an unknown verdict or parachain.

@@ -19,11 +19,17 @@ from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 from pubsub_emulator.session.blocks import ttl_words
-from pubsub_emulator.session.command import Command, CommandError, command, hexadecimal, number
+from pubsub_emulator.session.command import (
+    CommandError,
+    SessionCommand,
+    command,
+    hexadecimal,
+    number,
+)
 from pubsub_emulator.session.node_api import RELAY
 from pubsub_emulator.session.session import ChainState, Session
 
-STORAGE: Final[list[Command]] = []
+STORAGE: Final[list[SessionCommand]] = []
 
 MOST_ROWS: Final = 200
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pubsub_emulator.files.pages import Grid, Line, Shown
-from pubsub_emulator.session.command import BY_NAME, Command, command, find
+from pubsub_emulator.session.command import BY_NAME, SessionCommand, command, find
 from pubsub_emulator.session.inspection import INSPECTION
 from pubsub_emulator.session.network_commands import NETWORK
 from pubsub_emulator.session.session import Session
@@ -15,7 +15,7 @@ from pubsub_emulator.session.stepping import STEPPING
 from pubsub_emulator.session.storage_commands import STORAGE
 from pubsub_emulator.session.trials import TRIALS
 
-_LEAVING: Final[list[Command]] = []
+_LEAVING: Final[list[SessionCommand]] = []
 
 
 @command(_LEAVING, "help [COMMAND]", "help", "help cheat", aliases=("?",))

@@ -9,10 +9,10 @@ from pubsub_emulator.explorer.cards import Picture, picture_of_proof
 from pubsub_emulator.explorer.words import Names
 from pubsub_emulator.files.pages import Doing, Line, Shown
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.session.answers import Delivery, RelayBlock
+from pubsub_emulator.session.answers import DeliveredKey, RelayBlockOutcome
 from pubsub_emulator.session.command import (
-    Command,
     CommandError,
+    SessionCommand,
     command,
     hexadecimal,
     number,
@@ -24,7 +24,7 @@ from pubsub_emulator.session.session import Session
 from pubsub_emulator.session.stepping import summary
 from pubsub_emulator.trie import StateTrie
 
-TRIALS: Final[list[Command]] = []
+TRIALS: Final[list[SessionCommand]] = []
 
 
 @command(TRIALS, "dry-run [BLOCKS]", "dry-run", "dry-run 3", aliases=("try",))
@@ -35,8 +35,8 @@ def _dry_run(session: Session, blocks: str = "1") -> Iterator[Shown]:
     """
     count = number(blocks, "BLOCKS is a whole number, at least 1", 1)
     before = session.checkpoint()
-    built: list[RelayBlock] = []
-    delivered: list[Delivery] = []
+    built: list[RelayBlockOutcome] = []
+    delivered: list[DeliveredKey] = []
     try:
         for done in range(1, count + 1):
             block = session.advance()

@@ -20,7 +20,7 @@ from pubsub_emulator.files.pages import Doing
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.runtime.rules import SHIPPED, Rules
 from pubsub_emulator.session import saved
-from pubsub_emulator.session.command import BY_NAME, Kind
+from pubsub_emulator.session.command import BY_NAME, ParameterKind
 from pubsub_emulator.session.completion import complete
 from pubsub_emulator.session.session import Session
 
@@ -121,7 +121,7 @@ def _files(line: str, partial: str) -> list[str]:
     if len(complete_words) != 1 or complete_words[0] not in BY_NAME:
         return []
     parameters = BY_NAME[complete_words[0]].parameters
-    if not parameters or parameters[0].kind is not Kind.FILE:
+    if not parameters or parameters[0].kind is not ParameterKind.FILE:
         return []
     folder = Path(partial) if partial.endswith("/") else Path(partial).parent
     paths = [path for path in folder.glob("*") if path.is_dir() or path.suffix == ".json"]
